@@ -1,0 +1,39 @@
+# Two commands for everyone: `make run` and `make test`. Each installs what it needs by itself.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: run test lint lock bench clean
+
+run: $(READY)
+	@$(BIN)/memoranda demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -n 2
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+$(READY): requirements/dev.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--no-deps --no-build-isolation --editable .
+	@touch $@
+
+# The locks name versions and hashes only; no address of a package registry belongs in the repository.
+lock:
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url \
+		pyproject.toml -o requirements/run.lock
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url \
+		pyproject.toml --group dev -o requirements/dev.lock
+
+bench: $(READY)
+	$(BIN)/python benchmarks/curated.py
+
+clean:
+	rm -rf $(VENV) .hermes-venv dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,43 @@
+"""Memoranda: a memory for AI agents.
+
+    import memoranda
+
+    memory = memoranda.open()
+    with memory.session() as session:
+        session.prompt     # what the agent knows, byte-stable for the session
+        session.tools      # what the model may call
+    memory.remember("Project uses pytest with xdist.")
+
+Importing this package does no work; each part is loaded when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memoranda import safety as safety
+    from memoranda.app import Memory as Memory
+    from memoranda.app import Session as Session
+    from memoranda.app import open_memory as open
+    from memoranda.errors import MemorandaError as MemorandaError
+    from memoranda.tools import Tool as Tool
+
+__version__ = "0.1.0"
+
+_LAZY = {
+    "open": ("memoranda.app", "open_memory"),
+    "Memory": ("memoranda.app", "Memory"),
+    "Session": ("memoranda.app", "Session"),
+    "MemorandaError": ("memoranda.errors", "MemorandaError"),
+    "Tool": ("memoranda.tools", "Tool"),
+    "safety": ("memoranda.safety", ""),
+}
+__all__ = ["MemorandaError", "Memory", "Session", "Tool", "__version__", "open", "safety"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'memoranda' has no attribute {name!r}")
+    module, attribute = _LAZY[name]
+    loaded = import_module(module)
+    return getattr(loaded, attribute) if attribute else loaded

@@ -1,0 +1,1 @@
+"""The terminal: one module per noun, each loaded only when its command runs."""

@@ -1,0 +1,88 @@
+"""What every command shares: which home it means, how it speaks, and how it fails.
+
+The options stand on every command as well as on `memoranda` itself, so that `memoranda --json memory list` and
+`memoranda memory list --json` mean the same.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from memoranda.app import Memory, locate_home, open_memory
+from memoranda.support.home import Home
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+REFUSED, UNUSABLE = 1, 2
+_KEY = "memoranda."
+
+
+def common_options(command: Command) -> Command:
+    """Give a command --home, --profile, --user and --json; their values travel in the click context."""
+    for option in (
+        click.option("--home", type=click.Path(path_type=Path), help="The home to use (MEMORANDA_HOME, ~/.memoranda)."),
+        click.option("--profile", help="A profile below the home (MEMORANDA_PROFILE)."),
+        click.option("--user", help="The memory of one user of a gateway."),
+        click.option("--json", "as_json", is_flag=True, default=None, help="Answer in JSON."),
+    ):
+        command = _travelling(option)(command)
+    return command
+
+
+def _travelling(option: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    def keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+        if value is not None:
+            context.meta[f"{_KEY}{parameter.name}"] = value
+
+    def decorate(command: Command) -> Command:
+        decorated = option(command)
+        parameter = decorated.__click_params__[-1]  # type: ignore[attr-defined]
+        parameter.expose_value = False
+        parameter.callback = keep
+        return decorated
+
+    return decorate
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """The shared options of the command that is running."""
+
+    home: Path | None
+    profile: str | None
+    user: str | None
+    as_json: bool
+
+    @classmethod
+    def current(cls) -> "Invocation":
+        meta = click.get_current_context().meta
+        return cls(
+            meta.get(f"{_KEY}home"),
+            meta.get(f"{_KEY}profile"),
+            meta.get(f"{_KEY}user"),
+            bool(meta.get(f"{_KEY}as_json")),
+        )
+
+    def open(self) -> Memory:
+        return open_memory(self.home, profile=self.profile, user=self.user)
+
+    def place(self) -> Home:
+        """Where the home lies, whether or not it can be opened."""
+        return locate_home(self.home, self.profile)
+
+    def say(self, text: str, data: Any) -> None:
+        """Print the answer: words for a person, or the same as JSON."""
+        click.echo(json.dumps(data, ensure_ascii=False, indent=2) if self.as_json else text)
+
+    def refuse(self, message: str, data: dict[str, Any] | None = None, code: int = REFUSED) -> NoReturn:
+        """Print why it was not done and leave with an exit code that says so."""
+        if self.as_json:
+            click.echo(json.dumps({"success": False, "error": message} | (data or {}), ensure_ascii=False, indent=2))
+        else:
+            click.echo(message, err=True)
+        sys.exit(code)

@@ -1,0 +1,66 @@
+"""The `memoranda` command: finds the noun that was asked for and loads nothing else."""
+
+import sys
+from importlib import import_module
+
+import click
+
+from memoranda import __version__
+from memoranda.cli.context import UNUSABLE, Invocation, common_options
+from memoranda.errors import MemorandaError
+
+_COMMANDS = {
+    "memory": ("memoranda.cli.memory", "See and change what the agent remembers."),
+    "doctor": ("memoranda.cli.doctor", "Check the home and say how to mend what is wrong."),
+    "config": ("memoranda.cli.config", "See and change the settings."),
+    "secret": ("memoranda.cli.secret", "Keep API keys in .env; values are never printed."),
+    "profile": ("memoranda.cli.profile", "List the profiles of a home."),
+    "demo": ("memoranda.cli.demo", "Watch curated memory at work on a throw-away home."),
+}
+
+_EPILOG = """\b
+Examples:
+  memoranda memory add "Project uses pytest with xdist."
+  memoranda memory add --target user "Prefers concise answers."
+  memoranda memory list
+  memoranda memory undo
+  memoranda doctor
+"""
+
+
+class _LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command = import_module(_COMMANDS[cmd_name][0]).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in _COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except MemorandaError as error:
+            Invocation.current().refuse(str(error), code=UNUSABLE)
+
+
+@click.group(cls=_LazyGroup, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="memoranda")
+@common_options
+def command() -> None:
+    """A memory for AI agents: small files the agent curates, frozen into its prompt, with a journal and undo."""
+
+
+def main() -> None:
+    """Run the command; output that somebody stopped reading is no error."""
+    try:
+        command(prog_name="memoranda")
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)

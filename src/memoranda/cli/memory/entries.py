@@ -1,0 +1,179 @@
+"""Listing and changing entries: list, add, replace, remove, edit, reset, allow."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace as with_changes
+from tempfile import NamedTemporaryFile
+from typing import get_args
+
+import click
+
+from memoranda.cli.context import Invocation, common_options
+from memoranda.curated.entries import DELIMITER, parse
+from memoranda.curated.operations import Add, Operation, Remove, Replace
+from memoranda.curated.outcome import PERSON, Outcome, Refusal
+from memoranda.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.curated.store import MemoryStore, View
+from memoranda.curated.tool import describe
+
+target_option = click.option(
+    "--target", type=click.Choice(get_args(Target)), default="memory", show_default=True, help="Which file."
+)
+_allow_option = click.option("--allow", multiple=True, metavar="FINDING", help="Accept a scanner finding in the text.")
+
+
+@click.command("list")
+@click.argument("target", type=click.Choice(TARGETS), required=False)
+@common_options
+def list_entries(target: Target | None) -> None:
+    """Show the live entries, numbered, with how full each file is."""
+    invocation = Invocation.current()
+    store = invocation.open().curated
+    views = [store.view(name) for name in ([target] if target else TARGETS)]
+    text = "\n\n".join(_show(view) for view in views)
+    invocation.say(text, {view.target: _as_data(view) for view in views})
+
+
+def _show(view: View) -> str:
+    lines = [f"{FILE_NAMES[view.target]}  {view.usage}"]
+    for number, entry in enumerate(view.entries, start=1):
+        first, *rest = entry.shown.split("\n")
+        lines += [f"{number:>3}  {first}", *(f"     {line}" for line in rest)]
+    if not view.entries:
+        lines.append("  (no entries yet)")
+    return "\n".join(lines)
+
+
+def _as_data(view: View) -> dict[str, object]:
+    entries = [
+        {"text": entry.shown, "handle": entry.handle, "findings": list(entry.findings)} for entry in view.entries
+    ]
+    return {"path": str(view.path), "used": view.used, "limit": view.limit, "entries": entries}
+
+
+@click.command()
+@click.argument("text")
+@target_option
+@_allow_option
+@common_options
+def add(text: str, target: Target, allow: tuple[str, ...]) -> None:
+    """Add an entry. '-' reads it from standard input."""
+    _apply(target, [Add(_text(text))], allow)
+
+
+@click.command()
+@click.argument("old_text")
+@click.argument("text")
+@target_option
+@_allow_option
+@common_options
+def replace(old_text: str, text: str, target: Target, allow: tuple[str, ...]) -> None:
+    """Put TEXT in the place of the entry that contains OLD_TEXT (or has it as its handle)."""
+    _apply(target, [Replace(old_text, _text(text))], allow)
+
+
+@click.command()
+@click.argument("old_text")
+@target_option
+@common_options
+def remove(old_text: str, target: Target) -> None:
+    """Remove the entry that contains OLD_TEXT (or has it as its handle). Undo brings it back."""
+    _apply(target, [Remove(old_text)], ())
+
+
+@click.command()
+@click.argument("target", type=click.Choice(TARGETS), default="memory")
+@_allow_option
+@common_options
+def edit(target: Target, allow: tuple[str, ...]) -> None:
+    """Open a file in your editor; what you save goes through the same checks as any other change.
+
+    Blocked entries appear as their text here, because you are about to decide what becomes of them.
+    """
+    invocation = Invocation.current()
+    store = invocation.open().curated
+    view = store.view(target)
+    before = DELIMITER.join(entry.text for entry in view.entries)
+    after = click.edit(before + "\n", extension=".md", require_save=False)
+    if after is None or (after.strip() == before and _is_as_written(view)):
+        invocation.say("Nothing changed.", {"success": True, "changed": []})
+        return
+    outcome = store.edit(target, view.fingerprint, parse(after), PERSON, frozenset(allow))
+    if isinstance(outcome, Refusal):
+        outcome = with_changes(outcome, message=f"{outcome.message} Your text is in {_keep_draft(target, after)}.")
+    report(invocation, store, outcome)
+
+
+def _is_as_written(view: View) -> bool:
+    try:
+        return view.path.read_text("utf-8").strip() == DELIMITER.join(entry.text for entry in view.entries)
+    except FileNotFoundError:
+        return True
+
+
+def _keep_draft(target: Target, text: str) -> str:
+    """Put a refused edit where the person finds it again: what somebody typed is never lost."""
+    with NamedTemporaryFile("w", encoding="utf-8", prefix=f"{target}-edit-", suffix=".md", delete=False) as draft:
+        draft.write(text)
+    return draft.name
+
+
+@click.command()
+@click.argument("target", type=click.Choice([*TARGETS, "all"]), default="all")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@common_options
+def reset(target: str, yes: bool) -> None:
+    """Remove every entry of a file, or of both. The journal keeps them: undo brings them back."""
+    invocation = Invocation.current()
+    if not yes:
+        what = "both files" if target == "all" else FILE_NAMES["memory" if target == "memory" else "user"]
+        click.confirm(f"Remove every entry of {what}?", abort=True, err=True)
+    store = invocation.open().curated
+    outcomes = [store.reset(name, PERSON) for name in TARGETS if target in (name, "all")]
+    results = [describe(outcome, store) for outcome in outcomes]
+    text = "\n".join(str(result.get("message") or result["error"]) for result in results)
+    if all(result["success"] for result in results):
+        invocation.say(text, results)
+    else:
+        invocation.refuse(text, {"results": results})
+
+
+@click.command()
+@click.argument("handle")
+@target_option
+@common_options
+def allow(handle: str, target: Target) -> None:
+    """Accept what the scanner found in a blocked entry, so that it is shown again. Recorded in the journal."""
+    invocation = Invocation.current()
+    entry = invocation.open().curated.allow(target, handle, PERSON)
+    if entry is None:
+        invocation.refuse(f"{FILE_NAMES[target]} has no blocked entry {handle}. 'memoranda memory list' shows them.")
+    text = f"Allowed {', '.join(entry.findings)} in {handle}; it is shown from the next session on."
+    invocation.say(text, {"success": True, "handle": handle, "allowed": list(entry.findings)})
+
+
+def report(invocation: Invocation, store: MemoryStore, outcome: Outcome) -> None:
+    """Print an outcome; a refusal ends the command with its exit code."""
+    data = describe(outcome, store)
+    if isinstance(outcome, Refusal):
+        backup = f" A copy of the file as it was found is at {outcome.backup}." if outcome.backup else ""
+        matches = "".join(f"\n  - {match}" for match in data.get("matches", ()))
+        invocation.refuse(outcome.message + backup + matches, data)
+    lines = [str(data["message"])]
+    if data.get("changed"):
+        lines.append(f"{data['usage']} · change {data['change']} · {data['stored_in']}")
+        lines.append("The agent sees it from its next session on.")
+    invocation.say("\n".join(lines), data)
+
+
+def _apply(target: Target, operations: Sequence[Operation], allow: tuple[str, ...]) -> None:
+    invocation = Invocation.current()
+    store = invocation.open().curated
+    report(invocation, store, store.apply(target, operations, PERSON, frozenset(allow)))
+
+
+def _text(argument: str) -> str:
+    return sys.stdin.read() if argument == "-" else argument
+
+
+COMMANDS = (list_entries, add, replace, remove, edit, reset, allow)

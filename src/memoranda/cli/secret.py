@@ -1,0 +1,55 @@
+"""`memoranda secret`: API keys in `.env`, by name; a value is never printed."""
+
+import sys
+
+import click
+
+from memoranda import config
+from memoranda.cli.context import Invocation, common_options
+
+_EPILOG = """\b
+Examples:
+  memoranda secret set OPENAI_API_KEY
+  echo "$KEY" | memoranda secret set OPENAI_API_KEY
+  memoranda secret list
+"""
+
+
+@click.group(epilog=_EPILOG)
+@common_options
+def command() -> None:
+    """Keep API keys in the home's .env file, readable by you alone. Values are never printed."""
+
+
+@command.command("list")
+@common_options
+def list_secrets() -> None:
+    """Show the names of the stored secrets."""
+    invocation = Invocation.current()
+    names = sorted(config.read_secrets(invocation.place()))
+    invocation.say("\n".join(names) or "No secrets are stored.", {"names": names})
+
+
+@command.command("set")
+@click.argument("name")
+@common_options
+def set_secret(name: str) -> None:
+    """Store a secret. It is asked for without echo, or read from standard input when that is a pipe."""
+    invocation = Invocation.current()
+    value = click.prompt(name, hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
+    if not value:
+        invocation.refuse(f"No value was given for {name}. Nothing was written.")
+    home = invocation.place()
+    config.set_secret(home, name, value)
+    invocation.say(f"Stored {name} in {home.secrets_file}.", {"success": True, "name": name})
+
+
+@command.command()
+@click.argument("name")
+@common_options
+def remove(name: str) -> None:
+    """Delete a secret."""
+    invocation = Invocation.current()
+    if not config.set_secret(invocation.place(), name, None):
+        invocation.refuse(f"There is no secret {name}.")
+    invocation.say(f"Removed {name}.", {"success": True, "name": name})

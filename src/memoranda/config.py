@@ -1,0 +1,266 @@
+"""Configuration: `config.yaml` in the home, overrides from the environment, secrets in `.env`.
+
+This is the only module that reads the environment. Each part of Memoranda owns a small settings value; this module
+fills them in from one table of keys, which the reference documentation is tested against. A file that cannot be
+read or holds a wrong value fails closed: nothing opens until it is mended.
+"""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from memoranda.curated.settings import CuratedSettings
+from memoranda.errors import ConfigError
+from memoranda.support.files import make_private_directory, write_private
+from memoranda.support.home import Home
+from memoranda.support.lock import FileLock
+
+_LOCK_TIMEOUT = 10.0
+_SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One setting: its dotted name, default, what it takes in words, and how a raw value becomes one."""
+
+    name: str
+    default: Any
+    takes: str
+    read: Callable[[Any], Any]
+    meaning: str
+
+    @property
+    def variable(self) -> str:
+        return "MEMORANDA_" + self.name.upper().replace(".", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The configuration of one home, split by the part that it belongs to."""
+
+    curated: CuratedSettings = field(default_factory=CuratedSettings)
+    provider: str = ""
+    nudge_interval: int = 10
+    unknown_keys: tuple[str, ...] = ()
+
+
+def _flag(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    words = {
+        "true": True,
+        "yes": True,
+        "on": True,
+        "1": True,
+        "false": False,
+        "no": False,
+        "off": False,
+        "0": False,
+    }
+    if isinstance(value, str | int) and str(value).strip().lower() in words:
+        return words[str(value).strip().lower()]
+    raise ValueError
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError
+    number = int(value)
+    if number < 0:
+        raise ValueError
+    return number
+
+
+def _approval(value: Any) -> str:
+    # A plain yes or no is what other programs write here.
+    if isinstance(value, bool):
+        return "propose" if value else "off"
+    if value in ("off", "propose", "explicit-only"):
+        return str(value)
+    raise ValueError
+
+
+def _name(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value.strip()
+    raise ValueError
+
+
+_A_COUNT = "a whole number, 0 or more"
+KEYS = (
+    Key("memory.memory_enabled", True, "true or false", _flag, "Keep and show MEMORY.md."),
+    Key("memory.user_profile_enabled", True, "true or false", _flag, "Keep and show USER.md."),
+    Key("memory.memory_char_limit", 2200, _A_COUNT, _count, "How many characters MEMORY.md may hold."),
+    Key("memory.user_char_limit", 1375, _A_COUNT, _count, "How many characters USER.md may hold."),
+    Key("memory.write_approval", "off", "off, propose or explicit-only", _approval,
+        "Whether a person must approve what the agent saves."),
+    Key("memory.provider", "", "a provider's name, or nothing", _name,
+        "The external memory provider. None can be plugged in yet."),
+    Key("memory.nudge_interval", 10, _A_COUNT, _count,
+        "After how many user turns memory is reviewed. No loop uses it yet."),
+)  # fmt: skip
+
+
+def default_base(environ: Mapping[str, str] | None = None) -> Path:
+    """Where homes lie unless a caller says otherwise: MEMORANDA_HOME, else ~/.memoranda."""
+    named = (os.environ if environ is None else environ).get("MEMORANDA_HOME", "").strip()
+    return Path(named) if named else Path("~/.memoranda")
+
+
+def default_profile(environ: Mapping[str, str] | None = None) -> str | None:
+    return (os.environ if environ is None else environ).get("MEMORANDA_PROFILE", "").strip() or None
+
+
+def load(home: Home, environ: Mapping[str, str] | None = None) -> Config:
+    """The configuration of a home; raises ConfigError, naming key, value and file, when it is not usable."""
+    environ = os.environ if environ is None else environ
+    document = read_document(home)
+    values: dict[str, Any] = {}
+    for key in KEYS:
+        if key.variable in environ:
+            values[key.name] = _convert(key, environ[key.variable], f"the environment variable {key.variable}")
+        else:
+            values[key.name] = _convert(key, _look_up(document, key), str(home.config_file))
+    return Config(
+        curated=CuratedSettings(
+            memory_enabled=values["memory.memory_enabled"],
+            user_profile_enabled=values["memory.user_profile_enabled"],
+            memory_char_limit=values["memory.memory_char_limit"],
+            user_char_limit=values["memory.user_char_limit"],
+            write_approval=values["memory.write_approval"],
+        ),
+        provider=values["memory.provider"],
+        nudge_interval=values["memory.nudge_interval"],
+        unknown_keys=_unknown_keys(document),
+    )
+
+
+def value_of(config: Config, key: Key) -> Any:
+    """The value of one key in a loaded configuration."""
+    name = key.name.removeprefix("memory.")
+    return getattr(config.curated, name) if hasattr(config.curated, name) else getattr(config, name)
+
+
+def find_key(name: str) -> Key:
+    for key in KEYS:
+        if key.name == name:
+            return key
+    raise ConfigError(f"{name} is not a setting. 'memoranda config list' shows those there are.")
+
+
+def set_value(home: Home, name: str, raw: str) -> Any:
+    """Write one setting into config.yaml, keeping everything else in it, comments included."""
+    key = find_key(name)
+    value = _convert(key, raw, "the command line")
+    home.refuse_if_foreign()
+    make_private_directory(home.root)
+    with FileLock(home.lock_file, _LOCK_TIMEOUT):
+        document = read_document(home)
+        section, _, leaf = name.partition(".")
+        document.setdefault(section, {})[leaf] = value
+        write_private(home.config_file, _dump(document))
+    if value_of(load(home, {}), key) != value:
+        raise ConfigError(f"{name} was written to {home.config_file} but does not read back as {value!r}.")
+    return value
+
+
+def read_document(home: Home) -> dict[str, Any]:
+    """config.yaml as it stands; an absent or blank file is an empty mapping."""
+    path = home.config_file
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}. Nothing is opened until it is mended.") from error
+    if not text.strip():
+        return {}
+    # 40 ms, and most homes have no config file.
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        document = YAML().load(text)
+    except YAMLError as error:
+        raise ConfigError(f"{path} is not valid YAML: {error}. Nothing is opened until it is mended.") from error
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise ConfigError(f"{path} must hold keys and values, not {type(document).__name__}.")
+    return document
+
+
+def _dump(document: dict[str, Any]) -> bytes:
+    from ruamel.yaml import YAML
+
+    stream = BytesIO()
+    YAML().dump(document, stream)
+    return stream.getvalue()
+
+
+def _look_up(document: Mapping[str, Any], key: Key) -> Any:
+    section, _, leaf = key.name.partition(".")
+    values = document.get(section)
+    if values is None:
+        return key.default
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"{section} must hold keys and values, not {values!r}.")
+    return values.get(leaf, key.default)
+
+
+def _convert(key: Key, raw: Any, source: str) -> Any:
+    try:
+        return key.read(raw)
+    except (ValueError, TypeError):
+        raise ConfigError(
+            f"{key.name} in {source} is {raw!r}; it takes {key.takes}. Nothing is opened until it is mended."
+        ) from None
+
+
+def _unknown_keys(document: Mapping[str, Any]) -> tuple[str, ...]:
+    known = {key.name for key in KEYS}
+    found = [f"memory.{leaf}" for leaf in document.get("memory") or {}]
+    return tuple(sorted(name for name in found if name not in known))
+
+
+def read_secrets(home: Home) -> dict[str, str]:
+    """The names and values in `.env`; callers never print the values."""
+    from dotenv import dotenv_values
+
+    path = home.secrets_file
+    try:
+        with path.open(encoding="utf-8") as stream:
+            found = dotenv_values(stream=stream, interpolate=False)
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}. Nothing is opened until it is mended.") from error
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def set_secret(home: Home, name: str, value: str | None) -> bool:
+    """Store one secret in `.env` (None removes it), leaving all other lines alone; False when there was none."""
+    if not _SECRET_NAME.fullmatch(name):
+        raise ConfigError(f"{name!r} is not a name for a secret: use letters, digits and '_', like OPENAI_API_KEY.")
+    if value is not None and ("\n" in value or "\r" in value or "\0" in value):
+        raise ConfigError(f"The value of {name} has more than one line; store the path of a file instead.")
+    home.refuse_if_foreign()
+    make_private_directory(home.root)
+    with FileLock(home.lock_file, _LOCK_TIMEOUT):
+        before = read_secrets(home)
+        lines = home.secrets_file.read_text("utf-8").splitlines() if home.secrets_file.exists() else []
+        kept = [line for line in lines if not re.match(rf"\s*(export\s+)?{name}\s*=", line)]
+        if value is not None:
+            escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+            kept.append(f"{name}='{escaped}'")
+        write_private(home.secrets_file, "".join(f"{line}\n" for line in kept).encode())
+        after = read_secrets(home)
+    if after.get(name) != value or {**after, name: ""} != {**before, name: ""}:
+        raise ConfigError(f"{name} was written to {home.secrets_file} but the file does not read back as it should.")
+    return name in before

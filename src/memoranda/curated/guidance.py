@@ -1,0 +1,28 @@
+"""What a model reads about curated memory: the description of the tool and of its arguments."""
+
+TOOL_DESCRIPTION = """\
+Keep durable facts across sessions. Two targets: 'memory' for your own notes (environment, project conventions, \
+tool quirks, lessons that stay true) and 'user' for who the user is (preferences, style, role, habits).
+
+Save without being asked when the user corrects you, states a preference, or you learn something that will still be \
+true next month. What the user prefers comes first, then the environment, then how things are done. \
+Write facts, not orders: "User prefers concise answers", not "Always answer concisely".
+Leave out task progress, results, logs, TODO lists, numbers of issues or commits, and whatever is stale within a week.
+
+Both files are shown in your system prompt as they were when the session began. A write is on disk at once; the \
+prompt shows it from the next session on, so do not repeat it. Space is limited: when it is full, consolidate with \
+one call that carries several operations. replace and remove find their entry by old_text, a short part of it that \
+occurs in no other entry (a handle such as "entry:1a2b3c4d" works too)."""
+
+TARGET = "'memory' for your notes, 'user' for the user's profile"
+ACTION = "What to do; leave it out when operations is given"
+CONTENT = "The new entry (add, replace)"
+OLD_TEXT = "A unique part of the entry to replace or remove, or its handle"
+OPERATIONS = "Several changes to one target, applied together or not at all; later ones see earlier ones"
+
+VISIBLE_FROM = "next session"
+NOTE = "On disk now. The system prompt shows it from the next session on; do not send it again."
+STOP = (
+    "Several memory calls in this turn have failed. Stop trying to save and go on with what the user asked; "
+    "nothing was lost, and it can be saved another time."
+)

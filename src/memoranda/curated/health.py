@@ -1,0 +1,114 @@
+"""What can be wrong with a memory directory, and how to mend it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from memoranda.curated import memory_file
+from memoranda.curated.backups import backups_of
+from memoranda.curated.entries import is_faithful
+from memoranda.curated.journal import Journal
+from memoranda.curated.memory_file import Readable, Undecodable, Unreadable
+from memoranda.curated.settings import FILE_NAMES, TARGETS, CuratedSettings, Target
+from memoranda.curated.store import MemoryStore
+from memoranda.errors import LockTimeoutError, StorageError
+from memoranda.support.findings import Finding, loose_permissions
+from memoranda.support.lock import holder
+
+# `.mem_*.tmp` is what a killed Hermes leaves in a directory that was copied from it.
+_LEFTOVERS = (".*.tmp", ".mem_*.tmp")
+
+
+def check(directory: Path, settings: CuratedSettings) -> Iterator[Finding]:
+    """Every finding about one memory directory, most important first."""
+    if not directory.is_dir():
+        return
+    store = MemoryStore(directory, settings)
+    for target in TARGETS:
+        yield from _check_file(store, target)
+    yield from _check_journal(directory)
+    yield from _check_proposals(store)
+    yield from _check_leftovers(store)
+    for path in (directory, *directory.iterdir()):
+        if path.name != "users":
+            yield from loose_permissions(path)
+
+
+def _check_file(store: MemoryStore, target: Target) -> Iterator[Finding]:
+    path = store.path(target)
+    state = memory_file.read(path)
+    if path.is_symlink():
+        yield Finding("error", path, f"is a link to {path.resolve()}, which is never written over",
+                      "put the file itself in its place")  # fmt: skip
+    if isinstance(state, Unreadable):
+        yield Finding("error", path, f"cannot be read: {state.problem}", "give yourself read permission: chmod 600")
+    elif isinstance(state, Undecodable):
+        yield Finding("error", path, f"is not UTF-8: {state.problem}", "convert it, for example with iconv")
+    elif isinstance(state, Readable):
+        yield from _check_content(store, target, state)
+
+
+def _check_content(store: MemoryStore, target: Target, state: Readable) -> Iterator[Finding]:
+    path, limit = state.path, store.settings.limit(target)
+    edit = f"memoranda memory edit {target}"
+    if not is_faithful(state.text, state.entries) or any(len(entry) > limit for entry in state.entries):
+        yield Finding("warning", path, "has blank or oversized pieces; the agent cannot write to it", f"run '{edit}'")
+    try:
+        view = store.view(target)
+    except StorageError as error:
+        yield Finding("error", store.directory / "allowed.json", str(error), "mend or delete the file")
+        return
+    if view.used > limit:
+        yield Finding("warning", path, f"is over its limit ({view.usage})", f"shorten or remove entries: '{edit}'")
+    for entry in view.entries:
+        if entry.findings:
+            yield Finding(
+                "warning", path, f"{entry.handle} is hidden from the agent: {', '.join(entry.findings)}",
+                f"memoranda memory remove {entry.handle} --target {target}, or memoranda memory allow {entry.handle}",
+            )  # fmt: skip
+    last = store.journal.last()
+    if last and last.heads.get(target, state.fingerprint) != state.fingerprint:
+        yield Finding("note", path, "was changed outside Memoranda since the last recorded change",
+                      "nothing to do: see 'memoranda memory diff'; the next write records it")  # fmt: skip
+
+
+def _check_journal(directory: Path) -> Iterator[Finding]:
+    path = directory / "journal.jsonl"
+    try:
+        damaged = Journal(path).damaged_lines()
+    except OSError as error:
+        yield Finding("error", path, f"cannot be read: {error.strerror}", "give yourself read permission: chmod 600")
+        return
+    if damaged:
+        yield Finding("warning", path, f"has unreadable lines ({', '.join(map(str, damaged))}), which are passed over",
+                      "nothing to do; 'memoranda memory purge' drops them with the history")  # fmt: skip
+
+
+def _check_proposals(store: MemoryStore) -> Iterator[Finding]:
+    try:
+        waiting = len(store.proposals.all())
+    except StorageError as error:
+        yield Finding("error", store.directory / "pending", str(error), "mend or delete the file")
+        return
+    if waiting:
+        yield Finding("note", store.directory / "pending", f"{waiting} proposals wait", "memoranda memory pending")
+
+
+def _check_leftovers(store: MemoryStore) -> Iterator[Finding]:
+    leftovers = sorted({path for pattern in _LEFTOVERS for path in store.directory.glob(pattern)})
+    if leftovers:
+        try:
+            with store.lock(timeout=0):
+                pass
+        except LockTimeoutError:
+            yield Finding("note", store.directory, f"is being written by {holder(store.directory / '.lock')}", "wait")
+            return
+        except (OSError, StorageError) as error:
+            yield Finding("error", store.directory, f"cannot be locked: {error}", "make the directory writable")
+            return
+    for path in leftovers:
+        yield Finding("warning", path, "was left by a writer that was killed", "delete it", path.unlink)
+    kept = sum(len(backups_of(store.path(target))) for target in TARGETS)
+    if kept:
+        names = " and ".join(f"{name}.bak.*" for name in FILE_NAMES.values())
+        yield Finding("note", store.directory, f"keeps {kept} backups ({names})",
+                      "delete them when you need them no more, or run 'memoranda memory purge'")  # fmt: skip

@@ -1,0 +1,172 @@
+"""The journal: every applied change to a memory directory, in one file that only grows.
+
+`journal.jsonl` holds one change per line: who, when, which session, and each entry before and after. A change is
+journalled (and synced) *before* the memory file is replaced, so no applied change is ever missing. A writer killed
+between the two steps leaves its staged file behind; the next one then marks the change as void (see `store`).
+
+`heads` is the fingerprint of every memory file after the change. The last line alone therefore tells whether
+somebody else has touched a file since, and replaying the edits gives the entries as we last knew them.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from memoranda.curated.operations import apply_edit
+from memoranda.curated.outcome import Edit, Origin
+from memoranda.curated.settings import Target
+from memoranda.support.clock import now
+from memoranda.support.files import append_private, write_private
+
+Action = Literal[
+    "add", "replace", "remove", "batch", "edit", "reset", "undo",
+    "found",  # entries that were there before the journal began
+    "outside",  # somebody else changed the file
+    "allow",  # a person accepted a scanner finding
+    "void",  # the change named by `refers_to` was journalled but never reached the file
+]  # fmt: skip
+_TAIL_BLOCK = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One line of the journal; `refers_to` is the change that an undo or a void is about."""
+
+    number: int
+    target: Target
+    action: Action
+    actor: str
+    session: str
+    edits: tuple[Edit, ...]
+    heads: dict[str, str]
+    at: str = field(default_factory=now)
+    refers_to: int | None = None
+    note: str = ""
+
+
+# A later version may write more fields; they are passed over.
+_FIELDS = tuple(item.name for item in fields(Change))
+
+
+def next_change(
+    last: Change | None,
+    target: Target,
+    action: Action,
+    origin: Origin,
+    edits: tuple[Edit, ...],
+    head: str | None,
+    **more: Any,
+) -> Change:
+    """The change that follows `last`; a head of None leaves the file's fingerprint as it was."""
+    heads = dict(last.heads) if last else {}
+    if head is not None:
+        heads[target] = head
+    number = last.number + 1 if last else 1
+    return Change(number, target, action, origin.actor, origin.session, edits, heads, **more)
+
+
+class Journal:
+    """The journal of one memory directory. Appending and purging need the directory's lock."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def last(self) -> Change | None:
+        """The newest change, read from the end of the file however long it is."""
+        try:
+            with self._path.open("rb") as file:
+                end = file.seek(0, 2)
+                block = _TAIL_BLOCK
+                while True:
+                    start = max(0, end - block)
+                    file.seek(start)
+                    lines = file.read(end - start).split(b"\n")
+                    # Unless we read from the very beginning, the first piece may be half a line.
+                    for line in reversed(lines if start == 0 else lines[1:]):
+                        if change := _decode(line):
+                            return change
+                    if start == 0:
+                        return None
+                    block *= 4
+        except FileNotFoundError:
+            return None
+
+    def append(self, changes: Sequence[Change]) -> None:
+        """Add changes durably, all of them or none."""
+        # A line torn by a power cut gets an end of its own, so that it spoils nothing but itself.
+        append_private(self._path, (b"\n" if self._is_torn() else b"") + _encode(changes))
+
+    def changes(self) -> Iterator[Change]:
+        """Every change from the oldest to the newest, void ones left out."""
+        everything = list(self._all())
+        void = {change.refers_to for change in everything if change.action == "void"}
+        return (change for change in everything if change.action != "void" and change.number not in void)
+
+    def entries_after(self, target: Target, number: int | None = None) -> list[str]:
+        """The entries of a target as the journal knows them, after change `number` or after all."""
+        entries: list[str] = []
+        for change in self.changes():
+            if number is not None and change.number > number:
+                break
+            if change.target == target:
+                for edit in change.edits:
+                    apply_edit(entries, edit)
+        return entries
+
+    def damaged_lines(self) -> list[int]:
+        """The numbers of lines that cannot be read, for the doctor."""
+        try:
+            lines = self._path.read_bytes().split(b"\n")
+        except FileNotFoundError:
+            return []
+        return [number for number, line in enumerate(lines, start=1) if line and _decode(line) is None]
+
+    def purge(self, through: int, base: Sequence[Change]) -> int:
+        """Forget all changes up to a number; `base` re-states the entries that stood after it."""
+        kept = [change for change in self._all() if change.number > through]
+        forgotten = sum(1 for change in self._all() if change.number <= through)
+        write_private(self._path, _encode([*base, *kept]))
+        return forgotten
+
+    def _all(self) -> Iterator[Change]:
+        try:
+            with self._path.open("rb") as file:
+                for line in file:
+                    if change := _decode(line):
+                        yield change
+        except FileNotFoundError:
+            return
+
+    def _is_torn(self) -> bool:
+        try:
+            with self._path.open("rb") as file:
+                if file.seek(0, 2) == 0:
+                    return False
+                file.seek(-1, 2)
+                return file.read(1) != b"\n"
+        except FileNotFoundError:
+            return False
+
+
+def restate(change: Change, target: Target, entries: Sequence[str]) -> Change:
+    """A change that stands for everything before it: the entries as found, under the number of `change`."""
+    edits = tuple(Edit(index, None, entry) for index, entry in enumerate(entries))
+    return replace(change, target=target, action="found", edits=edits, refers_to=None, note="history purged")
+
+
+def _encode(changes: Sequence[Change]) -> bytes:
+    lines = (json.dumps(asdict(change), ensure_ascii=False, separators=(",", ":")) for change in changes)
+    # Entries are always UTF-8; a session id from elsewhere may hold half a surrogate, which stays as its escape.
+    return "".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace")
+
+
+def _decode(line: bytes) -> Change | None:
+    try:
+        record = json.loads(line)
+        known = {name: record[name] for name in _FIELDS if name in record}
+        known["edits"] = tuple(Edit(**edit) for edit in record["edits"])
+        return Change(**known)
+    except (ValueError, TypeError, KeyError):
+        return None

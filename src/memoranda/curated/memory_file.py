@@ -1,0 +1,79 @@
+"""Reading a memory file: missing, readable, unreadable and undecodable are four different things.
+
+Only the first two may ever be written over. A file that could not be read is never taken for an empty one.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from memoranda.curated.entries import parse, serialise
+
+# What the journal notes as the content of a file that is not there.
+ABSENT = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    path: Path
+
+    @property
+    def entries(self) -> list[str]:
+        return []
+
+    @property
+    def fingerprint(self) -> str:
+        return ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    path: Path
+    raw: bytes
+    text: str
+    entries: list[str]
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint(self.raw)
+
+    @property
+    def is_canonical(self) -> bool:
+        """Whether writing the same entries again would change at most blank edges."""
+        return self.text.strip() == serialise(self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    path: Path
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Undecodable:
+    path: Path
+    problem: str
+
+
+FileState = Missing | Readable | Unreadable | Undecodable
+
+
+def read(path: Path) -> FileState:
+    """What a memory file holds at this moment."""
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        if path.is_symlink():
+            return Unreadable(path, "it is a link to a file that is not there")
+        return Missing(path)
+    except OSError as error:
+        return Unreadable(path, error.strerror or str(error))
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return Undecodable(path, f"byte {error.start} (0x{raw[error.start]:02x}) is not UTF-8")
+    return Readable(path, raw, text, parse(text))
+
+
+def fingerprint(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()

@@ -1,0 +1,145 @@
+"""The three things one can do to a list of entries, and what a batch of them makes of it."""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memoranda.curated.entries import digest, digest_prefix
+from memoranda.curated.outcome import Edit
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    old_text: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    old_text: str
+
+
+Operation = Add | Replace | Remove
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The entries after a batch, and the edits that lead there, each index as of its own moment."""
+
+    entries: tuple[str, ...]
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoMatch:
+    """No entry holds the text; `number` is the operation's place in its batch, from 1."""
+
+    number: int
+    similar: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguous:
+    """Several different entries hold the text."""
+
+    number: int
+    matches: tuple[str, ...]
+
+
+def plan(entries: Sequence[str], operations: Sequence[Operation]) -> Plan | NoMatch | Ambiguous:
+    """Apply operations in order to a copy, each seeing the ones before it; the first that fits nothing ends it."""
+    current = list(entries)
+    edits: list[Edit] = []
+    for number, operation in enumerate(operations, start=1):
+        if isinstance(operation, Add):
+            if not _holds(current, operation.content):
+                edits.append(Edit(len(current), None, operation.content))
+                current.append(operation.content)
+            continue
+        found = locate(current, operation.old_text)
+        if isinstance(found, tuple):
+            return Ambiguous(number, found)
+        if found is None:
+            return NoMatch(number, _similar(current, operation.old_text))
+        edit = _edit_at(current, found, operation)
+        if edit is not None:
+            edits.append(edit)
+            apply_edit(current, edit)
+    return Plan(tuple(current), tuple(edits))
+
+
+def _edit_at(current: list[str], index: int, operation: Replace | Remove) -> Edit | None:
+    before = current[index]
+    if isinstance(operation, Remove):
+        return Edit(index, before, None)
+    if before == operation.content:
+        return None
+    # Becoming a copy of another entry would only waste the budget: the two become one.
+    becomes_copy = _holds(current[:index] + current[index + 1 :], operation.content)
+    return Edit(index, before, None if becomes_copy else operation.content)
+
+
+def apply_edit(entries: list[str], edit: Edit) -> None:
+    """Carry out one edit in place."""
+    if edit.before is None:
+        assert edit.after is not None
+        entries.insert(edit.index, edit.after)
+    elif edit.after is None:
+        del entries[edit.index]
+    else:
+        entries[edit.index] = edit.after
+
+
+def locate(entries: Sequence[str], old_text: str) -> int | tuple[str, ...] | None:
+    """The index of the one entry meant; several different candidates come back as a tuple, none as None.
+
+    A handle names its entry. Otherwise an entry that *is* the text wins over entries that contain it; among equal
+    entries the first is taken. Composed and decomposed letters count as the same.
+    """
+    prefix = digest_prefix(old_text)
+    if prefix is not None:
+        by_handle = [index for index, entry in enumerate(entries) if digest(entry).startswith(prefix)]
+        if by_handle:
+            return by_handle[0]
+    wanted = _comparable(old_text)
+    comparable = [_comparable(entry) for entry in entries]
+    if wanted in comparable:
+        return comparable.index(wanted)
+    holding = [index for index, entry in enumerate(comparable) if wanted in entry]
+    distinct = tuple(dict.fromkeys(entries[index] for index in holding))
+    if len(distinct) > 1:
+        return distinct
+    return holding[0] if holding else None
+
+
+def rewrite_edits(before: Sequence[str], after: Sequence[str]) -> tuple[Edit, ...]:
+    """The edits that turn one list of entries into another: what both ends share stays, the middle is exchanged."""
+    shortest = min(len(before), len(after))
+    head = next((i for i in range(shortest) if before[i] != after[i]), shortest)
+    tail = next((i for i in range(shortest - head) if before[-1 - i] != after[-1 - i]), shortest - head)
+    old, new = before[head : len(before) - tail], after[head : len(after) - tail]
+    swapped = min(len(old), len(new))
+    edits = [Edit(head + i, old[i], new[i]) for i in range(swapped)]
+    edits += [Edit(head + swapped, text, None) for text in old[swapped:]]
+    edits += [Edit(head + swapped + i, None, text) for i, text in enumerate(new[swapped:])]
+    return tuple(edits)
+
+
+def _holds(entries: Sequence[str], content: str) -> bool:
+    return content in entries or any(
+        not entry.isascii() and _comparable(entry) == _comparable(content) for entry in entries
+    )
+
+
+def _similar(entries: Sequence[str], old_text: str) -> tuple[str, ...]:
+    wanted = _comparable(old_text).casefold()
+    return tuple(entry for entry in entries if wanted in _comparable(entry).casefold())
+
+
+def _comparable(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFC", text)

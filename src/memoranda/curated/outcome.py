@@ -1,0 +1,81 @@
+"""What a write answers: a receipt, a proposal that waits for a person, or a refusal. Values, not exceptions."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from memoranda.curated.settings import Target
+
+RefusalReason = Literal[
+    "invalid",  # the arguments make no sense
+    "disabled",  # this target, or all of memory, is switched off
+    "blocked",  # the scanner found something
+    "over_budget",
+    "no_match",
+    "ambiguous",
+    "approval",  # only a person may write
+    "drift",  # somebody else changed the file
+    "conflict",  # an undo or edit no longer fits what is there
+    "unreadable",
+    "undecodable",
+    "symlink",
+    "locked",
+    "storage",  # the disk refused
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who wants a change: an actor in one word, the session, and whether a person asked for it."""
+
+    actor: str = "agent"
+    session: str = ""
+    explicit: bool = False
+
+
+PERSON = Origin(actor="person", explicit=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One entry that changes: `before` is None for a new entry, `after` for one that goes."""
+
+    index: int
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A write that was done, or that had nothing to do (then `edits` is empty and `change` is None)."""
+
+    target: Target
+    stored_in: Path
+    message: str
+    edits: tuple[Edit, ...] = ()
+    change: int | None = None
+    backup: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A write that waits for a person's approval."""
+
+    target: Target
+    proposal: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A write that was not done; nothing was changed."""
+
+    target: Target
+    reason: RefusalReason
+    message: str
+    matches: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
+    backup: Path | None = None
+
+
+Outcome = Receipt | Staged | Refusal

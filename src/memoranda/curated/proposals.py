@@ -1,0 +1,105 @@
+"""Writes that wait for a person: one file each under `pending/`, removed only when the write is really done."""
+
+import json
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+from memoranda.curated.operations import Add, Operation, Remove, Replace
+from memoranda.curated.outcome import Origin
+from memoranda.curated.settings import Target
+from memoranda.errors import StorageError
+from memoranda.support.clock import now
+from memoranda.support.files import make_private_directory, sync_directory, write_private
+
+_ID = re.compile(r"[0-9a-f]{8}")
+_KINDS: dict[str, type[Operation]] = {"add": Add, "replace": Replace, "remove": Remove}
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """One call of the memory tool that a person has yet to approve."""
+
+    id: str
+    target: Target
+    actor: str
+    session: str
+    operations: tuple[Operation, ...]
+    at: str = field(default_factory=now)
+
+    @property
+    def origin(self) -> Origin:
+        """Who wants it, now with a person's word."""
+        return Origin(self.actor, self.session, explicit=True)
+
+
+class Proposals:
+    """The proposals of one memory directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._rejected = directory / "rejected"
+
+    def add(self, target: Target, operations: Sequence[Operation], origin: Origin) -> Proposal:
+        make_private_directory(self._directory)
+        proposal = Proposal(secrets.token_hex(4), target, origin.actor, origin.session, tuple(operations))
+        record = asdict(proposal) | {"operations": [encode_operation(item) for item in operations]}
+        write_private(self._path(proposal.id), json.dumps(record, ensure_ascii=False, indent=1).encode())
+        return proposal
+
+    def get(self, proposal_id: str) -> Proposal | None:
+        """The proposal with this id; anything that is not an id names none."""
+        if not _ID.fullmatch(proposal_id):
+            return None
+        try:
+            return _decode(self._path(proposal_id).read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StorageError(f"{self._path(proposal_id)} cannot be read ({error}). Mend or delete it.") from error
+
+    def all(self) -> list[Proposal]:
+        """Every proposal that waits, oldest first."""
+        ids = [path.stem for path in self._directory.glob("*.json") if _ID.fullmatch(path.stem)]
+        found = [proposal for proposal_id in ids if (proposal := self.get(proposal_id))]
+        return sorted(found, key=lambda proposal: proposal.at)
+
+    def done(self, proposal: Proposal) -> None:
+        """Take a proposal that was carried out off the list."""
+        self._path(proposal.id).unlink(missing_ok=True)
+        sync_directory(self._directory)
+
+    def reject(self, proposal: Proposal) -> None:
+        """Take a proposal off the list but keep its text until the history is purged."""
+        make_private_directory(self._rejected)
+        self._path(proposal.id).replace(self._rejected / f"{proposal.id}.json")
+        sync_directory(self._directory)
+        sync_directory(self._rejected)
+
+    def purge_rejected(self) -> int:
+        rejected = list(self._rejected.glob("*.json"))
+        for path in rejected:
+            path.unlink()
+        return len(rejected)
+
+    def _path(self, proposal_id: str) -> Path:
+        return self._directory / f"{proposal_id}.json"
+
+
+def encode_operation(operation: Operation) -> dict[str, str]:
+    """An operation as the memory tool would be called."""
+    return {"action": type(operation).__name__.lower()} | asdict(operation)
+
+
+def _decode(raw: bytes) -> Proposal:
+    record: dict[str, Any] = json.loads(raw)
+    operations = []
+    for item in record.pop("operations"):
+        kind = _KINDS[item.pop("action")]
+        operations.append(kind(**item))
+    if record["target"] not in get_args(Target):
+        raise ValueError(f"unknown target {record['target']!r}")
+    return Proposal(**record, operations=tuple(operations))

@@ -1,0 +1,31 @@
+"""What a user can set about curated memory, and the two targets it has."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Target = Literal["memory", "user"]
+TARGETS: tuple[Target, ...] = ("memory", "user")
+FILE_NAMES: dict[Target, str] = {"memory": "MEMORY.md", "user": "USER.md"}
+
+WriteApproval = Literal["off", "propose", "explicit-only"]
+
+
+@dataclass(frozen=True, slots=True)
+class CuratedSettings:
+    """Defaults as the design documents give them; limits count code points of the whole file."""
+
+    memory_enabled: bool = True
+    user_profile_enabled: bool = True
+    memory_char_limit: int = 2200
+    user_char_limit: int = 1375
+    write_approval: WriteApproval = "off"
+    lock_timeout: float = 10.0
+
+    def enabled(self, target: Target) -> bool:
+        return self.memory_enabled if target == "memory" else self.user_profile_enabled
+
+    def limit(self, target: Target) -> int:
+        return self.memory_char_limit if target == "memory" else self.user_char_limit
+
+    def targets(self) -> tuple[Target, ...]:
+        return tuple(target for target in TARGETS if self.enabled(target))

@@ -1,0 +1,269 @@
+"""`MemoryStore`: two small files that an agent keeps for itself and about its user.
+
+Two states live side by side. The *snapshot* is what the system prompt shows: taken by `load_from_disk`, it does not
+change by a byte until the next load, so the provider's prefix cache holds. The *live* entries are what is on disk:
+a write is durable at once and visible in every tool result, but only the next session's prompt will show it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from memoranda.curated import memory_file
+from memoranda.curated.entries import canonical, size, unstorable_character
+from memoranda.curated.journal import Action, Journal, next_change
+from memoranda.curated.memory_file import Missing, Readable, Undecodable, Unreadable
+from memoranda.curated.operations import Add, Operation, Plan, Remove, Replace, plan, rewrite_edits
+from memoranda.curated.outcome import Origin, Outcome, Receipt, Refusal, Staged
+from memoranda.curated.proposals import Proposals
+from memoranda.curated.screening import ScreenedEntry, Screening
+from memoranda.curated.settings import FILE_NAMES, TARGETS, CuratedSettings, Target
+from memoranda.curated.snapshot import render, render_problem, usage
+from memoranda.curated.writer import Draft, Writer, over_budget
+from memoranda.errors import StorageError
+from memoranda.support.lock import FileLock
+
+# Composing (NFC) shrinks a text to a quarter at the most; beyond this it cannot fit whatever it becomes.
+_COMPOSING_SHRINKS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One target as it is on disk now, safe to show: blocked entries appear as placeholders."""
+
+    target: Target
+    path: Path
+    entries: tuple[ScreenedEntry, ...]
+    used: int
+    limit: int
+    fingerprint: str
+
+    @property
+    def usage(self) -> str:
+        return usage(self.used, self.limit)
+
+
+class MemoryStore:
+    """Curated memory in one directory, whose path is fixed for the store's lifetime."""
+
+    def __init__(self, directory: Path, settings: CuratedSettings | None = None) -> None:
+        self.directory = directory.absolute()
+        self.settings = settings or CuratedSettings()
+        self.proposals = Proposals(self.directory / "pending")
+        self._screening = Screening(self.directory / "allowed.json")
+        self._writer = Writer(self.directory, self.settings, self._screening)
+        self._snapshot: dict[Target, str | None] = dict.fromkeys(TARGETS)
+
+    @property
+    def journal(self) -> Journal:
+        return self._writer.journal
+
+    def path(self, target: Target) -> Path:
+        return self._writer.path(target)
+
+    def lock(self, timeout: float | None = None) -> FileLock:
+        """Exclusive use of the directory, for what is not a change to a memory file."""
+        return self._writer.lock(timeout)
+
+    def load_from_disk(self) -> None:
+        """Read both files and freeze what the system prompt shows. One bad file never hides the other."""
+        self._writer.settle()
+        self._snapshot = {target: self._render(target) for target in TARGETS}
+
+    def format_for_system_prompt(self, target: str) -> str | None:
+        """The frozen block of a target, or None when it was empty or switched off at the last load."""
+        return next((block for name, block in self._snapshot.items() if name == target), None)
+
+    def view(self, target: Target) -> View:
+        """The live state of a target; raises StorageError when its file cannot be read."""
+        state = memory_file.read(self.path(target))
+        if isinstance(state, Unreadable | Undecodable):
+            raise StorageError(f"{state.path} cannot be read: {state.problem}. It was left as it is.")
+        return self._view(target, state)
+
+    def entries(self, target: Target) -> tuple[str, ...]:
+        """The live entries of a target as they may be shown."""
+        return tuple(entry.shown for entry in self.view(target).entries)
+
+    def shown(self, text: str) -> str:
+        """An entry's text if it may be shown, else its placeholder."""
+        return ScreenedEntry(text, self._screening.findings(text)).shown
+
+    def add(self, target: Target, content: str, origin: Origin | None = None) -> Outcome:
+        return self.apply(target, [Add(content)], origin)
+
+    def replace(self, target: Target, old_text: str, content: str, origin: Origin | None = None) -> Outcome:
+        return self.apply(target, [Replace(old_text, content)], origin)
+
+    def remove(self, target: Target, old_text: str, origin: Origin | None = None) -> Outcome:
+        return self.apply(target, [Remove(old_text)], origin)
+
+    def apply(
+        self,
+        target: Target,
+        operations: Sequence[Operation],
+        origin: Origin | None = None,
+        allow: frozenset[str] = frozenset(),
+        note: str = "",
+    ) -> Outcome:
+        """Carry out operations as one change: all of them, or none."""
+        origin = origin or Origin()
+        refusal = self._refuse_before_planning(target, operations)
+        if refusal:
+            return refusal
+        draft = _draft(target, [_canonical(item) for item in operations], origin, allow, note)
+        if self.settings.write_approval != "off" and not origin.explicit:
+            return self._without_approval(draft, operations)
+        return self.commit(draft)
+
+    def commit(self, draft: Draft) -> Receipt | Refusal:
+        """Carry out any other change (edit, reset, undo) on the same write path."""
+        if not self.settings.enabled(draft.target):
+            return _disabled(draft.target)
+        return self._writer.commit(draft)
+
+    def edit(self, target: Target, seen: str, entries: Sequence[str], origin: Origin, allow: frozenset[str]) -> Outcome:
+        """Put other entries in the place of those that a person saw (`seen` is the view's fingerprint)."""
+        unstorable = next(filter(None, map(unstorable_character, entries)), None)
+        if unstorable:
+            return _unstorable(target, unstorable)
+        wanted = tuple(canonical(entry) for entry in entries)
+        return self.commit(
+            Draft(
+                target, "edit", origin,
+                lambda current: Plan(wanted, rewrite_edits(current, wanted)),
+                done=f"Saved {FILE_NAMES[target]} as edited.",
+                seen=seen,
+                allow=allow,
+            )
+        )  # fmt: skip
+
+    def reset(self, target: Target, origin: Origin) -> Outcome:
+        """Remove every entry of a target; the journal keeps them."""
+        name = FILE_NAMES[target]
+        return self.commit(
+            Draft(
+                target, "reset", origin,
+                lambda current: Plan((), rewrite_edits(current, ())),
+                done=f"Removed every entry of {name}. 'memoranda memory undo' brings them back.",
+                nothing=f"{name} has no entries.",
+            )
+        )  # fmt: skip
+
+    def allow(self, target: Target, handle: str, origin: Origin) -> ScreenedEntry | None:
+        """Accept all findings of the blocked entry that a handle names; None when there is no such entry."""
+        entry = next((item for item in self.view(target).entries if item.handle == handle and item.findings), None)
+        if entry is None:
+            return None
+        with self.lock():
+            note = f"{handle}: {', '.join(entry.findings)}"
+            self.journal.append([next_change(self.journal.last(), target, "allow", origin, (), None, note=note)])
+            self._screening.allow([entry.text], entry.findings, origin)
+        return entry
+
+    def _render(self, target: Target) -> str | None:
+        state = memory_file.read(self.path(target))
+        if not self.settings.enabled(target):
+            return None
+        if isinstance(state, Unreadable | Undecodable):
+            return render_problem(target, FILE_NAMES[target], state.problem)
+        self._writer.note_seen(target, state.fingerprint)
+        view = self._view(target, state)
+        return render(target, view.entries, view.used, view.limit)
+
+    def _view(self, target: Target, state: Missing | Readable) -> View:
+        screened = tuple(self._screening.screen(state.entries))
+        limit = self.settings.limit(target)
+        return View(target, state.path, screened, size(state.entries), limit, state.fingerprint)
+
+    def _refuse_before_planning(self, target: Target, operations: Sequence[Operation]) -> Refusal | None:
+        if not self.settings.enabled(target):
+            return _disabled(target)
+        limit = self.settings.limit(target)
+        for operation in operations:
+            texts = [("content", operation.content)] if isinstance(operation, Add | Replace) else []
+            texts += [("old_text", operation.old_text)] if isinstance(operation, Replace | Remove) else []
+            for name, text in texts:
+                if not text.strip():
+                    return Refusal(target, "invalid", f"{name} is empty. Nothing was written.")
+                if unstorable := unstorable_character(text):
+                    return _unstorable(target, unstorable)
+                if name == "content" and len(text) > _COMPOSING_SHRINKS * max(limit, 0):
+                    return over_budget(target, len(text), limit)
+        return None
+
+    def _without_approval(self, draft: Draft, operations: Sequence[Operation]) -> Staged | Refusal:
+        target = draft.target
+        if self.settings.write_approval == "explicit-only":
+            return Refusal(
+                target,
+                "approval",
+                "Memory is set to explicit-only: nothing is saved unless the user asks for it. Nothing was written. "
+                "Go on without saving.",
+            )
+        state = self._writer.readable_state(target)
+        if isinstance(state, Refusal):
+            return state
+        judged = self._writer.judge(draft, state.entries)
+        if isinstance(judged, Refusal):
+            return judged
+        try:
+            proposal = self.proposals.add(target, operations, draft.origin)
+        except OSError as error:
+            return Refusal(
+                target,
+                "storage",
+                f"The proposal could not be stored ({error.strerror}). Nothing was written.",
+            )
+        return Staged(
+            target,
+            proposal.id,
+            f"Proposed as {proposal.id}: a person decides with 'memoranda memory approve {proposal.id}'. "
+            "Nothing is saved until then. Do not send it again.",
+        )
+
+
+def _draft(target: Target, operations: Sequence[Operation], origin: Origin, allow: frozenset[str], note: str) -> Draft:
+    action: Action = "batch"
+    if len(operations) == 1:
+        kinds: dict[type[Operation], Action] = {Add: "add", Replace: "replace", Remove: "remove"}
+        action = kinds[type(operations[0])]
+    name = FILE_NAMES[target]
+    done = {
+        "add": f"Saved in {name}.",
+        "replace": f"Replaced in {name}.",
+        "remove": f"Removed from {name}.",
+        "batch": f"Applied to {name} as one change.",
+    }[action]
+    nothing = f"Already there: nothing was {'changed' if action == 'replace' else 'added'}."
+    return Draft(
+        target,
+        action,
+        origin,
+        lambda current: plan(current, operations),
+        done,
+        nothing,
+        allow=allow,
+        note=note,
+    )
+
+
+def _canonical(operation: Operation) -> Operation:
+    if isinstance(operation, Add):
+        return Add(canonical(operation.content))
+    if isinstance(operation, Replace):
+        return Replace(canonical(operation.old_text), canonical(operation.content))
+    return Remove(canonical(operation.old_text))
+
+
+def _disabled(target: Target) -> Refusal:
+    key = "memory.memory_enabled" if target == "memory" else "memory.user_profile_enabled"
+    return Refusal(target, "disabled", f"{FILE_NAMES[target]} is switched off ({key} is false). Nothing was written.")
+
+
+def _unstorable(target: Target, what: str) -> Refusal:
+    return Refusal(
+        target,
+        "invalid",
+        f"The text holds {what} and cannot be stored as text. Nothing was written; remove it.",
+    )

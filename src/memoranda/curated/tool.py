@@ -1,0 +1,192 @@
+"""The `memory` tool: arguments from a model in, one JSON object out, whatever the arguments are."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, assert_never
+
+from memoranda.curated import guidance
+from memoranda.curated.operations import Add, Operation, Remove, Replace
+from memoranda.curated.outcome import Edit, Origin, Outcome, Receipt, Refusal, Staged
+from memoranda.curated.settings import TARGETS, Target
+from memoranda.curated.store import MemoryStore
+from memoranda.errors import StorageError
+from memoranda.tools import JsonObject, Tool
+
+_log = logging.getLogger(__name__)
+
+_ACTIONS = ("add", "replace", "remove")
+_TRIES_PER_TURN = 3
+_PREVIEW = 80
+_FIELDS: JsonObject = {
+    "action": {"type": "string", "enum": list(_ACTIONS), "description": guidance.ACTION},
+    "content": {"type": "string", "description": guidance.CONTENT},
+    "old_text": {"type": "string", "description": guidance.OLD_TEXT},
+}
+PARAMETERS: JsonObject = {
+    "type": "object",
+    "properties": {
+        "target": {"type": "string", "enum": list(TARGETS), "description": guidance.TARGET},
+        **_FIELDS,
+        "operations": {
+            "type": "array",
+            "description": guidance.OPERATIONS,
+            "items": {"type": "object", "properties": _FIELDS, "required": ["action"]},
+        },
+    },
+    "required": ["target"],
+}
+
+
+class InvalidArgumentsError(ValueError):
+    """What the model sent cannot be understood; the message tells it why."""
+
+
+class MemoryTool:
+    """The tool of one session. It counts failures, so that a model does not spend a turn on retries."""
+
+    def __init__(self, store: MemoryStore, origin: Origin) -> None:
+        self._store = store
+        self._origin = origin
+        self._failures = 0
+
+    def definition(self) -> Tool:
+        return Tool("memory", guidance.TOOL_DESCRIPTION, PARAMETERS, self.call)
+
+    def begin_turn(self) -> None:
+        """A new user message: earlier failures no longer count."""
+        self._failures = 0
+
+    def call(self, arguments: Mapping[str, Any]) -> JsonObject:
+        """Answer one call; never raises."""
+        try:
+            result = self._answer(arguments)
+        except InvalidArgumentsError as error:
+            result = {"success": False, "reason": "invalid", "error": f"{error} Nothing was written."}
+        except Exception as error:
+            # The last line of defence for a promise: a tool answers, it never raises.
+            _log.exception("the memory tool failed")
+            message = f"Memory failed unexpectedly ({type(error).__name__}: {error}). Go on without saving."
+            result = {"success": False, "reason": "internal", "error": message}
+        if result["success"]:
+            self._failures = 0
+            return result
+        self._failures += 1
+        if self._failures > _TRIES_PER_TURN:
+            return {"success": False, "done": True, "reason": result["reason"], "error": guidance.STOP}
+        return result
+
+    def _answer(self, arguments: Mapping[str, Any]) -> JsonObject:
+        target, operations = read_arguments(arguments)
+        outcome = self._store.apply(target, operations, self._origin)
+        return describe(outcome, self._store)
+
+
+def read_arguments(arguments: Any) -> tuple[Target, list[Operation]]:
+    """The target and operations that a call asks for."""
+    if not isinstance(arguments, Mapping):
+        raise InvalidArgumentsError(f"The arguments must be an object, not {_type(arguments)}.")
+    target = _read_target(arguments.get("target"))
+    batch, action = arguments.get("operations"), arguments.get("action")
+    if batch is not None and not isinstance(batch, list):
+        raise InvalidArgumentsError(f"operations must be a list, not {_type(batch)}.")
+    if not batch:
+        return target, [_read_operation(arguments, "")]
+    if action:
+        raise InvalidArgumentsError("Send either operations or a single action, not both.")
+    return target, [_read_operation(item, f"Operation {number}: ") for number, item in enumerate(batch, start=1)]
+
+
+def _read_target(target: Any) -> Target:
+    if target is None:
+        return "memory"
+    if not isinstance(target, str) or target not in TARGETS:
+        raise InvalidArgumentsError(f"target must be 'memory' or 'user', not {_shorten(repr(target))}.")
+    return "memory" if target == "memory" else "user"
+
+
+def _read_operation(item: Any, where: str) -> Operation:
+    if not isinstance(item, Mapping):
+        raise InvalidArgumentsError(f"{where}an operation must be an object, not {_type(item)}.")
+    action = item.get("action")
+    if action == "add":
+        return Add(_read_text(item, "content", where))
+    if action == "replace":
+        return Replace(_read_text(item, "old_text", where), _read_text(item, "content", where))
+    if action == "remove":
+        return Remove(_read_text(item, "old_text", where))
+    raise InvalidArgumentsError(f"{where}action must be add, replace or remove, not {_shorten(repr(action))}.")
+
+
+def _read_text(item: Mapping[str, Any], name: str, where: str) -> str:
+    text = item.get(name)
+    if text is None:
+        raise InvalidArgumentsError(f"{where}{name} is missing.")
+    if not isinstance(text, str):
+        raise InvalidArgumentsError(f"{where}{name} must be a string, not {_type(text)}.")
+    return text
+
+
+def describe(outcome: Outcome, store: MemoryStore) -> JsonObject:
+    """The JSON result for an outcome, with the live state of its target."""
+    match outcome:
+        case Receipt():
+            result = _describe_receipt(outcome, store)
+        case Staged():
+            return {
+                "success": True, "done": True, "staged": True, "target": outcome.target,
+                "pending_id": outcome.proposal, "message": outcome.message,
+            }  # fmt: skip
+        case Refusal():
+            result = _describe_refusal(outcome, store)
+        case _:
+            assert_never(outcome)
+    return result | _live_state(store, outcome.target)
+
+
+def _describe_receipt(receipt: Receipt, store: MemoryStore) -> JsonObject:
+    result: JsonObject = {
+        "success": True, "done": True, "target": receipt.target, "message": receipt.message,
+        "changed": [_describe_edit(edit, store) for edit in receipt.edits],
+        "stored_in": str(receipt.stored_in),
+    }  # fmt: skip
+    if receipt.edits:
+        result |= {"change": receipt.change, "visible_from": guidance.VISIBLE_FROM, "note": guidance.NOTE}
+    if receipt.backup:
+        result["backup"] = str(receipt.backup)
+    return result
+
+
+def _describe_edit(edit: Edit, store: MemoryStore) -> JsonObject:
+    action = "add" if edit.before is None else "remove" if edit.after is None else "replace"
+    sides = {"before": edit.before, "after": edit.after}
+    return {"action": action} | {side: store.shown(text) for side, text in sides.items() if text is not None}
+
+
+def _describe_refusal(refusal: Refusal, store: MemoryStore) -> JsonObject:
+    result: JsonObject = {
+        "success": False, "target": refusal.target, "reason": refusal.reason, "error": refusal.message,
+    }  # fmt: skip
+    if refusal.matches:
+        result["matches"] = [_shorten(store.shown(text)) for text in refusal.matches]
+    if refusal.findings:
+        result["findings"] = list(refusal.findings)
+    if refusal.backup:
+        result["drift_backup"] = str(refusal.backup)
+    return result
+
+
+def _live_state(store: MemoryStore, target: Target) -> JsonObject:
+    try:
+        view = store.view(target)
+    except StorageError as error:
+        return {"state": str(error)}
+    shown = [entry.shown for entry in view.entries]
+    return {"usage": view.usage, "entry_count": len(shown), "current_entries": shown}
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _PREVIEW else text[:_PREVIEW] + "..."
+
+
+def _type(value: Any) -> str:
+    return "null" if value is None else type(value).__name__

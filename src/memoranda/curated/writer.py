@@ -1,0 +1,330 @@
+"""The one write path of curated memory: every change of every caller goes through `Writer.commit`.
+
+In order: take the lock, settle what a killed writer left, read the file, refuse what must not be written over,
+notice what others changed, make the plan, judge it (round trip, scan, budget), then stage the file, journal the
+change, and publish. Until the journal line is on disk nothing has happened; after the rename everything has.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from memoranda.curated import memory_file
+from memoranda.curated.backups import keep_backup
+from memoranda.curated.entries import is_faithful, parse, serialise, size
+from memoranda.curated.journal import Action, Change, Journal, next_change
+from memoranda.curated.memory_file import Missing, Readable, Undecodable, Unreadable
+from memoranda.curated.operations import Ambiguous, NoMatch, Plan, rewrite_edits
+from memoranda.curated.outcome import Origin, Receipt, Refusal
+from memoranda.curated.screening import Screening
+from memoranda.curated.settings import FILE_NAMES, TARGETS, CuratedSettings, Target
+from memoranda.errors import LockTimeoutError, StorageError
+from memoranda.support.files import make_private_directory, publish, stage, staged_path
+from memoranda.support.lock import FileLock
+
+Planner = Callable[[Sequence[str]], Plan | NoMatch | Ambiguous | Refusal]
+_OUTSIDE = Origin(actor="outside")
+_MEMORANDA = Origin(actor="memoranda")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A change somebody wants: what to do with the entries that will be found under the lock.
+
+    `seen` is the fingerprint of the file as a person looked at it: just that file, odd as it may be, is written over.
+    `allow` names scanner findings that a person accepts for the new text.
+    """
+
+    target: Target
+    action: Action
+    origin: Origin
+    plan: Planner
+    done: str
+    nothing: str = "Nothing changed."
+    refers_to: int | None = None
+    seen: str | None = None
+    allow: frozenset[str] = frozenset()
+    note: str = ""
+
+
+class Writer:
+    """Writes the two files of one memory directory and their journal."""
+
+    def __init__(self, directory: Path, settings: CuratedSettings, screening: Screening) -> None:
+        self.directory = directory
+        self.journal = Journal(directory / "journal.jsonl")
+        self._settings = settings
+        self._screening = screening
+        # The fingerprint of each file as this store last saw it; what it has not seen it does not write over.
+        self._seen: dict[Target, str] = {}
+
+    def path(self, target: Target) -> Path:
+        return self.directory / FILE_NAMES[target]
+
+    def lock(self, timeout: float | None = None) -> FileLock:
+        make_private_directory(self.directory)
+        return FileLock(self.directory / ".lock", self._settings.lock_timeout if timeout is None else timeout)
+
+    def note_seen(self, target: Target, fingerprint: str) -> None:
+        self._seen[target] = fingerprint
+
+    def commit(self, draft: Draft) -> Receipt | Refusal:
+        """Carry out a change, or say why not; the file is then as it was."""
+        try:
+            with self.lock():
+                return self._commit_locked(draft)
+        except LockTimeoutError as error:
+            return Refusal(draft.target, "locked", str(error))
+        except StorageError as error:
+            return Refusal(draft.target, "storage", str(error))
+        except OSError as error:
+            return Refusal(
+                draft.target,
+                "storage",
+                f"{error.filename or self.path(draft.target)}: {error.strerror or error}. Nothing was written; "
+                "'memoranda doctor' says what stands in the way.",
+            )
+
+    def settle(self) -> None:
+        """Clear up after a killed writer, unless somebody is writing right now or the disk is read-only."""
+        if not any(staged_path(self.path(target)).exists() for target in TARGETS):
+            return
+        try:
+            with self.lock(timeout=0):
+                self._settle_locked()
+        except (LockTimeoutError, PermissionError):
+            return
+
+    def judge(self, draft: Draft, entries: Sequence[str]) -> Plan | Refusal:
+        """What a change would make of these entries, or why it may not be made."""
+        planned = draft.plan(entries)
+        if isinstance(planned, NoMatch | Ambiguous):
+            return self._refuse_match(draft.target, planned)
+        if isinstance(planned, Refusal):
+            return planned
+        if not planned.edits:
+            return planned
+        return (
+            self._refuse_unstorable(draft, planned)
+            or self._refuse_unsafe(draft, planned)
+            or self._refuse_oversize(draft, entries, planned)
+            or planned
+        )
+
+    def _commit_locked(self, draft: Draft) -> Receipt | Refusal:
+        last = self._settle_locked()
+        state = self.readable_state(draft.target)
+        if isinstance(state, Refusal):
+            return state
+        if draft.seen not in (None, state.fingerprint):
+            return _changed_meanwhile(draft.target, self.path(draft.target))
+        noticed = self._notice_outside_change(draft, last, state)
+        if isinstance(noticed, Refusal):
+            return noticed
+        self.note_seen(draft.target, state.fingerprint)
+        planned = self.judge(draft, state.entries)
+        if isinstance(planned, Refusal):
+            return planned
+        if not planned.edits:
+            return Receipt(draft.target, self.path(draft.target), draft.nothing)
+        return self._write(draft, state, planned, last, noticed)
+
+    def _write(
+        self,
+        draft: Draft,
+        state: Missing | Readable,
+        planned: Plan,
+        last: Change | None,
+        noticed: list[Change],
+    ) -> Receipt:
+        path = self.path(draft.target)
+        content = serialise(planned.entries).encode()
+        head = memory_file.fingerprint(content)
+        backup = keep_backup(state) if isinstance(state, Readable) and not state.is_canonical else None
+        change = next_change(
+            noticed[-1] if noticed else last,
+            draft.target, draft.action, draft.origin, planned.edits, head,
+            refers_to=draft.refers_to, note=draft.note,
+        )  # fmt: skip
+        stage(path, content)
+        try:
+            if draft.allow:
+                self._screening.allow([edit.after for edit in planned.edits], draft.allow, draft.origin)
+            self.journal.append([*noticed, change])
+        except BaseException:
+            staged_path(path).unlink(missing_ok=True)
+            raise
+        self._publish(path)
+        self.note_seen(draft.target, head)
+        return Receipt(draft.target, path, draft.done, planned.edits, change.number, backup)
+
+    def _publish(self, path: Path) -> None:
+        try:
+            publish(path)
+        except OSError as error:
+            if staged_path(path).exists():
+                self._settle_locked()
+                raise
+            raise StorageError(
+                f"{path} was written, but the disk did not confirm it ({error.strerror}). "
+                "It may be lost if the power fails now; check the disk."
+            ) from error
+
+    def _settle_locked(self) -> Change | None:
+        """Remove staged files; one that was journalled but never published makes its change void."""
+        last = self.journal.last()
+        for target in TARGETS:
+            staged = staged_path(self.path(target))
+            if not staged.exists():
+                continue
+            state = memory_file.read(self.path(target))
+            if (
+                last is not None
+                and last.target == target
+                and last.heads.get(target) == memory_file.fingerprint(staged.read_bytes())
+                and isinstance(state, Missing | Readable)
+                and state.fingerprint != last.heads[target]
+            ):
+                last = next_change(last, target, "void", _MEMORANDA, (), state.fingerprint, refers_to=last.number)
+                self.journal.append([last])
+            staged.unlink()
+        return last
+
+    def readable_state(self, target: Target) -> Missing | Readable | Refusal:
+        """The file as it is, or why it must not be written over."""
+        path = self.path(target)
+        state = memory_file.read(path)
+        if isinstance(state, Undecodable):
+            return Refusal(
+                target,
+                "undecodable",
+                f"{path} is not UTF-8 text ({state.problem}). Nothing was written and the file was left as it is. "
+                "Convert it to UTF-8 or move it away, then try again.",
+            )
+        if isinstance(state, Unreadable):
+            return Refusal(
+                target,
+                "unreadable",
+                f"{path} cannot be read ({state.problem}). Nothing was written and the file was left as it is. "
+                "'memoranda doctor' says how to mend it.",
+            )
+        if path.is_symlink():
+            return Refusal(
+                target,
+                "symlink",
+                f"{path} is a link to {path.resolve()}. Replacing it would cut the link, so nothing was written. "
+                "Put the file itself here, or name the home where it really lies.",
+            )
+        return state
+
+    def _notice_outside_change(
+        self, draft: Draft, last: Change | None, state: Missing | Readable
+    ) -> list[Change] | Refusal:
+        """The journal lines for what others did to the file, or a refusal when the writer cannot know of it."""
+        target, current = draft.target, state.fingerprint
+        known = last.heads.get(target, memory_file.ABSENT) if last else memory_file.ABSENT
+        if known == current:
+            return []
+        accepted = draft.seen == current
+        if not accepted and isinstance(state, Readable) and self._is_odd(target, state):
+            return self._refuse_odd(target, state)
+        base = self.journal.entries_after(target)
+        edits = rewrite_edits(base, state.entries)
+        action: Action = "outside" if last and target in last.heads else "found"
+        record = next_change(last, target, action, _OUTSIDE, edits, current)
+        seen = self._seen.get(target, current) == current
+        if accepted or (seen and not _looks_appended(base, state.entries)):
+            return [record]
+        backup = keep_backup(state) if isinstance(state, Readable) else None
+        self.journal.append([record])
+        self.note_seen(target, current)
+        return Refusal(
+            target,
+            "drift",
+            f"{self.path(target)} was changed outside Memoranda. Nothing was written, and what the other program "
+            f"did was kept (change {record.number} in 'memoranda memory log'). Look at the current entries; "
+            "if your change still makes sense, send it again.",
+            backup=backup,
+        )
+
+    def _is_odd(self, target: Target, state: Readable) -> bool:
+        limit = self._settings.limit(target)
+        return not is_faithful(state.text, state.entries) or any(len(entry) > limit for entry in state.entries)
+
+    def _refuse_odd(self, target: Target, state: Readable) -> Refusal:
+        return Refusal(
+            target,
+            "drift",
+            f"{self.path(target)} was changed outside Memoranda into something that cannot be rewritten without "
+            "altering it (blanks or nothing between two § lines, or one entry larger than the whole limit). "
+            "Nothing was written. A person can put it right with "
+            f"'memoranda memory edit {target}'; until then go on without saving.",
+            backup=keep_backup(state),
+        )
+
+    def _refuse_match(self, target: Target, problem: NoMatch | Ambiguous) -> Refusal:
+        where = f"Operation {problem.number}: "
+        if isinstance(problem, NoMatch):
+            hint = " An entry differs only in capitals." if problem.similar else ""
+            message = f"{where}no entry of {FILE_NAMES[target]} contains old_text.{hint} Nothing was written."
+            return Refusal(target, "no_match", message, matches=problem.similar)
+        message = (
+            f"{where}{len(problem.matches)} different entries contain old_text. "
+            "Nothing was written. Send a longer, unique part of the one you mean."
+        )
+        return Refusal(target, "ambiguous", message, matches=problem.matches)
+
+    def _refuse_unstorable(self, draft: Draft, planned: Plan) -> Refusal | None:
+        if tuple(parse(serialise(planned.entries))) == planned.entries:
+            return None
+        return Refusal(
+            draft.target,
+            "invalid",
+            "The text has a line that holds only '§', which separates entries in the file, so it would not be read "
+            "back as it was written. Nothing was written. Send several entries instead, or drop that line.",
+        )
+
+    def _refuse_unsafe(self, draft: Draft, planned: Plan) -> Refusal | None:
+        found: set[str] = set()
+        for text in {edit.after for edit in planned.edits if edit.after is not None}:
+            found.update(self._screening.findings(text, draft.allow))
+            if text in planned.entries:
+                seam = self._screening.seam_findings(planned.entries, planned.entries.index(text))
+                found.update(set(seam) - draft.allow)
+        if not found:
+            return None
+        ids = tuple(sorted(found))
+        return Refusal(
+            draft.target,
+            "blocked",
+            f"The text looks like an attack on whoever reads it later, or holds a secret ({', '.join(ids)}). "
+            "Nothing was written. Save the plain fact in other words; a person can allow it with "
+            f"'memoranda memory add --allow {ids[0]}'.",
+            findings=ids,
+        )
+
+    def _refuse_oversize(self, draft: Draft, entries: Sequence[str], planned: Plan) -> Refusal | None:
+        limit, after = self._settings.limit(draft.target), size(planned.entries)
+        if after <= limit or after <= size(entries):
+            return None
+        return over_budget(draft.target, after, limit)
+
+
+def over_budget(target: Target, after: int, limit: int) -> Refusal:
+    return Refusal(
+        target,
+        "over_budget",
+        f"{FILE_NAMES[target]} would hold {after:,} of {limit:,} chars. Nothing was written. Consolidate: merge or "
+        "shorten entries with replace, remove stale ones (one call with operations can do all of it), "
+        "then add what is still worth keeping.",
+    )
+
+
+def _changed_meanwhile(target: Target, path: Path) -> Refusal:
+    return Refusal(target, "conflict", f"{path} changed while you were editing. Nothing was written; edit it again.")
+
+
+def _looks_appended(known: Sequence[str], entries: Sequence[str]) -> bool:
+    """Whether text was glued to the end of an entry, as `echo … >> MEMORY.md` does."""
+    gone = set(known) - set(entries)
+    return any(new.startswith(tuple(gone)) for new in set(entries) - set(known)) if gone else False

@@ -1,0 +1,36 @@
+"""The exceptions of Memoranda.
+
+    MemorandaError
+    ├── HomeError            a home cannot be used as it is
+    │   └── ForeignHomeError another program owns it
+    ├── ConfigError          config.yaml, .env or an environment override is not usable
+    └── StorageError         the disk, a lock or a file stands in the way
+        └── LockTimeoutError another process holds the lock
+
+Expected outcomes of a memory write (over budget, no match, blocked …) are values, not exceptions: see
+`memoranda.curated.outcome`. Every message names what happened, to what, and what to do next.
+"""
+
+
+class MemorandaError(Exception):
+    """Anything that Memoranda itself reports."""
+
+
+class HomeError(MemorandaError):
+    """A home, profile or user scope cannot be used."""
+
+
+class ForeignHomeError(HomeError):
+    """The home belongs to another program and is never written."""
+
+
+class ConfigError(MemorandaError):
+    """The configuration cannot be used; nothing is opened until it is mended."""
+
+
+class StorageError(MemorandaError):
+    """A file could not be read, written or locked."""
+
+
+class LockTimeoutError(StorageError):
+    """Another process held the lock for longer than we wait."""

@@ -1,0 +1,124 @@
+"""Private, durable files: what these functions return from has reached the disk.
+
+A file is replaced in two steps, so that a caller can do something durable in between: `stage` writes the new
+content beside the target and syncs it, `publish` renames it into place and syncs the directory. The staged name
+is fixed per target, which is safe because every caller holds a lock, and lets the next writer find what a killed
+one left behind.
+"""
+
+import os
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+if sys.platform != "win32":
+    import fcntl
+
+PRIVATE_DIRECTORY = 0o700
+PRIVATE_FILE = 0o600
+_WINDOWS_REPLACE_TRIES = 50
+
+
+def sync(descriptor: int) -> None:
+    """Force a file's content to the disk itself, where the system can do so."""
+    if sys.platform == "darwin":
+        # fsync on macOS only reaches the drive's cache.
+        with suppress(OSError):
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+            return
+    os.fsync(descriptor)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in a directory durable; Windows does that by itself and offers no call for it."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        sync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_private_directory(directory: Path) -> None:
+    """Create a directory and its missing parents, readable by their owner alone; existing ones stay as they are."""
+    missing: list[Path] = []
+    while not directory.exists():
+        missing.append(directory)
+        directory = directory.parent
+    for path in reversed(missing):
+        with suppress(FileExistsError):
+            path.mkdir(mode=PRIVATE_DIRECTORY)
+        sync_directory(path.parent)
+
+
+def staged_path(target: Path) -> Path:
+    """Where the next content of `target` waits until it is published."""
+    return target.with_name(f".{target.name}.tmp")
+
+
+def stage(target: Path, content: bytes) -> Path:
+    """Write and sync the next content of `target` beside it; on any failure nothing is left behind."""
+    path = staged_path(target)
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), PRIVATE_FILE)
+    try:
+        try:
+            _write_all(descriptor, content)
+            sync(descriptor)
+        finally:
+            os.close(descriptor)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def publish(target: Path) -> None:
+    """Rename the staged content into place and make the new name durable."""
+    staged = staged_path(target)
+    for attempt in range(_WINDOWS_REPLACE_TRIES):
+        try:
+            staged.replace(target)
+            break
+        except PermissionError:
+            # On Windows a reader that has the file open blocks the rename for a moment.
+            if sys.platform != "win32" or attempt == _WINDOWS_REPLACE_TRIES - 1:
+                raise
+            time.sleep(0.01)
+    sync_directory(target.parent)
+
+
+def write_private(target: Path, content: bytes) -> None:
+    """Replace a file atomically and durably. The caller holds the lock that guards it."""
+    stage(target, content)
+    try:
+        publish(target)
+    except BaseException:
+        staged_path(target).unlink(missing_ok=True)
+        raise
+
+
+def append_private(path: Path, content: bytes) -> None:
+    """Append durably and all or nothing: a failed append is cut off again. The caller holds the lock."""
+    is_new = not path.exists()
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), PRIVATE_FILE)
+    try:
+        end = os.lseek(descriptor, 0, os.SEEK_END)
+        try:
+            _write_all(descriptor, content)
+            sync(descriptor)
+        except BaseException:
+            os.ftruncate(descriptor, end)
+            raise
+    finally:
+        os.close(descriptor)
+    if is_new:
+        sync_directory(path.parent)
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]

@@ -1,0 +1,122 @@
+"""Where a home lies on disk, who owns it, and how profiles and users get places of their own in it.
+
+    <home>/config.yaml  .env  memories/MEMORY.md  memories/USER.md      the default profile
+    <home>/profiles/<name>/…                                            the same layout for a named profile
+    <home>/memories/users/<encoded id>/MEMORY.md …                      the memory of one user of a gateway
+
+A `Home` is made once and passed on; nothing looks a path up again from the environment.
+"""
+
+import hashlib
+import re
+import string
+from dataclasses import dataclass
+from pathlib import Path
+
+from memoranda.errors import ForeignHomeError, HomeError
+
+DEFAULT_PROFILE = "default"
+
+# Bytes 68 to 71 of an SQLite file say which program wrote it ("Memo" for ours, zero for most others).
+APPLICATION_ID = b"Memo"
+_SQLITE_HEADER_SIZE = 100
+
+_PROFILE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_PLAIN_BYTES = frozenset((string.ascii_lowercase + string.digits + "-_").encode())
+_LONGEST_ENCODED_ID = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """One profile's directory, pinned as an absolute path."""
+
+    root: Path
+    profile: str = DEFAULT_PROFILE
+
+    @classmethod
+    def at(cls, base: Path, profile: str | None = None) -> "Home":
+        """The home of a profile below `base`; links in the path are resolved now, once."""
+        base = base.expanduser().resolve()
+        if profile is None or profile == DEFAULT_PROFILE:
+            return cls(base)
+        if not _PROFILE_NAME.fullmatch(profile):
+            raise HomeError(
+                f"{profile!r} is not a profile name: use 1 to 64 of a-z, 0-9, '-' and '_', "
+                "starting with a letter or digit."
+            )
+        return cls(base / "profiles" / profile, profile)
+
+    @property
+    def config_file(self) -> Path:
+        return self.root / "config.yaml"
+
+    @property
+    def secrets_file(self) -> Path:
+        return self.root / ".env"
+
+    @property
+    def lock_file(self) -> Path:
+        return self.root / ".lock"
+
+    @property
+    def state_db(self) -> Path:
+        return self.root / "state.db"
+
+    def memories(self, user: str | None = None) -> Path:
+        """The memory directory of the home itself, or of one user in it."""
+        directory = self.root / "memories"
+        return directory if user is None else directory / "users" / encode_user_id(user)
+
+    def user_memories(self) -> list[Path]:
+        """The memory directories of all users that have one."""
+        users = self.root / "memories" / "users"
+        return sorted(path for path in users.iterdir() if path.is_dir()) if users.is_dir() else []
+
+    def profiles(self) -> list[str]:
+        """The names of the profiles below this home, the default one first."""
+        directory = self.root / "profiles"
+        named = [path.name for path in directory.iterdir() if path.is_dir()] if directory.is_dir() else []
+        return [DEFAULT_PROFILE, *sorted(name for name in named if _PROFILE_NAME.fullmatch(name))]
+
+    def refuse_if_foreign(self) -> None:
+        """Raise when another program's session database lies here: that program owns the home."""
+        if self.root.exists() and not self.root.is_dir():
+            raise HomeError(f"{self.root} is not a directory. Name another home with --home or MEMORANDA_HOME.")
+        _refuse_foreign_database(self.state_db)
+        if self.profile != DEFAULT_PROFILE:
+            _refuse_foreign_database(self.root.parent.parent / "state.db")
+
+
+def _refuse_foreign_database(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            header = file.read(_SQLITE_HEADER_SIZE)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise HomeError(
+            f"{path} cannot be read ({error.strerror}), so it is unknown who owns {path.parent}. "
+            "Mend its permissions or name another home with --home or MEMORANDA_HOME."
+        ) from error
+    if header and header[68:72] != APPLICATION_ID:
+        raise ForeignHomeError(
+            f"{path.parent} belongs to another program: its state.db was not written by Memoranda "
+            "(a Hermes home looks like this). Memoranda never writes there. Name a home of your own with "
+            "--home or MEMORANDA_HOME and import from this one: its memories/MEMORY.md and "
+            "memories/USER.md can be copied as they are."
+        )
+
+
+def encode_user_id(user: str) -> str:
+    """A directory name for any user id: different ids get different names, and none can leave the home.
+
+    Lower-case letters, digits, '-' and '_' stay readable; every other byte becomes '=xx'. Capitals are encoded
+    too, because some file systems do not tell case apart. The prefix keeps clear of reserved names.
+    """
+    if not user:
+        raise HomeError("A user id must not be empty.")
+    raw = user.encode("utf-8", "surrogatepass")
+    encoded = "".join(chr(byte) if byte in _PLAIN_BYTES else f"={byte:02x}" for byte in raw)
+    if len(encoded) > _LONGEST_ENCODED_ID:
+        return "h-" + hashlib.sha256(raw).hexdigest()
+    return "u-" + encoded

@@ -1,0 +1,119 @@
+"""A lock between processes and threads that waits for a bounded time and can name who holds it.
+
+It is the system's own file lock (`flock`, on Windows a byte-range lock), so it falls with the process that holds
+it, kill -9 included. The holder writes its name into the lock file; the file itself is never deleted.
+"""
+
+import errno
+import json
+import os
+import random
+import socket
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from memoranda.errors import LockTimeoutError, StorageError
+from memoranda.support.clock import now
+from memoranda.support.files import PRIVATE_FILE
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+# Windows forbids others to read a locked region, so the lock lies far behind the holder's name.
+_WINDOWS_LOCK_OFFSET = 1 << 30
+_BUSY = {errno.EAGAIN, errno.EACCES, errno.EDEADLK}
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.02
+
+
+class FileLock:
+    """Exclusive use of whatever a lock file stands for: `with FileLock(path, timeout=10): …`."""
+
+    def __init__(self, path: Path, timeout: float) -> None:
+        self._path = path
+        self._timeout = timeout
+        self._descriptor: int | None = None
+
+    def __enter__(self) -> Self:
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), PRIVATE_FILE)
+        try:
+            self._wait(descriptor)
+            _write_holder(descriptor)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._descriptor = descriptor
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._descriptor is not None
+        descriptor, self._descriptor = self._descriptor, None
+        try:
+            os.ftruncate(descriptor, 0)
+            _unlock(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _wait(self, descriptor: int) -> None:
+        deadline = time.monotonic() + self._timeout
+        pause = _FIRST_PAUSE
+        while not _try_lock(descriptor, self._path):
+            if time.monotonic() >= deadline:
+                raise LockTimeoutError(
+                    f"{self._path.parent} is locked by {holder(self._path)}; waited {self._timeout:g} s. "
+                    "Nothing was written. Try again when that process is done, or stop it."
+                )
+            time.sleep(pause * random.uniform(0.5, 1.5))
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def holder(path: Path) -> str:
+    """Who wrote its name into a lock file last, in words."""
+    try:
+        name = json.loads(path.read_text("utf-8"))
+        return f"process {name['pid']} ({name['program']}) on {name['host']} since {name['since']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process that left no name"
+
+
+def _write_holder(descriptor: int) -> None:
+    name = {
+        "pid": os.getpid(),
+        "program": Path(sys.argv[0]).name or "python",
+        "host": socket.gethostname(),
+        "since": now(),
+    }
+    os.ftruncate(descriptor, 0)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    os.write(descriptor, json.dumps(name).encode())
+
+
+def _try_lock(descriptor: int, path: Path) -> bool:
+    try:
+        if sys.platform == "win32":
+            os.lseek(descriptor, _WINDOWS_LOCK_OFFSET, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _BUSY:
+            return False
+        raise StorageError(
+            f"{path} cannot be locked: {error.strerror}. The file system may not support locks; "
+            "choose a home on a local disk."
+        ) from error
+    return True
+
+
+def _unlock(descriptor: int) -> None:
+    if sys.platform == "win32":
+        os.lseek(descriptor, _WINDOWS_LOCK_OFFSET, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+    else:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -1,0 +1,31 @@
+"""What a model can call: a name, a JSON schema and a function from arguments to a JSON result."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+JsonObject = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool as a model sees it.
+
+    `call` never raises: whatever the arguments are, the answer is a JSON object with a `success` key.
+    """
+
+    name: str
+    description: str
+    parameters: JsonObject
+    call: Callable[[Mapping[str, Any]], JsonObject]
+
+    def openai_schema(self) -> JsonObject:
+        """The tool in the function-calling form that OpenAI-compatible APIs take."""
+        return {
+            "type": "function",
+            "function": {"name": self.name, "description": self.description, "parameters": self.parameters},
+        }
+
+    def anthropic_schema(self) -> JsonObject:
+        """The tool in the form that Anthropic's messages API takes."""
+        return {"name": self.name, "description": self.description, "input_schema": self.parameters}
