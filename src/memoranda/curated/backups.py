@@ -13,12 +13,8 @@ _NAME = re.compile(r"\.bak\.(\d+)(?:-(\d+))?$")
 
 def backups_of(path: Path) -> list[Path]:
     """The copies of a file, oldest first."""
-    found = [
-        (int(match.group(1)), int(match.group(2) or 0), candidate)
-        for candidate in path.parent.glob(f"{path.name}.bak.*")
-        if (match := _NAME.search(candidate.name))
-    ]
-    return [candidate for _, _, candidate in sorted(found)]
+    found = [(stamp, each) for each in path.parent.glob(f"{path.name}.bak.*") if (stamp := _stamp(each))]
+    return [backup for _, backup in sorted(found)]
 
 
 def keep_backup(state: Readable) -> Path:
@@ -27,15 +23,21 @@ def keep_backup(state: Readable) -> Path:
     for backup in existing:
         if backup.stat().st_size == len(state.raw) and backup.read_bytes() == state.raw:
             return backup
-    backup = _free_name(state.path)
+    backup = _next_name(state.path, existing)
     write_private(backup, state.raw)
     for surplus in existing[: max(0, len(existing) + 1 - KEPT_PER_FILE)]:
         surplus.unlink(missing_ok=True)
     return backup
 
 
-def _free_name(path: Path) -> Path:
+def _next_name(path: Path, existing: list[Path]) -> Path:
+    """A name that sorts behind all existing ones, also within the same second."""
     seconds, number = int(time.time()), 0
-    while (backup := path.with_name(f"{path.name}.bak.{seconds}{f'-{number}' if number else ''}")).exists():
-        number += 1
-    return backup
+    if existing and (newest := _stamp(existing[-1])) and newest >= (seconds, 0):
+        seconds, number = newest[0], newest[1] + 1
+    return path.with_name(f"{path.name}.bak.{seconds}" + (f"-{number}" if number else ""))
+
+
+def _stamp(backup: Path) -> tuple[int, int] | None:
+    found = _NAME.search(backup.name)
+    return (int(found.group(1)), int(found.group(2) or 0)) if found else None

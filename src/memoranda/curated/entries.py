@@ -37,6 +37,12 @@ def is_faithful(text: str, entries: Sequence[str]) -> bool:
     return unify_newlines(text.removeprefix(_BYTE_ORDER_MARK)).strip() == serialise(entries)
 
 
+def keeps_apart(entry: str) -> bool:
+    """Whether an entry reads back as itself between any two others: no edge or inner line is a bare `§`."""
+    between = ["x", entry, "x"]
+    return parse(serialise(between)) == between
+
+
 def canonical(text: str) -> str:
     """Content as we store it."""
     return unicodedata.normalize("NFC", unify_newlines(text)).strip()

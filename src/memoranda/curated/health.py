@@ -5,7 +5,6 @@ from pathlib import Path
 
 from memoranda.curated import memory_file
 from memoranda.curated.backups import backups_of
-from memoranda.curated.entries import is_faithful
 from memoranda.curated.journal import Journal
 from memoranda.curated.memory_file import Readable, Undecodable, Unreadable
 from memoranda.curated.settings import FILE_NAMES, TARGETS, CuratedSettings, Target
@@ -50,7 +49,7 @@ def _check_file(store: MemoryStore, target: Target) -> Iterator[Finding]:
 def _check_content(store: MemoryStore, target: Target, state: Readable) -> Iterator[Finding]:
     path, limit = state.path, store.settings.limit(target)
     edit = f"memoranda memory edit {target}"
-    if not is_faithful(state.text, state.entries) or any(len(entry) > limit for entry in state.entries):
+    if state.is_odd(limit):
         yield Finding("warning", path, "has blank or oversized pieces; the agent cannot write to it", f"run '{edit}'")
     try:
         view = store.view(target)

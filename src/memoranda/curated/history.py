@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from memoranda.curated import refusals
 from memoranda.curated.backups import backups_of
 from memoranda.curated.journal import Change, restate
 from memoranda.curated.operations import Plan, apply_edit
@@ -48,12 +49,7 @@ def undo(store: MemoryStore, number: int | None, origin: Origin) -> Receipt | Re
     changes = log(store)
     change = _latest_undoable(changes) if number is None else next((c for c in changes if c.number == number), None)
     if change is None or not change.edits:
-        wanted = "There is no change to undo." if number is None else f"There is no change {number} to undo."
-        return Refusal(
-            change.target if change else "memory",
-            "no_match",
-            f"{wanted} 'memoranda memory log' lists the changes.",
-        )
+        return refusals.nothing_to_undo(change.target if change else "memory", number)
     return store.commit(
         Draft(
             change.target,
@@ -109,12 +105,7 @@ def _reverse(change: Change, current: Sequence[str]) -> Plan | Refusal:
         elif edit.after in entries:
             backwards = Edit(entries.index(edit.after), edit.after, edit.before)
         else:
-            return Refusal(
-                change.target,
-                "conflict",
-                f"Change {change.number} cannot be taken back: an entry that it wrote was changed or removed since. "
-                "Nothing was written. 'memoranda memory log' shows which later change to undo first.",
-            )
+            return refusals.no_longer_fits(change.target, change.number)
         edits.append(backwards)
         apply_edit(entries, backwards)
     return Plan(tuple(entries), tuple(edits))

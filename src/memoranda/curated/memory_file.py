@@ -7,7 +7,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoranda.curated.entries import parse, serialise
+from memoranda.curated.entries import is_faithful, keeps_apart, parse, serialise
 
 # What the journal notes as the content of a file that is not there.
 ABSENT = ""
@@ -41,6 +41,15 @@ class Readable:
     def is_canonical(self) -> bool:
         """Whether writing the same entries again would change at most blank edges."""
         return self.text.strip() == serialise(self.entries)
+
+    def is_odd(self, limit: int) -> bool:
+        """Whether rewriting would alter more than edges and line ends, or an entry is larger than a whole file may be.
+
+        Nobody who writes through Memoranda makes such a file, so a person has to look at it.
+        """
+        if not is_faithful(self.text, self.entries):
+            return True
+        return any(len(entry) > limit or not keeps_apart(entry) for entry in self.entries)
 
 
 @dataclass(frozen=True, slots=True)

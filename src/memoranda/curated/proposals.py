@@ -40,11 +40,11 @@ class Proposals:
     """The proposals of one memory directory."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
+        self.directory = directory
         self._rejected = directory / "rejected"
 
     def add(self, target: Target, operations: Sequence[Operation], origin: Origin) -> Proposal:
-        make_private_directory(self._directory)
+        make_private_directory(self.directory)
         proposal = Proposal(secrets.token_hex(4), target, origin.actor, origin.session, tuple(operations))
         record = asdict(proposal) | {"operations": [encode_operation(item) for item in operations]}
         write_private(self._path(proposal.id), json.dumps(record, ensure_ascii=False, indent=1).encode())
@@ -63,20 +63,20 @@ class Proposals:
 
     def all(self) -> list[Proposal]:
         """Every proposal that waits, oldest first."""
-        ids = [path.stem for path in self._directory.glob("*.json") if _ID.fullmatch(path.stem)]
+        ids = [path.stem for path in self.directory.glob("*.json") if _ID.fullmatch(path.stem)]
         found = [proposal for proposal_id in ids if (proposal := self.get(proposal_id))]
         return sorted(found, key=lambda proposal: proposal.at)
 
     def done(self, proposal: Proposal) -> None:
         """Take a proposal that was carried out off the list."""
         self._path(proposal.id).unlink(missing_ok=True)
-        sync_directory(self._directory)
+        sync_directory(self.directory)
 
     def reject(self, proposal: Proposal) -> None:
         """Take a proposal off the list but keep its text until the history is purged."""
         make_private_directory(self._rejected)
         self._path(proposal.id).replace(self._rejected / f"{proposal.id}.json")
-        sync_directory(self._directory)
+        sync_directory(self.directory)
         sync_directory(self._rejected)
 
     def purge_rejected(self) -> int:
@@ -86,7 +86,7 @@ class Proposals:
         return len(rejected)
 
     def _path(self, proposal_id: str) -> Path:
-        return self._directory / f"{proposal_id}.json"
+        return self.directory / f"{proposal_id}.json"
 
 
 def encode_operation(operation: Operation) -> dict[str, str]:

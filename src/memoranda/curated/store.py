@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoranda.curated import memory_file
+from memoranda.curated import memory_file, refusals
 from memoranda.curated.entries import canonical, size, unstorable_character
 from memoranda.curated.journal import Action, Journal, next_change
 from memoranda.curated.memory_file import Missing, Readable, Undecodable, Unreadable
@@ -19,7 +19,7 @@ from memoranda.curated.proposals import Proposals
 from memoranda.curated.screening import ScreenedEntry, Screening
 from memoranda.curated.settings import FILE_NAMES, TARGETS, CuratedSettings, Target
 from memoranda.curated.snapshot import render, render_problem, usage
-from memoranda.curated.writer import Draft, Writer, over_budget
+from memoranda.curated.writer import Draft, Writer
 from memoranda.errors import StorageError
 from memoranda.support.lock import FileLock
 
@@ -119,14 +119,14 @@ class MemoryStore:
     def commit(self, draft: Draft) -> Receipt | Refusal:
         """Carry out any other change (edit, reset, undo) on the same write path."""
         if not self.settings.enabled(draft.target):
-            return _disabled(draft.target)
+            return refusals.disabled(draft.target)
         return self._writer.commit(draft)
 
     def edit(self, target: Target, seen: str, entries: Sequence[str], origin: Origin, allow: frozenset[str]) -> Outcome:
         """Put other entries in the place of those that a person saw (`seen` is the view's fingerprint)."""
         unstorable = next(filter(None, map(unstorable_character, entries)), None)
         if unstorable:
-            return _unstorable(target, unstorable)
+            return refusals.unstorable_text(target, unstorable)
         wanted = tuple(canonical(entry) for entry in entries)
         return self.commit(
             Draft(
@@ -178,29 +178,24 @@ class MemoryStore:
 
     def _refuse_before_planning(self, target: Target, operations: Sequence[Operation]) -> Refusal | None:
         if not self.settings.enabled(target):
-            return _disabled(target)
+            return refusals.disabled(target)
         limit = self.settings.limit(target)
         for operation in operations:
             texts = [("content", operation.content)] if isinstance(operation, Add | Replace) else []
             texts += [("old_text", operation.old_text)] if isinstance(operation, Replace | Remove) else []
             for name, text in texts:
                 if not text.strip():
-                    return Refusal(target, "invalid", f"{name} is empty. Nothing was written.")
+                    return refusals.empty(target, name)
                 if unstorable := unstorable_character(text):
-                    return _unstorable(target, unstorable)
+                    return refusals.unstorable_text(target, unstorable)
                 if name == "content" and len(text) > _COMPOSING_SHRINKS * max(limit, 0):
-                    return over_budget(target, len(text), limit)
+                    return refusals.over_budget(target, len(text), limit)
         return None
 
     def _without_approval(self, draft: Draft, operations: Sequence[Operation]) -> Staged | Refusal:
         target = draft.target
         if self.settings.write_approval == "explicit-only":
-            return Refusal(
-                target,
-                "approval",
-                "Memory is set to explicit-only: nothing is saved unless the user asks for it. Nothing was written. "
-                "Go on without saving.",
-            )
+            return refusals.explicit_only(target)
         state = self._writer.readable_state(target)
         if isinstance(state, Refusal):
             return state
@@ -210,11 +205,7 @@ class MemoryStore:
         try:
             proposal = self.proposals.add(target, operations, draft.origin)
         except OSError as error:
-            return Refusal(
-                target,
-                "storage",
-                f"The proposal could not be stored ({error.strerror}). Nothing was written.",
-            )
+            return refusals.disk(target, self.proposals.directory, error)
         return Staged(
             target,
             proposal.id,
@@ -254,16 +245,3 @@ def _canonical(operation: Operation) -> Operation:
     if isinstance(operation, Replace):
         return Replace(canonical(operation.old_text), canonical(operation.content))
     return Remove(canonical(operation.old_text))
-
-
-def _disabled(target: Target) -> Refusal:
-    key = "memory.memory_enabled" if target == "memory" else "memory.user_profile_enabled"
-    return Refusal(target, "disabled", f"{FILE_NAMES[target]} is switched off ({key} is false). Nothing was written.")
-
-
-def _unstorable(target: Target, what: str) -> Refusal:
-    return Refusal(
-        target,
-        "invalid",
-        f"The text holds {what} and cannot be stored as text. Nothing was written; remove it.",
-    )

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoranda.curated import memory_file
+from memoranda.curated import memory_file, refusals
 from memoranda.curated.backups import keep_backup
-from memoranda.curated.entries import is_faithful, parse, serialise, size
+from memoranda.curated.entries import keeps_apart, parse, serialise, size
 from memoranda.curated.journal import Action, Change, Journal, next_change
 from memoranda.curated.memory_file import Missing, Readable, Undecodable, Unreadable
 from memoranda.curated.operations import Ambiguous, NoMatch, Plan, rewrite_edits
@@ -78,12 +78,7 @@ class Writer:
         except StorageError as error:
             return Refusal(draft.target, "storage", str(error))
         except OSError as error:
-            return Refusal(
-                draft.target,
-                "storage",
-                f"{error.filename or self.path(draft.target)}: {error.strerror or error}. Nothing was written; "
-                "'memoranda doctor' says what stands in the way.",
-            )
+            return refusals.disk(draft.target, self.path(draft.target), error)
 
     def settle(self) -> None:
         """Clear up after a killed writer, unless somebody is writing right now or the disk is read-only."""
@@ -99,7 +94,7 @@ class Writer:
         """What a change would make of these entries, or why it may not be made."""
         planned = draft.plan(entries)
         if isinstance(planned, NoMatch | Ambiguous):
-            return self._refuse_match(draft.target, planned)
+            return refusals.unmatched(draft.target, planned)
         if isinstance(planned, Refusal):
             return planned
         if not planned.edits:
@@ -117,7 +112,7 @@ class Writer:
         if isinstance(state, Refusal):
             return state
         if draft.seen not in (None, state.fingerprint):
-            return _changed_meanwhile(draft.target, self.path(draft.target))
+            return refusals.changed_meanwhile(draft.target, self.path(draft.target))
         noticed = self._notice_outside_change(draft, last, state)
         if isinstance(noticed, Refusal):
             return noticed
@@ -125,7 +120,9 @@ class Writer:
         planned = self.judge(draft, state.entries)
         if isinstance(planned, Refusal):
             return planned
-        if not planned.edits:
+        # A person who saw an odd file and left its entries as they are still wants it put right.
+        mends = draft.seen is not None and isinstance(state, Readable) and not state.is_canonical
+        if not planned.edits and not mends:
             return Receipt(draft.target, self.path(draft.target), draft.nothing)
         return self._write(draft, state, planned, last, noticed)
 
@@ -194,27 +191,10 @@ class Writer:
         """The file as it is, or why it must not be written over."""
         path = self.path(target)
         state = memory_file.read(path)
-        if isinstance(state, Undecodable):
-            return Refusal(
-                target,
-                "undecodable",
-                f"{path} is not UTF-8 text ({state.problem}). Nothing was written and the file was left as it is. "
-                "Convert it to UTF-8 or move it away, then try again.",
-            )
-        if isinstance(state, Unreadable):
-            return Refusal(
-                target,
-                "unreadable",
-                f"{path} cannot be read ({state.problem}). Nothing was written and the file was left as it is. "
-                "'memoranda doctor' says how to mend it.",
-            )
+        if isinstance(state, Unreadable | Undecodable):
+            return refusals.not_readable(target, state)
         if path.is_symlink():
-            return Refusal(
-                target,
-                "symlink",
-                f"{path} is a link to {path.resolve()}. Replacing it would cut the link, so nothing was written. "
-                "Put the file itself here, or name the home where it really lies.",
-            )
+            return refusals.symlink(target, path)
         return state
 
     def _notice_outside_change(
@@ -226,8 +206,8 @@ class Writer:
         if known == current:
             return []
         accepted = draft.seen == current
-        if not accepted and isinstance(state, Readable) and self._is_odd(target, state):
-            return self._refuse_odd(target, state)
+        if not accepted and isinstance(state, Readable) and state.is_odd(self._settings.limit(target)):
+            return refusals.odd_file(target, self.path(target), keep_backup(state))
         base = self.journal.entries_after(target)
         edits = rewrite_edits(base, state.entries)
         action: Action = "outside" if last and target in last.heads else "found"
@@ -238,51 +218,13 @@ class Writer:
         backup = keep_backup(state) if isinstance(state, Readable) else None
         self.journal.append([record])
         self.note_seen(target, current)
-        return Refusal(
-            target,
-            "drift",
-            f"{self.path(target)} was changed outside Memoranda. Nothing was written, and what the other program "
-            f"did was kept (change {record.number} in 'memoranda memory log'). Look at the current entries; "
-            "if your change still makes sense, send it again.",
-            backup=backup,
-        )
-
-    def _is_odd(self, target: Target, state: Readable) -> bool:
-        limit = self._settings.limit(target)
-        return not is_faithful(state.text, state.entries) or any(len(entry) > limit for entry in state.entries)
-
-    def _refuse_odd(self, target: Target, state: Readable) -> Refusal:
-        return Refusal(
-            target,
-            "drift",
-            f"{self.path(target)} was changed outside Memoranda into something that cannot be rewritten without "
-            "altering it (blanks or nothing between two § lines, or one entry larger than the whole limit). "
-            "Nothing was written. A person can put it right with "
-            f"'memoranda memory edit {target}'; until then go on without saving.",
-            backup=keep_backup(state),
-        )
-
-    def _refuse_match(self, target: Target, problem: NoMatch | Ambiguous) -> Refusal:
-        where = f"Operation {problem.number}: "
-        if isinstance(problem, NoMatch):
-            hint = " An entry differs only in capitals." if problem.similar else ""
-            message = f"{where}no entry of {FILE_NAMES[target]} contains old_text.{hint} Nothing was written."
-            return Refusal(target, "no_match", message, matches=problem.similar)
-        message = (
-            f"{where}{len(problem.matches)} different entries contain old_text. "
-            "Nothing was written. Send a longer, unique part of the one you mean."
-        )
-        return Refusal(target, "ambiguous", message, matches=problem.matches)
+        return refusals.changed_outside(target, self.path(target), record.number, backup)
 
     def _refuse_unstorable(self, draft: Draft, planned: Plan) -> Refusal | None:
-        if tuple(parse(serialise(planned.entries))) == planned.entries:
+        new = [edit.after for edit in planned.edits if edit.after is not None]
+        if all(map(keeps_apart, new)) and tuple(parse(serialise(planned.entries))) == planned.entries:
             return None
-        return Refusal(
-            draft.target,
-            "invalid",
-            "The text has a line that holds only '§', which separates entries in the file, so it would not be read "
-            "back as it was written. Nothing was written. Send several entries instead, or drop that line.",
-        )
+        return refusals.delimiter_in_text(draft.target)
 
     def _refuse_unsafe(self, draft: Draft, planned: Plan) -> Refusal | None:
         found: set[str] = set()
@@ -291,37 +233,13 @@ class Writer:
             if text in planned.entries:
                 seam = self._screening.seam_findings(planned.entries, planned.entries.index(text))
                 found.update(set(seam) - draft.allow)
-        if not found:
-            return None
-        ids = tuple(sorted(found))
-        return Refusal(
-            draft.target,
-            "blocked",
-            f"The text looks like an attack on whoever reads it later, or holds a secret ({', '.join(ids)}). "
-            "Nothing was written. Save the plain fact in other words; a person can allow it with "
-            f"'memoranda memory add --allow {ids[0]}'.",
-            findings=ids,
-        )
+        return refusals.blocked(draft.target, tuple(sorted(found))) if found else None
 
     def _refuse_oversize(self, draft: Draft, entries: Sequence[str], planned: Plan) -> Refusal | None:
         limit, after = self._settings.limit(draft.target), size(planned.entries)
         if after <= limit or after <= size(entries):
             return None
-        return over_budget(draft.target, after, limit)
-
-
-def over_budget(target: Target, after: int, limit: int) -> Refusal:
-    return Refusal(
-        target,
-        "over_budget",
-        f"{FILE_NAMES[target]} would hold {after:,} of {limit:,} chars. Nothing was written. Consolidate: merge or "
-        "shorten entries with replace, remove stale ones (one call with operations can do all of it), "
-        "then add what is still worth keeping.",
-    )
-
-
-def _changed_meanwhile(target: Target, path: Path) -> Refusal:
-    return Refusal(target, "conflict", f"{path} changed while you were editing. Nothing was written; edit it again.")
+        return refusals.over_budget(draft.target, after, limit)
 
 
 def _looks_appended(known: Sequence[str], entries: Sequence[str]) -> bool:

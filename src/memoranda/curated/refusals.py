@@ -1,0 +1,150 @@
+"""Why a write is not done, in words for a person and a model: what happened, to what, and what to do next."""
+
+from pathlib import Path
+
+from memoranda.curated.memory_file import Undecodable, Unreadable
+from memoranda.curated.operations import Ambiguous, NoMatch
+from memoranda.curated.outcome import Refusal
+from memoranda.curated.settings import FILE_NAMES, Target
+
+
+def disabled(target: Target) -> Refusal:
+    key = "memory.memory_enabled" if target == "memory" else "memory.user_profile_enabled"
+    message = f"{FILE_NAMES[target]} is switched off ({key} is false). Nothing was written."
+    return Refusal(target, "disabled", message)
+
+
+def explicit_only(target: Target) -> Refusal:
+    return Refusal(
+        target,
+        "approval",
+        "Memory is set to explicit-only: nothing is saved unless the user asks for it. Nothing was written. "
+        "Go on without saving.",
+    )
+
+
+def empty(target: Target, name: str) -> Refusal:
+    return Refusal(target, "invalid", f"{name} is empty. Nothing was written.")
+
+
+def unstorable_text(target: Target, what: str) -> Refusal:
+    message = f"The text holds {what} and cannot be stored as text. Nothing was written; remove it."
+    return Refusal(target, "invalid", message)
+
+
+def delimiter_in_text(target: Target) -> Refusal:
+    return Refusal(
+        target,
+        "invalid",
+        "The text has a line that holds only '§', which separates entries in the file, so it would not be read "
+        "back as it was written. Nothing was written. Send several entries instead, or drop that line.",
+    )
+
+
+def blocked(target: Target, findings: tuple[str, ...]) -> Refusal:
+    return Refusal(
+        target,
+        "blocked",
+        f"The text looks like an attack on whoever reads it later, or holds a secret ({', '.join(findings)}). "
+        "Nothing was written. Save the plain fact in other words; a person can allow it with "
+        f"'memoranda memory add --allow {findings[0]}'.",
+        findings=findings,
+    )
+
+
+def over_budget(target: Target, after: int, limit: int) -> Refusal:
+    return Refusal(
+        target,
+        "over_budget",
+        f"{FILE_NAMES[target]} would hold {after:,} of {limit:,} chars. Nothing was written. Consolidate: merge or "
+        "shorten entries with replace, remove stale ones (one call with operations can do all of it), "
+        "then add what is still worth keeping.",
+    )
+
+
+def unmatched(target: Target, problem: NoMatch | Ambiguous) -> Refusal:
+    where = f"Operation {problem.number}: "
+    if isinstance(problem, NoMatch):
+        hint = " An entry differs only in capitals." if problem.similar else ""
+        message = f"{where}no entry of {FILE_NAMES[target]} contains old_text.{hint} Nothing was written."
+        return Refusal(target, "no_match", message, matches=problem.similar)
+    message = (
+        f"{where}{len(problem.matches)} different entries contain old_text. "
+        "Nothing was written. Send a longer, unique part of the one you mean."
+    )
+    return Refusal(target, "ambiguous", message, matches=problem.matches)
+
+
+def not_readable(target: Target, state: Unreadable | Undecodable) -> Refusal:
+    if isinstance(state, Undecodable):
+        return Refusal(
+            target,
+            "undecodable",
+            f"{state.path} is not UTF-8 text ({state.problem}). Nothing was written and the file was left as it is. "
+            "Convert it to UTF-8 or move it away, then try again.",
+        )
+    return Refusal(
+        target,
+        "unreadable",
+        f"{state.path} cannot be read ({state.problem}). Nothing was written and the file was left as it is. "
+        "'memoranda doctor' says how to mend it.",
+    )
+
+
+def symlink(target: Target, path: Path) -> Refusal:
+    return Refusal(
+        target,
+        "symlink",
+        f"{path} is a link to {path.resolve()}. Replacing it would cut the link, so nothing was written. "
+        "Put the file itself here, or name the home where it really lies.",
+    )
+
+
+def changed_outside(target: Target, path: Path, change: int, backup: Path | None) -> Refusal:
+    return Refusal(
+        target,
+        "drift",
+        f"{path} was changed outside Memoranda. Nothing was written, and what the other program did was kept "
+        f"(change {change} in 'memoranda memory log'). Look at the current entries; if your change still makes "
+        "sense, send it again.",
+        backup=backup,
+    )
+
+
+def odd_file(target: Target, path: Path, backup: Path) -> Refusal:
+    return Refusal(
+        target,
+        "drift",
+        f"{path} was changed outside Memoranda into something that cannot be rewritten without altering it (blanks "
+        "or nothing beside a § line, or one entry larger than the whole limit). Nothing was written. "
+        f"A person can put it right with 'memoranda memory edit {target}'; until then go on without saving.",
+        backup=backup,
+    )
+
+
+def changed_meanwhile(target: Target, path: Path) -> Refusal:
+    message = f"{path} changed while you were editing. Nothing was written; edit it again."
+    return Refusal(target, "conflict", message)
+
+
+def no_longer_fits(target: Target, change: int) -> Refusal:
+    return Refusal(
+        target,
+        "conflict",
+        f"Change {change} cannot be taken back: an entry that it wrote was changed or removed since. "
+        "Nothing was written. 'memoranda memory log' shows which later change to undo first.",
+    )
+
+
+def nothing_to_undo(target: Target, number: int | None) -> Refusal:
+    wanted = "There is no change to undo." if number is None else f"There is no change {number} to undo."
+    return Refusal(target, "no_match", f"{wanted} 'memoranda memory log' lists the changes.")
+
+
+def disk(target: Target, path: Path, error: OSError) -> Refusal:
+    return Refusal(
+        target,
+        "storage",
+        f"{error.filename or path}: {error.strerror or error}. Nothing was written; "
+        "'memoranda doctor' says what stands in the way.",
+    )

@@ -1,0 +1,126 @@
+"""doctor, config, secret, demo, and how the command itself behaves."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from memoranda.cli.main import command
+from tests.cli.test_memory import Terminal
+from tests.conftest import mode
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Terminal:
+    return Terminal(tmp_path / "home")
+
+
+def test_the_doctor_mends_what_is_safe_to_mend(terminal: Terminal) -> None:
+    """Exit code 1 while something stands, 0 afterwards."""
+    terminal.ok("memory", "add", "one")
+    path = terminal.home / "memories" / "MEMORY.md"
+    path.chmod(0o644)
+    sick = terminal.run("doctor")
+    assert sick.exit_code == 1
+    assert "mode 0644" in sick.output and "chmod 600" in sick.output
+    assert "mended" in terminal.ok("doctor", "--mend")
+    assert mode(path) == 0o600
+    assert terminal.json("doctor")["healthy"] is True
+
+
+def test_settings_are_listed_read_and_changed(terminal: Terminal) -> None:
+    """Each with its environment variable; a wrong one is refused."""
+    assert "MEMORANDA_MEMORY_WRITE_APPROVAL" in terminal.ok("config", "list")
+    terminal.ok("config", "set", "memory.memory_char_limit", "3000")
+    assert terminal.ok("config", "get", "memory.memory_char_limit") == "3000\n"
+    assert terminal.json("config", "get", "memory.memory_enabled") == {"memory.memory_enabled": True}
+    assert terminal.run("config", "set", "memory.memory_char_limit", "many").exit_code == 2
+    assert terminal.run("config", "get", "nonsense").exit_code == 2
+
+
+def test_a_secret_is_stored_from_a_pipe_and_never_printed(terminal: Terminal) -> None:
+    """Only its name ever appears."""
+    outputs = [
+        terminal.ok("secret", "set", "API_KEY", input="s3cr3t-value\n"),
+        terminal.ok("secret", "list"),
+        terminal.ok("secret", "list", "--json"),
+        terminal.ok("config", "list"),
+        terminal.ok("doctor"),
+    ]
+    assert not any("s3cr3t" in output for output in outputs)
+    assert outputs[1] == "API_KEY\n"
+    assert mode(terminal.home / ".env") == 0o600
+    terminal.ok("secret", "remove", "API_KEY")
+    assert terminal.run("secret", "remove", "API_KEY").exit_code == 1
+    assert terminal.run("secret", "set", "API_KEY", input="").exit_code == 1
+
+
+def test_the_demo_shows_memory_at_work_and_leaves_the_home_alone(terminal: Terminal) -> None:
+    """Its facts are measured, not acted."""
+    facts = terminal.json("demo")
+    assert facts["prompt_unchanged_by_writes"] is True
+    assert facts["attack_refused"] is True
+    assert facts["entries"] == ["Project uses pytest with xdist; CI is Debian 12."]
+    assert "Ana prefers concise answers." in facts["next_prompt"]
+    assert "You see and undo everything" in terminal.ok("demo")
+    assert not terminal.home.exists()
+
+
+def _commands(group: object, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    import click
+
+    if not isinstance(group, click.Group):
+        return [path]
+    context = click.Context(group)
+    return [path] + [
+        each
+        for name in group.list_commands(context)
+        for each in _commands(group.get_command(context, name), (*path, name))
+    ]
+
+
+@pytest.mark.parametrize("path", _commands(command), ids=" ".join)
+def test_every_command_explains_itself(path: tuple[str, ...]) -> None:
+    """--help works and offers the shared options; every noun shows examples."""
+    result = CliRunner().invoke(command, [*path, "--help"])
+    assert result.exit_code == 0
+    assert "--json" in result.output and "--home" in result.output
+    if len(path) < 2:
+        assert "Examples:" in result.output
+
+
+def test_an_unknown_command_is_a_usage_error() -> None:
+    """Exit code 2, as everywhere."""
+    assert CliRunner().invoke(command, ["nonsense"]).exit_code == 2
+
+
+def test_the_installed_command_and_the_module_are_the_same_program(tmp_path: Path) -> None:
+    """`memoranda` and `python -m memoranda`."""
+    arguments = ["--home", str(tmp_path), "memory", "list", "--json"]
+    script = Path(sys.executable).with_name("memoranda")
+    outputs = [
+        subprocess.run([*program, *arguments], capture_output=True, text=True, check=True).stdout
+        for program in ([str(script)], [sys.executable, "-m", "memoranda"])
+    ]
+    assert outputs[0] == outputs[1]
+    assert json.loads(outputs[0])["memory"]["entries"] == []
+
+
+def test_a_command_loads_only_what_it_needs() -> None:
+    """Asking for the version loads no noun, and no command loads a YAML or .env parser it does not use."""
+    code = "import sys; from memoranda.cli.main import main\ntry: main()\nfinally: print(sorted(sys.modules))"
+    result = subprocess.run([sys.executable, "-c", code, "--version"], capture_output=True, text=True, check=True)
+    loaded = result.stdout
+    assert "'memoranda.cli.memory'" not in loaded
+    assert "'memoranda.cli.demo'" not in loaded
+    assert "'ruamel" not in loaded and "'dotenv" not in loaded
+
+
+def test_output_that_nobody_reads_is_no_error(tmp_path: Path) -> None:
+    """`memoranda … | head` ends quietly."""
+    script = f"{sys.executable} -m memoranda --home {tmp_path} memory list | head -c 1 > /dev/null"
+    result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert "Traceback" not in result.stderr

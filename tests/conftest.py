@@ -1,0 +1,106 @@
+"""Fixtures that every test may use: a throw-away home and a store on it, cut off from the real environment."""
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+from memoranda.curated.outcome import Origin
+from memoranda.curated.settings import CuratedSettings
+from memoranda.curated.store import MemoryStore
+from memoranda.curated.tool import MemoryTool
+
+# Every example syncs files to the disk, so time per example says nothing here.
+settings.register_profile("memoranda", deadline=None)
+settings.load_profile("memoranda")
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in [name for name in os.environ if name.startswith("MEMORANDA_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path / "user"))
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path / "home" / "memories"
+
+
+@pytest.fixture
+def store(directory: Path) -> MemoryStore:
+    loaded = MemoryStore(directory)
+    loaded.load_from_disk()
+    return loaded
+
+
+@pytest.fixture
+def tool(store: MemoryStore) -> MemoryTool:
+    return MemoryTool(store, Origin("agent", "s1"))
+
+
+@pytest.fixture
+def call(tool: MemoryTool) -> Callable[..., dict[str, Any]]:
+    """Call the memory tool with keyword arguments, each call in a turn of its own."""
+
+    def call_tool(**arguments: Any) -> dict[str, Any]:
+        tool.begin_turn()
+        return tool.call({"target": "memory", **arguments})
+
+    return call_tool
+
+
+@pytest.fixture
+def write(directory: Path) -> Callable[..., Path]:
+    """Write MEMORY.md as another program would."""
+
+    def write_file(content: str | bytes, name: str = "MEMORY.md") -> Path:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = directory / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        path.chmod(0o600)
+        return path
+
+    return write_file
+
+
+def small_store(directory: Path, limit: int) -> MemoryStore:
+    """A store whose two files may hold `limit` characters each."""
+    made = MemoryStore(directory, CuratedSettings(memory_char_limit=limit, user_char_limit=limit))
+    made.load_from_disk()
+    return made
+
+
+def tree(directory: Path) -> dict[str, bytes]:
+    """Every file below a directory with its bytes, lock files left out."""
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file() and path.name != ".lock"
+    }
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@contextmanager
+def unprivileged() -> Iterator[Path]:
+    """A private directory, entered as somebody whom file permissions bind (root ignores them)."""
+    with TemporaryDirectory(prefix="memoranda-test-") as name:
+        if os.geteuid() != 0:
+            yield Path(name)
+            return
+        os.chown(name, 65534, 65534)
+        os.seteuid(65534)
+        try:
+            yield Path(name)
+        finally:
+            os.seteuid(0)

@@ -1,0 +1,176 @@
+"""What was acknowledged survives kill -9, many writers and a power cut."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from memoranda.curated import memory_file
+from memoranda.curated.memory_file import Readable
+from memoranda.curated.operations import Add, Operation, Remove, Replace
+from memoranda.curated.outcome import Receipt
+from memoranda.curated.settings import CuratedSettings
+from memoranda.curated.store import MemoryStore
+
+ROOMY = CuratedSettings(memory_char_limit=10_000_000, user_char_limit=10_000_000, lock_timeout=120)
+
+_ADD_MANY = """
+import sys
+from pathlib import Path
+from memoranda.curated.outcome import Receipt
+from memoranda.curated.settings import CuratedSettings
+from memoranda.curated.store import MemoryStore
+settings = CuratedSettings(memory_char_limit=10_000_000, user_char_limit=10_000_000, lock_timeout=120)
+store = MemoryStore(Path(sys.argv[1]), settings)
+store.load_from_disk()
+for number in range(int(sys.argv[3])):
+    outcome = store.add("memory", f"writer {sys.argv[2]} fact {number}")
+    assert isinstance(outcome, Receipt), outcome
+    print(number, flush=True)
+"""
+
+
+def _start(directory: Path, name: str, count: int) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", _ADD_MANY, str(directory), name, str(count)], stdout=subprocess.PIPE, text=True
+    )
+
+
+@pytest.mark.slow
+def test_sixteen_processes_lose_and_corrupt_nothing(directory: Path) -> None:
+    """16 writers make 100 adds each: every one is there once, in its writer's order, and the journal agrees."""
+    processes = [_start(directory, str(number), 100) for number in range(16)]
+    assert [process.wait() for process in processes if process.communicate()] == [0] * 16
+    store = MemoryStore(directory, ROOMY)
+    entries = store.entries("memory")
+    assert sorted(entries) == sorted(f"writer {writer} fact {fact}" for writer in range(16) for fact in range(100))
+    for writer in range(16):
+        own = [entry for entry in entries if entry.startswith(f"writer {writer} ")]
+        assert own == [f"writer {writer} fact {fact}" for fact in range(100)]
+    assert tuple(store.journal.entries_after("memory")) == entries
+    assert [change.number for change in store.journal.changes()] == list(range(1, 1601))
+
+
+def test_threads_with_stores_of_their_own_lose_nothing(directory: Path) -> None:
+    """Four stores in one process, each in its thread."""
+
+    def write(name: int) -> bool:
+        store = MemoryStore(directory, ROOMY)
+        return all(isinstance(store.add("memory", f"thread {name} fact {fact}"), Receipt) for fact in range(25))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(write, range(4))) == [True] * 4
+    assert len(MemoryStore(directory, ROOMY).entries("memory")) == 100
+
+
+@contextmanager
+def _writer(directory: Path, name: int) -> Iterator[tuple[int, int]]:
+    """A forked process that adds entries until it is killed, and a pipe that tells which were acknowledged."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        store = MemoryStore(directory, ROOMY)
+        store.load_from_disk()
+        number = 0
+        while True:
+            if isinstance(store.add("memory", f"round {name} fact {number}"), Receipt):
+                os.write(writer, b".")
+            number += 1
+    os.close(writer)
+    try:
+        yield child, reader
+    finally:
+        os.close(reader)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_two_hundred_kills_lose_no_acknowledged_entry(directory: Path) -> None:
+    """After each kill -9 the file is whole, holds all that was acknowledged, and nothing is left over."""
+    directory.mkdir(parents=True)
+    chance = random.Random(5)
+    acknowledged: list[str] = []
+    for name in range(200):
+        with _writer(directory, name) as (child, pipe):
+            os.read(pipe, 1)
+            time.sleep(chance.uniform(0, 0.02))
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            # One acknowledgement was read above; the rest is still in the pipe.
+            count = 1 + len(os.read(pipe, 1_000_000))
+        acknowledged += [f"round {name} fact {fact}" for fact in range(count)]
+        state = memory_file.read(directory / "MEMORY.md")
+        assert isinstance(state, Readable)
+        assert set(acknowledged) <= set(state.entries)
+    store = MemoryStore(directory, ROOMY)
+    store.load_from_disk()
+    assert isinstance(store.add("memory", "the last one"), Receipt)
+    assert tuple(store.journal.entries_after("memory")) == store.entries("memory")
+    assert store.journal.damaged_lines() == []
+    assert {path.name for path in directory.iterdir()} == {"MEMORY.md", "journal.jsonl", ".lock"}
+
+
+class _Disk:
+    """A disk that remembers only what was synced: contents by `fsync` of a file, names by `fsync` of a directory."""
+
+    def __init__(self, root: Path, patch: pytest.MonkeyPatch) -> None:
+        self._root = root
+        self._contents: dict[int, bytes] = {}
+        self._names: dict[Path, dict[str, int]] = {}
+        self._really_sync = os.fsync
+        patch.setattr(os, "fsync", self._sync)
+
+    def _sync(self, descriptor: int) -> None:
+        self._really_sync(descriptor)
+        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        if path.is_dir():
+            self._names[path] = {child.name: child.stat().st_ino for child in path.iterdir()}
+        else:
+            self._contents[os.fstat(descriptor).st_ino] = path.read_bytes()
+
+    def after_power_cut(self, to: Path) -> None:
+        """Lay down what would be found: durable names only, each with its last durable content."""
+        self._restore(self._root, to)
+
+    def _restore(self, directory: Path, to: Path) -> None:
+        to.mkdir()
+        for name, inode in self._names.get(directory, {}).items():
+            if directory / name in self._names:
+                self._restore(directory / name, to / name)
+            else:
+                (to / name).write_bytes(self._contents.get(inode, b""))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="follows descriptors through /proc")
+def test_a_power_cut_right_after_an_acknowledgement_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Contents and names were both synced, those of a home made a moment ago included, and the history with them."""
+    base = tmp_path / "disk"
+    base.mkdir()
+    disk = _Disk(base, monkeypatch)
+    store = MemoryStore(base / "home" / "memories")
+    steps: list[tuple[Operation, tuple[str, ...]]] = [
+        (Add("one"), ("one",)),
+        (Add("two"), ("one", "two")),
+        (Replace("one", "three"), ("three", "two")),
+        (Remove("two"), ("three",)),
+        (Remove("three"), ()),
+    ]
+    for number, (operation, expected) in enumerate(steps, start=1):
+        assert isinstance(store.apply("memory", [operation]), Receipt)
+        disk.after_power_cut(tmp_path / f"found-{number}")
+        found = MemoryStore(tmp_path / f"found-{number}" / "home" / "memories")
+        found.load_from_disk()
+        assert found.entries("memory") == expected
+        assert len(list(found.journal.changes())) == number
+        assert isinstance(found.add("memory", "life goes on"), Receipt)

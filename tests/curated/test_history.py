@@ -1,0 +1,189 @@
+"""The journal: log, diff, undo, purge; nothing that was removed is lost before a person purges it."""
+
+import json
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memoranda.curated import history
+from memoranda.curated.outcome import PERSON, Origin, Receipt, Refusal
+from memoranda.curated.settings import Target
+from memoranda.curated.store import MemoryStore
+from tests.conftest import mode, tree
+
+
+def _texts(store: MemoryStore) -> str:
+    return (store.directory / "journal.jsonl").read_text()
+
+
+def test_every_change_says_who_when_which_session_before_and_after(store: MemoryStore) -> None:
+    """One line each, in order."""
+    store.add("memory", "one", Origin("agent", "session-7"))
+    store.replace("memory", "one", "two", PERSON)
+    first, second = history.log(store)
+    assert (first.number, first.action, first.actor, first.session) == (1, "add", "agent", "session-7")
+    assert first.at.endswith("Z")
+    assert [(edit.before, edit.after) for edit in second.edits] == [("one", "two")]
+    assert second.actor == "person"
+
+
+def test_a_refused_write_leaves_no_line(store: MemoryStore) -> None:
+    """Only applied changes are history."""
+    store.add("memory", "one")
+    store.remove("memory", "zebra")
+    assert len(history.log(store)) == 1
+
+
+def test_the_journal_is_private(store: MemoryStore) -> None:
+    """It holds everything that was ever remembered."""
+    store.add("memory", "one")
+    assert mode(store.directory / "journal.jsonl") == 0o600
+
+
+def test_undo_takes_the_latest_change_back_and_the_one_before_next(store: MemoryStore) -> None:
+    """Each undo goes one step further; undoing an undo by number redoes."""
+    store.add("memory", "one")
+    store.replace("memory", "one", "two")
+    store.remove("memory", "two")
+    for expected in (("two",), ("one",), ()):
+        assert isinstance(history.undo(store, None, PERSON), Receipt)
+        assert store.entries("memory") == expected
+    assert isinstance(history.undo(store, None, PERSON), Refusal)
+    redo = max(change.number for change in history.log(store))
+    assert isinstance(history.undo(store, redo, PERSON), Receipt)
+    assert store.entries("memory") == ("one",)
+
+
+def test_undo_of_an_old_change_leaves_later_ones_alone(store: MemoryStore) -> None:
+    """Only what that change touched goes back, to its old place."""
+    for text in ("one", "two", "three"):
+        store.add("memory", text)
+    store.remove("memory", "two")
+    store.add("memory", "four")
+    assert isinstance(history.undo(store, 4, PERSON), Receipt)
+    assert store.entries("memory") == ("one", "two", "three", "four")
+
+
+def test_undo_that_no_longer_fits_is_refused(store: MemoryStore, directory: Path) -> None:
+    """The entry that the change wrote is gone; nothing is guessed."""
+    store.add("memory", "one")
+    store.replace("memory", "one", "two")
+    before = tree(directory)
+    outcome = history.undo(store, 1, PERSON)
+    assert isinstance(outcome, Refusal)
+    assert outcome.reason == "conflict"
+    assert tree(directory) == before
+
+
+def test_undo_of_an_unknown_change_is_refused(store: MemoryStore) -> None:
+    """There is nothing to take back."""
+    outcome = history.undo(store, 99, PERSON)
+    assert isinstance(outcome, Refusal)
+    assert "no change 99" in outcome.message
+
+
+def test_reset_is_a_change_like_any_other(store: MemoryStore) -> None:
+    """Everything goes, and comes back with undo."""
+    store.add("memory", "one")
+    store.add("memory", "two")
+    assert isinstance(store.reset("memory", PERSON), Receipt)
+    assert store.entries("memory") == ()
+    history.undo(store, None, PERSON)
+    assert store.entries("memory") == ("one", "two")
+
+
+def test_diff_shows_what_came_and_went_since_a_change(store: MemoryStore, directory: Path) -> None:
+    """Outside changes that are not recorded yet included."""
+    store.add("memory", "one")
+    store.add("memory", "two")
+    store.remove("memory", "one")
+    (directory / "MEMORY.md").write_text("two\n§\nby hand")
+    difference = history.difference_since(store, "memory", 2)
+    assert (difference.added, difference.removed) == (("two", "by hand"), ("one",))
+
+
+def test_purge_forgets_history_but_not_entries(store: MemoryStore) -> None:
+    """Afterwards the removed text is nowhere, the entries stand, and new changes can be undone."""
+    store.add("memory", "keep")
+    store.add("user", "Ana")
+    store.add("memory", "secret plan")
+    store.remove("memory", "secret plan")
+    assert "secret plan" in _texts(store)
+    assert history.purge(store).changes == 4
+    assert "secret plan" not in "".join(path.read_text() for path in store.directory.iterdir() if path.is_file())
+    assert (store.entries("memory"), store.entries("user")) == (("keep",), ("Ana",))
+    assert store.journal.entries_after("user") == ["Ana"]
+    assert isinstance(store.add("memory", "new"), Receipt)
+    history.undo(store, None, PERSON)
+    assert store.entries("memory") == ("keep",)
+
+
+def test_purge_through_a_change_keeps_later_ones(store: MemoryStore) -> None:
+    """The log goes on after the number."""
+    for text in ("one", "two", "three"):
+        store.add("memory", text)
+    history.purge(store, through=2)
+    assert [change.number for change in history.log(store)] == [2, 3]
+    assert store.journal.entries_after("memory") == ["one", "two", "three"]
+    history.undo(store, None, PERSON)
+    assert store.entries("memory") == ("one", "two")
+
+
+def test_purging_an_empty_history_is_no_error(store: MemoryStore) -> None:
+    """There is just nothing to forget."""
+    assert history.purge(store).changes == 0
+
+
+def test_a_line_torn_by_a_power_cut_spoils_nothing_but_itself(store: MemoryStore) -> None:
+    """Later changes are readable and numbered on."""
+    store.add("memory", "one")
+    with (store.directory / "journal.jsonl").open("ab") as file:
+        file.write(b'{"number":2,"target":"mem')
+    assert isinstance(store.add("memory", "two"), Receipt)
+    assert [change.number for change in history.log(store)] == [1, 2]
+    assert store.journal.damaged_lines() == [2]
+
+
+def test_fields_of_a_later_version_are_passed_over(store: MemoryStore) -> None:
+    """A newer program may write more; its lines stay readable."""
+    store.add("memory", "one")
+    path = store.directory / "journal.jsonl"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"mood": "good"}) + "\n")
+    assert history.log(store)[0].actor == "agent"
+
+
+def test_the_last_change_is_found_behind_a_very_long_line(store: MemoryStore) -> None:
+    """The end of the journal is read in growing blocks."""
+    from memoranda.curated.settings import CuratedSettings
+
+    large = MemoryStore(store.directory, CuratedSettings(memory_char_limit=1_000_000))
+    large.add("memory", "word " * 60_000)
+    last = large.journal.last()
+    assert last is not None
+    assert last.number == 1
+
+
+_STEP = st.tuples(
+    st.sampled_from(["add", "replace", "remove"]), st.sampled_from(["memory", "user"]), st.sampled_from("abcdef")
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@given(st.lists(_STEP, max_size=12))
+def test_undoing_everything_leads_back_to_the_beginning(tmp_path: Path, steps: list[tuple[str, Target, str]]) -> None:
+    """Whatever was done, as many undos as changes give the empty files again; the journal always agrees with disk."""
+    import tempfile
+
+    store = MemoryStore(Path(tempfile.mkdtemp(dir=tmp_path)))
+    for action, target, letter in steps:
+        if action == "add":
+            store.add(target, f"entry {letter}")
+        elif action == "replace":
+            store.replace(target, f"entry {letter}", f"other {letter}")
+        else:
+            store.remove(target, letter)
+        assert tuple(store.journal.entries_after(target)) == store.entries(target)
+    while isinstance(history.undo(store, None, PERSON), Receipt):
+        pass
+    assert store.entries("memory") == store.entries("user") == ()

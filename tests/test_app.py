@@ -1,0 +1,183 @@
+"""The public face: open a home, begin a session, remember."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import memoranda
+from memoranda.errors import ConfigError, ForeignHomeError
+from tests.conftest import mode, tree
+
+
+def test_the_public_names_are_there() -> None:
+    """Every name in __all__ can be used."""
+    assert all(getattr(memoranda, name) is not None for name in memoranda.__all__)
+    with pytest.raises(AttributeError):
+        _ = memoranda.nonsense
+
+
+def test_opening_an_empty_home_works_and_writes_nothing(tmp_path: Path) -> None:
+    """A home comes into being with the first write."""
+    with memoranda.open(tmp_path / "home") as memory, memory.session() as session:
+        assert session.prompt == ""
+        assert [tool.name for tool in session.tools] == ["memory"]
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_fact_saved_in_one_session_is_in_the_prompt_of_the_next(tmp_path: Path) -> None:
+    """And not in the prompt of the session that saved it."""
+    memory = memoranda.open(tmp_path)
+    with memory.session(source="test", model="m") as session:
+        before = session.prompt
+        result = session.call("memory", {"target": "user", "action": "add", "content": "Prefers tea."})
+        assert result["success"]
+        assert session.prompt == before == ""
+    with memory.session() as session:
+        assert session.prompt.endswith("Prefers tea.")
+
+
+def test_remember_gives_a_receipt(tmp_path: Path) -> None:
+    """Where it is stored and from when it is visible."""
+    memory = memoranda.open(tmp_path)
+    receipt = memory.remember("Project uses pytest.")
+    assert receipt["success"]
+    assert Path(receipt["stored_in"]).read_text() == "Project uses pytest."
+    assert receipt["visible_from"] == "next session"
+    assert memory.entries("memory") == ("Project uses pytest.",)
+
+
+def test_the_journal_tells_agent_person_and_session_apart(tmp_path: Path) -> None:
+    """Who saved what, in which session."""
+    memory = memoranda.open(tmp_path)
+    session = memory.session(session_id="s-1")
+    session.call("memory", {"action": "add", "content": "by the agent"})
+    session.remember("asked for")
+    memory.remember("outside any session")
+    changes = memory.curated.journal.changes()
+    assert [(change.actor, change.session) for change in changes] == [
+        ("agent", "s-1"),
+        ("person", "s-1"),
+        ("person", ""),
+    ]
+
+
+def test_home_and_files_are_private(tmp_path: Path) -> None:
+    """Directories 0700, files 0600, also under a generous umask."""
+    old = os.umask(0)
+    try:
+        memoranda.open(tmp_path / "home", profile="work", user="ana").remember("x")
+    finally:
+        os.umask(old)
+    made = [path for path in (tmp_path / "home").rglob("*")] + [tmp_path / "home"]
+    assert {mode(path) for path in made if path.is_dir()} == {0o700}
+    assert {mode(path) for path in made if path.is_file()} == {0o600}
+
+
+def test_the_home_comes_from_the_environment_else_from_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MEMORANDA_HOME, else ~/.memoranda; MEMORANDA_PROFILE chooses a profile."""
+    assert memoranda.open().home.root == (tmp_path / "user" / ".memoranda").resolve()
+    monkeypatch.setenv("MEMORANDA_HOME", str(tmp_path / "h"))
+    monkeypatch.setenv("MEMORANDA_PROFILE", "work")
+    assert memoranda.open().home.root == (tmp_path / "h" / "profiles" / "work").resolve()
+
+
+def test_an_opened_memory_keeps_its_home_when_the_environment_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The path is pinned when it is opened."""
+    monkeypatch.setenv("MEMORANDA_HOME", str(tmp_path / "one"))
+    memory = memoranda.open()
+    session = memory.session()
+    monkeypatch.setenv("MEMORANDA_HOME", str(tmp_path / "two"))
+    session.call("memory", {"action": "add", "content": "x"})
+    memory.session().remember("y")
+    assert not (tmp_path / "two").exists()
+    assert memory.entries() == ("x", "y")
+
+
+def test_users_and_profiles_never_see_each_others_memory(tmp_path: Path) -> None:
+    """Neither in entries nor in prompts, whatever their ids look like."""
+    ids = ["ana", "Ana", "../ana", "users/ana", "ana/../../MEMORY.md", "."]
+    memory = memoranda.open(tmp_path)
+    memory.remember("of the home itself")
+    memoranda.open(tmp_path, profile="work").remember("of the profile")
+    for number, user in enumerate(ids):
+        memory.session(user=user).remember(f"secret number {number}")
+    for number, user in enumerate(ids):
+        assert memoranda.open(tmp_path, user=user).entries() == (f"secret number {number}",)
+        assert memory.session(user=user).prompt.count("secret number") == 1
+    assert memory.entries() == ("of the home itself",)
+    assert all(path.is_relative_to(tmp_path) for path in tmp_path.rglob("*"))
+
+
+def test_a_hermes_home_is_never_written(tmp_path: Path) -> None:
+    """Opening it is refused, with a pointer to importing, and not a byte changes."""
+    (tmp_path / "memories").mkdir()
+    (tmp_path / "memories" / "MEMORY.md").write_text("theirs")
+    connection = sqlite3.connect(tmp_path / "state.db")
+    connection.execute("CREATE TABLE sessions (id TEXT)")
+    connection.close()
+    before = tree(tmp_path)
+    with pytest.raises(ForeignHomeError, match="import"):
+        memoranda.open(tmp_path)
+    assert tree(tmp_path) == before
+
+
+def test_a_broken_configuration_opens_nothing(tmp_path: Path) -> None:
+    """A guess could switch an approval gate off."""
+    (tmp_path / "config.yaml").write_text("memory:\n  write_approval: perhaps\n")
+    with pytest.raises(ConfigError):
+        memoranda.open(tmp_path)
+
+
+def test_what_is_switched_off_offers_no_tool(tmp_path: Path) -> None:
+    """And a call is still answered in JSON."""
+    (tmp_path / "config.yaml").write_text("memory:\n  memory_enabled: false\n  user_profile_enabled: false\n")
+    session = memoranda.open(tmp_path).session()
+    assert session.tools == ()
+    assert session.call("memory", {"action": "add", "content": "x"})["reason"] == "unavailable"
+
+
+def test_an_unknown_tool_is_answered(tmp_path: Path) -> None:
+    """With the names of those there are."""
+    answer = memoranda.open(tmp_path).call("session_search", {})
+    assert not answer["success"]
+    assert "memory" in answer["error"]
+
+
+def test_failures_are_counted_per_turn(tmp_path: Path) -> None:
+    """begin_turn makes the tool patient again."""
+    session = memoranda.open(tmp_path).session()
+    wrong: dict[str, Any] = {"action": "remove", "old_text": "zebra"}
+    assert "done" in [session.call("memory", wrong) for _ in range(4)][-1]
+    session.begin_turn()
+    assert "done" not in session.call("memory", wrong)
+
+
+def test_tools_speak_the_schemas_of_both_families(tmp_path: Path) -> None:
+    """OpenAI's function form and Anthropic's input_schema."""
+    (tool,) = memoranda.open(tmp_path).tools
+    assert tool.openai_schema()["function"]["parameters"]["required"] == ["target"]
+    assert tool.anthropic_schema()["input_schema"] == tool.parameters
+
+
+def test_importing_the_package_does_no_work() -> None:
+    """No heavy module is loaded by the import, nor by listing entries in a home without a config file."""
+    code = """
+import sys, memoranda
+light = set(sys.modules)
+memory = memoranda.open(sys.argv[1]); memory.entries()
+heavy = {"ruamel", "dotenv", "asyncio", "sqlite3", "click", "rich", "yaml"}
+print(sorted(name for name in light if name.startswith("memoranda.")), sorted(heavy & set(sys.modules)))
+"""
+    result = subprocess.run(
+        [sys.executable, "-c", code, "/nonexistent/home"], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[] []"

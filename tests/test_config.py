@@ -1,0 +1,157 @@
+"""Configuration: read once, overridden by the environment, failing closed; secrets never printed."""
+
+from pathlib import Path
+
+import pytest
+
+from memoranda import config
+from memoranda.errors import ConfigError
+from memoranda.support.home import Home
+from tests.conftest import mode, unprivileged
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    (tmp_path / "home").mkdir(mode=0o700)
+    return Home.at(tmp_path / "home")
+
+
+def test_without_a_file_the_defaults_of_the_design_hold(home: Home) -> None:
+    """2,200 and 1,375 characters, both files on, no provider, review after ten turns, no approval."""
+    loaded = config.load(home, {})
+    curated = loaded.curated
+    assert (curated.memory_enabled, curated.user_profile_enabled) == (True, True)
+    assert (curated.memory_char_limit, curated.user_char_limit) == (2200, 1375)
+    assert (curated.write_approval, loaded.provider, loaded.nudge_interval) == ("off", "", 10)
+
+
+def test_every_key_is_read_from_the_file(home: Home) -> None:
+    """Each key of the table has an effect, with a value other than its default."""
+    values = {
+        "memory_enabled": "false", "user_profile_enabled": "no", "memory_char_limit": "5", "user_char_limit": "6",
+        "write_approval": "propose", "provider": "honcho", "nudge_interval": "7",
+    }  # fmt: skip
+    home.config_file.write_text("memory:\n" + "".join(f"  {key}: {value}\n" for key, value in values.items()))
+    loaded = config.load(home, {})
+    assert [config.value_of(loaded, key) for key in config.KEYS] == [False, False, 5, 6, "propose", "honcho", 7]
+
+
+def test_the_environment_overrides_the_file(home: Home) -> None:
+    """By the variable that the key names."""
+    home.config_file.write_text("memory:\n  memory_char_limit: 5\n")
+    assert config.load(home, {"MEMORANDA_MEMORY_MEMORY_CHAR_LIMIT": "9"}).curated.memory_char_limit == 9
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ("memory_char_limit: lots", ["memory.memory_char_limit", "'lots'"]),
+        ("memory_char_limit: -1", ["memory.memory_char_limit", "-1"]),
+        ("memory_char_limit: 2.5", ["memory.memory_char_limit", "2.5"]),
+        ("memory_char_limit: true", ["memory.memory_char_limit", "True"]),
+        ("memory_enabled: maybe", ["memory.memory_enabled", "'maybe'"]),
+        ("write_approval: sometimes", ["memory.write_approval", "'sometimes'", "explicit-only"]),
+        ("provider: [a]", ["memory.provider"]),
+    ],
+)
+def test_a_wrong_value_is_refused_naming_key_value_and_file(home: Home, line: str, parts: list[str]) -> None:
+    """So that a person can go and mend it."""
+    home.config_file.write_text(f"memory:\n  {line}\n")
+    with pytest.raises(ConfigError) as caught:
+        config.load(home, {})
+    for part in [*parts, str(home.config_file)]:
+        assert part in str(caught.value)
+
+
+def test_a_wrong_value_in_the_environment_names_the_variable(home: Home) -> None:
+    """The file is not to blame."""
+    with pytest.raises(ConfigError, match="MEMORANDA_MEMORY_NUDGE_INTERVAL is 'x'"):
+        config.load(home, {"MEMORANDA_MEMORY_NUDGE_INTERVAL": "x"})
+
+
+@pytest.mark.parametrize("content", [b"memory: [", b"- a\n- b", b"just words", b"memory: 5", b"\xff\xfe", b"a: b: c"])
+def test_a_file_that_makes_no_sense_fails_closed(home: Home, content: bytes) -> None:
+    """Nothing is opened with a guess."""
+    home.config_file.write_bytes(content)
+    with pytest.raises(ConfigError):
+        config.load(home, {})
+
+
+def test_an_unreadable_file_fails_closed() -> None:
+    """A file without permission is not an absent file."""
+    with unprivileged() as base:
+        home = Home.at(base)
+        home.config_file.write_text("memory:\n  write_approval: propose\n")
+        home.config_file.chmod(0)
+        with pytest.raises(ConfigError, match="cannot be read"):
+            config.load(home, {})
+
+
+@pytest.mark.parametrize("content", ["", "\n# only a comment\n", "other:\n  key: 1\n", "memory:\n"])
+def test_a_file_without_our_keys_means_the_defaults(home: Home, content: str) -> None:
+    """Other programs' sections are not our business."""
+    home.config_file.write_text(content)
+    assert config.load(home, {}).curated.memory_char_limit == 2200
+
+
+def test_yes_and_no_are_understood_for_approval(home: Home) -> None:
+    """Hermes writes a plain boolean there."""
+    home.config_file.write_text("memory:\n  write_approval: true\n")
+    assert config.load(home, {}).curated.write_approval == "propose"
+
+
+def test_setting_a_value_keeps_comments_and_other_keys(home: Home) -> None:
+    """The file belongs to the person who wrote it."""
+    home.config_file.write_text("# mine\nother: {a: 1}\nmemory:\n  provider: honcho  # a comment\n")
+    config.set_value(home, "memory.memory_char_limit", "3000")
+    text = home.config_file.read_text()
+    assert "# mine" in text and "# a comment" in text and "other: {a: 1}" in text
+    assert config.load(home, {}).curated.memory_char_limit == 3000
+    assert mode(home.config_file) == 0o600
+
+
+def test_setting_an_unknown_key_or_a_wrong_value_writes_nothing(home: Home) -> None:
+    """A typo gets an answer."""
+    for name, value in (("memory.memory_char_limt", "3"), ("memory.memory_char_limit", "x")):
+        with pytest.raises(ConfigError):
+            config.set_value(home, name, value)
+    assert not home.config_file.exists()
+
+
+def test_unknown_keys_in_our_section_are_reported(home: Home) -> None:
+    """They have no effect, and the doctor says so."""
+    home.config_file.write_text("memory:\n  memory_char_limt: 5\n")
+    assert config.load(home, {}).unknown_keys == ("memory.memory_char_limt",)
+
+
+@pytest.mark.parametrize(
+    "value", ["plain", "with space", "quo'te", 'dou"ble', "back\\slash", "$dollar", "#hash", "é字", "a=b", "'"]
+)
+def test_a_secret_reads_back_exactly(home: Home, value: str) -> None:
+    """Whatever characters it holds, in a file that is private."""
+    home.secrets_file.write_text("# mine\nOTHER=kept\n")
+    home.secrets_file.chmod(0o644)
+    config.set_secret(home, "API_KEY", "first")
+    config.set_secret(home, "API_KEY", value)
+    assert config.read_secrets(home) == {"OTHER": "kept", "API_KEY": value}
+    assert home.secrets_file.read_text().startswith("# mine\nOTHER=kept\n")
+    assert mode(home.secrets_file) == 0o600
+
+
+def test_a_secret_is_removed_and_a_missing_one_reported(home: Home) -> None:
+    """True when there was one."""
+    config.set_secret(home, "API_KEY", "x")
+    assert config.set_secret(home, "API_KEY", None) is True
+    assert config.set_secret(home, "API_KEY", None) is False
+    assert config.read_secrets(home) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("no-dash", "x"), ("", "x"), ("A B", "x"), ("OK", "two\nlines"), ("1A", "x")]
+)
+def test_a_secret_that_cannot_be_stored_is_refused(home: Home, name: str, value: str) -> None:
+    """And its value is not repeated in the message."""
+    with pytest.raises(ConfigError) as caught:
+        config.set_secret(home, name, value)
+    assert "lines'" not in str(caught.value)
+    assert not home.secrets_file.exists()

@@ -1,0 +1,123 @@
+"""The rules of the house: import directions, sizes, words, and what must not be in the repository."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
+
+MOST_LINES_PER_FILE = 400
+MOST_LINES_PER_FUNCTION = 60
+# Files and functions that are larger than the house allows, with their size today. The list may only shrink:
+# a smaller size must be noted here, and no entry may be added.
+EXCEPTIONS: dict[str, int] = {}
+
+
+def _functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    tree = ast.parse(path.read_text("utf-8"))
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def _sizes() -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for path in SOURCES:
+        name = str(path.relative_to(ROOT))
+        lines = path.read_text("utf-8").count("\n")
+        if lines > MOST_LINES_PER_FILE:
+            sizes[name] = lines
+        for function in _functions(path):
+            length = (function.end_lineno or function.lineno) - function.lineno + 1
+            if length > MOST_LINES_PER_FUNCTION:
+                sizes[f"{name}:{function.name}"] = length
+    return sizes
+
+
+def test_files_and_functions_stay_small() -> None:
+    """What is over the size must be a known exception of exactly its present size."""
+    assert _sizes() == EXCEPTIONS
+
+
+def test_every_line_imports_only_from_lines_below() -> None:
+    """The layers in pyproject.toml hold, lazy imports included, and every module has its place in them."""
+    result = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout
+
+
+def test_no_folder_is_named_for_nothing() -> None:
+    """utils, helpers and their like say nothing about what is inside."""
+    vague = {"utils", "helpers", "common", "core", "misc", "base", "manager2"}
+    assert [path for path in SOURCES if vague & {part.removesuffix(".py") for part in path.parts}] == []
+
+
+def test_no_exception_is_swallowed_in_silence() -> None:
+    """A broad except does something, and is one of the few that are meant."""
+    broad = []
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ExceptHandler) and (
+                node.type is None
+                or (isinstance(node.type, ast.Name) and node.type.id in ("Exception", "BaseException"))
+            ):
+                assert not all(isinstance(step, ast.Pass | ast.Continue) for step in node.body), path
+                ends_in_raise = isinstance(node.body[-1], ast.Raise) and node.body[-1].exc is None
+                if not ends_in_raise:
+                    broad.append(path.relative_to(ROOT / "src").as_posix())
+    assert broad == ["memoranda/curated/tool.py"]
+
+
+def test_only_the_configuration_reads_the_environment() -> None:
+    """Everything else is told."""
+    readers = [path.name for path in SOURCES if re.search(r"os\.environ|os\.getenv", path.read_text("utf-8"))]
+    assert readers == ["config.py"]
+
+
+@pytest.mark.parametrize("path", TESTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_test_says_in_a_sentence_what_is_true(path: Path) -> None:
+    """A docstring per test and per test module."""
+    assert ast.get_docstring(ast.parse(path.read_text("utf-8")))
+    assert [
+        function.name
+        for function in _functions(path)
+        if function.name.startswith("test_") and not ast.get_docstring(function)
+    ] == []
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    """One sentence at the top."""
+    assert [path for path in SOURCES if not ast.get_docstring(ast.parse(path.read_text("utf-8")))] == []
+
+
+def _tracked() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [ROOT / line for line in listed.splitlines() if (ROOT / line).is_file()]
+
+
+def test_no_file_names_a_package_registry() -> None:
+    """Locks hold names, versions and hashes only."""
+    address = re.compile(rb"index-url|https?://[^\s\"']*/simple\b|files\.pythonhosted|pypi\.org/simple")
+    found = [
+        path
+        for path in _tracked()
+        if path.name not in ("test_house.py", "Makefile") and address.search(path.read_bytes())
+    ]
+    assert found == []
+
+
+def test_every_locked_package_has_a_hash() -> None:
+    """Installs are reproducible."""
+    for lock in (ROOT / "requirements").glob("*.lock"):
+        packages = [line for line in lock.read_text().splitlines() if line and not line.startswith((" ", "#"))]
+        assert packages
+        assert all(line.endswith("\\") for line in packages)
