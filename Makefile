@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test lint lock bench clean
+.PHONY: run test lint docs lock bench clean
 
 run: $(READY)
 	@$(BIN)/memoranda demo
@@ -17,6 +17,9 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(READY)
+	$(BIN)/python -m tests.docs.reference
 
 $(READY): requirements/dev.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -195,16 +195,16 @@ def test_a_failed_rename_makes_the_change_void(
     """It was journalled but never reached the file: the log does not show it and nothing is left over."""
     store.add("memory", "one")
 
-    def refuse(self: Path, target: Path) -> Path:
+    def refuse(source: Path, target: Path) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", refuse)
+        patch.setattr(os, "replace", refuse)
         outcome = store.add("memory", "two")
     assert isinstance(outcome, Refusal)
     assert store.entries("memory") == ("one",)
     assert [change.number for change in store.journal.changes()] == [1]
-    assert not staged_path(store.path("memory")).exists()
+    assert not os.path.exists(staged_path(store.path("memory")))
     assert isinstance(store.add("memory", "three"), Receipt)
     assert store.journal.entries_after("memory") == ["one", "three"]
 
@@ -224,19 +224,19 @@ def test_a_foreign_lock_holder_is_named_after_a_bounded_wait(directory: Path) ->
 def test_what_a_killed_writer_left_is_cleared_by_the_next_load(store: MemoryStore, directory: Path) -> None:
     """A staged file without a journal line never happened."""
     store.add("memory", "one")
-    staged_path(store.path("memory")).write_text("half")
+    Path(staged_path(store.path("memory"))).write_text("half")
     MemoryStore(directory).load_from_disk()
-    assert not staged_path(store.path("memory")).exists()
+    assert not os.path.exists(staged_path(store.path("memory")))
     assert store.entries("memory") == ("one",)
 
 
 def test_loading_while_somebody_writes_leaves_the_staged_file_alone(store: MemoryStore, directory: Path) -> None:
     """It is not a leftover as long as the writer lives."""
     store.add("memory", "one")
-    staged_path(store.path("memory")).write_text("being written")
+    Path(staged_path(store.path("memory"))).write_text("being written")
     with FileLock(directory / ".lock", 1):
         MemoryStore(directory).load_from_disk()
-    assert staged_path(store.path("memory")).exists()
+    assert os.path.exists(staged_path(store.path("memory")))
 
 
 def test_a_nul_byte_in_a_file_is_shown_to_nobody(directory: Path, write: Callable[..., Path]) -> None:

@@ -158,7 +158,7 @@ def test_the_last_change_is_found_behind_a_very_long_line(store: MemoryStore) ->
     from memoranda.curated.settings import CuratedSettings
 
     large = MemoryStore(store.directory, CuratedSettings(memory_char_limit=1_000_000))
-    large.add("memory", "word " * 60_000)
+    large.add("memory", "\n".join(f"Host {number} listens on port {8000 + number}." for number in range(4000)))
     last = large.journal.last()
     assert last is not None
     assert last.number == 1

@@ -70,7 +70,7 @@ def test_a_staged_file_that_a_stranger_linked_is_not_followed(tmp_path: Path) ->
     """A link planted under the staged name is replaced, and what it points to stays untouched."""
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
-    files.staged_path(tmp_path / "f").symlink_to(victim)
+    os.symlink(victim, files.staged_path(tmp_path / "f"))
     files.write_private(tmp_path / "f", b"new")
     assert victim.read_bytes() == b"precious"
     assert (tmp_path / "f").read_bytes() == b"new"

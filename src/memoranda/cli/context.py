@@ -24,12 +24,14 @@ _KEY = "memoranda."
 
 def common_options(command: Command) -> Command:
     """Give a command --home, --profile, --user and --json; their values travel in the click context."""
-    for option in (
+    options = (
         click.option("--home", type=click.Path(path_type=Path), help="The home to use (MEMORANDA_HOME, ~/.memoranda)."),
         click.option("--profile", help="A profile below the home (MEMORANDA_PROFILE)."),
         click.option("--user", help="The memory of one user of a gateway."),
         click.option("--json", "as_json", is_flag=True, default=None, help="Answer in JSON."),
-    ):
+    )
+    # The decorator that is applied last comes first in the help.
+    for option in reversed(options):
         command = _travelling(option)(command)
     return command
 

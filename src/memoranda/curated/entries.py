@@ -38,14 +38,13 @@ def is_faithful(text: str, entries: Sequence[str]) -> bool:
 
 
 def keeps_apart(entry: str) -> bool:
-    """Whether an entry reads back as itself between any two others: no edge or inner line is a bare `§`."""
-    between = ["x", entry, "x"]
-    return parse(serialise(between)) == between
+    """Whether an entry reads back as itself wherever it stands: no line of it ends the entry, no mark begins it."""
+    return all(parse(serialise(entries)) == entries for entries in ([entry, "x"], ["x", entry, "x"]))
 
 
 def canonical(text: str) -> str:
     """Content as we store it."""
-    return unicodedata.normalize("NFC", unify_newlines(text)).strip()
+    return unicodedata.normalize("NFC", unify_newlines(text)).strip().lstrip(_BYTE_ORDER_MARK).strip()
 
 
 def unify_newlines(text: str) -> str:

@@ -9,8 +9,9 @@ somebody else has touched a file since, and replaying the edits gives the entrie
 """
 
 import json
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -72,31 +73,29 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        # The newest change and the file it was read from; lines are only ever added to the same file.
+        self._newest: tuple[tuple[int, int, int], Change | None] = ((0, 0, 0), None)
+        self._is_torn = False
 
     def last(self) -> Change | None:
         """The newest change, read from the end of the file however long it is."""
         try:
-            with self._path.open("rb") as file:
-                end = file.seek(0, 2)
-                block = _TAIL_BLOCK
-                while True:
-                    start = max(0, end - block)
-                    file.seek(start)
-                    lines = file.read(end - start).split(b"\n")
-                    # Unless we read from the very beginning, the first piece may be half a line.
-                    for line in reversed(lines if start == 0 else lines[1:]):
-                        if change := _decode(line):
-                            return change
-                    if start == 0:
-                        return None
-                    block *= 4
+            status = os.stat(self._path)
         except FileNotFoundError:
             return None
+        identity = (status.st_ino, status.st_size, status.st_mtime_ns)
+        if self._newest[0] != identity:
+            self._newest = (identity, self._read_last())
+        return self._newest[1]
 
     def append(self, changes: Sequence[Change]) -> None:
         """Add changes durably, all of them or none."""
+        self.last()
         # A line torn by a power cut gets an end of its own, so that it spoils nothing but itself.
-        append_private(self._path, (b"\n" if self._is_torn() else b"") + _encode(changes))
+        append_private(self._path, (b"\n" if self._is_torn else b"") + _encode(changes))
+        self._is_torn = False
+        status = os.stat(self._path)
+        self._newest = ((status.st_ino, status.st_size, status.st_mtime_ns), changes[-1])
 
     def changes(self) -> Iterator[Change]:
         """Every change from the oldest to the newest, void ones left out."""
@@ -139,15 +138,22 @@ class Journal:
         except FileNotFoundError:
             return
 
-    def _is_torn(self) -> bool:
-        try:
-            with self._path.open("rb") as file:
-                if file.seek(0, 2) == 0:
-                    return False
-                file.seek(-1, 2)
-                return file.read(1) != b"\n"
-        except FileNotFoundError:
-            return False
+    def _read_last(self) -> Change | None:
+        with self._path.open("rb") as file:
+            end = file.seek(0, 2)
+            block = _TAIL_BLOCK
+            while True:
+                start = max(0, end - block)
+                file.seek(start)
+                lines = file.read(end - start).split(b"\n")
+                self._is_torn = lines[-1] != b""
+                # Unless we read from the very beginning, the first piece may be half a line.
+                for line in reversed(lines if start == 0 else lines[1:]):
+                    if change := _decode(line):
+                        return change
+                if start == 0:
+                    return None
+                block *= 4
 
 
 def restate(change: Change, target: Target, entries: Sequence[str]) -> Change:
@@ -157,9 +163,15 @@ def restate(change: Change, target: Target, entries: Sequence[str]) -> Change:
 
 
 def _encode(changes: Sequence[Change]) -> bytes:
-    lines = (json.dumps(asdict(change), ensure_ascii=False, separators=(",", ":")) for change in changes)
+    lines = [json.dumps(_as_record(change), ensure_ascii=False, separators=(",", ":")) + "\n" for change in changes]
     # Entries are always UTF-8; a session id from elsewhere may hold half a surrogate, which stays as its escape.
-    return "".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace")
+    return "".join(lines).encode("utf-8", "backslashreplace")
+
+
+def _as_record(change: Change) -> dict[str, Any]:
+    record = {name: getattr(change, name) for name in _FIELDS}
+    record["edits"] = [{"index": edit.index, "before": edit.before, "after": edit.after} for edit in change.edits]
+    return record
 
 
 def _decode(line: bytes) -> Change | None:

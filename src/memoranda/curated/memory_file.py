@@ -32,10 +32,7 @@ class Readable:
     raw: bytes
     text: str
     entries: list[str]
-
-    @property
-    def fingerprint(self) -> str:
-        return fingerprint(self.raw)
+    fingerprint: str
 
     @property
     def is_canonical(self) -> bool:
@@ -67,8 +64,8 @@ class Undecodable:
 FileState = Missing | Readable | Unreadable | Undecodable
 
 
-def read(path: Path) -> FileState:
-    """What a memory file holds at this moment."""
+def read(path: Path, known: Readable | None = None) -> FileState:
+    """What a memory file holds at this moment; when that is just what is `known`, it need not be parsed again."""
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
@@ -77,11 +74,13 @@ def read(path: Path) -> FileState:
         return Missing(path)
     except OSError as error:
         return Unreadable(path, error.strerror or str(error))
+    if known is not None and raw == known.raw:
+        return known
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         return Undecodable(path, f"byte {error.start} (0x{raw[error.start]:02x}) is not UTF-8")
-    return Readable(path, raw, text, parse(text))
+    return Readable(path, raw, text, parse(text), fingerprint(raw))
 
 
 def fingerprint(raw: bytes) -> str:

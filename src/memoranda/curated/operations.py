@@ -119,9 +119,7 @@ def locate(entries: Sequence[str], old_text: str) -> int | tuple[str, ...] | Non
 
 def rewrite_edits(before: Sequence[str], after: Sequence[str]) -> tuple[Edit, ...]:
     """The edits that turn one list of entries into another: what both ends share stays, the middle is exchanged."""
-    shortest = min(len(before), len(after))
-    head = next((i for i in range(shortest) if before[i] != after[i]), shortest)
-    tail = next((i for i in range(shortest - head) if before[-1 - i] != after[-1 - i]), shortest - head)
+    head, tail = shared_ends(before, after)
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     swapped = min(len(old), len(new))
     edits = [Edit(head + i, old[i], new[i]) for i in range(swapped)]
@@ -130,10 +128,32 @@ def rewrite_edits(before: Sequence[str], after: Sequence[str]) -> tuple[Edit, ..
     return tuple(edits)
 
 
+def shared_ends(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
+    """How many entries two lists share at their beginning, and of the rest at their end."""
+    shortest = min(len(before), len(after))
+    head = _agreement(before, after, shortest)
+    return head, min(_agreement(before[::-1], after[::-1], shortest), shortest - head)
+
+
+def _agreement(one: Sequence[str], other: Sequence[str], most: int) -> int:
+    """How many of the first `most` items agree, found by halving because comparing slices is fast."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
 def _holds(entries: Sequence[str], content: str) -> bool:
-    return content in entries or any(
-        not entry.isascii() and _comparable(entry) == _comparable(content) for entry in entries
-    )
+    if content in entries:
+        return True
+    # Nothing but ASCII can be a composed form of ASCII (a handful of historical symbols aside).
+    if content.isascii():
+        return False
+    return any(not entry.isascii() and _comparable(entry) == _comparable(content) for entry in entries)
 
 
 def _similar(entries: Sequence[str], old_text: str) -> tuple[str, ...]:

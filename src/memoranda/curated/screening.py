@@ -1,7 +1,10 @@
-"""What of curated memory may be shown: each entry scanned, each pair of neighbours too, minus what a person allowed.
+"""What of curated memory may be shown: each entry scanned, and the seams between entries, minus what a person allowed.
 
-A phrase can be split over two entries and still read as one in the rendered block, so the seams between entries
-are scanned as well, with the rules alone (a learned judgement needs a whole text, not a seam).
+A phrase can be split over two entries and still read as one in the rendered block, so the joined text is scanned as
+well, with the rules alone (a learned judgement needs a whole text, not a seam).
+
+Scanning is the dearest part of a load, so verdicts are kept: of each text, and of the last list of entries. Where
+two lists differ only in some place, only that place and its surroundings are scanned again.
 
 Allowances lie in `allowed.json` beside the memory files: digest of the entry, finding, who, when.
 """
@@ -10,18 +13,22 @@ import json
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from memoranda import safety
-from memoranda.curated.entries import DELIMITER, digest, handle
+from memoranda.curated.entries import digest, handle
+from memoranda.curated.operations import shared_ends
 from memoranda.curated.outcome import Origin
 from memoranda.errors import StorageError
 from memoranda.support.clock import now
 from memoranda.support.files import write_private
 
-# No phrase rule reaches further than this, so a longer stretch beside a seam cannot matter.
-_SEAM_REACH = 400
+# No phrase rule reaches further than this many characters.
+_REACH = 400
+# What stands for the delimiter while seams are scanned: as small a pause to a reader, and it keeps ASCII text ASCII.
+_SEAM = "\n-\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,40 +52,30 @@ class ScreenedEntry:
         )
 
 
+_FINDINGS = attrgetter("findings")
+
+
 class Screening:
-    """Scans entries, remembers the verdicts for its lifetime, and knows what was allowed."""
+    """Scans the entries of one file, remembers the verdicts for its lifetime, and knows what was allowed."""
 
     def __init__(self, allowances: Path) -> None:
         self._path = allowances
         self._verdicts: dict[str, tuple[str, ...]] = {}
+        # The last list of entries with its verdicts, nothing allowed yet.
+        self._screened: list[ScreenedEntry] = []
+        self._entries: tuple[str, ...] = ()
 
-    def findings(self, text: str, allowed: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    def findings(self, text: str) -> tuple[str, ...]:
         """The ids of what the scanner finds in one text and nobody has allowed, sorted."""
         found = self._scan(text)
-        return tuple(finding for finding in found if finding not in allowed | self._allowed(text)) if found else ()
-
-    def seam_findings(self, entries: Sequence[str], index: int) -> tuple[str, ...]:
-        """The ids of what only appears when the entry at `index` is read together with its neighbours."""
-        before = DELIMITER.join(entries[max(0, index - 8) : index])[-_SEAM_REACH:]
-        after = DELIMITER.join(entries[index + 1 : index + 9])[:_SEAM_REACH]
-        entry = entries[index]
-        start = len(before) + len(DELIMITER) if before else 0
-        text = DELIMITER.join(part for part in (before, entry, after) if part)
-        crossing = {
-            finding.id
-            for finding in safety.scan(text, learned=False)
-            if finding.span[0] < start < finding.span[1] or finding.span[0] < start + len(entry) < finding.span[1]
-        }
-        return tuple(sorted(crossing))
+        return tuple(finding for finding in found if finding not in self._allowed(text)) if found else ()
 
     def screen(self, entries: Sequence[str]) -> list[ScreenedEntry]:
         """All entries with their findings, those of the seams between them included."""
-        found = [set(self.findings(entry)) for entry in entries]
-        for finding, first, last in _block_findings(entries):
-            for index in range(first, last + 1):
-                if finding not in self._allowed(entries[index]):
-                    found[index].add(finding)
-        return [ScreenedEntry(entry, tuple(sorted(ids))) for entry, ids in zip(entries, found, strict=True)]
+        self._screen_what_changed(tuple(entries))
+        if not any(map(_FINDINGS, self._screened)):
+            return self._screened
+        return [self._without_allowed(entry) if entry.findings else entry for entry in self._screened]
 
     def allow(self, texts: Iterable[str | None], findings: Iterable[str], origin: Origin) -> None:
         """Record that a person accepts these findings wherever these texts have them. The caller holds the lock."""
@@ -95,6 +92,26 @@ class Screening:
             verdict = tuple(sorted({finding.id for finding in safety.scan(text)}))
             self._verdicts[text] = verdict
         return verdict
+
+    def _screen_what_changed(self, entries: tuple[str, ...]) -> None:
+        if entries == self._entries:
+            return
+        head, tail = shared_ends(self._entries, entries)
+        # Verdicts can change within reach of the changed place; to judge those, twice the reach must be read.
+        first, last = _reaching(entries, head, -1), _reaching(entries, len(entries) - tail, 1)
+        start, end = _reaching(entries, first, -1), _reaching(entries, last, 1)
+        seams = _scan_seams(entries[start:end])[first - start : last - start]
+        fresh = [
+            ScreenedEntry(entry, tuple(sorted(seam.union(self._scan(entry)))))
+            for entry, seam in zip(entries[first:last], seams, strict=True)
+        ]
+        kept = len(entries) - last
+        self._screened = [*self._screened[:first], *fresh, *self._screened[len(self._screened) - kept :]]
+        self._entries = entries
+
+    def _without_allowed(self, entry: ScreenedEntry) -> ScreenedEntry:
+        allowed = self._allowed(entry.text)
+        return ScreenedEntry(entry.text, tuple(finding for finding in entry.findings if finding not in allowed))
 
     def _allowed(self, text: str) -> frozenset[str]:
         return frozenset(self._read().get(digest(text), ()))
@@ -113,23 +130,25 @@ class Screening:
         return record
 
 
-def _block_findings(entries: Sequence[str]) -> list[tuple[str, int, int]]:
-    """Findings in the joined text that reach over a seam: id, first entry, last entry."""
-    if len(entries) < 2:
-        return []
-    starts: list[int] = []
-    position = 0
-    for entry in entries:
-        starts.append(position)
-        position += len(entry) + len(DELIMITER)
-    result: list[tuple[str, int, int]] = []
-    for finding in safety.scan(DELIMITER.join(entries), learned=False):
-        first = _entry_at(starts, finding.span[0])
-        last = _entry_at(starts, finding.span[1] - 1)
-        if first < last:
-            result.append((finding.id, first, last))
-    return result
+def _reaching(entries: Sequence[str], index: int, step: int) -> int:
+    """The boundary that lies at least a rule's reach before (-1) or behind (1) the one at `index`."""
+    covered = 0
+    while covered < _REACH and 0 <= index + min(step, 0) < len(entries):
+        covered += len(entries[index + min(step, 0)]) + len(_SEAM)
+        index += step
+    return index
 
 
-def _entry_at(starts: Sequence[int], position: int) -> int:
-    return bisect_right(starts, position) - 1
+def _scan_seams(entries: Sequence[str]) -> list[frozenset[str]]:
+    """For each entry the ids of findings in the joined text that reach over one of its edges."""
+    found: list[set[str]] = [set() for _ in entries]
+    if len(entries) > 1:
+        starts = [0]
+        for entry in entries:
+            starts.append(starts[-1] + len(entry) + len(_SEAM))
+        for finding in safety.scan(_SEAM.join(entries), learned=False):
+            first = bisect_right(starts, finding.span[0]) - 1
+            last = bisect_right(starts, finding.span[1] - 1) - 1
+            for index in range(first, last + 1) if first < last else ():
+                found[index].add(finding.id)
+    return [frozenset(ids) for ids in found]

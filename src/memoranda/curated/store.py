@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoranda.curated import memory_file, refusals
+from memoranda.curated import refusals
 from memoranda.curated.entries import canonical, size, unstorable_character
 from memoranda.curated.journal import Action, Journal, next_change
 from memoranda.curated.memory_file import Missing, Readable, Undecodable, Unreadable
@@ -50,7 +50,7 @@ class MemoryStore:
         self.directory = directory.absolute()
         self.settings = settings or CuratedSettings()
         self.proposals = Proposals(self.directory / "pending")
-        self._screening = Screening(self.directory / "allowed.json")
+        self._screening = {target: Screening(self.directory / "allowed.json") for target in TARGETS}
         self._writer = Writer(self.directory, self.settings, self._screening)
         self._snapshot: dict[Target, str | None] = dict.fromkeys(TARGETS)
 
@@ -76,7 +76,7 @@ class MemoryStore:
 
     def view(self, target: Target) -> View:
         """The live state of a target; raises StorageError when its file cannot be read."""
-        state = memory_file.read(self.path(target))
+        state = self._writer.read(target)
         if isinstance(state, Unreadable | Undecodable):
             raise StorageError(f"{state.path} cannot be read: {state.problem}. It was left as it is.")
         return self._view(target, state)
@@ -87,7 +87,7 @@ class MemoryStore:
 
     def shown(self, text: str) -> str:
         """An entry's text if it may be shown, else its placeholder."""
-        return ScreenedEntry(text, self._screening.findings(text)).shown
+        return ScreenedEntry(text, self._screening["memory"].findings(text)).shown
 
     def add(self, target: Target, content: str, origin: Origin | None = None) -> Outcome:
         return self.apply(target, [Add(content)], origin)
@@ -158,11 +158,11 @@ class MemoryStore:
         with self.lock():
             note = f"{handle}: {', '.join(entry.findings)}"
             self.journal.append([next_change(self.journal.last(), target, "allow", origin, (), None, note=note)])
-            self._screening.allow([entry.text], entry.findings, origin)
+            self._screening[target].allow([entry.text], entry.findings, origin)
         return entry
 
     def _render(self, target: Target) -> str | None:
-        state = memory_file.read(self.path(target))
+        state = self._writer.read(target)
         if not self.settings.enabled(target):
             return None
         if isinstance(state, Unreadable | Undecodable):
@@ -172,7 +172,7 @@ class MemoryStore:
         return render(target, view.entries, view.used, view.limit)
 
     def _view(self, target: Target, state: Missing | Readable) -> View:
-        screened = tuple(self._screening.screen(state.entries))
+        screened = tuple(self._screening[target].screen(state.entries))
         limit = self.settings.limit(target)
         return View(target, state.path, screened, size(state.entries), limit, state.fingerprint)
 

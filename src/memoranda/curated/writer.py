@@ -5,21 +5,22 @@ notice what others changed, make the plan, judge it (round trip, scan, budget), 
 change, and publish. Until the journal line is on disk nothing has happened; after the rename everything has.
 """
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from memoranda.curated import memory_file, refusals
 from memoranda.curated.backups import keep_backup
-from memoranda.curated.entries import keeps_apart, parse, serialise, size
+from memoranda.curated.entries import keeps_apart, serialise, size
 from memoranda.curated.journal import Action, Change, Journal, next_change
-from memoranda.curated.memory_file import Missing, Readable, Undecodable, Unreadable
+from memoranda.curated.memory_file import FileState, Missing, Readable, Undecodable, Unreadable
 from memoranda.curated.operations import Ambiguous, NoMatch, Plan, rewrite_edits
 from memoranda.curated.outcome import Origin, Receipt, Refusal
 from memoranda.curated.screening import Screening
 from memoranda.curated.settings import FILE_NAMES, TARGETS, CuratedSettings, Target
 from memoranda.errors import LockTimeoutError, StorageError
-from memoranda.support.files import make_private_directory, publish, stage, staged_path
+from memoranda.support.files import discard_staged, make_private_directory, publish, stage, staged_path
 from memoranda.support.lock import FileLock
 
 Planner = Callable[[Sequence[str]], Plan | NoMatch | Ambiguous | Refusal]
@@ -50,16 +51,26 @@ class Draft:
 class Writer:
     """Writes the two files of one memory directory and their journal."""
 
-    def __init__(self, directory: Path, settings: CuratedSettings, screening: Screening) -> None:
+    def __init__(self, directory: Path, settings: CuratedSettings, screening: Mapping[Target, Screening]) -> None:
         self.directory = directory
         self.journal = Journal(directory / "journal.jsonl")
         self._settings = settings
         self._screening = screening
+        self._paths = {target: directory / FILE_NAMES[target] for target in TARGETS}
+        # What each file held when it was last read: equal bytes need not be parsed again.
+        self._known: dict[Target, Readable] = {}
         # The fingerprint of each file as this store last saw it; what it has not seen it does not write over.
         self._seen: dict[Target, str] = {}
 
     def path(self, target: Target) -> Path:
-        return self.directory / FILE_NAMES[target]
+        return self._paths[target]
+
+    def read(self, target: Target) -> FileState:
+        """What a file holds at this moment."""
+        state = memory_file.read(self._paths[target], self._known.get(target))
+        if isinstance(state, Readable):
+            self._known[target] = state
+        return state
 
     def lock(self, timeout: float | None = None) -> FileLock:
         make_private_directory(self.directory)
@@ -82,7 +93,7 @@ class Writer:
 
     def settle(self) -> None:
         """Clear up after a killed writer, unless somebody is writing right now or the disk is read-only."""
-        if not any(staged_path(self.path(target)).exists() for target in TARGETS):
+        if not any(os.path.lexists(staged_path(path)) for path in self._paths.values()):
             return
         try:
             with self.lock(timeout=0):
@@ -135,9 +146,12 @@ class Writer:
         noticed: list[Change],
     ) -> Receipt:
         path = self.path(draft.target)
-        content = serialise(planned.entries).encode()
+        text = serialise(planned.entries)
+        content = text.encode()
         head = memory_file.fingerprint(content)
-        backup = keep_backup(state) if isinstance(state, Readable) and not state.is_canonical else None
+        # Only what others wrote can be anything but canonical.
+        foreign = isinstance(state, Readable) and (noticed or draft.seen) and not state.is_canonical
+        backup = keep_backup(state) if isinstance(state, Readable) and foreign else None
         change = next_change(
             noticed[-1] if noticed else last,
             draft.target, draft.action, draft.origin, planned.edits, head,
@@ -146,20 +160,21 @@ class Writer:
         stage(path, content)
         try:
             if draft.allow:
-                self._screening.allow([edit.after for edit in planned.edits], draft.allow, draft.origin)
+                self._screening[draft.target].allow([edit.after for edit in planned.edits], draft.allow, draft.origin)
             self.journal.append([*noticed, change])
         except BaseException:
-            staged_path(path).unlink(missing_ok=True)
+            discard_staged(path)
             raise
         self._publish(path)
         self.note_seen(draft.target, head)
+        self._known[draft.target] = Readable(path, content, text, list(planned.entries), head)
         return Receipt(draft.target, path, draft.done, planned.edits, change.number, backup)
 
     def _publish(self, path: Path) -> None:
         try:
             publish(path)
         except OSError as error:
-            if staged_path(path).exists():
+            if os.path.lexists(staged_path(path)):
                 self._settle_locked()
                 raise
             raise StorageError(
@@ -172,25 +187,25 @@ class Writer:
         last = self.journal.last()
         for target in TARGETS:
             staged = staged_path(self.path(target))
-            if not staged.exists():
+            if not os.path.lexists(staged):
                 continue
-            state = memory_file.read(self.path(target))
+            state = self.read(target)
             if (
                 last is not None
                 and last.target == target
-                and last.heads.get(target) == memory_file.fingerprint(staged.read_bytes())
+                and last.heads.get(target) == memory_file.fingerprint(Path(staged).read_bytes())
                 and isinstance(state, Missing | Readable)
                 and state.fingerprint != last.heads[target]
             ):
                 last = next_change(last, target, "void", _MEMORANDA, (), state.fingerprint, refers_to=last.number)
                 self.journal.append([last])
-            staged.unlink()
+            os.unlink(staged)
         return last
 
     def readable_state(self, target: Target) -> Missing | Readable | Refusal:
         """The file as it is, or why it must not be written over."""
         path = self.path(target)
-        state = memory_file.read(path)
+        state = self.read(target)
         if isinstance(state, Unreadable | Undecodable):
             return refusals.not_readable(target, state)
         if path.is_symlink():
@@ -221,18 +236,18 @@ class Writer:
         return refusals.changed_outside(target, self.path(target), record.number, backup)
 
     def _refuse_unstorable(self, draft: Draft, planned: Plan) -> Refusal | None:
+        # The entries that were there read back as themselves, so it is enough that each new one does between any two.
         new = [edit.after for edit in planned.edits if edit.after is not None]
-        if all(map(keeps_apart, new)) and tuple(parse(serialise(planned.entries))) == planned.entries:
-            return None
-        return refusals.delimiter_in_text(draft.target)
+        return None if all(map(keeps_apart, new)) else refusals.delimiter_in_text(draft.target)
 
     def _refuse_unsafe(self, draft: Draft, planned: Plan) -> Refusal | None:
+        new = {edit.after for edit in planned.edits if edit.after is not None}
         found: set[str] = set()
-        for text in {edit.after for edit in planned.edits if edit.after is not None}:
-            found.update(self._screening.findings(text, draft.allow))
-            if text in planned.entries:
-                seam = self._screening.seam_findings(planned.entries, planned.entries.index(text))
-                found.update(set(seam) - draft.allow)
+        if new:
+            for entry in self._screening[draft.target].screen(planned.entries):
+                if entry.findings and entry.text in new:
+                    found.update(entry.findings)
+        found -= draft.allow
         return refusals.blocked(draft.target, tuple(sorted(found))) if found else None
 
     def _refuse_oversize(self, draft: Draft, entries: Sequence[str], planned: Plan) -> Refusal | None:

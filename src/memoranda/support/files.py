@@ -18,6 +18,7 @@ if sys.platform != "win32":
 PRIVATE_DIRECTORY = 0o700
 PRIVATE_FILE = 0o600
 _WINDOWS_REPLACE_TRIES = 50
+_BINARY = getattr(os, "O_BINARY", 0)
 
 
 def sync(descriptor: int) -> None:
@@ -44,7 +45,7 @@ def sync_directory(directory: Path) -> None:
 def make_private_directory(directory: Path) -> None:
     """Create a directory and its missing parents, readable by their owner alone; existing ones stay as they are."""
     missing: list[Path] = []
-    while not directory.exists():
+    while not os.path.isdir(directory):
         missing.append(directory)
         directory = directory.parent
     for path in reversed(missing):
@@ -53,16 +54,22 @@ def make_private_directory(directory: Path) -> None:
         sync_directory(path.parent)
 
 
-def staged_path(target: Path) -> Path:
+def staged_path(target: Path) -> str:
     """Where the next content of `target` waits until it is published."""
-    return target.with_name(f".{target.name}.tmp")
+    directory, name = os.path.split(target)
+    return os.path.join(directory, f".{name}.tmp")
 
 
-def stage(target: Path, content: bytes) -> Path:
+def discard_staged(target: Path) -> None:
+    """Remove what was staged for `target`, if anything."""
+    with suppress(FileNotFoundError):
+        os.unlink(staged_path(target))
+
+
+def stage(target: Path, content: bytes) -> None:
     """Write and sync the next content of `target` beside it; on any failure nothing is left behind."""
     path = staged_path(target)
-    path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), PRIVATE_FILE)
+    descriptor = _create(path)
     try:
         try:
             _write_all(descriptor, content)
@@ -70,9 +77,18 @@ def stage(target: Path, content: bytes) -> Path:
         finally:
             os.close(descriptor)
     except BaseException:
-        path.unlink(missing_ok=True)
+        discard_staged(target)
         raise
-    return path
+
+
+def _create(path: str) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
+    try:
+        return os.open(path, flags, PRIVATE_FILE)
+    except FileExistsError:
+        # A leftover, or a link that somebody planted: never written through.
+        os.unlink(path)
+        return os.open(path, flags, PRIVATE_FILE)
 
 
 def publish(target: Path) -> None:
@@ -80,7 +96,7 @@ def publish(target: Path) -> None:
     staged = staged_path(target)
     for attempt in range(_WINDOWS_REPLACE_TRIES):
         try:
-            staged.replace(target)
+            os.replace(staged, target)
             break
         except PermissionError:
             # On Windows a reader that has the file open blocks the rename for a moment.
@@ -96,14 +112,13 @@ def write_private(target: Path, content: bytes) -> None:
     try:
         publish(target)
     except BaseException:
-        staged_path(target).unlink(missing_ok=True)
+        discard_staged(target)
         raise
 
 
 def append_private(path: Path, content: bytes) -> None:
     """Append durably and all or nothing: a failed append is cut off again. The caller holds the lock."""
-    is_new = not path.exists()
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), PRIVATE_FILE)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _BINARY, PRIVATE_FILE)
     try:
         end = os.lseek(descriptor, 0, os.SEEK_END)
         try:
@@ -114,7 +129,8 @@ def append_private(path: Path, content: bytes) -> None:
             raise
     finally:
         os.close(descriptor)
-    if is_new:
+    if end == 0:
+        # It may be a new file, whose name is not durable yet.
         sync_directory(path.parent)
 
 

@@ -11,6 +11,7 @@ import random
 import socket
 import sys
 import time
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -83,15 +84,14 @@ def holder(path: Path) -> str:
 
 
 def _write_holder(descriptor: int) -> None:
-    name = {
-        "pid": os.getpid(),
-        "program": Path(sys.argv[0]).name or "python",
-        "host": socket.gethostname(),
-        "since": now(),
-    }
-    os.ftruncate(descriptor, 0)
+    name = {"pid": os.getpid(), "since": now(), **_program()}
     os.lseek(descriptor, 0, os.SEEK_SET)
-    os.write(descriptor, json.dumps(name).encode())
+    os.ftruncate(descriptor, os.write(descriptor, json.dumps(name).encode()))
+
+
+@cache
+def _program() -> dict[str, str]:
+    return {"program": os.path.basename(sys.argv[0]) or "python", "host": socket.gethostname()}
 
 
 def _try_lock(descriptor: int, path: Path) -> bool:

@@ -1,0 +1,80 @@
+"""The generated parts of docs/reference, made from the code: `make docs` writes them, a test compares them."""
+
+import json
+from pathlib import Path
+
+import click
+from click.testing import CliRunner
+
+from memoranda import config
+from memoranda.cli.main import command
+from memoranda.curated.guidance import TOOL_DESCRIPTION
+from memoranda.curated.tool import PARAMETERS
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def command_paths(each: click.Command | None = command, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """Every command of the program as the words that call it."""
+    if not isinstance(each, click.Group):
+        return [path]
+    context = click.Context(each)
+    below = [(name, each.get_command(context, name)) for name in each.list_commands(context)]
+    return [path] + [found for name, command in below for found in command_paths(command, (*path, name))]
+
+
+def command_line() -> str:
+    """docs/reference/command-line.md: the help of every command."""
+    parts = [
+        "# Command line\n",
+        "Every command takes `--home`, `--profile`, `--user` and `--json`, before or after its name.\n"
+        "Exit codes: 0 done, 1 refused or something to mend, 2 wrong usage or an unusable home.\n"
+    ]
+    for path in command_paths():
+        result = CliRunner().invoke(command, [*path, "--help"], prog_name="memoranda", terminal_width=100)
+        parts.append(f"## {' '.join(('memoranda', *path))}\n\n```text\n{result.output.rstrip()}\n```\n")
+    return "\n".join(parts)
+
+
+def configuration() -> str:
+    """The table of settings in docs/reference/configuration.md."""
+    rows = ["| key | default | takes | environment variable | meaning |", "|---|---|---|---|---|"]
+    for key in config.KEYS:
+        default = json.dumps(key.default) if not isinstance(key.default, str) else f'"{key.default}"'
+        rows.append(f"| `{key.name}` | `{default}` | {key.takes} | `{key.variable}` | {key.meaning} |")
+    return "\n".join(rows)
+
+
+def tool_schema() -> str:
+    """The parameters of the memory tool in docs/reference/memory-tool.md."""
+    return f"```json\n{json.dumps(PARAMETERS, indent=2, ensure_ascii=False)}\n```"
+
+
+def tool_description() -> str:
+    return "\n".join(f"> {line}".rstrip() for line in TOOL_DESCRIPTION.split("\n"))
+
+
+MARKED = {
+    "configuration.md": [("settings", configuration)],
+    "memory-tool.md": [("description", tool_description), ("schema", tool_schema)],
+}
+
+
+def with_generated_parts(name: str, text: str) -> str:
+    """A page with the text between its markers made anew."""
+    for marker, make in MARKED[name]:
+        begin, end = f"<!-- generated: {marker} -->\n", f"<!-- end: {marker} -->"
+        head, rest = text.split(begin)
+        text = head + begin + make() + "\n" + end + rest.split(end)[1]
+    return text
+
+
+def main() -> None:
+    (DOCS / "reference" / "command-line.md").write_text(command_line())
+    for name in MARKED:
+        path = DOCS / "reference" / name
+        path.write_text(with_generated_parts(name, path.read_text()))
+
+
+if __name__ == "__main__":
+    main()

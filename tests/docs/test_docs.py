@@ -1,0 +1,96 @@
+"""The documentation says what is true: reference compared with the code, examples run, links lead somewhere."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from memoranda.curated.journal import Action, Change
+from memoranda.curated.outcome import RefusalReason
+from tests.docs import reference
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")])
+_named = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def _fences(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+
+
+def test_the_command_line_reference_is_the_help_of_the_commands() -> None:
+    """`make docs` was run after the last change."""
+    assert (reference.DOCS / "reference" / "command-line.md").read_text() == reference.command_line()
+
+
+@pytest.mark.parametrize("name", reference.MARKED)
+def test_the_generated_parts_of_the_reference_are_up_to_date(name: str) -> None:
+    """Settings, tool description and schema are those of the code."""
+    text = (reference.DOCS / "reference" / name).read_text()
+    assert text == reference.with_generated_parts(name, text)
+
+
+def test_every_refusal_reason_is_documented() -> None:
+    """In the reference of the tool."""
+    text = (reference.DOCS / "reference" / "memory-tool.md").read_text()
+    assert [reason for reason in get_args(RefusalReason) if f"`{reason}`" not in text] == []
+
+
+def test_every_field_and_action_of_the_journal_is_documented() -> None:
+    """In the reference of the files."""
+    text = (reference.DOCS / "reference" / "files.md").read_text()
+    names = [*Change.__dataclass_fields__, *get_args(Action)]
+    assert [name for name in names if f"`{name}`" not in text] == []
+
+
+@_named
+def test_every_link_between_pages_leads_somewhere(page: Path) -> None:
+    """Relative links name files that exist."""
+    links = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text())
+    broken = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert broken == []
+
+
+@_named
+def test_the_python_of_a_page_runs(page: Path, tmp_path: Path) -> None:
+    """All blocks of a page, one after the other, on a home of their own."""
+    blocks = _fences(page, "python")
+    script = tmp_path / "page.py"
+    script.write_text("\n".join(blocks))
+    environment = os.environ | {"MEMORANDA_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
+    result = subprocess.run(
+        [sys.executable, str(script)], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+
+
+@_named
+def test_every_command_in_a_page_exists(page: Path) -> None:
+    """Words that follow `memoranda` in a shell block name a command of the program."""
+    known = set(reference.command_paths())
+    nouns = {path[0] for path in known if path}
+    for line in "\n".join(_fences(page, "bash")).splitlines():
+        words = [word for word in shlex.split(line, comments=True) if not word.startswith("-")]
+        if not words or Path(words[0]).name != "memoranda":
+            continue
+        start = next((index for index, word in enumerate(words) if word in nouns), None)
+        assert start is not None, line
+        assert tuple(words[start : start + 2]) in known or (words[start],) in known - {("memory",), ("config",)}, line
+
+
+def test_the_shell_commands_of_the_tutorial_run(tmp_path: Path) -> None:
+    """As they stand, in an empty directory with the environment that `make run` makes."""
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    script = "set -e\n" + "\n".join(_fences(ROOT / "docs" / "tutorial" / "first-memory.md", "bash"))
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMORANDA")}
+    result = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert "Project uses pytest with xdist." in result.stdout
+    assert "Took change 2 (add) back in USER.md." in result.stdout
