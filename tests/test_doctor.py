@@ -104,6 +104,13 @@ def test_an_unknown_key_is_a_note(home: Home) -> None:
     assert [finding.severity for finding in examine(home)] == ["note"]
 
 
+def test_a_provider_that_cannot_be_plugged_in_is_a_note(home: Home) -> None:
+    """The setting is understood but has no effect yet."""
+    home.config_file.write_text("memory:\n  provider: honcho\n")
+    home.config_file.chmod(0o600)
+    assert ["names the provider honcho" in problem for problem in _problems(home)] == [True]
+
+
 def test_a_foreign_home_is_the_only_finding(home: Home) -> None:
     """Nothing else is looked at in somebody else's house."""
     home.state_db.write_bytes(b"SQLite format 3\0" + b"\0" * 84)

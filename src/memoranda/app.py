@@ -119,15 +119,9 @@ class Memory:
         return MemoryStore(self.home.memories(user), self.config.curated)
 
 
-def locate_home(home: str | Path | None = None, profile: str | None = None) -> Home:
-    """Where a home lies: the one given, else MEMORANDA_HOME, else ~/.memoranda; profile or MEMORANDA_PROFILE."""
-    base = config.default_base() if home is None else Path(home)
-    return Home.at(base, profile or config.default_profile())
-
-
 def open_memory(home: str | Path | None = None, *, profile: str | None = None, user: str | None = None) -> Memory:
-    """Open a home (see `locate_home`) for itself or for one user of it. Nothing is written until you write."""
-    place = locate_home(home, profile)
+    """Open a home: the one given, else MEMORANDA_HOME, else ~/.memoranda. Nothing is written until you write."""
+    place = config.locate_home(home, profile)
     place.refuse_if_foreign()
     return Memory(place, config.load(place), user)
 

@@ -107,14 +107,10 @@ KEYS = (
 )  # fmt: skip
 
 
-def default_base(environ: Mapping[str, str] | None = None) -> Path:
-    """Where homes lie unless a caller says otherwise: MEMORANDA_HOME, else ~/.memoranda."""
-    named = (os.environ if environ is None else environ).get("MEMORANDA_HOME", "").strip()
-    return Path(named) if named else Path("~/.memoranda")
-
-
-def default_profile(environ: Mapping[str, str] | None = None) -> str | None:
-    return (os.environ if environ is None else environ).get("MEMORANDA_PROFILE", "").strip() or None
+def locate_home(home: str | Path | None = None, profile: str | None = None) -> Home:
+    """Where a home lies: as given, else as MEMORANDA_HOME and MEMORANDA_PROFILE say, else ~/.memoranda."""
+    base = home or os.environ.get("MEMORANDA_HOME", "").strip() or "~/.memoranda"
+    return Home.at(Path(base), profile or os.environ.get("MEMORANDA_PROFILE", "").strip() or None)
 
 
 def load(home: Home, environ: Mapping[str, str] | None = None) -> Config:

@@ -29,6 +29,9 @@ def examine(home: Home) -> Iterator[Finding]:
         for name in loaded.unknown_keys:
             yield Finding("note", home.config_file, f"{name} is not a setting and has no effect",
                           "check its spelling against 'memoranda config list'")  # fmt: skip
+        if loaded.provider:
+            yield Finding("note", home.config_file, f"names the provider {loaded.provider}; none can be plugged in yet",
+                          "leave memory.provider empty")  # fmt: skip
         config.read_secrets(home)
     except ConfigError as error:
         yield Finding("error", home.config_file, str(error), "correct the file")

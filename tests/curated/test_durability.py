@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,6 +118,55 @@ def test_two_hundred_kills_lose_no_acknowledged_entry(directory: Path) -> None:
     assert tuple(store.journal.entries_after("memory")) == store.entries("memory")
     assert store.journal.damaged_lines() == []
     assert {path.name for path in directory.iterdir()} == {"MEMORY.md", "journal.jsonl", ".lock"}
+
+
+_STEPS = ("open", "write", "fsync", "replace", "close", "unlink", "ftruncate")
+
+
+def _dies_at(step: int, directory: Path) -> bool:
+    """Replace an entry in a forked process that dies right before its n-th system call; False when it got through."""
+    child = os.fork()
+    if child == 0:
+        store = MemoryStore(directory)
+        store.load_from_disk()
+        left = [step]
+        for name in _STEPS:
+            real = getattr(os, name)
+
+            def dying(*arguments: object, _real: Any = real, **more: object) -> object:
+                left[0] -= 1
+                if left[0] == 0:
+                    os._exit(9)
+                return _real(*arguments, **more)
+
+            setattr(os, name, dying)
+        os._exit(0 if isinstance(store.replace("memory", "one", "two"), Receipt) else 1)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, 9)
+    return status == 9
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_dying_at_any_step_leaves_the_old_or_the_new_state(tmp_path: Path) -> None:
+    """Between any two system calls of a write: one whole state, a journal that agrees with it, nothing left over."""
+    step, seen = 1, set()
+    while True:
+        directory = tmp_path / str(step)
+        MemoryStore(directory).add("memory", "one")
+        if not _dies_at(step, directory):
+            break
+        store = MemoryStore(directory)
+        store.load_from_disk()
+        entries = store.entries("memory")
+        seen.add(entries)
+        assert entries in (("one",), ("two",))
+        assert isinstance(store.add("user", "life goes on"), Receipt)
+        assert tuple(store.journal.entries_after("memory")) == entries
+        assert {path.name for path in directory.iterdir()} == {"MEMORY.md", "USER.md", "journal.jsonl", ".lock"}
+        assert isinstance(store.add("memory", "three"), Receipt)
+        step += 1
+    assert step > 10
+    assert seen == {("one",), ("two",)}
 
 
 class _Disk:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from memoranda.app import Memory, locate_home, open_memory
+from memoranda.config import locate_home
 from memoranda.support.home import Home
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -69,9 +69,6 @@ class Invocation:
             meta.get(f"{_KEY}user"),
             bool(meta.get(f"{_KEY}as_json")),
         )
-
-    def open(self) -> Memory:
-        return open_memory(self.home, profile=self.profile, user=self.user)
 
     def place(self) -> Home:
         """Where the home lies, whether or not it can be opened."""

@@ -2,8 +2,8 @@
 
 import click
 
-from memoranda.app import locate_home
 from memoranda.cli.context import Invocation, common_options
+from memoranda.config import locate_home
 
 _EPILOG = """\b
 Examples:

@@ -7,8 +7,8 @@ it, kill -9 included. The holder writes its name into the lock file; the file it
 import errno
 import json
 import os
+import platform
 import random
-import socket
 import sys
 import time
 from functools import cache
@@ -91,7 +91,7 @@ def _write_holder(descriptor: int) -> None:
 
 @cache
 def _program() -> dict[str, str]:
-    return {"program": os.path.basename(sys.argv[0]) or "python", "host": socket.gethostname()}
+    return {"program": os.path.basename(sys.argv[0]) or "python", "host": platform.node()}
 
 
 def _try_lock(descriptor: int, path: Path) -> bool:

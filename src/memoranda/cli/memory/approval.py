@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from memoranda.cli.context import Invocation, common_options
+from memoranda.cli.opening import open_store
 from memoranda.curated.outcome import Receipt
 from memoranda.curated.proposals import Proposal, encode_operation
 from memoranda.curated.settings import FILE_NAMES
@@ -19,7 +20,7 @@ from memoranda.curated.tool import describe
 def pending() -> None:
     """List what the agent proposed and nobody has decided yet (memory.write_approval: propose)."""
     invocation = Invocation.current()
-    waiting = invocation.open().curated.proposals.all()
+    waiting = open_store(invocation).proposals.all()
     text = "\n".join(_show(proposal) for proposal in waiting) or "Nothing is waiting for approval."
     invocation.say(text, [_as_data(proposal) for proposal in waiting])
 
@@ -31,7 +32,7 @@ def pending() -> None:
 def approve(ids: tuple[str, ...], everything: bool) -> None:
     """Carry proposals out. Each is checked again; one that no longer fits stays pending, with the reason."""
     invocation = Invocation.current()
-    store = invocation.open().curated
+    store = open_store(invocation)
     results = []
     for proposal in _chosen(invocation, store, ids, everything):
         outcome = store.apply(proposal.target, proposal.operations, proposal.origin, note="approved by a person")
@@ -48,7 +49,7 @@ def approve(ids: tuple[str, ...], everything: bool) -> None:
 def reject(ids: tuple[str, ...], everything: bool) -> None:
     """Turn proposals down. Their text is kept until 'memoranda memory purge'."""
     invocation = Invocation.current()
-    store = invocation.open().curated
+    store = open_store(invocation)
     results: list[dict[str, Any]] = []
     for proposal in _chosen(invocation, store, ids, everything):
         store.proposals.reject(proposal)

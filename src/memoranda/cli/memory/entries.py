@@ -9,6 +9,7 @@ from typing import get_args
 import click
 
 from memoranda.cli.context import Invocation, common_options
+from memoranda.cli.opening import open_store
 from memoranda.curated.entries import DELIMITER, parse
 from memoranda.curated.operations import Add, Operation, Remove, Replace
 from memoranda.curated.outcome import PERSON, Outcome, Refusal
@@ -28,7 +29,7 @@ _allow_option = click.option("--allow", multiple=True, metavar="FINDING", help="
 def list_entries(target: Target | None) -> None:
     """Show the live entries, numbered, with how full each file is."""
     invocation = Invocation.current()
-    store = invocation.open().curated
+    store = open_store(invocation)
     views = [store.view(name) for name in ([target] if target else TARGETS)]
     text = "\n\n".join(_show(view) for view in views)
     invocation.say(text, {view.target: _as_data(view) for view in views})
@@ -91,7 +92,7 @@ def edit(target: Target, allow: tuple[str, ...]) -> None:
     Blocked entries appear as their text here, because you are about to decide what becomes of them.
     """
     invocation = Invocation.current()
-    store = invocation.open().curated
+    store = open_store(invocation)
     view = store.view(target)
     before = DELIMITER.join(entry.text for entry in view.entries)
     after = click.edit(before + "\n", extension=".md", require_save=False)
@@ -128,7 +129,7 @@ def reset(target: str, yes: bool) -> None:
     if not yes:
         what = "both files" if target == "all" else FILE_NAMES["memory" if target == "memory" else "user"]
         click.confirm(f"Remove every entry of {what}?", abort=True, err=True)
-    store = invocation.open().curated
+    store = open_store(invocation)
     outcomes = [store.reset(name, PERSON) for name in TARGETS if target in (name, "all")]
     results = [describe(outcome, store) for outcome in outcomes]
     text = "\n".join(str(result.get("message") or result["error"]) for result in results)
@@ -145,7 +146,7 @@ def reset(target: str, yes: bool) -> None:
 def allow(handle: str, target: Target) -> None:
     """Accept what the scanner found in a blocked entry, so that it is shown again. Recorded in the journal."""
     invocation = Invocation.current()
-    entry = invocation.open().curated.allow(target, handle, PERSON)
+    entry = open_store(invocation).allow(target, handle, PERSON)
     if entry is None:
         invocation.refuse(f"{FILE_NAMES[target]} has no blocked entry {handle}. 'memoranda memory list' shows them.")
     text = f"Allowed {', '.join(entry.findings)} in {handle}; it is shown from the next session on."
@@ -168,7 +169,7 @@ def report(invocation: Invocation, store: MemoryStore, outcome: Outcome) -> None
 
 def _apply(target: Target, operations: Sequence[Operation], allow: tuple[str, ...]) -> None:
     invocation = Invocation.current()
-    store = invocation.open().curated
+    store = open_store(invocation)
     report(invocation, store, store.apply(target, operations, PERSON, frozenset(allow)))
 
 

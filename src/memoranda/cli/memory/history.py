@@ -6,6 +6,7 @@ import click
 
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.memory.entries import report
+from memoranda.cli.opening import open_store
 from memoranda.curated import history
 from memoranda.curated.journal import Change
 from memoranda.curated.outcome import PERSON
@@ -20,7 +21,7 @@ from memoranda.curated.store import MemoryStore
 def log(target: Target | None, limit: int) -> None:
     """Show what changed: number, time, who, which session, and each entry before and after."""
     invocation = Invocation.current()
-    store = invocation.open().curated
+    store = open_store(invocation)
     changes = history.log(store, target)[-limit:][::-1]
     text = "\n".join(_show(store, change) for change in changes) or "No changes yet."
     invocation.say(text, [_as_data(store, change) for change in changes])
@@ -63,7 +64,7 @@ def diff(number: int | None) -> None:
     A change that another program made and that nobody has written over yet shows up here too.
     """
     invocation = Invocation.current()
-    store = invocation.open().curated
+    store = open_store(invocation)
     last = store.journal.last()
     since = number or (last.number if last else 1)
     found = [history.difference_since(store, target, since) for target in TARGETS]
@@ -89,7 +90,7 @@ def diff(number: int | None) -> None:
 def undo(number: int | None) -> None:
     """Take change NUMBER back (default: the latest that was not). The undo is a change too, and can be undone."""
     invocation = Invocation.current()
-    store = invocation.open().curated
+    store = open_store(invocation)
     report(invocation, store, history.undo(store, number, PERSON))
 
 
@@ -102,7 +103,7 @@ def purge(through: int | None, yes: bool) -> None:
     invocation = Invocation.current()
     if not yes:
         click.confirm("Forget the history for good? It cannot be undone.", abort=True, err=True)
-    purged = history.purge(invocation.open().curated, through)
+    purged = history.purge(open_store(invocation), through)
     text = f"Forgot {purged.changes} changes, {purged.backups} backups and {purged.proposals} rejected proposals."
     invocation.say(text, {"success": True} | asdict(purged))
 
