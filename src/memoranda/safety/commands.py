@@ -1,0 +1,186 @@
+"""Shell commands and paths that read, send away or replace secrets.
+
+Two lists of places are made, one of verbs (commands that read or send, orders to do so) and one of objects
+(secret files, variables, pipes), and a finding is a verb followed closely by an object on one line. Making the
+lists first keeps the work linear: text that repeats one verb ten thousand times costs one pass.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+from memoranda.safety.finding import Severity
+
+_MOST_PER_RULE = 4
+_SECRET_VARIABLE = r"\$(?:env:)?\{?[a-z0-9_]{0,40}(?:key|token|secret|passw|credential)"
+_KNOWN_HOSTS = r"(?:[\w.-]{1,80}\.)?(?:googleapis\.com|telegram\.org|github\.com|localhost|127\.0\.0\.1|example\.com)\b"
+_SENDERS = "curl|wget|ncat|netcat|nc|socat|scp|tftp|ftp|invoke-webrequest|iwr|telnet"
+
+# Patterns begin with a plain character where they can, which lets `re` skip fast; the word boundary comes after it.
+_VERBS = {
+    "sender": rf"(?:{_SENDERS})\b",
+    "reader": r"(?:cat|less|more|head|tail|bat|strings|xxd|base64|tac|type|get-content)(?=\s)",
+    "send": r"(?:send|upload|email|e-mail|exfiltrate|leak|transmit)\b",
+    "open": r"(?:reading|read|contents? of|open|include|print|access|share|copy|post|forward)\b",
+    "environment": r"(?:printenv|env)(?=\s{0,4}\|)",
+    "public_key": r"ssh-(?:rsa|ed25519|dss)(?=\s)",
+    "shell": r"(?:bash|sh|exec)\b",
+}
+_OBJECTS = {
+    "key_file": (
+        r"\.ssh[/\\]id_[a-z0-9_]{1,20}(?!\w|\.pub)|\.aws[/\\]credentials\b|/etc/shadow\b|\.git-credentials\b"
+        r"|id_(?:rsa|dsa|ecdsa|ed25519)\b(?!\.pub)"
+    ),
+    "secret_file": (
+        r"\.ssh[/\\](?:identity\b|\*)|\.netrc\b|\.pgpass\b|\.npmrc\b|\.pypirc\b|\.env(?:\.(?:local|production|prod"
+        r"|staging))?(?![\w.\-])"
+        r"|\.kube[/\\]config\b|\.docker[/\\]config\.json\b|\.gnupg\b|\.config[/\\]gcloud\b|credentials\.json\b"
+        r"|wallet\.dat\b"
+    ),
+    "variable_in_url": rf"https?://(?!{_KNOWN_HOSTS})[^\s\"'`$]{{1,160}}{_SECRET_VARIABLE}",
+    "variable_as_data": rf"-(?:d|f|-data(?:-\w{{1,9}})?|-post-data|-form)[ =][^\n$]{{0,60}}{_SECRET_VARIABLE}",
+    "to_sender": rf"\|[^\n|]{{0,60}}?\b(?:{_SENDERS})\b",
+    "to_shell": r"\|\s{0,3}(?:sudo\s)?(?:ba|z|da|k)?sh\b",
+    "to_login_keys": r">\s{0,3}[^\s|;&]{0,60}authorized_keys(?![\w.])|tee\s[^\n|;&]{0,60}authorized_keys",
+    "login_keys": "authorized_keys",
+    "network_device": "/dev/tcp/",
+    "as_shell": r"-[ec]\s{1,3}/?(?:bin/)?(?:ba)?sh\b",
+}
+# An object can only be there if of each row one text is.
+_HINTS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "key_file": (("id_", ".aws", "/etc/shadow", ".git-"),),
+    "secret_file": (
+        (
+            ".ssh",
+            ".netrc",
+            ".pgpass",
+            ".npmrc",
+            ".pypirc",
+            ".env",
+            ".kube",
+            ".docker",
+            ".gnupg",
+            ".config",
+            ".json",
+            ".dat",
+        ),
+    ),
+    "variable_in_url": (("$",), ("://",)),
+    "variable_as_data": (("$",), (" -",)),
+    "to_sender": (("|",), tuple(_SENDERS.split("|"))),
+    "to_shell": (("|",), ("curl", "wget")),
+    "to_login_keys": (("authorized_keys",),),
+    "login_keys": (("authorized_keys",),),
+    "network_device": (("/dev/tcp/",),),
+    "as_shell": ((" -e", " -c"), ("nc", "netcat")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRule:
+    """A verb (or none) followed by one of the objects on the same line, at most `reach` characters apart."""
+
+    id: str
+    severity: Severity
+    verb: str
+    objects: tuple[str, ...]
+    reach: int = 120
+
+
+MESSAGES = {
+    "exfiltration_command": "A command sends a secret to another machine.",
+    "secret_path": "The text asks to read or pass on a file that holds secrets.",
+    "ssh_backdoor": "The text plants a key that lets somebody else log in.",
+    "download_and_run": "The text orders code from the network to be run unseen.",
+    "reverse_shell": "A command opens a shell to another machine.",
+}
+COMMAND_RULES = (
+    CommandRule(
+        "exfiltration_command",
+        Severity.HIGH,
+        "sender",
+        ("key_file", "secret_file", "variable_in_url", "variable_as_data"),
+    ),
+    CommandRule("exfiltration_command", Severity.HIGH, "environment", ("to_sender",)),
+    CommandRule("secret_path", Severity.HIGH, "reader", ("key_file", "secret_file"), 80),
+    CommandRule("secret_path", Severity.HIGH, "send", ("key_file", "secret_file")),
+    CommandRule("secret_path", Severity.HIGH, "open", ("key_file",)),
+    CommandRule("ssh_backdoor", Severity.HIGH, "", ("to_login_keys",)),
+    CommandRule("ssh_backdoor", Severity.HIGH, "public_key", ("login_keys", "to_login_keys"), 900),
+    CommandRule("download_and_run", Severity.MEDIUM, "sender", ("to_shell",), 200),
+    CommandRule("reverse_shell", Severity.HIGH, "shell", ("network_device",)),
+    CommandRule("reverse_shell", Severity.HIGH, "sender", ("as_shell",), 60),
+)
+_ORDER_TO_RUN = r"\b(?:run|execute|always|must|first)[\s:`'\"(]{1,4}\Z"
+# "more information about the .netrc" is prose; a command has options and paths between its name and its file.
+_PLAIN_WORD = r"(?<![\w/$~{.\\-])(?!(?:the|your|my|contents?|of|file|all|out)\b)[a-z]{2,}(?![\w/}.\\:-])"
+_INSTALLER = r"install|setup|get\.|rustup|brew|bootstrap"
+
+
+class CommandMatch(NamedTuple):
+    """A place in the folded text where a command rule matched."""
+
+    rule: CommandRule
+    start: int
+    end: int
+
+
+def find_commands(plain: str) -> Iterator[CommandMatch]:
+    """Find every command rule's matches in a folded text, commands continued over lines included."""
+    text = plain.replace("\\\n", "  ") if "\\\n" in plain else plain
+    objects = [kind for kind, rows in _HINTS.items() if all(any(hint in text for hint in row) for row in rows)]
+    places = list(_places(text, objects))
+    if not places:
+        return
+    verbs = {rule.verb for kind in {kind for _, _, kind in places} for _, rule in _rules_for(kind)} - {""}
+    left = [_MOST_PER_RULE] * len(COMMAND_RULES)
+    latest: dict[str, tuple[int, int]] = {}
+    for start, end, kind in sorted([*places, *_places(text, sorted(verbs))]):
+        if kind in verbs:
+            if not start or text[start - 1] not in _WORD_SIGNS:
+                latest[kind] = (start, end)
+            continue
+        for number, rule in _rules_for(kind):
+            if left[number] and (begin := _begin(rule, text, latest.get(rule.verb), start)) is not None:
+                left[number] -= 1
+                yield CommandMatch(rule, begin, end)
+
+
+def _places(text: str, kinds: list[str]) -> Iterator[tuple[int, int, str]]:
+    for kind in kinds:
+        for match in _compiled(kind).finditer(text):
+            yield *match.span(), kind
+
+
+def _begin(rule: CommandRule, text: str, verb: tuple[int, int] | None, start: int) -> int | None:
+    """Where a match that ends in an object at `start` begins, if the rule's latest verb is near enough."""
+    if not rule.verb:
+        return start
+    if verb is None or start - verb[1] > rule.reach or text.find("\n", verb[1], start) >= 0:
+        return None
+    between = text[verb[1] : start]
+    if rule.verb == "reader" and re.search(_PLAIN_WORD, between):
+        return None
+    if rule.id == "download_and_run" and not _is_blind_run(text[max(0, verb[0] - 20) : verb[0]], between):
+        return None
+    return verb[0]
+
+
+@cache
+def _compiled(kind: str) -> re.Pattern[str]:
+    return re.compile((_VERBS | _OBJECTS)[kind])
+
+
+@cache
+def _rules_for(kind: str) -> tuple[tuple[int, CommandRule], ...]:
+    return tuple((number, rule) for number, rule in enumerate(COMMAND_RULES) if kind in rule.objects)
+
+
+_WORD_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_'.-/")
+
+
+def _is_blind_run(before: str, address: str) -> bool:
+    """An order to pipe a download into a shell, other than the installers that tools document for themselves."""
+    return bool(re.search(_ORDER_TO_RUN, before)) and not re.search(_INSTALLER, address)

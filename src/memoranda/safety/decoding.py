@@ -1,0 +1,269 @@
+"""Undo simple encodings and disguises, so that what they hide is scanned like plain text.
+
+Escapes are undone in place (`unescape`). Whatever has to be guessed (base64, hex, rot13, reversed words,
+spaced-out letters, digits for letters) is collected as pieces, each with the place it came from, and scanned as
+one further text. All work is linear, and pieces are bounded in total: a text that needs more is reported as
+such instead of being read in part.
+"""
+
+import base64
+import binascii
+import codecs
+import html
+import re
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from itertools import accumulate
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from memoranda.safety.vocabulary import ORDINARY, word_classes
+
+MOST_DISGUISED = 20_000
+_MARGIN = 120
+_ROUNDS = 3
+
+_ESCAPE = (
+    r"((?:%[0-9A-Fa-f]{2})+|&#[0-9]{1,7};?|&#[xX][0-9A-Fa-f]{1,6};?|&[A-Za-z]{2,8};|\\u\{?[0-9A-Fa-f]{4,6}\}?"
+    r"|\\x[0-9A-Fa-f]{2})"
+)
+_TOKEN = r"[A-Za-z0-9+/_-]+={0,2}"
+_SHORTEST_TOKEN = 16
+_WRAPPED_LINE = 56
+_SPACED_HEX = r"[0-9A-Fa-f]{2}(?:[ :][0-9A-Fa-f]{2}){11,}"
+# Both begin with what is rare among letters, so that `re` skips fast.
+_LONE_LETTERS = r"\s\S(?:\s{1,5}\S){5,}(?!\S)"
+_LINKED_LETTERS = r"[.\-_·|/+~][^\W_](?:[.\-_·|/+~][^\W_]){2,}(?![^\W_])"
+_LINKED = r"(?<![^\W_])[^\W_](?:[.\-_·|/+~][^\W_])+(?![^\W_])"
+_FEWEST_LETTERS = 5
+_LEET_WORD = r"[a-z0-9@$!|]{2,24}"
+_LEET = (str.maketrans("013457@$!|89", "oieastasilbg"), str.maketrans("013457@$!|89", "oleastasiibg"))
+
+
+class Piece(NamedTuple):
+    """Text that stood at `start` up to `end` in a disguise; `undo` brings it out."""
+
+    start: int
+    end: int
+    undo: Callable[[], str]
+
+
+def unescape(text: str) -> tuple[str, Callable[[int], int] | None]:
+    """Undo HTML entities, percent and backslash escapes; also say how to get back to the original offsets."""
+    if "&" not in text and "%" not in text and "\\" not in text:
+        return text, None
+    steps: list[Callable[[int], int]] = []
+    for _ in range(_ROUNDS):
+        parts = _compiled(_ESCAPE).split(text)
+        if len(parts) == 1:
+            break
+        plain = list(parts)
+        meaning = {escape: _unescape_one(escape) for escape in set(parts[1::2])}
+        plain[1::2] = map(meaning.__getitem__, parts[1::2])
+        steps.append(_way_back(parts, plain))
+        text = "".join(plain)
+    if not steps:
+        return text, None
+
+    def origin(offset: int) -> int:
+        for step in reversed(steps):
+            offset = step(offset)
+        return offset
+
+    return text, origin
+
+
+def _way_back(before: list[str], after: list[str]) -> Callable[[int], int]:
+    ends: list[int] = []
+    sources: list[int] = []
+
+    def origin(offset: int) -> int:
+        if not ends:
+            ends.extend(accumulate(map(len, after)))
+            sources.extend(accumulate(map(len, before), initial=0))
+        part = bisect_right(ends, offset)
+        if part == len(ends):
+            return sources[-1]
+        inside = offset - (ends[part - 1] if part else 0)
+        return sources[part] + (inside if part % 2 == 0 else 0)
+
+    return origin
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def _unescape_one(escape: str) -> str:
+    if escape[0] == "%":
+        return unquote(escape, errors="replace")
+    if escape[0] == "&":
+        plain = html.unescape(escape)
+        return plain if plain != "\x00" else " "
+    code = int(escape.strip("\\ux{}"), 16)
+    return chr(code) if 32 <= code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else " "
+
+
+def find_encoded(text: str) -> Iterator[Piece]:
+    """Base64 and hex runs that decode to text."""
+    for start, end in _long_tokens(text):
+        token = text[start:end]
+        decoded = _from_hex(token) if _is_hex(token) else _from_base64(token)
+        if decoded:
+            yield Piece(start, end, partial(str, decoded))
+    for match in _compiled(_SPACED_HEX).finditer(text) if _compiled(r"\d[ :]\d").search(text) else ():
+        decoded = _from_hex(match[0].replace(" ", "").replace(":", ""))
+        if decoded:
+            yield Piece(*match.span(), partial(str, decoded))
+
+
+def _long_tokens(text: str) -> Iterator[tuple[int, int]]:
+    """Unbroken runs long enough to hide a phrase; the lines of a wrapped run count as one."""
+    end = start = 0
+    for chunk in [chunk for chunk in text.split() if len(chunk) >= _SHORTEST_TOKEN]:
+        for token in _compiled(_TOKEN).findall(chunk):
+            if len(token) < _SHORTEST_TOKEN:
+                continue
+            at = text.index(token, end)
+            if end - start >= _WRAPPED_LINE and text[end:at] in ("\n", "\r\n"):
+                end = at + len(token)
+                continue
+            if end:
+                yield start, end
+            start, end = at, at + len(token)
+    if end:
+        yield start, end
+
+
+def _is_hex(token: str) -> bool:
+    return len(token) % 2 == 0 and not token.strip("0123456789abcdefABCDEF")
+
+
+def _from_hex(token: str) -> str:
+    return _as_text(bytes.fromhex(token))
+
+
+def _from_base64(token: str) -> str:
+    body = token.replace("\n", "").replace("\r", "").rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        return _as_text(base64.b64decode(body + "=" * (-len(body) % 4)))
+    except binascii.Error:  # a length no base64 text has: an ordinary long word
+        return ""
+
+
+def _as_text(raw: bytes) -> str:
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:  # most long words and hashes decode to no text at all
+        return ""
+    readable = sum(map(str.isalpha, text[:200])) + text[:200].count(" ")
+    return text if readable >= 0.7 * len(text[:200]) else ""
+
+
+def find_disguised(plain: str, words: list[str]) -> Iterator[Piece]:
+    """Parts that read as English only after rot13, reversal or undoing of leet; places count in `plain`."""
+    known = set(words)
+    for disguise in (_rot13, _reversed):
+        hits = _disguised_words(disguise).intersection(known)
+        if len(hits) >= 2:
+            pattern = re.compile(r"\b(?:" + "|".join(sorted(hits)) + r")\b")
+            for start, end in _regions((match.span() for match in pattern.finditer(plain)), len(plain)):
+                yield Piece(start, end, partial(disguise, plain[start:end]))
+    yield from _leet(plain)
+
+
+def _rot13(text: str) -> str:
+    return codecs.encode(text, "rot13")
+
+
+def _reversed(text: str) -> str:
+    return text[::-1]
+
+
+@cache
+def _disguised_words(disguise: Callable[[str], str]) -> frozenset[str]:
+    ordinary = frozenset(word for word in ORDINARY if len(word) > 2)
+    return frozenset(disguise(word) for word in ordinary) - ordinary - {"saw", "ton", "rof", "won", "era"}
+
+
+def find_spaced_out(plain: str, words: list[str]) -> Iterator[Piece]:
+    """Runs of single letters, parted by blanks or signs, which hide the words they spell; places count in `plain`."""
+    if array("L", [1] * _FEWEST_LETTERS).tobytes() not in array("L", map(len, words)).tobytes():
+        return
+    for pattern, join in ((_LONE_LETTERS, _join_lone), (_LINKED_LETTERS, _join_linked)):
+        runs = ((match.start() - 1, match.end() - 1) for match in _compiled(pattern).finditer(f" {plain}"))
+        for start, end in _regions(runs, len(plain)):
+            yield Piece(start, end, partial(join, f" {plain[start:end]}"))
+
+
+def _join_lone(region: str) -> str:
+    return _compiled(_LONE_LETTERS).sub(lambda match: f" {_join_letters(match[0])} ", region)
+
+
+def _join_linked(region: str) -> str:
+    return _compiled(_LINKED).sub(lambda match: match[0][::2], region)
+
+
+def _join_letters(run: str) -> str:
+    words = _compiled(r"\s{2,}").split(run)
+    if len(words) > 1:  # wider gaps part the words
+        return " ".join("".join(word.split()) for word in words)
+    return " ".join(_compiled(_word_pattern()).findall("".join(run.split())))
+
+
+@cache
+def _word_pattern() -> str:
+    """Known words, longest first, grouped by first letter so that a miss is cheap; else any one letter."""
+    groups: dict[str, list[str]] = {}
+    for word in sorted(_known_words(), key=lambda word: (-len(word), word)):
+        if word.isascii() and word.isalpha():
+            groups.setdefault(word[0], []).append(word[1:])
+    return "|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in sorted(groups.items())) + r"|\w"
+
+
+@cache
+def _known_words() -> frozenset[str]:
+    return frozenset(ORDINARY).union(*word_classes().values())
+
+
+def _leet(plain: str) -> Iterator[Piece]:
+    odd = " ".join(word for word in set(plain.split()) if not word.isalpha())
+    tokens = {token for token in _compiled(_LEET_WORD).findall(odd) if not token.isalpha() and not token.isdigit()}
+    hits = {token for token in tokens if _without_leet(token) in _known_words()}
+    if hits:
+        places = (match.span() for match in _compiled(_LEET_WORD).finditer(plain) if match[0] in hits)
+        for start, end in _regions(places, len(plain)):
+            yield Piece(start, end, partial(_unleet, plain[start:end]))
+
+
+def _without_leet(token: str) -> str:
+    """The word a token stands for; `1` is read as `l` only if that makes a known word."""
+    usual, other = (token.translate(table) for table in _LEET)
+    return other if other in _known_words() and usual not in _known_words() else usual
+
+
+def _unleet(region: str) -> str:
+    def undo(match: re.Match[str]) -> str:
+        word = _without_leet(match[0])
+        return word if not match[0].isdigit() or word in _known_words() else match[0]
+
+    return _compiled(_LEET_WORD).sub(undo, region)
+
+
+def _regions(places: Iterator[tuple[int, int]], length: int) -> Iterator[tuple[int, int]]:
+    """Places widened by a margin and merged where they touch."""
+    current: tuple[int, int] | None = None
+    for start, end in places:
+        low, high = max(0, start - _MARGIN), min(length, end + _MARGIN)
+        if current is None:
+            current = (low, high)
+        elif low <= current[1]:
+            current = (current[0], high)
+        else:
+            yield current
+            current = (low, high)
+    if current is not None:
+        yield current

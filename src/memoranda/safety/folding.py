@@ -1,0 +1,204 @@
+"""Fold a text to the plain letters a reader would see, so that disguised words match like plain ones.
+
+Every step here works on one code point at a time through `str.translate`, which keeps it linear on any input
+(`unicodedata.normalize` over a whole text is quadratic on long runs of combining marks). A step keeps a way back:
+`fold_origin` and `spread_origin` tell where a character came from, and are only used when something was found.
+"""
+
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Callable
+
+STOP = "\x02"
+"""Stands for the end of a sentence among the words; phrases do not reach across it."""
+
+_LOOKALIKES = {
+    "a": "аɑαᴀ⍺ꭺАΑᎪ",
+    "b": "ƅʙвВΒᏴᖯЬь",
+    "c": "сϲᴄⅽСϹᏟ",
+    "d": "ԁᴅⅾᎠᏧժ",
+    "e": "еєҽᴇЕΕᎬ℮ҿ",
+    "f": "ғꜰϝƒ",
+    "g": "ɡցɢᶃԌᏀ",
+    "h": "һհʜНнΗᎻᏂ",
+    "i": "іıɪιΙІᎥӀɩǀ",
+    "j": "јʝᴊЈᎫյ",
+    "k": "кκᴋКΚᏦ",
+    "l": "ʟⅼᏞլ",
+    "m": "мᴍМΜᎷⅿ",
+    "n": "ոռɴΝηпп",
+    "o": "оοᴏОΟօՕσ๐००০໐",
+    "p": "рρᴘРΡᏢ",
+    "q": "ԛզ",
+    "r": "ʀᴦгᎡᏒ",
+    "s": "ѕꜱЅՏᏚ",
+    "t": "тτᴛТΤᎢ",
+    "u": "υսᴜцՍ",
+    "v": "νѵᴠⅴᏙ",
+    "w": "ԝѡωᴡᏔա",
+    "x": "хχⅹХΧ",
+    "y": "уүγʏУΥҮᎩ",
+    "z": "ᴢΖᏃ",
+}
+_FIXED = {ord(odd): plain for plain, odds in _LOOKALIKES.items() for odd in odds} | {
+    ord("ß"): "ss",
+    ord("æ"): "ae",
+    ord("œ"): "oe",
+    ord("ø"): "o",
+    ord("đ"): "d",
+    ord("ł"): "l",
+    ord("þ"): "th",
+    ord("’"): "'",
+    ord("‘"): "'",
+    ord("ʼ"): "'",
+    ord("“"): '"',
+    ord("”"): '"',
+    ord("–"): "-",
+    ord("—"): "-",
+    ord("‐"): "-",
+    ord("‑"): "-",
+    ord("−"): "-",
+    ord("⁄"): "/",
+    ord("∕"): "/",
+    ord("․"): ".",
+    ord("｡"): "。",
+    ord("，"): "。",
+}
+_ENCLOSED = ((0x1F130, 0x1F149, "a"), (0x1F150, 0x1F169, "a"), (0x1F170, 0x1F189, "a"), (0x1F1E6, 0x1F1FF, "a"))
+_DROPPED = frozenset({0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180E, 0x3164, 0xFFA0, 0x2800})
+_SENTENCE_ENDS = tuple(f"{mark}{blank}" for mark in ".!?;" for blank in " \n")
+_INSIDE_WORDS = "'*`~"
+
+
+def is_ignorable(code: int) -> bool:
+    """Whether a code point shows nothing of its own: format characters, combining marks, fillers."""
+    if code in _DROPPED or 0xFE00 <= code <= 0xFE0F or 0xE0000 <= code <= 0xE0FFF:
+        return True
+    return unicodedata.category(chr(code)) in ("Mn", "Me", "Cf")
+
+
+def _fold_code_point(code: int) -> str:
+    if code < 128:
+        return chr(code).lower()
+    if code in _FIXED:
+        return _FIXED[code]
+    if 0xE0020 <= code <= 0xE007E:  # tag characters spell ASCII invisibly; what they spell is what a model reads
+        return chr(code - 0xE0000).lower()
+    if is_ignorable(code):
+        return ""
+    for first, last, base in _ENCLOSED:
+        if first <= code <= last:
+            return chr(ord(base) + code - first)
+    if 0xAC00 <= code <= 0xD7A3 or 0xD800 <= code <= 0xDFFF:
+        return chr(code)
+    if chr(code).isspace():
+        return " "
+    parts = unicodedata.normalize("NFKD", chr(code).casefold())
+    return "".join(_FIXED.get(ord(part), part) for part in parts.casefold() if not is_ignorable(ord(part)))
+
+
+def _word_code_point(code: int) -> str:
+    char = chr(code)
+    if char == STOP or char in "。！？；।":
+        return STOP
+    if char in _INSIDE_WORDS:
+        return ""
+    # Signs that shape a syllable (Indic, Thai) are not alphanumeric but belong to their word.
+    return char if char.isalnum() or (code > 128 and unicodedata.category(char) == "Mc") else " "
+
+
+class _Table(dict[int, str]):
+    """A translation table that works out each code point the first time it is met."""
+
+    __slots__ = ("_compute",)
+
+    def __init__(self, compute: Callable[[int], str]) -> None:
+        super().__init__()
+        self._compute = compute
+
+    def __missing__(self, code: int) -> str:
+        folded = self[code] = self._compute(code)
+        return folded
+
+
+class _Trail:
+    """The way back from a translated text: which character of the source an offset of the result came from.
+
+    Lengths are taken block by block, at the speed of `str.translate` and no further than asked for, and single
+    characters only inside the block that holds the offset.
+    """
+
+    __slots__ = ("_ends", "_source", "_table")
+    _BLOCK = 256
+
+    def __init__(self, source: str, table: _Table) -> None:
+        self._source, self._table, self._ends = source, table, [0]
+
+    def origin(self, offset: int) -> int:
+        while self._ends[-1] <= offset and len(self._ends) * self._BLOCK < len(self._source) + self._BLOCK:
+            at = (len(self._ends) - 1) * self._BLOCK
+            self._ends.append(self._ends[-1] + len(self._source[at : at + self._BLOCK].translate(self._table)))
+        block = bisect_right(self._ends, offset) - 1
+        done = self._ends[block]
+        for index in range(block * self._BLOCK, min((block + 1) * self._BLOCK, len(self._source))):
+            done += len(self._table[ord(self._source[index])])
+            if done > offset:
+                return index
+        return len(self._source)
+
+
+class WordTrail:
+    """Where each of the words taken in order from a text begins, worked out no further than asked for."""
+
+    __slots__ = ("_next", "_offsets", "_spaced", "_words")
+
+    def __init__(self, spaced: str, words: list[str]) -> None:
+        self._spaced, self._words, self._next = spaced, words, 0
+        self._offsets: list[int] = []
+
+    def begin(self, word: int) -> int:
+        for following in self._words[len(self._offsets) : word + 1]:
+            at = self._spaced.index(following, self._next)
+            self._offsets.append(at)
+            self._next = at + len(following)
+        return self._offsets[word]
+
+    def end(self, word: int) -> int:
+        return self.begin(word) + len(self._words[word])
+
+
+_PLAIN = _Table(_fold_code_point)
+_WORDS = _Table(_word_code_point)
+
+
+def fold(text: str) -> str:
+    """Lower-case `text`, map look-alike letters to Latin, drop marks and invisible characters, keep punctuation."""
+    return text.lower() if text.isascii() else text.translate(_PLAIN)
+
+
+def spread(plain: str) -> str:
+    """Leave only words and sentence ends of a folded text; everything else becomes a blank."""
+    return _mark_sentences(plain).translate(_WORDS)
+
+
+def words_of(spaced: str) -> list[str]:
+    """The words of a spread text, a sentence end being a word of its own."""
+    return spaced.replace(STOP, f" {STOP} ").split()
+
+
+def fold_origin(text: str) -> Callable[[int], int]:
+    """How to get from an offset in `fold(text)` to the offset in `text` it came from."""
+    return int if text.isascii() else _Trail(text, _PLAIN).origin
+
+
+def spread_origin(plain: str) -> Callable[[int], int]:
+    """How to get from an offset in `spread(plain)` to the offset in `plain` it came from."""
+    return _Trail(_mark_sentences(plain), _WORDS).origin
+
+
+def _mark_sentences(plain: str) -> str:
+    # One character stands for one character, so that offsets stay true.
+    for end in _SENTENCE_ENDS:
+        if end in plain:
+            plain = plain.replace(end, STOP + end[1])
+    return plain.replace("\n\n", STOP + "\n")

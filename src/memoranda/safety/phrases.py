@@ -1,0 +1,137 @@
+"""Match phrase rules against a row of words in linear time.
+
+Each word that any rule knows is given one symbol, every other word the symbol of a filler. A text then is a
+short string of symbols, one a word, and a rule a regular expression over symbols whose gaps are bounded, so
+that no text can make it slow. A rule is only tried when all the words it cannot do without are there.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from itertools import islice, repeat
+from typing import NamedTuple
+
+from memoranda.safety import vocabulary
+from memoranda.safety.folding import STOP, fold, spread
+from memoranda.safety.rules import RULES, Rule
+
+_FILLER = "-"
+_BREAK = "\n"
+_FIRST_SYMBOL = 0x4E00
+_MOST_PER_RULE = 3
+_STACCATO = r"(?:\n.){3,}\n?"
+_UNSPACED_SCRIPTS = "[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
+
+
+class Phrase(NamedTuple):
+    """A place where a rule matched: words `first` up to but not including `last`."""
+
+    rule: Rule
+    first: int
+    last: int
+
+
+class _Compiled(NamedTuple):
+    rule: Rule
+    expression: re.Pattern[str]
+    needs: tuple[frozenset[str], ...]
+
+
+class _Book:
+    """All rules compiled, and the symbols of the words they use."""
+
+    def __init__(self) -> None:
+        self.symbols: dict[str, str] = {STOP: _BREAK}
+        self.unspaced = re.compile(f"({_alternatives(vocabulary.UNSPACED)})")
+        self._classes = {name: [_plain(word) for word in words] for name, words in vocabulary.word_classes().items()}
+        self.rules = [self._compile(rule, pattern) for rule in RULES for pattern in rule.patterns]
+
+    def _compile(self, rule: Rule, pattern: str) -> _Compiled:
+        needs: list[frozenset[str]] = []
+        expression = self._row(pattern, needs)
+        return _Compiled(rule, re.compile(expression), tuple(needs))
+
+    def _row(self, pattern: str, needs: list[frozenset[str]] | None) -> str:
+        parts: list[str] = []
+        forbidden = ""
+        for item in pattern.split():
+            if item.startswith("!~"):
+                forbidden = item[2:]
+            elif item.startswith("~"):
+                parts.append(f".{{0,{item[1:]}}}?")
+            elif item == "$":
+                parts.append(rf"(?={_BREAK}|\Z)")
+            elif forbidden:
+                parts.append(f"(?!.{{0,{forbidden}}}{self._choice(item, None)})")
+                forbidden = ""
+            else:
+                parts.append(self._choice(item, needs))
+        return "".join(parts)
+
+    def _choice(self, item: str, needs: list[frozenset[str]] | None) -> str:
+        if item == "SYSTEM_PROMPT":
+            pairs = "|".join(self._row(pair, None) for pair in vocabulary.PAIRS)
+            return f"(?:{pairs}|{self._set(item)})"
+        symbols = self._set(item)
+        if needs is not None:
+            needs.append(frozenset(symbols[1:-1]))
+        return symbols
+
+    def _set(self, item: str) -> str:
+        words = [word for name in item.split("|") for word in self._classes.get(name, [_plain(name)])]
+        return "[" + "".join(sorted({self._symbol(word) for word in words})) + "]"
+
+    def _symbol(self, word: str) -> str:
+        return self.symbols.setdefault(word, chr(_FIRST_SYMBOL + len(self.symbols)))
+
+
+def _plain(word: str) -> str:
+    return spread(fold(word)).strip().replace(" ", "")
+
+
+@cache
+def _book() -> _Book:
+    return _Book()
+
+
+def part_unspaced(spaced: str) -> str:
+    """Put blanks around the words that rules know of scripts written without blanks."""
+    if spaced.isascii() or not re.search(_UNSPACED_SCRIPTS, spaced):
+        return spaced
+    return " ".join(_book().unspaced.split(spaced))
+
+
+def _alternatives(classes: dict[str, str]) -> str:
+    """All words, longest first, grouped by their first letter so that `re` can skip letters that begin none."""
+    groups: dict[str, list[str]] = {}
+    for word in sorted(
+        {_plain(word) for words in classes.values() for word in words.split()}, key=lambda word: (-len(word), word)
+    ):
+        groups.setdefault(word[0], []).append(word[1:])
+    return "|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in sorted(groups.items()))
+
+
+def find_phrases(words: list[str]) -> list[Phrase]:
+    """Find every rule's phrases in a row of folded words; of those of one kind that overlap, the first."""
+    kept: list[Phrase] = []
+    ends: dict[str, int] = {}
+    left = Counter({rule.id: _MOST_PER_RULE for rule in RULES})
+    for phrase in sorted(_matches(words), key=lambda phrase: (phrase.first, phrase.rule.id, phrase.last)):
+        if phrase.first >= ends.get(phrase.rule.id, 0) and left[phrase.rule.id]:
+            left[phrase.rule.id] -= 1
+            ends[phrase.rule.id] = phrase.last
+            kept.append(phrase)
+    return kept
+
+
+def _matches(words: list[str]) -> Iterator[Phrase]:
+    book = _book()
+    symbols = "".join(map(book.symbols.get, words, repeat(_FILLER)))
+    if _BREAK in symbols:  # "Ignore. All. Previous. Instructions." is one phrase
+        symbols = re.sub(_STACCATO, lambda match: match[0].replace(_BREAK, _FILLER), symbols)
+    present = frozenset(symbols)
+    for compiled in book.rules:
+        if all(map(present.intersection, compiled.needs)):
+            for match in islice(compiled.expression.finditer(symbols), _MOST_PER_RULE):
+                yield Phrase(compiled.rule, match.start(), match.end())

@@ -1,0 +1,128 @@
+"""Run every check over one text and put the findings in order.
+
+A text passes through stages, each with a way back to the offsets of the one before: escapes undone, letters
+folded, words parted. What was hidden in an encoding or a disguise is gathered into one further text and scanned
+once in the same way.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from itertools import accumulate, chain
+
+from memoranda.safety import folding
+from memoranda.safety.characters import scan_characters
+from memoranda.safety.commands import MESSAGES as COMMAND_MESSAGES
+from memoranda.safety.commands import find_commands
+from memoranda.safety.decoding import MOST_DISGUISED, Piece, find_disguised, find_encoded, find_spaced_out, unescape
+from memoranda.safety.finding import Finding, Severity
+from memoranda.safety.learned import find_learned
+from memoranda.safety.markup import find_markup
+from memoranda.safety.phrases import find_phrases, part_unspaced
+from memoranda.safety.secrets import find_secrets
+
+_LONGEST_PHRASE = 200
+_BETWEEN_PIECES = f" {folding.STOP}\n\n"
+
+
+class Stages:
+    """A text after each stage, and the way back from any of them."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.unescaped, self._unescape_origin = unescape(text)
+        self.plain = folding.fold(self.unescaped)
+        self.spaced = folding.spread(self.plain)
+        self.words = folding.words_of(part_unspaced(self.spaced))
+
+    @cached_property
+    def _fold_origin(self) -> Callable[[int], int]:
+        return folding.fold_origin(self.unescaped)
+
+    @cached_property
+    def _spread_origin(self) -> Callable[[int], int]:
+        return folding.spread_origin(self.plain)
+
+    @cached_property
+    def _word_trail(self) -> folding.WordTrail:
+        return folding.WordTrail(self.spaced, self.words)
+
+    def from_unescaped(self, start: int, end: int) -> tuple[int, int]:
+        if self._unescape_origin is None:
+            return start, end
+        return self._unescape_origin(start), max(self._unescape_origin(end), self._unescape_origin(start) + 1)
+
+    def from_plain(self, start: int, end: int) -> tuple[int, int]:
+        return self.from_unescaped(self._fold_origin(start), self._fold_origin(max(start, end - 1)) + 1)
+
+    def from_words(self, first: int, last: int) -> tuple[int, int]:
+        start, end = self._word_trail.begin(first), self._word_trail.end(last - 1)
+        return self.from_plain(self._spread_origin(start), self._spread_origin(max(start, end - 1)) + 1)
+
+
+def scan(text: str, *, learned: bool = True) -> tuple[Finding, ...]:
+    """Everything suspicious in `text`, by place and then by id; an empty tuple when it is clean."""
+    if not text:
+        return ()
+    stages = Stages(text)
+    found = [*scan_characters(text), *_scan_stages(stages, learned), *_scan_hidden(stages, learned)]
+    return tuple(_ordered(found))
+
+
+def _scan_stages(stages: Stages, learned: bool) -> Iterator[Finding]:
+    for phrase in find_phrases(stages.words):
+        if len("".join(stages.words[phrase.first : phrase.last])) <= _LONGEST_PHRASE:
+            span = stages.from_words(phrase.first, phrase.last)
+            yield Finding(phrase.rule.id, phrase.rule.severity, span, phrase.rule.message)
+    for command in find_commands(stages.plain):
+        span = stages.from_plain(command.start, command.end)
+        yield Finding(command.rule.id, command.rule.severity, span, COMMAND_MESSAGES[command.rule.id])
+    for mark in find_markup(stages.plain):
+        yield Finding(mark.id, mark.severity, stages.from_plain(mark.start, mark.end), mark.message)
+    window = find_learned(stages.words) if learned else None
+    if window:
+        message = "The wording resembles known attacks on language models."
+        yield Finding("learned_injection", Severity.MEDIUM, stages.from_words(window.first, window.last), message)
+    for secret in find_secrets(stages.text):
+        kind = secret.kind.replace("_", " ")
+        message = f"A credential stands in clear text ({kind})."
+        yield Finding("secret_in_clear", Severity.HIGH, (secret.start, secret.end), message)
+
+
+def _scan_hidden(stages: Stages, learned: bool) -> Iterator[Finding]:
+    """Scan what was encoded or disguised, and report it at the place where it was hidden."""
+    hidden: list[tuple[str, int, int]] = []
+    room = MOST_DISGUISED
+    for piece, (start, end) in _hidden_pieces(stages):
+        room -= piece.end - piece.start
+        if room < 0:
+            message = "The text holds more encoded or disguised text than can be checked."
+            yield Finding("hidden_text", Severity.MEDIUM, (start, end), message)
+            break
+        hidden.append((piece.undo(), start, end))
+    if not hidden:
+        return
+    inner = Stages(_BETWEEN_PIECES.join(text for text, _, _ in hidden))
+    starts = list(accumulate((len(text) + len(_BETWEEN_PIECES) for text, _, _ in hidden), initial=0))
+    for finding in _scan_stages(inner, learned):
+        _, start, end = hidden[bisect_right(starts, finding.span[0]) - 1]
+        yield Finding(finding.id, finding.severity, (start, end), finding.message)
+
+
+def _hidden_pieces(stages: Stages) -> Iterator[tuple[Piece, tuple[int, int]]]:
+    """Encoded and disguised parts, with their places in the original text."""
+    for piece in find_encoded(stages.unescaped):
+        yield piece, stages.from_unescaped(piece.start, piece.end)
+    for piece in chain(find_disguised(stages.plain, stages.words), find_spaced_out(stages.plain, stages.words)):
+        yield piece, stages.from_plain(piece.start, piece.end)
+
+
+def _ordered(found: Iterable[Finding]) -> list[Finding]:
+    """Sorted, and of findings of one kind that overlap only the first."""
+    kept: list[Finding] = []
+    ends: dict[str, int] = {}
+    for finding in sorted(found, key=lambda item: (item.span[0], item.id, item.span[1])):
+        if finding.span[0] >= ends.get(finding.id, -1):
+            kept.append(finding)
+            ends[finding.id] = max(finding.span[1], ends.get(finding.id, -1))
+    return kept
