@@ -28,7 +28,7 @@ def command_line() -> str:
     parts = [
         "# Command line\n",
         "Every command takes `--home`, `--profile`, `--user` and `--json`, before or after its name.\n"
-        "Exit codes: 0 done, 1 refused or something to mend, 2 wrong usage or an unusable home.\n"
+        "Exit codes: 0 done, 1 refused or something to mend, 2 wrong usage or an unusable home.\n",
     ]
     for path in command_paths():
         result = CliRunner().invoke(command, [*path, "--help"], prog_name="memoranda", terminal_width=100)

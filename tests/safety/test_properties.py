@@ -116,16 +116,16 @@ def test_the_model_finds_what_no_rule_names() -> None:
     ],
 )
 def test_time_grows_no_faster_than_the_text(unit: str) -> None:
-    """Twice the text takes far less than four times as long."""
+    """Four times the text takes about four times as long, and far less than the sixteen of a quadratic scan."""
 
     def fastest(size: int) -> float:
         text = (unit * (size // len(unit) + 1))[:size]
         times = []
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.process_time()
             scan(text)
-            times.append(time.perf_counter() - start)
+            times.append(time.process_time() - start)
         return min(times)
 
     scan(unit)
-    assert fastest(200_000) / fastest(100_000) < 4
+    assert fastest(400_000) / fastest(100_000) < 10

@@ -13,6 +13,7 @@ import json
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from memoranda.support.files import write_private
 _REACH = 400
 # What stands for the delimiter while seams are scanned: as small a pause to a reader, and it keeps ASCII text ASCII.
 _SEAM = "\n-\n"
+_MOST_ROUNDS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,7 @@ class Screening:
         # Verdicts can change within reach of the changed place; to judge those, twice the reach must be read.
         first, last = _reaching(entries, head, -1), _reaching(entries, len(entries) - tail, 1)
         start, end = _reaching(entries, first, -1), _reaching(entries, last, 1)
-        seams = _scan_seams(entries[start:end])[first - start : last - start]
+        seams = _scan_joined(entries[start:end])[first - start : last - start]
         fresh = [
             ScreenedEntry(entry, tuple(sorted(seam.union(self._scan(entry)))))
             for entry, seam in zip(entries[first:last], seams, strict=True)
@@ -139,16 +141,23 @@ def _reaching(entries: Sequence[str], index: int, step: int) -> int:
     return index
 
 
-def _scan_seams(entries: Sequence[str]) -> list[frozenset[str]]:
-    """For each entry the ids of findings in the joined text that reach over one of its edges."""
+def _scan_joined(entries: Sequence[str]) -> list[frozenset[str]]:
+    """For each entry the ids of findings in the joined text that touch it.
+
+    One scan names only so many findings, so what was found is blanked and the rest scanned again; a text that does
+    not come to an end that way is blocked as a whole.
+    """
     found: list[set[str]] = [set() for _ in entries]
-    if len(entries) > 1:
-        starts = [0]
-        for entry in entries:
-            starts.append(starts[-1] + len(entry) + len(_SEAM))
-        for finding in safety.scan(_SEAM.join(entries), learned=False):
+    rest = list(entries)
+    starts = list(accumulate((len(entry) + len(_SEAM) for entry in entries), initial=0))
+    for _ in range(_MOST_ROUNDS):
+        findings = safety.scan(_SEAM.join(rest), learned=False)
+        if not findings:
+            return [frozenset(ids) for ids in found]
+        for finding in findings:
             first = bisect_right(starts, finding.span[0]) - 1
-            last = bisect_right(starts, finding.span[1] - 1) - 1
-            for index in range(first, last + 1) if first < last else ():
+            last = min(bisect_right(starts, finding.span[1] - 1), len(entries)) - 1
+            for index in range(first, last + 1):
                 found[index].add(finding.id)
-    return [frozenset(ids) for ids in found]
+                rest[index] = " " * len(entries[index])
+    return [frozenset({*ids, "hidden_text"}) for ids in found]

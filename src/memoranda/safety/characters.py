@@ -100,6 +100,8 @@ _MESSAGES = {
 
 def scan_characters(text: str) -> Iterator[Finding]:
     """Find control, invisible and direction-changing characters."""
+    if text.isascii() and text.isprintable():
+        return
     if not _compiled(f"[{''.join(kind.members for kind in _KINDS)}]").search(text):
         return
     present = "".join(set(text))

@@ -12,6 +12,7 @@ from functools import cache
 from typing import NamedTuple
 
 from memoranda.safety.finding import Severity
+from memoranda.safety.hints import occurs
 
 _MOST_PER_RULE = 4
 _SECRET_VARIABLE = r"\$(?:env:)?\{?[a-z0-9_]{0,40}(?:key|token|secret|passw|credential)"
@@ -89,6 +90,7 @@ class CommandRule:
     reach: int = 120
 
 
+_FIRST_HINTS = tuple(dict.fromkeys(hint for rows in _HINTS.values() for hint in rows[0]))
 MESSAGES = {
     "exfiltration_command": "A command sends a secret to another machine.",
     "secret_path": "The text asks to read or pass on a file that holds secrets.",
@@ -130,7 +132,9 @@ class CommandMatch(NamedTuple):
 def find_commands(plain: str) -> Iterator[CommandMatch]:
     """Find every command rule's matches in a folded text, commands continued over lines included."""
     text = plain.replace("\\\n", "  ") if "\\\n" in plain else plain
-    objects = [kind for kind, rows in _HINTS.items() if all(any(hint in text for hint in row) for row in rows)]
+    if not occurs(_FIRST_HINTS, text):
+        return
+    objects = [kind for kind, rows in _HINTS.items() if all(occurs(row, text) for row in rows)]
     places = list(_places(text, objects))
     if not places:
         return

@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from functools import cache, partial
 from itertools import accumulate
 from typing import NamedTuple
-from urllib.parse import unquote
 
 from memoranda.safety.vocabulary import ORDINARY, word_classes
 
@@ -39,6 +38,7 @@ _LINKED_LETTERS = r"[.\-_·|/+~][^\W_](?:[.\-_·|/+~][^\W_]){2,}(?![^\W_])"
 _LINKED = r"(?<![^\W_])[^\W_](?:[.\-_·|/+~][^\W_])+(?![^\W_])"
 _FEWEST_LETTERS = 5
 _LEET_WORD = r"[a-z0-9@$!|]{2,24}"
+_LEET_SIGN = r"[0-9@$!|](?:(?=[a-z])|(?<=[a-z].))"
 _LEET = (str.maketrans("013457@$!|89", "oieastasilbg"), str.maketrans("013457@$!|89", "oleastasiibg"))
 
 
@@ -99,7 +99,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 def _unescape_one(escape: str) -> str:
     if escape[0] == "%":
-        return unquote(escape, errors="replace")
+        return bytes.fromhex(escape.replace("%", "")).decode("utf-8", "replace")
     if escape[0] == "&":
         plain = html.unescape(escape)
         return plain if plain != "\x00" else " "
@@ -230,6 +230,8 @@ def _known_words() -> frozenset[str]:
 
 
 def _leet(plain: str) -> Iterator[Piece]:
+    if not _compiled(_LEET_SIGN).search(plain):
+        return
     odd = " ".join(word for word in set(plain.split()) if not word.isalpha())
     tokens = {token for token in _compiled(_LEET_WORD).findall(odd) if not token.isalpha() and not token.isdigit()}
     hits = {token for token in tokens if _without_leet(token) in _known_words()}

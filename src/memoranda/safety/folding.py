@@ -148,23 +148,34 @@ class _Trail:
 
 
 class WordTrail:
-    """Where each of the words taken in order from a text begins, worked out no further than asked for."""
+    """Where the words taken in order from a text begin: as many signs that are not blank come before each in both."""
 
-    __slots__ = ("_next", "_offsets", "_spaced", "_words")
+    __slots__ = ("_ends", "_spaced", "_words")
+    _BLOCK = 256
 
     def __init__(self, spaced: str, words: list[str]) -> None:
-        self._spaced, self._words, self._next = spaced, words, 0
-        self._offsets: list[int] = []
+        self._spaced, self._words, self._ends = spaced, words, [0]
 
     def begin(self, word: int) -> int:
-        for following in self._words[len(self._offsets) : word + 1]:
-            at = self._spaced.index(following, self._next)
-            self._offsets.append(at)
-            self._next = at + len(following)
-        return self._offsets[word]
+        signs = len("".join(self._words[:word]))
+        while self._ends[-1] <= signs and (len(self._ends) - 1) * self._BLOCK < len(self._spaced):
+            at = (len(self._ends) - 1) * self._BLOCK
+            self._ends.append(self._ends[-1] + _count_signs(self._spaced[at : at + self._BLOCK]))
+        block = bisect_right(self._ends, signs) - 1
+        left = signs - self._ends[block]
+        for index in range(block * self._BLOCK, len(self._spaced)):
+            if not self._spaced[index].isspace():
+                if left == 0:
+                    return index
+                left -= 1
+        return len(self._spaced)
 
     def end(self, word: int) -> int:
         return self.begin(word) + len(self._words[word])
+
+
+def _count_signs(text: str) -> int:
+    return len("".join(text.split()))
 
 
 _PLAIN = _Table(_fold_code_point)

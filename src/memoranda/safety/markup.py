@@ -8,6 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from memoranda.safety.finding import Severity
+from memoranda.safety.hints import occurs
 
 _MOST_PER_RULE = 8
 _COMMENT_REACH = 1500
@@ -108,6 +109,9 @@ MARKUP_RULES = (
 )
 
 
+_HINTS = ("<!--", *dict.fromkeys(hint for rule in MARKUP_RULES for hint in rule.hints))
+
+
 class MarkupMatch(NamedTuple):
     """A place in the folded text where a markup rule matched."""
 
@@ -120,8 +124,10 @@ class MarkupMatch(NamedTuple):
 
 def find_markup(plain: str) -> Iterator[MarkupMatch]:
     """Find role tags, forged frames, hidden elements and comments that give orders."""
+    if not occurs(_HINTS, plain):
+        return
     for rule in MARKUP_RULES:
-        if any(hint in plain for hint in rule.hints):
+        if occurs(rule.hints, plain):
             for match in islice(_compiled(rule.pattern).finditer(plain), _MOST_PER_RULE):
                 yield MarkupMatch(rule.id, rule.severity, rule.message, match.start(), match.end())
     if "<!--" in plain:

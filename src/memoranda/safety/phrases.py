@@ -20,6 +20,8 @@ _FILLER = "-"
 _BREAK = "\n"
 _FIRST_SYMBOL = 0x4E00
 _MOST_PER_RULE = 3
+# A text with this many matches is settled; one made of nothing but rule words would otherwise try every rule.
+_MOST_MATCHES = 64
 _STACCATO = r"(?:\n.){3,}\n?"
 _UNSPACED_SCRIPTS = "[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
 
@@ -32,25 +34,38 @@ class Phrase(NamedTuple):
     last: int
 
 
-class _Compiled(NamedTuple):
+class _Pattern(NamedTuple):
     rule: Rule
-    expression: re.Pattern[str]
+    expression: str
     needs: tuple[frozenset[str], ...]
 
 
 class _Book:
-    """All rules compiled, and the symbols of the words they use."""
+    """All rules as expressions over symbols, and the symbols of the words they use."""
 
     def __init__(self) -> None:
         self.symbols: dict[str, str] = {STOP: _BREAK}
-        self.unspaced = re.compile(f"({_alternatives(vocabulary.UNSPACED)})")
         self._classes = {name: [_plain(word) for word in words] for name, words in vocabulary.word_classes().items()}
-        self.rules = [self._compile(rule, pattern) for rule in RULES for pattern in rule.patterns]
+        self._by_symbol: dict[str, list[_Pattern]] = {}
+        for rule in RULES:
+            for text in rule.patterns:
+                self._enter(rule, text)
 
-    def _compile(self, rule: Rule, pattern: str) -> _Compiled:
+    def candidates(self, present: frozenset[str]) -> Iterator[_Pattern]:
+        """The patterns all of whose indispensable words are among the symbols present."""
+        for symbol in sorted(self._by_symbol.keys() & present):
+            for pattern in self._by_symbol[symbol]:
+                if all(map(present.intersection, pattern.needs)):
+                    yield pattern
+
+    def _enter(self, rule: Rule, text: str) -> None:
+        """Enter a pattern under the rarest of the words that it cannot do without; every rule has one."""
         needs: list[frozenset[str]] = []
-        expression = self._row(pattern, needs)
-        return _Compiled(rule, re.compile(expression), tuple(needs))
+        expression = self._row(text, needs)
+        key = min(needs, key=len)
+        pattern = _Pattern(rule, expression, tuple(need for need in needs if need is not key))
+        for symbol in key:
+            self._by_symbol.setdefault(symbol, []).append(pattern)
 
     def _row(self, pattern: str, needs: list[frozenset[str]] | None) -> str:
         parts: list[str] = []
@@ -95,11 +110,21 @@ def _book() -> _Book:
     return _Book()
 
 
+@cache
+def _compiled(expression: str) -> re.Pattern[str]:
+    return re.compile(expression)
+
+
+@cache
+def _unspaced_words() -> str:
+    return f"({_alternatives(vocabulary.UNSPACED)})"
+
+
 def part_unspaced(spaced: str) -> str:
     """Put blanks around the words that rules know of scripts written without blanks."""
     if spaced.isascii() or not re.search(_UNSPACED_SCRIPTS, spaced):
         return spaced
-    return " ".join(_book().unspaced.split(spaced))
+    return " ".join(_compiled(_unspaced_words()).split(spaced))
 
 
 def _alternatives(classes: dict[str, str]) -> str:
@@ -116,10 +141,12 @@ def find_phrases(words: list[str]) -> list[Phrase]:
     """Find every rule's phrases in a row of folded words; of those of one kind that overlap, the first."""
     kept: list[Phrase] = []
     ends: dict[str, int] = {}
-    left = Counter({rule.id: _MOST_PER_RULE for rule in RULES})
-    for phrase in sorted(_matches(words), key=lambda phrase: (phrase.first, phrase.rule.id, phrase.last)):
-        if phrase.first >= ends.get(phrase.rule.id, 0) and left[phrase.rule.id]:
-            left[phrase.rule.id] -= 1
+    taken: Counter[str] = Counter()
+    # A pattern may have been looked up by several words; a set holds each of its matches once.
+    found = set(islice(_matches(words), _MOST_MATCHES))
+    for phrase in sorted(found, key=lambda phrase: (phrase.first, phrase.rule.id, phrase.last)):
+        if phrase.first >= ends.get(phrase.rule.id, 0) and taken[phrase.rule.id] < _MOST_PER_RULE:
+            taken[phrase.rule.id] += 1
             ends[phrase.rule.id] = phrase.last
             kept.append(phrase)
     return kept
@@ -130,8 +157,6 @@ def _matches(words: list[str]) -> Iterator[Phrase]:
     symbols = "".join(map(book.symbols.get, words, repeat(_FILLER)))
     if _BREAK in symbols:  # "Ignore. All. Previous. Instructions." is one phrase
         symbols = re.sub(_STACCATO, lambda match: match[0].replace(_BREAK, _FILLER), symbols)
-    present = frozenset(symbols)
-    for compiled in book.rules:
-        if all(map(present.intersection, compiled.needs)):
-            for match in islice(compiled.expression.finditer(symbols), _MOST_PER_RULE):
-                yield Phrase(compiled.rule, match.start(), match.end())
+    for pattern in book.candidates(frozenset(symbols)):
+        for match in islice(_compiled(pattern.expression).finditer(symbols), _MOST_PER_RULE):
+            yield Phrase(pattern.rule, match.start(), match.end())

@@ -8,7 +8,7 @@ once in the same way.
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import accumulate, chain, islice
 
 from memoranda.safety import folding
 from memoranda.safety.characters import scan_characters
@@ -21,6 +21,8 @@ from memoranda.safety.markup import find_markup
 from memoranda.safety.phrases import find_phrases, part_unspaced
 from memoranda.safety.secrets import find_secrets
 
+# The verdict on a text with this many findings is settled; looking further only costs time.
+ENOUGH = 16
 _LONGEST_PHRASE = 200
 _BETWEEN_PIECES = f" {folding.STOP}\n\n"
 
@@ -61,12 +63,13 @@ class Stages:
 
 
 def scan(text: str, *, learned: bool = True) -> tuple[Finding, ...]:
-    """Everything suspicious in `text`, by place and then by id; an empty tuple when it is clean."""
+    """What is suspicious in `text`, by place and then by id, up to `ENOUGH`; an empty tuple when it is clean."""
     if not text:
         return ()
     stages = Stages(text)
-    found = [*scan_characters(text), *_scan_stages(stages, learned), *_scan_hidden(stages, learned)]
-    return tuple(_ordered(found))
+    checks = chain(scan_characters(text), _scan_stages(stages, learned), _scan_hidden(stages, learned))
+    found = list(islice(checks, ENOUGH))
+    return tuple(_ordered(found)) if found else ()
 
 
 def _scan_stages(stages: Stages, learned: bool) -> Iterator[Finding]:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 from math import log2
 
+from memoranda.safety.hints import occurs
+
 
 @dataclass(frozen=True, slots=True)
 class Secret:
@@ -21,6 +23,9 @@ class Secret:
     end: int
 
 
+_KEY_BLOCK = "-----BEGIN"
+# No other format below is shorter, so a text of shorter words has none.
+_SHORTEST_TOKEN = 15
 # kind, texts of which one must occur, pattern. Lengths are those the issuers document or use, with some room.
 _FORMATS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("anthropic_key", ("sk-ant-",), r"\bsk-ant-[A-Za-z0-9_-]{20,200}"),
@@ -60,7 +65,7 @@ _FORMATS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("notion_token", ("ntn_", "secret_"), r"\bntn_[A-Za-z0-9]{40,60}|\bsecret_[A-Za-z0-9]{43}\b"),
     ("vault_token", ("hvs.", "hvb."), r"\bhv[sb]\.[A-Za-z0-9_-]{24,200}"),
     ("age_key", ("AGE-SECRET-KEY-",), r"\bAGE-SECRET-KEY-1[A-Z0-9]{50,64}"),
-    ("private_key", ("-----BEGIN",), r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"),
+    ("private_key", (_KEY_BLOCK,), r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"),
     ("json_web_token", ("eyJ",), r"\beyJ[A-Za-z0-9_-]{10,2000}\.eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{10,1000}"),
     ("azure_storage_key", ("AccountKey=",), r"AccountKey=[A-Za-z0-9+/]{60,100}={0,2}"),
 )
@@ -77,6 +82,9 @@ _WITH_VALUE: tuple[tuple[str, tuple[str, ...], str], ...] = (
         r"\b[Aa]uthorization\s?:\s{0,3}[Bb]asic\s{1,3}(?P<value>[A-Za-z0-9+/]{12,500}={0,2})",
     ),
 )
+
+_ISSUER_HINTS = tuple(dict.fromkeys(hint for _, hints, _ in _FORMATS for hint in hints))
+_VALUE_HINTS = tuple(hint for _, hints, _ in _WITH_VALUE for hint in hints)
 
 # Matched on a lower-case copy; the value is then read from the text itself.
 _ASSIGNMENT_HINTS = ("key", "token", "secret", "passw", "passphrase", "pwd")
@@ -114,24 +122,35 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _candidates(text: str) -> Iterator[Secret]:
+    longest = max(map(len, text.split()), default=0)
+    if (longest >= _SHORTEST_TOKEN or _KEY_BLOCK in text) and occurs(_ISSUER_HINTS, text):
+        yield from _formatted(text)
+    if occurs(_VALUE_HINTS, text):
+        yield from _with_value(text)
+    yield from _assigned(text)
+
+
+def _formatted(text: str) -> Iterator[Secret]:
     for kind, hints, pattern in _FORMATS:
-        if any(hint in text for hint in hints):
+        if occurs(hints, text):
             for match in _compiled(pattern).finditer(text):
                 if kind in ("private_key", "json_web_token") or _looks_random(match[0]):
                     yield Secret(kind, match.start(), match.end())
+
+
+def _with_value(text: str) -> Iterator[Secret]:
     for kind, hints, pattern in _WITH_VALUE:
-        if any(hint in text for hint in hints):
+        if occurs(hints, text):
             for match in _compiled(pattern).finditer(text):
                 if _looks_real(kind, match["value"]):
                     yield Secret(kind, match.start("value"), match.end("value"))
-    yield from _assigned(text)
 
 
 def _assigned(text: str) -> Iterator[Secret]:
     lower = text.lower()
     if len(lower) != len(text):  # a few capitals grow when lowered, which would shift offsets
         lower = "".join(char.lower() if char.isascii() else char for char in text)
-    if not any(hint in lower for hint in _ASSIGNMENT_HINTS):
+    if not occurs(_ASSIGNMENT_HINTS, lower):
         return
     assignment, position = _compiled(_ASSIGNMENT), 0
     while match := assignment.search(lower, position):
