@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memoranda import config
-from memoranda.errors import ConfigError
+from memoranda.errors import ConfigError, ForeignHomeError, HomeError
 from memoranda.support.home import Home
 from tests.conftest import mode, unprivileged
 
@@ -69,7 +69,10 @@ def test_a_wrong_value_in_the_environment_names_the_variable(home: Home) -> None
         config.load(home, {"MEMORANDA_MEMORY_NUDGE_INTERVAL": "x"})
 
 
-@pytest.mark.parametrize("content", [b"memory: [", b"- a\n- b", b"just words", b"memory: 5", b"\xff\xfe", b"a: b: c"])
+@pytest.mark.parametrize(
+    "content",
+    [b"memory: [", b"- a\n- b", b"just words", b"memory: 5", b"\xff\xfe", b"a: b: c", b"x: 2001-99-99", b"[" * 5000],
+)
 def test_a_file_that_makes_no_sense_fails_closed(home: Home, content: bytes) -> None:
     """Nothing is opened with a guess."""
     home.config_file.write_bytes(content)
@@ -139,11 +142,63 @@ def test_a_secret_reads_back_exactly(home: Home, value: str) -> None:
 
 
 def test_a_secret_is_removed_and_a_missing_one_reported(home: Home) -> None:
-    """True when there was one."""
+    """True when there was one; asking for one that is not there makes nothing."""
+    assert config.remove_secret(home, "API_KEY") is False
+    assert not home.secrets_file.exists()
     config.set_secret(home, "API_KEY", "x")
-    assert config.set_secret(home, "API_KEY", None) is True
-    assert config.set_secret(home, "API_KEY", None) is False
+    assert config.remove_secret(home, "API_KEY") is True
     assert config.read_secrets(home) == {}
+
+
+def test_other_secrets_of_whatever_form_survive_a_change(home: Home) -> None:
+    """Values over several lines, names without a value, comments and odd line ends stay byte for byte."""
+    text = "# mine\nPEM=\"-----BEGIN\nline two\n-----END\"\nU='a\u2028b'\nBARE\nexport X=1"
+    home.secrets_file.write_text(text)
+    config.set_secret(home, "API_KEY", "v")
+    assert home.secrets_file.read_text() == text + "\nAPI_KEY='v'\n"
+    assert config.read_secrets(home)["PEM"] == "-----BEGIN\nline two\n-----END"
+
+
+@pytest.mark.parametrize("name", ["config.yaml", ".env"])
+def test_a_link_in_the_place_of_a_file_is_not_replaced(home: Home, tmp_path: Path, name: str) -> None:
+    """Somebody keeps it elsewhere on purpose."""
+    (tmp_path / "elsewhere").write_text("")
+    (home.root / name).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigError, match="is a link"):
+        if name == ".env":
+            config.set_secret(home, "K", "v")
+        else:
+            config.set_value(home, "memory.memory_char_limit", "5")
+    assert (home.root / name).is_symlink()
+
+
+def test_nothing_is_configured_in_a_foreign_home(home: Home) -> None:
+    """Neither settings nor secrets."""
+    home.state_db.write_bytes(b"SQLite format 3\0" + b"\0" * 84)
+    with pytest.raises(ForeignHomeError):
+        config.set_value(home, "memory.memory_char_limit", "5")
+    with pytest.raises(ForeignHomeError):
+        config.set_secret(home, "K", "v")
+
+
+def test_a_blank_variable_overrides_nothing(home: Home) -> None:
+    """As a blank MEMORANDA_HOME does not."""
+    assert config.load(home, {"MEMORANDA_MEMORY_MEMORY_CHAR_LIMIT": " "}).curated.memory_char_limit == 2200
+
+
+@pytest.mark.parametrize("content", ["memory:\n", "other: 1\n", ""])
+def test_a_value_can_be_set_whatever_the_section_looks_like(home: Home, content: str) -> None:
+    """Absent, blank, or in a blank file."""
+    home.config_file.write_text(content)
+    config.set_value(home, "memory.memory_char_limit", "5")
+    assert config.load(home, {}).curated.memory_char_limit == 5
+
+
+@pytest.mark.parametrize("bad", ["", "  ", "~nosuchuser-here/x", "x" * 5000])
+def test_a_home_that_cannot_be_is_refused_in_words(bad: str) -> None:
+    """Not with a traceback, and never as the current directory."""
+    with pytest.raises(HomeError):
+        config.locate_home(bad)
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_leftovers_are_found_and_mended(home: Home) -> None:
         (home.memories() / name).write_text("x")
         (home.memories() / name).chmod(0o600)
     findings = list(examine(home))
-    assert [finding.path.name for finding in findings] == [".MEMORY.md.tmp", ".mem_abc.tmp"]
+    assert [finding.path.name for finding in findings] == [".mem_abc.tmp", ".MEMORY.md.tmp"]
     for finding in findings:
         assert finding.mend is not None
         finding.mend()

@@ -11,11 +11,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from memoranda import config
-from memoranda.curated.operations import Add
-from memoranda.curated.outcome import PERSON, Origin
+from memoranda.curated.outcome import Origin
 from memoranda.curated.settings import Target
 from memoranda.curated.store import MemoryStore
-from memoranda.curated.tool import MemoryTool, describe
+from memoranda.curated.tool import MemoryTool
 from memoranda.support.home import Home
 from memoranda.tools import JsonObject, Tool
 
@@ -41,7 +40,7 @@ class Session:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """What the model may call; a part that is switched off offers no tool."""
-        return (self._memory_tool.definition(),) if self._store.settings.targets() else ()
+        return self._memory_tool.definitions()
 
     def begin_turn(self) -> None:
         """Say that a new user message came in: failed memory calls are counted per turn."""
@@ -89,7 +88,7 @@ class Memory:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        return (self._memory_tool.definition(),) if self.curated.settings.targets() else ()
+        return self._memory_tool.definitions()
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
         """Call a tool as a model would, outside any session: a dict in, a dict out."""
@@ -139,5 +138,5 @@ def _call(tools: tuple[Tool, ...], name: str, arguments: Mapping[str, Any]) -> J
 
 
 def _remember(store: MemoryStore, text: str, target: Target, session_id: str) -> JsonObject:
-    origin = Origin(PERSON.actor, session_id, explicit=True)
-    return describe(store.apply(target, [Add(text)], origin), store)
+    person = Origin("person", session_id, explicit=True)
+    return MemoryTool(store, person).call({"target": target, "action": "add", "content": text})

@@ -9,12 +9,12 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from io import BytesIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
 from memoranda.curated.settings import CuratedSettings
-from memoranda.errors import ConfigError
+from memoranda.errors import ConfigError, HomeError
 from memoranda.support.files import make_private_directory, write_private
 from memoranda.support.home import Home
 from memoranda.support.lock import FileLock
@@ -109,8 +109,15 @@ KEYS = (
 
 def locate_home(home: str | Path | None = None, profile: str | None = None) -> Home:
     """Where a home lies: as given, else as MEMORANDA_HOME and MEMORANDA_PROFILE say, else ~/.memoranda."""
+    if home is not None and not str(home).strip():
+        raise HomeError("The home is empty. Leave it out for ~/.memoranda, or name a directory.")
     base = home or os.environ.get("MEMORANDA_HOME", "").strip() or "~/.memoranda"
     return Home.at(Path(base), profile or os.environ.get("MEMORANDA_PROFILE", "").strip() or None)
+
+
+def editor_is_set() -> bool:
+    """Whether the person has named an editor."""
+    return any(os.environ.get(name, "").strip() for name in ("VISUAL", "EDITOR"))
 
 
 def load(home: Home, environ: Mapping[str, str] | None = None) -> Config:
@@ -119,10 +126,10 @@ def load(home: Home, environ: Mapping[str, str] | None = None) -> Config:
     document = read_document(home)
     values: dict[str, Any] = {}
     for key in KEYS:
-        if key.variable in environ:
+        if environ.get(key.variable, "").strip():
             values[key.name] = _convert(key, environ[key.variable], f"the environment variable {key.variable}")
         else:
-            values[key.name] = _convert(key, _look_up(document, key), str(home.config_file))
+            values[key.name] = _convert(key, _look_up(document, key, home), str(home.config_file))
     return Config(
         curated=CuratedSettings(
             memory_enabled=values["memory.memory_enabled"],
@@ -158,12 +165,19 @@ def set_value(home: Home, name: str, raw: str) -> Any:
     make_private_directory(home.root)
     with FileLock(home.lock_file, _LOCK_TIMEOUT):
         document = read_document(home)
+        _look_up(document, key, home)
         section, _, leaf = name.partition(".")
-        document.setdefault(section, {})[leaf] = value
+        if document.get(section) is None:
+            document[section] = {}
+        document[section][leaf] = value
+        _refuse_link(home.config_file)
         write_private(home.config_file, _dump(document))
-    if value_of(load(home, {}), key) != value:
-        raise ConfigError(f"{name} was written to {home.config_file} but does not read back as {value!r}.")
     return value
+
+
+def _refuse_link(path: Path) -> None:
+    if path.is_symlink():
+        raise ConfigError(f"{path} is a link to {path.resolve()}. Nothing was written; change that file itself.")
 
 
 def read_document(home: Home) -> dict[str, Any]:
@@ -183,7 +197,7 @@ def read_document(home: Home) -> dict[str, Any]:
 
     try:
         document = YAML().load(text)
-    except YAMLError as error:
+    except (YAMLError, ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is not valid YAML: {error}. Nothing is opened until it is mended.") from error
     if document is None:
         return {}
@@ -200,13 +214,13 @@ def _dump(document: dict[str, Any]) -> bytes:
     return stream.getvalue()
 
 
-def _look_up(document: Mapping[str, Any], key: Key) -> Any:
+def _look_up(document: Mapping[str, Any], key: Key, home: Home) -> Any:
     section, _, leaf = key.name.partition(".")
     values = document.get(section)
     if values is None:
         return key.default
     if not isinstance(values, Mapping):
-        raise ConfigError(f"{section} must hold keys and values, not {values!r}.")
+        raise ConfigError(f"{section} in {home.config_file} must hold keys and values, not {values!r}.")
     return values.get(leaf, key.default)
 
 
@@ -240,23 +254,38 @@ def read_secrets(home: Home) -> dict[str, str]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def set_secret(home: Home, name: str, value: str | None) -> bool:
-    """Store one secret in `.env` (None removes it), leaving all other lines alone; False when there was none."""
+def set_secret(home: Home, name: str, value: str) -> None:
+    """Store one secret in `.env`, leaving all others alone."""
     if not _SECRET_NAME.fullmatch(name):
         raise ConfigError(f"{name!r} is not a name for a secret: use letters, digits and '_', like OPENAI_API_KEY.")
-    if value is not None and ("\n" in value or "\r" in value or "\0" in value):
-        raise ConfigError(f"The value of {name} has more than one line; store the path of a file instead.")
+    if any(ord(char) < 32 or char in "\x7f\x85\u2028\u2029" or "\ud800" <= char <= "\udfff" for char in value):
+        raise ConfigError(f"The value of {name} has more than one line of text; store the path of a file instead.")
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    _rewrite_secrets(home, name, value, f"{name}='{escaped}'\n")
+
+
+def remove_secret(home: Home, name: str) -> bool:
+    """Delete one secret from `.env`; False when there is none."""
+    if name not in read_secrets(home):
+        return False
+    _rewrite_secrets(home, name, None, "")
+    return True
+
+
+def _rewrite_secrets(home: Home, name: str, value: str | None, line: str) -> None:
+    from dotenv import dotenv_values
+    from dotenv.parser import parse_stream
+
     home.refuse_if_foreign()
     make_private_directory(home.root)
     with FileLock(home.lock_file, _LOCK_TIMEOUT):
         before = read_secrets(home)
-        lines = home.secrets_file.read_text("utf-8").splitlines() if home.secrets_file.exists() else []
-        kept = [line for line in lines if not re.match(rf"\s*(export\s+)?{name}\s*=", line)]
-        if value is not None:
-            escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-            kept.append(f"{name}='{escaped}'")
-        write_private(home.secrets_file, "".join(f"{line}\n" for line in kept).encode())
-        after = read_secrets(home)
-    if after.get(name) != value or {**after, name: ""} != {**before, name: ""}:
-        raise ConfigError(f"{name} was written to {home.secrets_file} but the file does not read back as it should.")
-    return name in before
+        _refuse_link(home.secrets_file)
+        text = home.secrets_file.read_text("utf-8") if home.secrets_file.exists() else ""
+        kept = "".join(item.original.string for item in parse_stream(StringIO(text)) if item.key != name)
+        kept += "\n" if kept and not kept.endswith("\n") else ""
+        wanted = {**before, name: value}
+        found = dotenv_values(stream=StringIO(kept + line), interpolate=False)
+        if {key: each for key, each in found.items() if each is not None} | {name: found.get(name)} != wanted:
+            raise ConfigError(f"{name} cannot be stored without changing others. Edit {home.secrets_file} by hand.")
+        write_private(home.secrets_file, (kept + line).encode())

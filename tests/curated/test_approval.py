@@ -65,6 +65,57 @@ def test_a_proposal_that_could_not_be_applied_is_refused_at_once(
     assert store.proposals.all() == []
 
 
+def test_a_duplicate_is_not_proposed(directory: Path) -> None:
+    """It says that nothing was added, as always."""
+    store = _store(directory, "propose")
+    store.add("memory", "one", PERSON)
+    outcome = store.add("memory", "one", Origin("agent"))
+    assert isinstance(outcome, Receipt)
+    assert outcome.edits == ()
+    assert store.proposals.all() == []
+
+
+def test_an_approval_holds_for_what_the_person_was_shown(directory: Path) -> None:
+    """A proposal that would by now hit another entry is refused and stays."""
+    store = _store(directory, "propose")
+    store.add("memory", "port is 80 on alpha", PERSON)
+    store.remove("memory", "port is", Origin("agent"))
+    (proposal,) = store.proposals.all()
+    assert proposal.replaced == ("port is 80 on alpha",)
+    store.replace("memory", "alpha", "port is 443 on beta", PERSON)
+    outcome = store.approve(proposal)
+    assert isinstance(outcome, Refusal)
+    assert outcome.reason == "conflict"
+    assert store.entries("memory") == ("port is 443 on beta",)
+    assert store.proposals.all() == [proposal]
+
+
+def test_the_id_of_a_proposal_is_the_name_of_its_file(directory: Path) -> None:
+    """What the file claims cannot lead anywhere else."""
+    store = _store(directory, "propose")
+    store.add("memory", "one")
+    (path,) = (directory / "pending").glob("*.json")
+    path.write_text(path.read_text().replace(path.stem, "../../victim"))
+    (directory.parent / "victim.json").write_text("precious")
+    (proposal,) = store.proposals.all()
+    assert isinstance(store.approve(proposal), Receipt)
+    assert (directory.parent / "victim.json").exists()
+    assert store.proposals.all() == []
+
+
+@pytest.mark.parametrize(
+    "damage", ['{"operations": ["x"]}', '"x"', "[]", '{"target": "memory"}', '{"target": "notes", "operations": []}']
+)
+def test_a_proposal_of_the_wrong_shape_is_named(directory: Path, damage: str) -> None:
+    """Valid JSON is not enough."""
+    store = _store(directory, "propose")
+    store.add("memory", "one")
+    (path,) = (directory / "pending").glob("*.json")
+    path.write_text(damage)
+    with pytest.raises(StorageError, match=path.name):
+        store.proposals.all()
+
+
 @pytest.mark.parametrize("name", ["../../etc/passwd", "..", "", "zzzzzzzz", "0123456", "0123456789", "ABCDEF01"])
 def test_only_an_id_names_a_proposal(directory: Path, name: str) -> None:
     """No path can be smuggled in."""

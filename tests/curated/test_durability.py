@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 
-from memoranda.curated import memory_file
+from memoranda.curated import health, history, memory_file
 from memoranda.curated.memory_file import Readable
 from memoranda.curated.operations import Add, Operation, Remove, Replace
 from memoranda.curated.outcome import Receipt
-from memoranda.curated.settings import CuratedSettings
+from memoranda.curated.settings import TARGETS, CuratedSettings, Target
 from memoranda.curated.store import MemoryStore
+from memoranda.support.files import staged_path
 
 ROOMY = CuratedSettings(memory_char_limit=10_000_000, user_char_limit=10_000_000, lock_timeout=120)
 
@@ -56,7 +57,7 @@ def test_sixteen_processes_lose_and_corrupt_nothing(directory: Path) -> None:
     for writer in range(16):
         own = [entry for entry in entries if entry.startswith(f"writer {writer} ")]
         assert own == [f"writer {writer} fact {fact}" for fact in range(100)]
-    assert tuple(store.journal.entries_after("memory")) == entries
+    assert tuple(store.journal.entries_after("memory") or ()) == entries
     assert [change.number for change in store.journal.changes()] == list(range(1, 1601))
 
 
@@ -70,6 +71,65 @@ def test_threads_with_stores_of_their_own_lose_nothing(directory: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(write, range(4))) == [True] * 4
     assert len(MemoryStore(directory, ROOMY).entries("memory")) == 100
+
+
+@contextmanager
+def _killed_before_publishing(directory: Path, target: Target, text: str) -> Iterator[None]:
+    """A store whose last writer died between the journal line and the rename."""
+    store = MemoryStore(directory, ROOMY)
+    with pytest.MonkeyPatch.context() as patch:
+
+        def die(target: Path) -> None:
+            raise KeyboardInterrupt
+
+        patch.setattr("memoranda.curated.writer.publish", die)
+        patch.setattr("memoranda.curated.writer.Writer._recover", lambda *arguments: None)
+        with pytest.raises(KeyboardInterrupt):
+            store.add(target, text)
+    assert os.path.exists(staged_path(store.path(target)))
+    yield
+
+
+@pytest.mark.parametrize("what", ["load", "add", "allow", "purge", "doctor"])
+@pytest.mark.parametrize("target", ["memory", "user"])
+def test_whoever_comes_next_settles_what_a_killed_writer_left(directory: Path, target: Target, what: str) -> None:
+    """The change is void, the file as before, the journal in step with it, whichever way the next one comes in."""
+    first = MemoryStore(directory, ROOMY)
+    first.add("memory", "one")
+    first.add("user", "Ana")
+    with _killed_before_publishing(directory, target, "never"):
+        store = MemoryStore(directory, ROOMY)
+        if what == "load":
+            store.load_from_disk()
+        elif what == "add":
+            store.add("memory", "two")
+        elif what == "allow":
+            with store.exclusive():
+                pass
+        elif what == "purge":
+            history.purge(store)
+        else:
+            for finding in health.check(directory, ROOMY):
+                if finding.mend:
+                    finding.mend()
+    fresh = MemoryStore(directory, ROOMY)
+    assert not os.path.exists(staged_path(fresh.path(target)))
+    assert "never" not in fresh.entries(target)
+    assert "never" not in [edit.after for change in fresh.journal.changes() for edit in change.edits]
+    for name in TARGETS:
+        assert fresh.journal.entries_after(name) == list(fresh.entries(name))
+        assert isinstance(fresh.add(name, "life goes on"), Receipt)
+
+
+def test_a_staged_file_of_an_applied_change_voids_nothing(directory: Path) -> None:
+    """A leftover that is equal to the file, or belongs to no journal line, is just removed."""
+    store = MemoryStore(directory, ROOMY)
+    store.add("memory", "one")
+    for leftover in (store.path("memory").read_bytes(), b"something else"):
+        Path(staged_path(store.path("memory"))).write_bytes(leftover)
+        MemoryStore(directory, ROOMY).load_from_disk()
+        assert [change.action for change in store.journal.changes()] == ["add"]
+        assert not os.path.exists(staged_path(store.path("memory")))
 
 
 @contextmanager
@@ -115,7 +175,7 @@ def test_two_hundred_kills_lose_no_acknowledged_entry(directory: Path) -> None:
     store = MemoryStore(directory, ROOMY)
     store.load_from_disk()
     assert isinstance(store.add("memory", "the last one"), Receipt)
-    assert tuple(store.journal.entries_after("memory")) == store.entries("memory")
+    assert tuple(store.journal.entries_after("memory") or ()) == store.entries("memory")
     assert store.journal.damaged_lines() == []
     assert {path.name for path in directory.iterdir()} == {"MEMORY.md", "journal.jsonl", ".lock"}
 
@@ -161,7 +221,7 @@ def test_dying_at_any_step_leaves_the_old_or_the_new_state(tmp_path: Path) -> No
         seen.add(entries)
         assert entries in (("one",), ("two",))
         assert isinstance(store.add("user", "life goes on"), Receipt)
-        assert tuple(store.journal.entries_after("memory")) == entries
+        assert tuple(store.journal.entries_after("memory") or ()) == entries
         assert {path.name for path in directory.iterdir()} == {"MEMORY.md", "USER.md", "journal.jsonl", ".lock"}
         assert isinstance(store.add("memory", "three"), Receipt)
         step += 1

@@ -7,12 +7,13 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from memoranda.curated.journal import Change, Journal
 from memoranda.curated.outcome import Origin, Receipt, Refusal
 from memoranda.curated.settings import CuratedSettings
 from memoranda.curated.store import MemoryStore
@@ -207,6 +208,124 @@ def test_a_failed_rename_makes_the_change_void(
     assert not os.path.exists(staged_path(store.path("memory")))
     assert isinstance(store.add("memory", "three"), Receipt)
     assert store.journal.entries_after("memory") == ["one", "three"]
+
+
+def test_a_write_by_somebody_else_at_the_last_moment_is_not_lost(
+    store: MemoryStore, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Right before the rename the file is looked at once more."""
+    store.add("memory", "one")
+    append = Journal.append
+
+    def meanwhile(self: Journal, changes: Sequence[Change]) -> None:
+        append(self, changes)
+        if changes[0].action == "add":
+            (directory / "MEMORY.md").write_text("one by an editor")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "append", meanwhile)
+        outcome = store.add("memory", "two")
+    assert isinstance(outcome, Refusal)
+    assert outcome.reason == "drift"
+    assert (directory / "MEMORY.md").read_text() == "one by an editor"
+    assert [change.number for change in store.journal.changes()] == [1]
+
+
+def test_a_journal_that_could_not_be_made_durable_leaves_no_line(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sync of the directory fails while the journal is new."""
+    directory.mkdir(parents=True)
+    store = MemoryStore(directory)
+
+    def refuse(place: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("memoranda.support.files.sync_directory", refuse)
+        assert isinstance(store.add("memory", "phantom"), Refusal)
+    assert list(store.journal.changes()) == []
+    assert not (directory / "MEMORY.md").exists()
+
+
+def test_a_write_that_the_disk_did_not_confirm_is_not_called_undone(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rename happened, the sync of its directory failed: the answer says just that."""
+    store.add("memory", "one")
+
+    def refuse(place: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("memoranda.support.files.sync_directory", refuse)
+        outcome = store.add("memory", "two")
+    assert isinstance(outcome, Refusal)
+    assert "was written, but the disk did not confirm it" in outcome.message
+    assert store.entries("memory") == ("one", "two")
+    assert store.journal.entries_after("memory") == ["one", "two"]
+
+
+def test_a_lock_that_cannot_be_named_still_holds(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The holder's name is a courtesy; failing to write or wipe it fails no write."""
+
+    def refuse(descriptor: int, length: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "ftruncate", refuse)
+    assert isinstance(store.add("memory", "one"), Receipt)
+    assert store.entries("memory") == ("one",)
+
+
+@pytest.mark.parametrize("name", [".lock", "journal.jsonl"])
+def test_a_link_planted_in_our_place_is_not_followed(directory: Path, tmp_path: Path, name: str) -> None:
+    """Neither truncated nor appended to."""
+    directory.mkdir(parents=True)
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (directory / name).symlink_to(victim)
+    assert isinstance(MemoryStore(directory).add("memory", "x"), Refusal)
+    assert victim.read_text() == "precious"
+
+
+def test_a_pipe_in_the_place_of_a_file_does_not_hang(directory: Path) -> None:
+    """It is not a regular file, and that is said at once."""
+    directory.mkdir(parents=True)
+    os.mkfifo(directory / "MEMORY.md")
+    store = MemoryStore(directory)
+    store.load_from_disk()
+    outcome = store.add("memory", "x")
+    assert isinstance(outcome, Refusal)
+    assert outcome.reason == "unreadable"
+
+
+def test_a_read_only_file_is_left_alone(store: MemoryStore) -> None:
+    """Whoever took the write permission away meant it, also as root."""
+    store.add("memory", "one")
+    store.path("memory").chmod(0o444)
+    outcome = store.add("memory", "two")
+    assert isinstance(outcome, Refusal)
+    assert "read-only" in outcome.message
+    assert store.entries("memory") == ("one",)
+
+
+def test_a_directory_that_vanished_is_not_begun_anew_unseen(store: MemoryStore, directory: Path) -> None:
+    """A disk may have been unmounted; the next write is refused once."""
+    store.add("memory", "one")
+    directory.rename(directory.with_name("away"))
+    outcome = store.add("memory", "two")
+    assert isinstance(outcome, Refusal)
+    assert outcome.reason == "drift"
+
+
+def test_backups_of_other_programs_are_left_alone(store: MemoryStore, directory: Path) -> None:
+    """Ours carry a number of their own."""
+    store.add("memory", "one")
+    for number in range(20):
+        (directory / f"MEMORY.md.bak.{1_700_000_000 + number}").write_text("theirs")
+        (directory / "MEMORY.md").write_text(f"one glued {number}")
+        store.add("memory", "x")
+    assert sum(path.read_text() == "theirs" for path in directory.glob("*.bak.*")) == 20
 
 
 def test_a_foreign_lock_holder_is_named_after_a_bounded_wait(directory: Path) -> None:

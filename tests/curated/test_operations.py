@@ -105,7 +105,7 @@ def test_the_edits_of_a_plan_lead_from_the_old_entries_to_the_new(
 @given(_ENTRIES, _ENTRIES)
 def test_rewriting_leads_from_any_list_to_any_other(before: list[str], after: list[str]) -> None:
     """The edits of a rewrite give exactly the other list, and none when nothing differs."""
-    edits = rewrite_edits(before, after)
+    edits = rewrite_edits(before, tuple(after))
     result = list(before)
     for edit in edits:
         apply_edit(result, edit)

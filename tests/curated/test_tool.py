@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memoranda.curated.outcome import Origin
+from memoranda.curated.operations import Remove, Replace
+from memoranda.curated.outcome import Origin, Receipt
 from memoranda.curated.settings import CuratedSettings
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.tool import MemoryTool
@@ -125,6 +126,18 @@ def test_a_write_that_shrinks_an_over_full_store_is_accepted(directory: Path, wr
     assert tool.call({"action": "remove", "old_text": "ccc"})["success"]
 
 
+def test_a_large_write_that_shrinks_an_over_full_store_is_accepted(directory: Path, write: Callable[..., Path]) -> None:
+    """However far above the limit both are."""
+    write("\n§\n".join(f"Fact {number} about port {number}." for number in range(1000)))
+    store = small_store(directory, 100)
+    text = "\n".join(f"Fact {number} about port {number}." for number in range(500))
+    operations = [
+        Replace("Fact 0 ", text),
+        *(Remove(f"Fact {number} about port {number}.") for number in range(1, 600)),
+    ]
+    assert isinstance(store.apply("memory", operations), Receipt)
+
+
 def test_a_batch_is_judged_by_its_end(directory: Path) -> None:
     """It may pass through a state that is too large, and counts once."""
     store = small_store(directory, 10)
@@ -174,6 +187,9 @@ def test_a_success_forgets_earlier_failures(tool: MemoryTool) -> None:
         {"action": "add", "content": ["x"]},
         {"action": "add", "content": ""},
         {"action": "add", "content": " \n\t "},
+        {"action": "add", "content": "\ufeff"},
+        {"action": "remove", "old_text": "\ufeff"},
+        {"action": "replace", "old_text": "\ufeff ", "content": "x"},
         {"action": "add", "content": "nul \0 byte"},
         {"action": "add", "content": "half \ud800 character"},
         {"action": "replace", "content": "x"},

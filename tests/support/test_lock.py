@@ -70,6 +70,18 @@ def test_threads_of_one_process_exclude_each_other(tmp_path: Path) -> None:
     assert counter[0] == 80
 
 
+def test_a_lock_file_that_was_deleted_is_made_anew(tmp_path: Path) -> None:
+    """Who waited for the old file does not take it for the lock that others will see."""
+    process = _holder(tmp_path / "lock")
+    try:
+        (tmp_path / "lock").unlink()
+        with FileLock(tmp_path / "lock", 5), pytest.raises(LockTimeoutError), FileLock(tmp_path / "lock", 0.05):
+            pass
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def test_a_released_lock_names_nobody(tmp_path: Path) -> None:
     """The holder's name is wiped on release and the file stays for the next one."""
     with FileLock(tmp_path / "lock", 1):

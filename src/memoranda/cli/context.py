@@ -8,7 +8,6 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import click
@@ -23,17 +22,22 @@ _KEY = "memoranda."
 
 
 def common_options(command: Command) -> Command:
-    """Give a command --home, --profile, --user and --json; their values travel in the click context."""
+    """Give a command --home, --profile and --json; their values travel in the click context."""
     options = (
-        click.option("--home", type=click.Path(path_type=Path), help="The home to use (MEMORANDA_HOME, ~/.memoranda)."),
+        click.option("--home", help="The home to use (MEMORANDA_HOME, ~/.memoranda)."),
         click.option("--profile", help="A profile below the home (MEMORANDA_PROFILE)."),
-        click.option("--user", help="The memory of one user of a gateway."),
         click.option("--json", "as_json", is_flag=True, default=None, help="Answer in JSON."),
     )
     # The decorator that is applied last comes first in the help.
     for option in reversed(options):
         command = _travelling(option)(command)
     return command
+
+
+def memory_options(command: Command) -> Command:
+    """The common options and --user, for commands that deal with somebody's memory."""
+    user = click.option("--user", help="The memory of one user of a gateway.")
+    return common_options(_travelling(user)(command))
 
 
 def _travelling(option: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -51,11 +55,16 @@ def _travelling(option: Callable[[Command], Command]) -> Callable[[Command], Com
     return decorate
 
 
+def printable(text: str) -> str:
+    """Text from elsewhere as it may go to a terminal: signs that steer the terminal are replaced."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)
+
+
 @dataclass(frozen=True, slots=True)
 class Invocation:
     """The shared options of the command that is running."""
 
-    home: Path | None
+    home: str | None
     profile: str | None
     user: str | None
     as_json: bool

@@ -2,11 +2,12 @@
 
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 
 import click
 
 from memoranda import __version__
-from memoranda.cli.context import UNUSABLE, Invocation, common_options
+from memoranda.cli.context import REFUSED, UNUSABLE, Invocation, memory_options
 from memoranda.errors import MemorandaError
 
 _COMMANDS = {
@@ -46,19 +47,30 @@ class _LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
-        except MemorandaError as error:
+        except (MemorandaError, OSError) as error:
+            if isinstance(error, BrokenPipeError):
+                raise
             Invocation.current().refuse(str(error), code=UNUSABLE)
+        except (click.ClickException, click.Abort) as error:
+            if not Invocation.current().as_json:
+                raise
+            message = error.format_message() if isinstance(error, click.ClickException) else "Aborted."
+            code = error.exit_code if isinstance(error, click.ClickException) else REFUSED
+            Invocation.current().refuse(message, code=code)
 
 
 @click.group(cls=_LazyGroup, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="memoranda")
-@common_options
+@memory_options
 def command() -> None:
     """A memory for AI agents: small files the agent curates, frozen into its prompt, with a journal and undo."""
 
 
 def main() -> None:
-    """Run the command; output that somebody stopped reading is no error."""
+    """Run the command; output that somebody stopped reading, or that a terminal cannot show, is no error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         command(prog_name="memoranda")
     except BrokenPipeError:

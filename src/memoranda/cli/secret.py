@@ -50,6 +50,6 @@ def set_secret(name: str) -> None:
 def remove(name: str) -> None:
     """Delete a secret."""
     invocation = Invocation.current()
-    if not config.set_secret(invocation.place(), name, None):
+    if not config.remove_secret(invocation.place(), name):
         invocation.refuse(f"There is no secret {name}.")
     invocation.say(f"Removed {name}.", {"success": True, "name": name})

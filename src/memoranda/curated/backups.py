@@ -8,7 +8,8 @@ from memoranda.curated.memory_file import Readable
 from memoranda.support.files import write_private
 
 KEPT_PER_FILE = 10
-_NAME = re.compile(r"\.bak\.(\d+)(?:-(\d+))?$")
+# The number at the end tells ours from the backups that Hermes makes, which we leave alone.
+_NAME = re.compile(r"\.bak\.(\d+)-(\d+)$")
 
 
 def backups_of(path: Path) -> list[Path]:
@@ -35,9 +36,9 @@ def _next_name(path: Path, existing: list[Path]) -> Path:
     seconds, number = int(time.time()), 0
     if existing and (newest := _stamp(existing[-1])) and newest >= (seconds, 0):
         seconds, number = newest[0], newest[1] + 1
-    return path.with_name(f"{path.name}.bak.{seconds}" + (f"-{number}" if number else ""))
+    return path.with_name(f"{path.name}.bak.{seconds}-{number}")
 
 
 def _stamp(backup: Path) -> tuple[int, int] | None:
     found = _NAME.search(backup.name)
-    return (int(found.group(1)), int(found.group(2) or 0)) if found else None
+    return (int(found.group(1)), int(found.group(2))) if found else None

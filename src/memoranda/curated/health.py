@@ -1,5 +1,6 @@
 """What can be wrong with a memory directory, and how to mend it."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,14 +8,15 @@ from memoranda.curated import memory_file
 from memoranda.curated.backups import backups_of
 from memoranda.curated.journal import Journal
 from memoranda.curated.memory_file import Readable, Undecodable, Unreadable
+from memoranda.curated.screening import read_allowances
 from memoranda.curated.settings import FILE_NAMES, TARGETS, CuratedSettings, Target
 from memoranda.curated.store import MemoryStore
-from memoranda.errors import LockTimeoutError, StorageError
-from memoranda.support.findings import Finding, loose_permissions
-from memoranda.support.lock import holder
+from memoranda.errors import StorageError
+from memoranda.support.files import staged_path
+from memoranda.support.findings import Finding, loose_permissions, not_writable
 
-# `.mem_*.tmp` is what a killed Hermes leaves in a directory that was copied from it.
-_LEFTOVERS = (".*.tmp", ".mem_*.tmp")
+# What a killed Hermes leaves in a directory that was copied from it; our own leftovers are settled, not just deleted.
+_FOREIGN_LEFTOVERS = ".mem_*.tmp"
 
 
 def check(directory: Path, settings: CuratedSettings) -> Iterator[Finding]:
@@ -25,11 +27,21 @@ def check(directory: Path, settings: CuratedSettings) -> Iterator[Finding]:
     for target in TARGETS:
         yield from _check_file(store, target)
     yield from _check_journal(directory)
+    yield from _check_allowances(directory)
     yield from _check_proposals(store)
     yield from _check_leftovers(store)
-    for path in (directory, *directory.iterdir()):
-        if path.name != "users":
-            yield from loose_permissions(path)
+    yield from not_writable(directory)
+    for path in (directory, *_own_files(directory)):
+        yield from loose_permissions(path)
+
+
+def _own_files(directory: Path) -> Iterator[Path]:
+    """Everything in a memory directory, the directories of users left out: each is examined by itself."""
+    for path in sorted(directory.iterdir()):
+        if path.is_dir() and path.name == "pending":
+            yield from (path, *sorted(path.rglob("*")))
+        else:
+            yield path
 
 
 def _check_file(store: MemoryStore, target: Target) -> Iterator[Finding]:
@@ -51,18 +63,14 @@ def _check_content(store: MemoryStore, target: Target, state: Readable) -> Itera
     edit = f"memoranda memory edit {target}"
     if state.is_odd(limit):
         yield Finding("warning", path, "has blank or oversized pieces; the agent cannot write to it", f"run '{edit}'")
-    try:
-        view = store.view(target)
-    except StorageError as error:
-        yield Finding("error", store.directory / "allowed.json", str(error), "mend or delete the file")
-        return
+    view = store.view(target)
     if view.used > limit:
         yield Finding("warning", path, f"is over its limit ({view.usage})", f"shorten or remove entries: '{edit}'")
     for entry in view.entries:
         if entry.findings:
             yield Finding(
                 "warning", path, f"{entry.handle} is hidden from the agent: {', '.join(entry.findings)}",
-                f"memoranda memory remove {entry.handle} --target {target}, or memoranda memory allow {entry.handle}",
+                f"'memoranda memory remove {entry.handle} --target {target}', or 'allow' instead of 'remove'",
             )  # fmt: skip
     last = store.journal.last()
     if last and last.heads.get(target, state.fingerprint) != state.fingerprint:
@@ -82,6 +90,13 @@ def _check_journal(directory: Path) -> Iterator[Finding]:
                       "nothing to do; 'memoranda memory purge' drops them with the history")  # fmt: skip
 
 
+def _check_allowances(directory: Path) -> Iterator[Finding]:
+    try:
+        read_allowances(directory / "allowed.json")
+    except StorageError as error:
+        yield Finding("error", directory / "allowed.json", str(error), "mend or delete the file")
+
+
 def _check_proposals(store: MemoryStore) -> Iterator[Finding]:
     try:
         waiting = len(store.proposals.all())
@@ -93,19 +108,14 @@ def _check_proposals(store: MemoryStore) -> Iterator[Finding]:
 
 
 def _check_leftovers(store: MemoryStore) -> Iterator[Finding]:
-    leftovers = sorted({path for pattern in _LEFTOVERS for path in store.directory.glob(pattern)})
-    if leftovers:
-        try:
-            with store.lock(timeout=0):
-                pass
-        except LockTimeoutError:
-            yield Finding("note", store.directory, f"is being written by {holder(store.directory / '.lock')}", "wait")
-            return
-        except (OSError, StorageError) as error:
-            yield Finding("error", store.directory, f"cannot be locked: {error}", "make the directory writable")
-            return
-    for path in leftovers:
-        yield Finding("warning", path, "was left by a writer that was killed", "delete it", path.unlink)
+    killed = "was left by a writer that was killed"
+    for path in sorted(store.directory.glob(_FOREIGN_LEFTOVERS)):
+        yield Finding("warning", path, killed, "delete it", path.unlink)
+    for target in TARGETS:
+        staged = Path(staged_path(store.path(target)))
+        if os.path.lexists(staged):
+            # While somebody holds the lock it is not a leftover, and settling leaves it alone.
+            yield Finding("warning", staged, killed, "begin any session, or write anything", store.settle)
     kept = sum(len(backups_of(store.path(target))) for target in TARGETS)
     if kept:
         names = " and ".join(f"{name}.bak.*" for name in FILE_NAMES.values())

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from memoranda.curated import refusals
 from memoranda.curated.backups import backups_of
+from memoranda.curated.draft import Draft
 from memoranda.curated.journal import Change, restate
 from memoranda.curated.operations import Plan, apply_edit
 from memoranda.curated.outcome import Edit, Origin, Receipt, Refusal
 from memoranda.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.curated.store import MemoryStore
-from memoranda.curated.writer import Draft
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,11 @@ def log(store: MemoryStore, target: Target | None = None) -> list[Change]:
 
 def difference_since(store: MemoryStore, target: Target, number: int) -> Difference:
     """What differs between the state before a change and the file as it is now, outside changes included."""
-    before = store.journal.entries_after(target, number - 1)
+    began = [change.number for change in log(store, target) if change.action == "found"]
+    # Before the first line that took entries down as they were found, nothing is known.
+    before = store.journal.entries_after(target, max([number - 1, *[each for each in began if each <= number]]))
     after = [entry.text for entry in store.view(target).entries]
-    return Difference(target, tuple(_without(after, before)), tuple(_without(before, after)))
+    return Difference(target, tuple(_without(after, before or [])), tuple(_without(before or [], after)))
 
 
 def undo(store: MemoryStore, number: int | None, origin: Origin) -> Receipt | Refusal:
@@ -48,7 +50,7 @@ def undo(store: MemoryStore, number: int | None, origin: Origin) -> Receipt | Re
     """
     changes = log(store)
     change = _latest_undoable(changes) if number is None else next((c for c in changes if c.number == number), None)
-    if change is None or not change.edits:
+    if change is None or not change.edits or change.action == "found":
         return refusals.nothing_to_undo(change.target if change else "memory", number)
     return store.commit(
         Draft(
@@ -59,38 +61,48 @@ def undo(store: MemoryStore, number: int | None, origin: Origin) -> Receipt | Re
             done=f"Took change {change.number} ({change.action}) back in {FILE_NAMES[change.target]}.",
             nothing=f"Change {change.number} was taken back already.",
             refers_to=change.number,
+            restores=frozenset(edit.before for edit in change.edits if edit.before is not None),
         )
     )
 
 
 def purge(store: MemoryStore, through: int | None = None) -> Purged:
-    """Forget for good: journal lines up to a change, every backup and every rejected proposal."""
-    with store.lock():
+    """Forget for good: the journal's lines, every backup and every rejected proposal.
+
+    With a number, only the lines up to that change are forgotten and the rest stays.
+    """
+    with store.exclusive():
         changes = list(store.journal.changes())
-        last = through if through is not None else max((change.number for change in changes), default=0)
-        base = _restatement(store, [change for change in changes if change.number <= last])
-        forgotten = store.journal.purge(last, base) if base else 0
+        forgotten = [change for change in changes if through is None or change.number <= through]
+        count = store.journal.purge(forgotten[-1].number, _restatement(store, forgotten[-1])) if forgotten else 0
+        if through is not None:
+            return Purged(count, 0, 0)
         backups = [backup for target in TARGETS for backup in backups_of(store.path(target))]
         for backup in backups:
             backup.unlink()
-        return Purged(forgotten, len(backups), store.proposals.purge_rejected())
+        return Purged(count, len(backups), store.proposals.purge_rejected())
 
 
-def _restatement(store: MemoryStore, forgotten: Sequence[Change]) -> list[Change]:
-    if not forgotten:
-        return []
-    newest = forgotten[-1]
+def _restatement(store: MemoryStore, newest: Change) -> list[Change]:
+    """Lines that say what stood in each file after a change, in the place of all lines up to it."""
+    found = [(target, store.journal.entries_after(target, newest.number)) for target in TARGETS]
+    # What damaged lines made unknown is taken down when the file is next written.
+    known = {str(target) for target, entries in found if entries is not None}
+    heads = {target: head for target, head in newest.heads.items() if target in known}
     return [
-        restate(newest, target, store.journal.entries_after(target, newest.number))
-        for target in TARGETS
-        if target in newest.heads
+        restate(newest, target, entries, heads) for target, entries in found if entries is not None and target in heads
     ]
 
 
 def _latest_undoable(changes: Sequence[Change]) -> Change | None:
-    taken_back = {change.refers_to for change in changes if change.action == "undo"}
+    """The newest change that stands; one that was undone stands again when its undo was undone."""
+    taken_back: set[int | None] = set()
     for change in reversed(changes):
-        if change.edits and change.action not in ("undo", "found") and change.number not in taken_back:
+        if change.number in taken_back:
+            continue
+        if change.action == "undo":
+            taken_back.add(change.refers_to)
+        elif change.edits and change.action != "found":
             return change
     return None
 

@@ -2,7 +2,7 @@
 
 `journal.jsonl` holds one change per line: who, when, which session, and each entry before and after. A change is
 journalled (and synced) *before* the memory file is replaced, so no applied change is ever missing. A writer killed
-between the two steps leaves its staged file behind; the next one then marks the change as void (see `store`).
+between the two steps leaves its staged file behind; the next one then marks the change as void (see `writer`).
 
 `heads` is the fingerprint of every memory file after the change. The last line alone therefore tells whether
 somebody else has touched a file since, and replaying the edits gives the entries as we last knew them.
@@ -13,11 +13,11 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from memoranda.curated.operations import apply_edit
+from memoranda.curated.operations import apply_edit, fits
 from memoranda.curated.outcome import Edit, Origin
-from memoranda.curated.settings import Target
+from memoranda.curated.settings import TARGETS, Target
 from memoranda.support.clock import now
 from memoranda.support.files import append_private, write_private
 
@@ -26,6 +26,7 @@ Action = Literal[
     "found",  # entries that were there before the journal began
     "outside",  # somebody else changed the file
     "allow",  # a person accepted a scanner finding
+    "revoke",  # and took that back
     "void",  # the change named by `refers_to` was journalled but never reached the file
 ]  # fmt: skip
 _TAIL_BLOCK = 64 * 1024
@@ -103,15 +104,14 @@ class Journal:
         void = {change.refers_to for change in everything if change.action == "void"}
         return (change for change in everything if change.action != "void" and change.number not in void)
 
-    def entries_after(self, target: Target, number: int | None = None) -> list[str]:
-        """The entries of a target as the journal knows them, after change `number` or after all."""
-        entries: list[str] = []
+    def entries_after(self, target: Target, number: int | None = None) -> list[str] | None:
+        """The entries of a target after change `number`, or after all; None when damaged lines make that unknown."""
+        entries: list[str] | None = []
         for change in self.changes():
             if number is not None and change.number > number:
                 break
             if change.target == target:
-                for edit in change.edits:
-                    apply_edit(entries, edit)
+                entries = _replay(change, entries)
         return entries
 
     def damaged_lines(self) -> list[int]:
@@ -123,11 +123,11 @@ class Journal:
         return [number for number, line in enumerate(lines, start=1) if line and _decode(line) is None]
 
     def purge(self, through: int, base: Sequence[Change]) -> int:
-        """Forget all changes up to a number; `base` re-states the entries that stood after it."""
-        kept = [change for change in self._all() if change.number > through]
-        forgotten = sum(1 for change in self._all() if change.number <= through)
+        """Forget all changes up to a number, and void ones; `base` re-states the entries that stood after it."""
+        changes = list(self.changes())
+        kept = [change for change in changes if change.number > through]
         write_private(self._path, _encode([*base, *kept]))
-        return forgotten
+        return len(changes) - len(kept)
 
     def _all(self) -> Iterator[Change]:
         try:
@@ -156,10 +156,23 @@ class Journal:
                 block *= 4
 
 
-def restate(change: Change, target: Target, entries: Sequence[str]) -> Change:
+def _replay(change: Change, entries: list[str] | None) -> list[str] | None:
+    if change.action == "found":
+        entries = []
+    if entries is None:
+        return None
+    for edit in change.edits:
+        if not fits(entries, edit):
+            return None
+        apply_edit(entries, edit)
+    return entries
+
+
+def restate(change: Change, target: Target, entries: Sequence[str], heads: dict[str, str]) -> Change:
     """A change that stands for everything before it: the entries as found, under the number of `change`."""
     edits = tuple(Edit(index, None, entry) for index, entry in enumerate(entries))
-    return replace(change, target=target, action="found", edits=edits, refers_to=None, note="history purged")
+    note = "history purged"
+    return replace(change, target=target, action="found", edits=edits, heads=heads, refers_to=None, note=note)
 
 
 def _encode(changes: Sequence[Change]) -> bytes:
@@ -179,6 +192,26 @@ def _decode(line: bytes) -> Change | None:
         record = json.loads(line)
         known = {name: record[name] for name in _FIELDS if name in record}
         known["edits"] = tuple(Edit(**edit) for edit in record["edits"])
-        return Change(**known)
-    except (ValueError, TypeError, KeyError):
+        change = Change(**known)
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None
+    return change if _is_sound(change) else None
+
+
+def _is_sound(change: Change) -> bool:
+    """Whether a line that somebody may have edited has the types that the rest of the program relies on."""
+    words = (change.actor, change.session, change.at, change.note, *change.heads) if _is_map(change.heads) else (None,)
+    texts = [text for edit in change.edits for text in (edit.before, edit.after) if text is not None]
+    numbers = [change.number, *(edit.index for edit in change.edits)]
+    return (
+        change.target in TARGETS
+        and change.action in get_args(Action)
+        and all(isinstance(word, str) for word in (*words, *texts))
+        and all(isinstance(number, int) and number >= 0 for number in numbers)
+        and all(edit.before is not None or edit.after is not None for edit in change.edits)
+        and (change.refers_to is None or isinstance(change.refers_to, int))
+    )
+
+
+def _is_map(heads: object) -> bool:
+    return isinstance(heads, dict) and all(isinstance(head, str) for head in heads.values())

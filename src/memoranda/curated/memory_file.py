@@ -4,6 +4,8 @@ Only the first two may ever be written over. A file that could not be read is ne
 """
 
 import hashlib
+import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,6 +69,8 @@ FileState = Missing | Readable | Unreadable | Undecodable
 def read(path: Path, known: Readable | None = None) -> FileState:
     """What a memory file holds at this moment; when that is just what is `known`, it need not be parsed again."""
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return Unreadable(path, "it is not a regular file")
         raw = path.read_bytes()
     except FileNotFoundError:
         if path.is_symlink():
@@ -81,6 +85,15 @@ def read(path: Path, known: Readable | None = None) -> FileState:
     except UnicodeDecodeError as error:
         return Undecodable(path, f"byte {error.start} (0x{raw[error.start]:02x}) is not UTF-8")
     return Readable(path, raw, text, parse(text), fingerprint(raw))
+
+
+def still_holds(state: Missing | Readable) -> bool:
+    """Whether the file is still what it was when it was read."""
+    try:
+        raw = state.path.read_bytes()
+    except FileNotFoundError:
+        return isinstance(state, Missing)
+    return isinstance(state, Readable) and raw == state.raw
 
 
 def fingerprint(raw: bytes) -> str:

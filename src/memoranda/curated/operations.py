@@ -84,6 +84,13 @@ def _edit_at(current: list[str], index: int, operation: Replace | Remove) -> Edi
     return Edit(index, before, None if becomes_copy else operation.content)
 
 
+def fits(entries: Sequence[str], edit: Edit) -> bool:
+    """Whether an edit can be carried out on these entries."""
+    if edit.before is None:
+        return edit.index <= len(entries)
+    return edit.index < len(entries) and entries[edit.index] == edit.before
+
+
 def apply_edit(entries: list[str], edit: Edit) -> None:
     """Carry out one edit in place."""
     if edit.before is None:
@@ -107,6 +114,8 @@ def locate(entries: Sequence[str], old_text: str) -> int | tuple[str, ...] | Non
         if by_handle:
             return by_handle[0]
     wanted = _comparable(old_text)
+    if not wanted:
+        return None
     comparable = [_comparable(entry) for entry in entries]
     if wanted in comparable:
         return comparable.index(wanted)
@@ -130,12 +139,13 @@ def rewrite_edits(before: Sequence[str], after: Sequence[str]) -> tuple[Edit, ..
 
 def shared_ends(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
     """How many entries two lists share at their beginning, and of the rest at their end."""
-    shortest = min(len(before), len(after))
-    head = _agreement(before, after, shortest)
-    return head, min(_agreement(before[::-1], after[::-1], shortest), shortest - head)
+    one, other = tuple(before), tuple(after)
+    shortest = min(len(one), len(other))
+    head = _agreement(one, other, shortest)
+    return head, min(_agreement(one[::-1], other[::-1], shortest), shortest - head)
 
 
-def _agreement(one: Sequence[str], other: Sequence[str], most: int) -> int:
+def _agreement(one: tuple[str, ...], other: tuple[str, ...], most: int) -> int:
     """How many of the first `most` items agree, found by halving because comparing slices is fast."""
     low, high = 0, most
     while low < high:

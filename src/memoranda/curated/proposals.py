@@ -6,11 +6,11 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from memoranda.curated.operations import Add, Operation, Remove, Replace
 from memoranda.curated.outcome import Origin
-from memoranda.curated.settings import Target
+from memoranda.curated.settings import TARGETS, Target
 from memoranda.errors import StorageError
 from memoranda.support.clock import now
 from memoranda.support.files import make_private_directory, sync_directory, write_private
@@ -28,6 +28,8 @@ class Proposal:
     actor: str
     session: str
     operations: tuple[Operation, ...]
+    # The entries that the operations would change or remove, as they stood; None for each that they add.
+    replaced: tuple[str | None, ...] = ()
     at: str = field(default_factory=now)
 
     @property
@@ -43,11 +45,15 @@ class Proposals:
         self.directory = directory
         self._rejected = directory / "rejected"
 
-    def add(self, target: Target, operations: Sequence[Operation], origin: Origin) -> Proposal:
+    def add(
+        self, target: Target, operations: Sequence[Operation], origin: Origin, replaced: Sequence[str | None]
+    ) -> Proposal:
         make_private_directory(self.directory)
-        proposal = Proposal(secrets.token_hex(4), target, origin.actor, origin.session, tuple(operations))
+        identity = secrets.token_hex(4)
+        proposal = Proposal(identity, target, origin.actor, origin.session, tuple(operations), tuple(replaced))
         record = asdict(proposal) | {"operations": [encode_operation(item) for item in operations]}
-        write_private(self._path(proposal.id), json.dumps(record, ensure_ascii=False, indent=1).encode())
+        text = json.dumps(record, ensure_ascii=False, indent=1)
+        write_private(self._path(proposal.id), text.encode("utf-8", "backslashreplace"))
         return proposal
 
     def get(self, proposal_id: str) -> Proposal | None:
@@ -55,10 +61,10 @@ class Proposals:
         if not _ID.fullmatch(proposal_id):
             return None
         try:
-            return _decode(self._path(proposal_id).read_bytes())
+            return _decode(proposal_id, self._path(proposal_id).read_bytes())
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise StorageError(f"{self._path(proposal_id)} cannot be read ({error}). Mend or delete it.") from error
 
     def all(self) -> list[Proposal]:
@@ -94,12 +100,24 @@ def encode_operation(operation: Operation) -> dict[str, str]:
     return {"action": type(operation).__name__.lower()} | asdict(operation)
 
 
-def _decode(raw: bytes) -> Proposal:
-    record: dict[str, Any] = json.loads(raw)
-    operations = []
-    for item in record.pop("operations"):
-        kind = _KINDS[item.pop("action")]
-        operations.append(kind(**item))
-    if record["target"] not in get_args(Target):
-        raise ValueError(f"unknown target {record['target']!r}")
-    return Proposal(**record, operations=tuple(operations))
+def _decode(proposal_id: str, raw: bytes) -> Proposal:
+    record: Any = json.loads(raw)
+    if not isinstance(record, dict) or record["target"] not in TARGETS:
+        raise ValueError("it is not a proposal")
+    operations = tuple(_decode_operation(item) for item in record["operations"])
+    replaced = tuple(text if text is None else _text(text) for text in record["replaced"])
+    actor, session, at = _text(record["actor"]), _text(record["session"]), _text(record["at"])
+    return Proposal(proposal_id, record["target"], actor, session, operations, replaced, at)
+
+
+def _decode_operation(item: Any) -> Operation:
+    if not isinstance(item, dict):
+        raise ValueError("an operation is not an object")
+    fields = {name: _text(text) for name, text in item.items()}
+    return _KINDS[fields.pop("action")](**fields)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not text")
+    return value

@@ -91,6 +91,23 @@ def not_readable(target: Target, state: Unreadable | Undecodable) -> Refusal:
     )
 
 
+def read_only(target: Target, path: Path) -> Refusal:
+    return Refusal(
+        target,
+        "storage",
+        f"{path} is read-only (its owner may not write it). Nothing was written. "
+        "Give the permission back with chmod 600 if it may change.",
+    )
+
+
+def changed_while_writing(target: Target, path: Path) -> Refusal:
+    return Refusal(
+        target,
+        "drift",
+        f"{path} was changed by another program at this very moment. Nothing was written. Send your change again.",
+    )
+
+
 def symlink(target: Target, path: Path) -> Refusal:
     return Refusal(
         target,
@@ -133,6 +150,15 @@ def no_longer_fits(target: Target, change: int) -> Refusal:
         "conflict",
         f"Change {change} cannot be taken back: an entry that it wrote was changed or removed since. "
         "Nothing was written. 'memoranda memory log' shows which later change to undo first.",
+    )
+
+
+def proposal_outdated(target: Target, proposal: str) -> Refusal:
+    return Refusal(
+        target,
+        "conflict",
+        f"Proposal {proposal} would now change other entries than those it was made for. Nothing was written. "
+        f"Reject it with 'memoranda memory reject {proposal}'.",
     )
 
 

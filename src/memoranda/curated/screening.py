@@ -63,25 +63,29 @@ class Screening:
     def __init__(self, allowances: Path) -> None:
         self._path = allowances
         self._verdicts: dict[str, tuple[str, ...]] = {}
-        # The last list of entries with its verdicts, nothing allowed yet.
-        self._screened: list[ScreenedEntry] = []
-        self._entries: tuple[str, ...] = ()
+        # Entries that were found wanting beside their neighbours stay hidden when they are shown without them.
+        self._hidden: dict[str, tuple[str, ...]] = {}
+        # The last list of entries with its verdicts, nothing allowed yet; one value, because threads may share a store.
+        self._last: tuple[tuple[str, ...], list[ScreenedEntry]] = ((), [])
 
     def findings(self, text: str) -> tuple[str, ...]:
-        """The ids of what the scanner finds in one text and nobody has allowed, sorted."""
-        found = self._scan(text)
+        """The ids of what was found in one text, alone or beside its neighbours, and nobody has allowed; sorted."""
+        found = self._hidden.get(text) or self._scan(text)
         return tuple(finding for finding in found if finding not in self._allowed(text)) if found else ()
 
     def screen(self, entries: Sequence[str]) -> list[ScreenedEntry]:
         """All entries with their findings, those of the seams between them included."""
-        self._screen_what_changed(tuple(entries))
-        if not any(map(_FINDINGS, self._screened)):
-            return self._screened
-        return [self._without_allowed(entry) if entry.findings else entry for entry in self._screened]
+        screened = self._screen_what_changed(tuple(entries))
+        if not any(map(_FINDINGS, screened)):
+            return screened
+        for entry in screened:
+            if entry.findings:
+                self._hidden[entry.text] = entry.findings
+        return [self._without_allowed(entry) if entry.findings else entry for entry in screened]
 
     def allow(self, texts: Iterable[str | None], findings: Iterable[str], origin: Origin) -> None:
         """Record that a person accepts these findings wherever these texts have them. The caller holds the lock."""
-        record = self._read()
+        record = read_allowances(self._path)
         stamp = {"by": origin.actor, "at": now()}
         for text in texts:
             if text is not None:
@@ -95,10 +99,11 @@ class Screening:
             self._verdicts[text] = verdict
         return verdict
 
-    def _screen_what_changed(self, entries: tuple[str, ...]) -> None:
-        if entries == self._entries:
-            return
-        head, tail = shared_ends(self._entries, entries)
+    def _screen_what_changed(self, entries: tuple[str, ...]) -> list[ScreenedEntry]:
+        before, screened = self._last
+        if entries == before:
+            return screened
+        head, tail = shared_ends(before, entries)
         # Verdicts can change within reach of the changed place; to judge those, twice the reach must be read.
         first, last = _reaching(entries, head, -1), _reaching(entries, len(entries) - tail, 1)
         start, end = _reaching(entries, first, -1), _reaching(entries, last, 1)
@@ -108,28 +113,43 @@ class Screening:
             for entry, seam in zip(entries[first:last], seams, strict=True)
         ]
         kept = len(entries) - last
-        self._screened = [*self._screened[:first], *fresh, *self._screened[len(self._screened) - kept :]]
-        self._entries = entries
+        screened = [*screened[:first], *fresh, *screened[len(screened) - kept :]]
+        self._last = (entries, screened)
+        return screened
 
     def _without_allowed(self, entry: ScreenedEntry) -> ScreenedEntry:
         allowed = self._allowed(entry.text)
         return ScreenedEntry(entry.text, tuple(finding for finding in entry.findings if finding not in allowed))
 
-    def _allowed(self, text: str) -> frozenset[str]:
-        return frozenset(self._read().get(digest(text), ()))
+    def revoke(self, text: str) -> bool:
+        """Take back what was allowed for a text; False when nothing was. The caller holds the lock."""
+        record = read_allowances(self._path)
+        if record.pop(digest(text), None) is None:
+            return False
+        write_private(self._path, json.dumps(record, indent=1, sort_keys=True).encode())
+        return True
 
-    def _read(self) -> dict[str, Any]:
+    def _allowed(self, text: str) -> frozenset[str]:
         try:
-            record = json.loads(self._path.read_text("utf-8"))
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError) as error:
-            raise StorageError(
-                f"{self._path} cannot be read ({error}), so nothing in it is allowed. Mend or delete it."
-            ) from error
-        if not isinstance(record, dict):
-            raise StorageError(f"{self._path} does not hold a JSON object. Mend or delete it.")
-        return record
+            return frozenset(read_allowances(self._path).get(digest(text), ()))
+        except StorageError:
+            # Fails closed, and the doctor says so: what cannot be read allows nothing.
+            return frozenset()
+
+
+def read_allowances(path: Path) -> dict[str, dict[str, Any]]:
+    """What was allowed, by digest of the text; raises StorageError when the file is damaged."""
+    try:
+        record = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise StorageError(
+            f"{path} cannot be read ({error}), so nothing in it is allowed. Mend or delete it."
+        ) from error
+    if not isinstance(record, dict) or not all(isinstance(each, dict) for each in record.values()):
+        raise StorageError(f"{path} does not hold what it should, so nothing in it is allowed. Mend or delete it.")
+    return record
 
 
 def _reaching(entries: Sequence[str], index: int, step: int) -> int:

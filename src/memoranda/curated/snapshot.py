@@ -20,11 +20,10 @@ def usage(used: int, limit: int) -> str:
 
 
 def render(target: Target, entries: Sequence[ScreenedEntry], used: int, limit: int) -> str | None:
-    """The block for these entries, or None when there are none; an equal entry is shown once."""
+    """The block for these entries, or None when there are none."""
     if not entries:
         return None
-    shown = dict.fromkeys(entry.shown for entry in entries)
-    return _block(target, usage(used, limit), DELIMITER.join(shown))
+    return _block(target, usage(used, limit), DELIMITER.join(entry.shown for entry in entries))
 
 
 def render_problem(target: Target, file_name: str, problem: str) -> str:

@@ -5,23 +5,28 @@ change by a byte until the next load, so the provider's prefix cache holds. The 
 a write is durable at once and visible in every tool result, but only the next session's prompt will show it.
 """
 
+import logging
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from dataclasses import replace as with_changes
 from pathlib import Path
 
 from memoranda.curated import refusals
+from memoranda.curated.draft import Draft
 from memoranda.curated.entries import canonical, size, unstorable_character
 from memoranda.curated.journal import Action, Journal, next_change
 from memoranda.curated.memory_file import Missing, Readable, Undecodable, Unreadable
-from memoranda.curated.operations import Add, Operation, Plan, Remove, Replace, plan, rewrite_edits
+from memoranda.curated.operations import Add, Ambiguous, NoMatch, Operation, Plan, Remove, Replace, plan, rewrite_edits
 from memoranda.curated.outcome import Origin, Outcome, Receipt, Refusal, Staged
-from memoranda.curated.proposals import Proposals
+from memoranda.curated.proposals import Proposal, Proposals
 from memoranda.curated.screening import ScreenedEntry, Screening
 from memoranda.curated.settings import FILE_NAMES, TARGETS, CuratedSettings, Target
 from memoranda.curated.snapshot import render, render_problem, usage
-from memoranda.curated.writer import Draft, Writer
+from memoranda.curated.writer import Writer
 from memoranda.errors import StorageError
-from memoranda.support.lock import FileLock
+
+_log = logging.getLogger(__name__)
 
 # Composing (NFC) shrinks a text to a quarter at the most; beyond this it cannot fit whatever it becomes.
 _COMPOSING_SHRINKS = 4
@@ -52,7 +57,7 @@ class MemoryStore:
         self.proposals = Proposals(self.directory / "pending")
         self._screening = {target: Screening(self.directory / "allowed.json") for target in TARGETS}
         self._writer = Writer(self.directory, self.settings, self._screening)
-        self._snapshot: dict[Target, str | None] = dict.fromkeys(TARGETS)
+        self._snapshot: dict[str, str | None] = {}
 
     @property
     def journal(self) -> Journal:
@@ -61,18 +66,27 @@ class MemoryStore:
     def path(self, target: Target) -> Path:
         return self._writer.path(target)
 
-    def lock(self, timeout: float | None = None) -> FileLock:
+    def exclusive(self, timeout: float | None = None) -> AbstractContextManager[None]:
         """Exclusive use of the directory, for what is not a change to a memory file."""
-        return self._writer.lock(timeout)
+        return self._writer.exclusive(timeout)
+
+    def settle(self) -> None:
+        """Clear up after a killed writer, unless somebody is writing right now or the disk does not let us."""
+        if self._writer.has_leftovers():
+            try:
+                with self.exclusive(timeout=0):
+                    return
+            except (StorageError, OSError) as error:
+                _log.info("leftovers in %s stay for now: %s", self.directory, error)
 
     def load_from_disk(self) -> None:
         """Read both files and freeze what the system prompt shows. One bad file never hides the other."""
-        self._writer.settle()
+        self.settle()
         self._snapshot = {target: self._render(target) for target in TARGETS}
 
     def format_for_system_prompt(self, target: str) -> str | None:
         """The frozen block of a target, or None when it was empty or switched off at the last load."""
-        return next((block for name, block in self._snapshot.items() if name == target), None)
+        return self._snapshot.get(target)
 
     def view(self, target: Target) -> View:
         """The live state of a target; raises StorageError when its file cannot be read."""
@@ -104,17 +118,32 @@ class MemoryStore:
         operations: Sequence[Operation],
         origin: Origin | None = None,
         allow: frozenset[str] = frozenset(),
-        note: str = "",
     ) -> Outcome:
         """Carry out operations as one change: all of them, or none."""
         origin = origin or Origin()
         refusal = self._refuse_before_planning(target, operations)
         if refusal:
             return refusal
-        draft = _draft(target, [_canonical(item) for item in operations], origin, allow, note)
+        draft = _draft(target, [_canonical(item) for item in operations], origin, allow)
         if self.settings.write_approval != "off" and not origin.explicit:
             return self._without_approval(draft, operations)
-        return self.commit(draft)
+        return _say_when_merged(draft, self.commit(draft))
+
+    def approve(self, proposal: Proposal) -> Receipt | Refusal:
+        """Carry a proposal out, if it still does to the same entries what the person was shown."""
+        operations = [_canonical(item) for item in proposal.operations]
+        draft = _draft(proposal.target, operations, proposal.origin, frozenset())
+
+        def plan_as_shown(current: Sequence[str]) -> Plan | NoMatch | Ambiguous | Refusal:
+            planned = plan(current, operations)
+            if isinstance(planned, Plan) and [edit.before for edit in planned.edits] != list(proposal.replaced):
+                return refusals.proposal_outdated(proposal.target, proposal.id)
+            return planned
+
+        outcome = self.commit(with_changes(draft, plan=plan_as_shown, note="approved by a person"))
+        if isinstance(outcome, Receipt):
+            self.proposals.done(proposal)
+        return outcome
 
     def commit(self, draft: Draft) -> Receipt | Refusal:
         """Carry out any other change (edit, reset, undo) on the same write path."""
@@ -153,13 +182,23 @@ class MemoryStore:
     def allow(self, target: Target, handle: str, origin: Origin) -> ScreenedEntry | None:
         """Accept all findings of the blocked entry that a handle names; None when there is no such entry."""
         entry = next((item for item in self.view(target).entries if item.handle == handle and item.findings), None)
-        if entry is None:
-            return None
-        with self.lock():
-            note = f"{handle}: {', '.join(entry.findings)}"
-            self.journal.append([next_change(self.journal.last(), target, "allow", origin, (), None, note=note)])
-            self._screening[target].allow([entry.text], entry.findings, origin)
+        if entry is not None:
+            with self.exclusive():
+                self._note(target, "allow", origin, f"{handle}: {', '.join(entry.findings)}")
+                self._screening[target].allow([entry.text], entry.findings, origin)
         return entry
+
+    def revoke(self, target: Target, handle: str, origin: Origin) -> ScreenedEntry | None:
+        """Take back what was allowed for the entry that a handle names; None when nothing was."""
+        entry = next((item for item in self.view(target).entries if item.handle == handle), None)
+        with self.exclusive():
+            if entry is None or not self._screening[target].revoke(entry.text):
+                return None
+            self._note(target, "revoke", origin, handle)
+        return entry
+
+    def _note(self, target: Target, action: Action, origin: Origin, note: str) -> None:
+        self.journal.append([next_change(self.journal.last(), target, action, origin, (), None, note=note)])
 
     def _render(self, target: Target) -> str | None:
         state = self._writer.read(target)
@@ -168,8 +207,9 @@ class MemoryStore:
         if isinstance(state, Unreadable | Undecodable):
             return render_problem(target, FILE_NAMES[target], state.problem)
         self._writer.note_seen(target, state.fingerprint)
-        view = self._view(target, state)
-        return render(target, view.entries, view.used, view.limit)
+        # An equal entry is shown once, and it is what is shown that must be screened.
+        shown = self._screening[target].screen(list(dict.fromkeys(state.entries)))
+        return render(target, shown, size(state.entries), self.settings.limit(target))
 
     def _view(self, target: Target, state: Missing | Readable) -> View:
         screened = tuple(self._screening[target].screen(state.entries))
@@ -179,31 +219,33 @@ class MemoryStore:
     def _refuse_before_planning(self, target: Target, operations: Sequence[Operation]) -> Refusal | None:
         if not self.settings.enabled(target):
             return refusals.disabled(target)
-        limit = self.settings.limit(target)
+        most = _COMPOSING_SHRINKS * max(self.settings.limit(target), _size_on_disk(self.path(target)))
         for operation in operations:
             texts = [("content", operation.content)] if isinstance(operation, Add | Replace) else []
             texts += [("old_text", operation.old_text)] if isinstance(operation, Replace | Remove) else []
             for name, text in texts:
-                if not text.strip():
-                    return refusals.empty(target, name)
                 if unstorable := unstorable_character(text):
                     return refusals.unstorable_text(target, unstorable)
-                if name == "content" and len(text) > _COMPOSING_SHRINKS * max(limit, 0):
-                    return refusals.over_budget(target, len(text), limit)
+                if name == "content" and len(text) > most:
+                    return refusals.over_budget(target, len(text), self.settings.limit(target))
+                if not canonical(text[: most + 1]):
+                    return refusals.empty(target, name)
         return None
 
-    def _without_approval(self, draft: Draft, operations: Sequence[Operation]) -> Staged | Refusal:
+    def _without_approval(self, draft: Draft, operations: Sequence[Operation]) -> Outcome:
         target = draft.target
         if self.settings.write_approval == "explicit-only":
             return refusals.explicit_only(target)
-        state = self._writer.readable_state(target)
+        state = self._writer.writable_state(target)
         if isinstance(state, Refusal):
             return state
         judged = self._writer.judge(draft, state.entries)
         if isinstance(judged, Refusal):
             return judged
+        if not judged.edits:
+            return Receipt(target, self.path(target), draft.nothing)
         try:
-            proposal = self.proposals.add(target, operations, draft.origin)
+            proposal = self.proposals.add(target, operations, draft.origin, [edit.before for edit in judged.edits])
         except OSError as error:
             return refusals.disk(target, self.proposals.directory, error)
         return Staged(
@@ -214,7 +256,7 @@ class MemoryStore:
         )
 
 
-def _draft(target: Target, operations: Sequence[Operation], origin: Origin, allow: frozenset[str], note: str) -> Draft:
+def _draft(target: Target, operations: Sequence[Operation], origin: Origin, allow: frozenset[str]) -> Draft:
     action: Action = "batch"
     if len(operations) == 1:
         kinds: dict[type[Operation], Action] = {Add: "add", Replace: "replace", Remove: "remove"}
@@ -235,7 +277,6 @@ def _draft(target: Target, operations: Sequence[Operation], origin: Origin, allo
         done,
         nothing,
         allow=allow,
-        note=note,
     )
 
 
@@ -245,3 +286,17 @@ def _canonical(operation: Operation) -> Operation:
     if isinstance(operation, Replace):
         return Replace(canonical(operation.old_text), canonical(operation.content))
     return Remove(canonical(operation.old_text))
+
+
+def _say_when_merged(draft: Draft, outcome: Receipt | Refusal) -> Receipt | Refusal:
+    if draft.action == "replace" and isinstance(outcome, Receipt) and outcome.edits and outcome.edits[0].after is None:
+        return with_changes(outcome, message="That text is an entry already, so the one it replaces was removed.")
+    return outcome
+
+
+def _size_on_disk(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        # Whatever is wrong with the file, the write path will say so.
+        return 0

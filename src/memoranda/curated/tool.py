@@ -49,8 +49,11 @@ class MemoryTool:
         self._origin = origin
         self._failures = 0
 
-    def definition(self) -> Tool:
-        return Tool("memory", guidance.TOOL_DESCRIPTION, PARAMETERS, self.call)
+    def definitions(self) -> tuple[Tool, ...]:
+        """The tool for a model, or none when all of memory is switched off."""
+        if not self._store.settings.targets():
+            return ()
+        return (Tool("memory", guidance.TOOL_DESCRIPTION, PARAMETERS, self.call),)
 
     def begin_turn(self) -> None:
         """A new user message: earlier failures no longer count."""
@@ -167,7 +170,7 @@ def _describe_refusal(refusal: Refusal, store: MemoryStore) -> JsonObject:
         "success": False, "target": refusal.target, "reason": refusal.reason, "error": refusal.message,
     }  # fmt: skip
     if refusal.matches:
-        result["matches"] = [_shorten(store.shown(text)) for text in refusal.matches]
+        result["matches"] = [_preview(text, store) for text in refusal.matches]
     if refusal.findings:
         result["findings"] = list(refusal.findings)
     if refusal.backup:
@@ -182,6 +185,12 @@ def _live_state(store: MemoryStore, target: Target) -> JsonObject:
         return {"state": str(error)}
     shown = [entry.shown for entry in view.entries]
     return {"usage": view.usage, "entry_count": len(shown), "current_entries": shown}
+
+
+def _preview(text: str, store: MemoryStore) -> str:
+    shown = store.shown(text)
+    # A placeholder ends in the handle, which must not be cut off.
+    return _shorten(shown) if shown == text else shown
 
 
 def _shorten(text: str) -> str:

@@ -1,59 +1,40 @@
 """The one write path of curated memory: every change of every caller goes through `Writer.commit`.
 
 In order: take the lock, settle what a killed writer left, read the file, refuse what must not be written over,
-notice what others changed, make the plan, judge it (round trip, scan, budget), then stage the file, journal the
-change, and publish. Until the journal line is on disk nothing has happened; after the rename everything has.
+notice what others changed, judge the draft (round trip, scan, budget), then stage the file, journal the change, look
+once more that nobody else wrote meanwhile, and publish. Until the journal line is on disk nothing has happened; after
+the rename everything has.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from memoranda.curated import memory_file, refusals
 from memoranda.curated.backups import keep_backup
-from memoranda.curated.entries import keeps_apart, serialise, size
+from memoranda.curated.draft import Draft, judge
+from memoranda.curated.entries import serialise
 from memoranda.curated.journal import Action, Change, Journal, next_change
 from memoranda.curated.memory_file import FileState, Missing, Readable, Undecodable, Unreadable
-from memoranda.curated.operations import Ambiguous, NoMatch, Plan, rewrite_edits
+from memoranda.curated.operations import Plan, rewrite_edits
 from memoranda.curated.outcome import Origin, Receipt, Refusal
 from memoranda.curated.screening import Screening
 from memoranda.curated.settings import FILE_NAMES, TARGETS, CuratedSettings, Target
 from memoranda.errors import LockTimeoutError, StorageError
-from memoranda.support.files import discard_staged, make_private_directory, publish, stage, staged_path
+from memoranda.support.files import make_private_directory, publish, stage, staged_path
 from memoranda.support.lock import FileLock
 
-Planner = Callable[[Sequence[str]], Plan | NoMatch | Ambiguous | Refusal]
 _OUTSIDE = Origin(actor="outside")
 _MEMORANDA = Origin(actor="memoranda")
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A change somebody wants: what to do with the entries that will be found under the lock.
-
-    `seen` is the fingerprint of the file as a person looked at it: just that file, odd as it may be, is written over.
-    `allow` names scanner findings that a person accepts for the new text.
-    """
-
-    target: Target
-    action: Action
-    origin: Origin
-    plan: Planner
-    done: str
-    nothing: str = "Nothing changed."
-    refers_to: int | None = None
-    seen: str | None = None
-    allow: frozenset[str] = frozenset()
-    note: str = ""
 
 
 class Writer:
     """Writes the two files of one memory directory and their journal."""
 
     def __init__(self, directory: Path, settings: CuratedSettings, screening: Mapping[Target, Screening]) -> None:
-        self.directory = directory
         self.journal = Journal(directory / "journal.jsonl")
+        self._directory = directory
         self._settings = settings
         self._screening = screening
         self._paths = {target: directory / FILE_NAMES[target] for target in TARGETS}
@@ -72,18 +53,25 @@ class Writer:
             self._known[target] = state
         return state
 
-    def lock(self, timeout: float | None = None) -> FileLock:
-        make_private_directory(self.directory)
-        return FileLock(self.directory / ".lock", self._settings.lock_timeout if timeout is None else timeout)
-
     def note_seen(self, target: Target, fingerprint: str) -> None:
         self._seen[target] = fingerprint
+
+    @contextmanager
+    def exclusive(self, timeout: float | None = None) -> Iterator[None]:
+        """Be the only one who writes in this directory, with nothing left over from a writer that was killed."""
+        make_private_directory(self._directory)
+        with FileLock(self._directory / ".lock", self._settings.lock_timeout if timeout is None else timeout):
+            self._settle()
+            yield
+
+    def has_leftovers(self) -> bool:
+        return any(os.path.lexists(staged_path(path)) for path in self._paths.values())
 
     def commit(self, draft: Draft) -> Receipt | Refusal:
         """Carry out a change, or say why not; the file is then as it was."""
         try:
-            with self.lock():
-                return self._commit_locked(draft)
+            with self.exclusive():
+                return self._commit(draft)
         except LockTimeoutError as error:
             return Refusal(draft.target, "locked", str(error))
         except StorageError as error:
@@ -91,40 +79,32 @@ class Writer:
         except OSError as error:
             return refusals.disk(draft.target, self.path(draft.target), error)
 
-    def settle(self) -> None:
-        """Clear up after a killed writer, unless somebody is writing right now or the disk is read-only."""
-        if not any(os.path.lexists(staged_path(path)) for path in self._paths.values()):
-            return
-        try:
-            with self.lock(timeout=0):
-                self._settle_locked()
-        except (LockTimeoutError, PermissionError):
-            return
-
     def judge(self, draft: Draft, entries: Sequence[str]) -> Plan | Refusal:
-        """What a change would make of these entries, or why it may not be made."""
-        planned = draft.plan(entries)
-        if isinstance(planned, NoMatch | Ambiguous):
-            return refusals.unmatched(draft.target, planned)
-        if isinstance(planned, Refusal):
-            return planned
-        if not planned.edits:
-            return planned
-        return (
-            self._refuse_unstorable(draft, planned)
-            or self._refuse_unsafe(draft, planned)
-            or self._refuse_oversize(draft, entries, planned)
-            or planned
-        )
+        """What a draft would make of these entries, or why it may not be made."""
+        return judge(draft, entries, self._screening[draft.target], self._settings.limit(draft.target))
 
-    def _commit_locked(self, draft: Draft) -> Receipt | Refusal:
-        last = self._settle_locked()
-        state = self.readable_state(draft.target)
+    def writable_state(self, target: Target) -> Missing | Readable | Refusal:
+        """The file as it is, or why it must not be written over."""
+        path = self.path(target)
+        state = self.read(target)
+        if isinstance(state, Unreadable | Undecodable):
+            return refusals.not_readable(target, state)
+        if isinstance(state, Readable):
+            status = os.lstat(path)
+            if os.path.islink(path):
+                return refusals.symlink(target, path)
+            # Who took the owner's write permission away means it, though a rename would not need it.
+            if not status.st_mode & 0o200:
+                return refusals.read_only(target, path)
+        return state
+
+    def _commit(self, draft: Draft) -> Receipt | Refusal:
+        state = self.writable_state(draft.target)
         if isinstance(state, Refusal):
             return state
         if draft.seen not in (None, state.fingerprint):
             return refusals.changed_meanwhile(draft.target, self.path(draft.target))
-        noticed = self._notice_outside_change(draft, last, state)
+        noticed = self._notice_outside_change(draft, state)
         if isinstance(noticed, Refusal):
             return noticed
         self.note_seen(draft.target, state.fingerprint)
@@ -135,16 +115,11 @@ class Writer:
         mends = draft.seen is not None and isinstance(state, Readable) and not state.is_canonical
         if not planned.edits and not mends:
             return Receipt(draft.target, self.path(draft.target), draft.nothing)
-        return self._write(draft, state, planned, last, noticed)
+        return self._write(draft, state, planned, noticed)
 
     def _write(
-        self,
-        draft: Draft,
-        state: Missing | Readable,
-        planned: Plan,
-        last: Change | None,
-        noticed: list[Change],
-    ) -> Receipt:
+        self, draft: Draft, state: Missing | Readable, planned: Plan, noticed: list[Change]
+    ) -> Receipt | Refusal:
         path = self.path(draft.target)
         text = serialise(planned.entries)
         content = text.encode()
@@ -153,43 +128,44 @@ class Writer:
         foreign = isinstance(state, Readable) and (noticed or draft.seen) and not state.is_canonical
         backup = keep_backup(state) if isinstance(state, Readable) and foreign else None
         change = next_change(
-            noticed[-1] if noticed else last,
+            noticed[-1] if noticed else self.journal.last(),
             draft.target, draft.action, draft.origin, planned.edits, head,
             refers_to=draft.refers_to, note=draft.note,
         )  # fmt: skip
-        stage(path, content)
         try:
+            stage(path, content)
+            self.journal.append([*noticed, change])
             if draft.allow:
                 self._screening[draft.target].allow([edit.after for edit in planned.edits], draft.allow, draft.origin)
-            self.journal.append([*noticed, change])
-        except BaseException:
-            discard_staged(path)
+            if not memory_file.still_holds(state):
+                self._settle()
+                return refusals.changed_while_writing(draft.target, path)
+            publish(path)
+        except BaseException as error:
+            self._recover(path, head, error)
             raise
-        self._publish(path)
         self.note_seen(draft.target, head)
         self._known[draft.target] = Readable(path, content, text, list(planned.entries), head)
         return Receipt(draft.target, path, draft.done, planned.edits, change.number, backup)
 
-    def _publish(self, path: Path) -> None:
-        try:
-            publish(path)
-        except OSError as error:
-            if os.path.lexists(staged_path(path)):
-                self._settle_locked()
-                raise
+    def _recover(self, path: Path, head: str, error: BaseException) -> None:
+        """After a failure: take everything back, unless the file is in place and only its confirmation is missing."""
+        state = memory_file.read(path)
+        if not isinstance(state, Readable) or state.fingerprint != head or os.path.lexists(staged_path(path)):
+            self._settle()
+        elif isinstance(error, OSError):
             raise StorageError(
-                f"{path} was written, but the disk did not confirm it ({error.strerror}). "
+                f"{path} was written, but the disk did not confirm it ({error}). "
                 "It may be lost if the power fails now; check the disk."
             ) from error
 
-    def _settle_locked(self) -> Change | None:
-        """Remove staged files; one that was journalled but never published makes its change void."""
-        last = self.journal.last()
+    def _settle(self) -> None:
+        """Remove staged files; one that was journalled but never published makes its change void. Needs the lock."""
         for target in TARGETS:
             staged = staged_path(self.path(target))
             if not os.path.lexists(staged):
                 continue
-            state = self.read(target)
+            last, state = self.journal.last(), self.read(target)
             if (
                 last is not None
                 and last.target == target
@@ -197,64 +173,30 @@ class Writer:
                 and isinstance(state, Missing | Readable)
                 and state.fingerprint != last.heads[target]
             ):
-                last = next_change(last, target, "void", _MEMORANDA, (), state.fingerprint, refers_to=last.number)
-                self.journal.append([last])
+                void = next_change(last, target, "void", _MEMORANDA, (), state.fingerprint, refers_to=last.number)
+                self.journal.append([void])
             os.unlink(staged)
-        return last
 
-    def readable_state(self, target: Target) -> Missing | Readable | Refusal:
-        """The file as it is, or why it must not be written over."""
-        path = self.path(target)
-        state = self.read(target)
-        if isinstance(state, Unreadable | Undecodable):
-            return refusals.not_readable(target, state)
-        if path.is_symlink():
-            return refusals.symlink(target, path)
-        return state
-
-    def _notice_outside_change(
-        self, draft: Draft, last: Change | None, state: Missing | Readable
-    ) -> list[Change] | Refusal:
+    def _notice_outside_change(self, draft: Draft, state: Missing | Readable) -> list[Change] | Refusal:
         """The journal lines for what others did to the file, or a refusal when the writer cannot know of it."""
-        target, current = draft.target, state.fingerprint
+        target, current, last = draft.target, state.fingerprint, self.journal.last()
         known = last.heads.get(target, memory_file.ABSENT) if last else memory_file.ABSENT
-        if known == current:
+        seen = self._seen.get(target, current) == current
+        if known == current and (seen or last is not None):
             return []
         accepted = draft.seen == current
         if not accepted and isinstance(state, Readable) and state.is_odd(self._settings.limit(target)):
             return refusals.odd_file(target, self.path(target), keep_backup(state))
-        base = self.journal.entries_after(target)
-        edits = rewrite_edits(base, state.entries)
-        action: Action = "outside" if last and target in last.heads else "found"
-        record = next_change(last, target, action, _OUTSIDE, edits, current)
-        seen = self._seen.get(target, current) == current
-        if accepted or (seen and not _looks_appended(base, state.entries)):
+        base = self.journal.entries_after(target) if last and target in last.heads else None
+        # Where the journal cannot tell what was there before, the entries are taken down as they are found.
+        action: Action = "found" if base is None else "outside"
+        record = next_change(last, target, action, _OUTSIDE, rewrite_edits(base or (), state.entries), current)
+        if accepted or (seen and not _looks_appended(base or (), state.entries)):
             return [record]
         backup = keep_backup(state) if isinstance(state, Readable) else None
         self.journal.append([record])
         self.note_seen(target, current)
         return refusals.changed_outside(target, self.path(target), record.number, backup)
-
-    def _refuse_unstorable(self, draft: Draft, planned: Plan) -> Refusal | None:
-        # The entries that were there read back as themselves, so it is enough that each new one does between any two.
-        new = [edit.after for edit in planned.edits if edit.after is not None]
-        return None if all(map(keeps_apart, new)) else refusals.delimiter_in_text(draft.target)
-
-    def _refuse_unsafe(self, draft: Draft, planned: Plan) -> Refusal | None:
-        new = {edit.after for edit in planned.edits if edit.after is not None}
-        found: set[str] = set()
-        if new:
-            for entry in self._screening[draft.target].screen(planned.entries):
-                if entry.findings and entry.text in new:
-                    found.update(entry.findings)
-        found -= draft.allow
-        return refusals.blocked(draft.target, tuple(sorted(found))) if found else None
-
-    def _refuse_oversize(self, draft: Draft, entries: Sequence[str], planned: Plan) -> Refusal | None:
-        limit, after = self._settings.limit(draft.target), size(planned.entries)
-        if after <= limit or after <= size(entries):
-            return None
-        return refusals.over_budget(draft.target, after, limit)
 
 
 def _looks_appended(known: Sequence[str], entries: Sequence[str]) -> bool:

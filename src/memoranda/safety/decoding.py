@@ -8,7 +8,6 @@ such instead of being read in part.
 
 import base64
 import binascii
-import codecs
 import html
 import re
 from array import array
@@ -37,6 +36,9 @@ _LONE_LETTERS = r"\s\S(?:\s{1,5}\S){5,}(?!\S)"
 _LINKED_LETTERS = r"[.\-_·|/+~][^\W_](?:[.\-_·|/+~][^\W_]){2,}(?![^\W_])"
 _LINKED = r"(?<![^\W_])[^\W_](?:[.\-_·|/+~][^\W_])+(?![^\W_])"
 _FEWEST_LETTERS = 5
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_TURNED = _LETTERS[13:] + _LETTERS[:13]
+_ROT13 = str.maketrans(_LETTERS + _LETTERS.upper(), _TURNED + _TURNED.upper())
 _LEET_WORD = r"[a-z0-9@$!|]{2,24}"
 _LEET_SIGN = r"[0-9@$!|](?:(?=[a-z])|(?<=[a-z].))"
 _LEET = (str.maketrans("013457@$!|89", "oieastasilbg"), str.maketrans("013457@$!|89", "oleastasiibg"))
@@ -176,7 +178,7 @@ def find_disguised(plain: str, words: list[str]) -> Iterator[Piece]:
 
 
 def _rot13(text: str) -> str:
-    return codecs.encode(text, "rot13")
+    return text.translate(_ROT13)
 
 
 def _reversed(text: str) -> str:

@@ -19,6 +19,7 @@ PRIVATE_DIRECTORY = 0o700
 PRIVATE_FILE = 0o600
 _WINDOWS_REPLACE_TRIES = 50
 _BINARY = getattr(os, "O_BINARY", 0)
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
 def sync(descriptor: int) -> None:
@@ -118,20 +119,25 @@ def write_private(target: Path, content: bytes) -> None:
 
 def append_private(path: Path, content: bytes) -> None:
     """Append durably and all or nothing: a failed append is cut off again. The caller holds the lock."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _BINARY, PRIVATE_FILE)
+    descriptor = open_without_following(path)
     try:
         end = os.lseek(descriptor, 0, os.SEEK_END)
         try:
             _write_all(descriptor, content)
             sync(descriptor)
+            if end == 0:
+                # It may be a new file, whose name is not durable yet.
+                sync_directory(path.parent)
         except BaseException:
             os.ftruncate(descriptor, end)
             raise
     finally:
         os.close(descriptor)
-    if end == 0:
-        # It may be a new file, whose name is not durable yet.
-        sync_directory(path.parent)
+
+
+def open_without_following(path: Path) -> int:
+    """Open a file of ours for reading and writing, making it if need be; a link in its place is an error."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | _BINARY | _NOFOLLOW, PRIVATE_FILE)
 
 
 def _write_all(descriptor: int, content: bytes) -> None:

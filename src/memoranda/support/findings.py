@@ -1,6 +1,7 @@
 """A finding of the doctor: what is wrong with which path, how to mend it, and whether we can do it ourselves."""
 
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -9,6 +10,8 @@ from pathlib import Path
 from typing import Literal
 
 from memoranda.support.files import PRIVATE_DIRECTORY, PRIVATE_FILE
+
+_LITTLE_ROOM = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,14 @@ class Finding:
     problem: str
     remedy: str
     mend: Callable[[], None] | None = None
+
+
+def not_writable(directory: Path) -> Iterator[Finding]:
+    """Whether nothing can be written in a directory, for want of permission or of room."""
+    if not os.access(directory, os.W_OK | os.X_OK):
+        yield Finding("error", directory, "cannot be written", "make it writable (chmod 700), or use another home")
+    elif shutil.disk_usage(directory).free < _LITTLE_ROOM:
+        yield Finding("error", directory, "lies on a disk that is full", "make room on the disk")
 
 
 def loose_permissions(path: Path) -> Iterator[Finding]:

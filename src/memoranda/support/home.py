@@ -36,7 +36,11 @@ class Home:
     @classmethod
     def at(cls, base: Path, profile: str | None = None) -> "Home":
         """The home of a profile below `base`; links in the path are resolved now, once."""
-        base = base.expanduser().resolve()
+        try:
+            base = base.expanduser().resolve()
+            base.exists()
+        except (OSError, RuntimeError) as error:
+            raise HomeError(f"{str(base)[:200]!r} cannot be a home: {error}.") from error
         if profile is None or profile == DEFAULT_PROFILE:
             return cls(base)
         if not _PROFILE_NAME.fullmatch(profile):

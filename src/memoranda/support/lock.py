@@ -11,6 +11,7 @@ import platform
 import random
 import sys
 import time
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +19,7 @@ from typing import Self
 
 from memoranda.errors import LockTimeoutError, StorageError
 from memoranda.support.clock import now
-from memoranda.support.files import PRIVATE_FILE
+from memoranda.support.files import open_without_following
 
 if sys.platform == "win32":
     import msvcrt
@@ -40,14 +41,19 @@ class FileLock:
         self._descriptor: int | None = None
 
     def __enter__(self) -> Self:
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), PRIVATE_FILE)
-        try:
-            self._wait(descriptor)
-            _write_holder(descriptor)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        self._descriptor = descriptor
+        deadline = time.monotonic() + self._timeout
+        while self._descriptor is None:
+            descriptor = open_without_following(self._path)
+            try:
+                self._wait(descriptor, deadline)
+                if _is_file_at(descriptor, self._path):
+                    # The name is a courtesy to those who wait; the lock holds without it.
+                    with suppress(OSError):
+                        _write_holder(descriptor)
+                    self._descriptor = descriptor
+            finally:
+                if self._descriptor is None:
+                    os.close(descriptor)
         return self
 
     def __exit__(
@@ -56,13 +62,13 @@ class FileLock:
         assert self._descriptor is not None
         descriptor, self._descriptor = self._descriptor, None
         try:
-            os.ftruncate(descriptor, 0)
+            with suppress(OSError):
+                os.ftruncate(descriptor, 0)
             _unlock(descriptor)
         finally:
             os.close(descriptor)
 
-    def _wait(self, descriptor: int) -> None:
-        deadline = time.monotonic() + self._timeout
+    def _wait(self, descriptor: int, deadline: float) -> None:
         pause = _FIRST_PAUSE
         while not _try_lock(descriptor, self._path):
             if time.monotonic() >= deadline:
@@ -72,6 +78,14 @@ class FileLock:
                 )
             time.sleep(pause * random.uniform(0.5, 1.5))
             pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def _is_file_at(descriptor: int, path: Path) -> bool:
+    """Whether the locked file is still the one that others will open: somebody may have deleted it meanwhile."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def holder(path: Path) -> str:

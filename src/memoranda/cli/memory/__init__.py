@@ -2,7 +2,7 @@
 
 import click
 
-from memoranda.cli.context import common_options
+from memoranda.cli.context import memory_options
 from memoranda.cli.memory import approval, entries, history
 
 _EPILOG = """\b
@@ -17,7 +17,7 @@ Examples:
 
 
 @click.group(epilog=_EPILOG)
-@common_options
+@memory_options
 def command() -> None:
     """See and change MEMORY.md (the agent's notes) and USER.md (the user's profile).
 

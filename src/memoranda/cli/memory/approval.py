@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from memoranda.cli.context import Invocation, common_options
+from memoranda.cli.context import Invocation, memory_options, printable
 from memoranda.cli.opening import open_store
-from memoranda.curated.outcome import Receipt
 from memoranda.curated.proposals import Proposal, encode_operation
 from memoranda.curated.settings import FILE_NAMES
 from memoranda.curated.store import MemoryStore
@@ -16,36 +15,34 @@ from memoranda.curated.tool import describe
 
 
 @click.command()
-@common_options
+@memory_options
 def pending() -> None:
     """List what the agent proposed and nobody has decided yet (memory.write_approval: propose)."""
     invocation = Invocation.current()
-    waiting = open_store(invocation).proposals.all()
-    text = "\n".join(_show(proposal) for proposal in waiting) or "Nothing is waiting for approval."
-    invocation.say(text, [_as_data(proposal) for proposal in waiting])
+    store = open_store(invocation)
+    waiting = store.proposals.all()
+    text = "\n".join(_show(store, proposal) for proposal in waiting) or "Nothing is waiting for approval."
+    invocation.say(text, [_as_data(store, proposal) for proposal in waiting])
 
 
 @click.command()
 @click.argument("ids", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Approve whatever is waiting.")
-@common_options
+@memory_options
 def approve(ids: tuple[str, ...], everything: bool) -> None:
     """Carry proposals out. Each is checked again; one that no longer fits stays pending, with the reason."""
     invocation = Invocation.current()
     store = open_store(invocation)
     results = []
     for proposal in _chosen(invocation, store, ids, everything):
-        outcome = store.apply(proposal.target, proposal.operations, proposal.origin, note="approved by a person")
-        if isinstance(outcome, Receipt):
-            store.proposals.done(proposal)
-        results.append({"id": proposal.id} | describe(outcome, store))
+        results.append({"id": proposal.id} | describe(store.approve(proposal), store))
     _report(invocation, "approved", results)
 
 
 @click.command()
 @click.argument("ids", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Reject whatever is waiting.")
-@common_options
+@memory_options
 def reject(ids: tuple[str, ...], everything: bool) -> None:
     """Turn proposals down. Their text is kept until 'memoranda memory purge'."""
     invocation = Invocation.current()
@@ -63,7 +60,7 @@ def _chosen(invocation: Invocation, store: MemoryStore, ids: Sequence[str], ever
     if everything:
         return store.proposals.all()
     chosen = []
-    for name in ids:
+    for name in dict.fromkeys(ids):
         proposal = store.proposals.get(name)
         if proposal is None:
             invocation.refuse(f"No proposal {name} is waiting. 'memoranda memory pending' lists them.")
@@ -84,19 +81,25 @@ def _report(invocation: Invocation, verb: str, results: list[dict[str, Any]]) ->
         invocation.refuse("\n".join(lines), {"results": results})
 
 
-def _show(proposal: Proposal) -> str:
+def _show(store: MemoryStore, proposal: Proposal) -> str:
     when = proposal.at[:19].replace("T", " ")
-    session = f", session {proposal.session}" if proposal.session else ""
-    lines = [f"{proposal.id}  {when}  {FILE_NAMES[proposal.target]}, by {proposal.actor}{session}"]
+    session = f", session {printable(proposal.session)}" if proposal.session else ""
+    by = f"{FILE_NAMES[proposal.target]}, by {printable(proposal.actor)}{session}"
+    lines = [f"{proposal.id}  {when}  {by}"]
+    lines += [f"    - {store.shown(text)}" for text in proposal.replaced if text is not None]
     for operation in proposal.operations:
-        fields = encode_operation(operation)
-        old = f" {fields['old_text']!r} →" if "old_text" in fields else ""
-        lines.append(f"    {fields['action']}{old} {fields.get('content', '')}".rstrip())
+        if "content" in (fields := encode_operation(operation)):
+            lines.append(f"    + {store.shown(fields['content'])}")
     return "\n".join(lines)
 
 
-def _as_data(proposal: Proposal) -> dict[str, Any]:
-    return asdict(proposal) | {"operations": [encode_operation(item) for item in proposal.operations]}
+def _as_data(store: MemoryStore, proposal: Proposal) -> dict[str, Any]:
+    operations = [
+        {name: text if name == "action" else store.shown(text) for name, text in encode_operation(item).items()}
+        for item in proposal.operations
+    ]
+    replaced = [None if text is None else store.shown(text) for text in proposal.replaced]
+    return asdict(proposal) | {"operations": operations, "replaced": replaced}
 
 
 COMMANDS = (pending, approve, reject)

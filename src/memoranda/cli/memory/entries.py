@@ -3,19 +3,22 @@
 import sys
 from collections.abc import Sequence
 from dataclasses import replace as with_changes
+from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import get_args
 
 import click
 
-from memoranda.cli.context import Invocation, common_options
+from memoranda.cli.context import REFUSED, Invocation, memory_options
 from memoranda.cli.opening import open_store
+from memoranda.config import editor_is_set
 from memoranda.curated.entries import DELIMITER, parse
 from memoranda.curated.operations import Add, Operation, Remove, Replace
 from memoranda.curated.outcome import PERSON, Outcome, Refusal
 from memoranda.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.curated.store import MemoryStore, View
 from memoranda.curated.tool import describe
+from memoranda.errors import StorageError
 
 target_option = click.option(
     "--target", type=click.Choice(get_args(Target)), default="memory", show_default=True, help="Which file."
@@ -25,14 +28,23 @@ _allow_option = click.option("--allow", multiple=True, metavar="FINDING", help="
 
 @click.command("list")
 @click.argument("target", type=click.Choice(TARGETS), required=False)
-@common_options
+@memory_options
 def list_entries(target: Target | None) -> None:
     """Show the live entries, numbered, with how full each file is."""
     invocation = Invocation.current()
     store = open_store(invocation)
-    views = [store.view(name) for name in ([target] if target else TARGETS)]
-    text = "\n\n".join(_show(view) for view in views)
-    invocation.say(text, {view.target: _as_data(view) for view in views})
+    texts, data, unreadable = [], {}, False
+    for name in [target] if target else TARGETS:
+        try:
+            view = store.view(name)
+            texts.append(_show(view))
+            data[name] = _as_data(view)
+        except StorageError as error:
+            unreadable = True
+            texts.append(f"{FILE_NAMES[name]}  {error}")
+            data[name] = {"path": str(store.path(name)), "error": str(error)}
+    invocation.say("\n\n".join(texts), data)
+    sys.exit(REFUSED if unreadable else 0)
 
 
 def _show(view: View) -> str:
@@ -56,7 +68,7 @@ def _as_data(view: View) -> dict[str, object]:
 @click.argument("text")
 @target_option
 @_allow_option
-@common_options
+@memory_options
 def add(text: str, target: Target, allow: tuple[str, ...]) -> None:
     """Add an entry. '-' reads it from standard input."""
     _apply(target, [Add(_text(text))], allow)
@@ -67,7 +79,7 @@ def add(text: str, target: Target, allow: tuple[str, ...]) -> None:
 @click.argument("text")
 @target_option
 @_allow_option
-@common_options
+@memory_options
 def replace(old_text: str, text: str, target: Target, allow: tuple[str, ...]) -> None:
     """Put TEXT in the place of the entry that contains OLD_TEXT (or has it as its handle)."""
     _apply(target, [Replace(old_text, _text(text))], allow)
@@ -76,7 +88,7 @@ def replace(old_text: str, text: str, target: Target, allow: tuple[str, ...]) ->
 @click.command()
 @click.argument("old_text")
 @target_option
-@common_options
+@memory_options
 def remove(old_text: str, target: Target) -> None:
     """Remove the entry that contains OLD_TEXT (or has it as its handle). Undo brings it back."""
     _apply(target, [Remove(old_text)], ())
@@ -85,44 +97,42 @@ def remove(old_text: str, target: Target) -> None:
 @click.command()
 @click.argument("target", type=click.Choice(TARGETS), default="memory")
 @_allow_option
-@common_options
+@memory_options
 def edit(target: Target, allow: tuple[str, ...]) -> None:
     """Open a file in your editor; what you save goes through the same checks as any other change.
 
     Blocked entries appear as their text here, because you are about to decide what becomes of them.
     """
     invocation = Invocation.current()
+    if not editor_is_set() and not sys.stdin.isatty():
+        invocation.refuse("There is no terminal to edit in. Set VISUAL or EDITOR to a program that edits a file.")
     store = open_store(invocation)
     view = store.view(target)
-    before = DELIMITER.join(entry.text for entry in view.entries)
-    after = click.edit(before + "\n", extension=".md", require_save=False)
-    if after is None or (after.strip() == before and _is_as_written(view)):
-        invocation.say("Nothing changed.", {"success": True, "changed": []})
-        return
-    outcome = store.edit(target, view.fingerprint, parse(after), PERSON, frozenset(allow))
+    before = DELIMITER.join(entry.text for entry in view.entries) + "\n"
+    # What a person typed is kept until it is saved, so the file that is edited is ours and not the editor's.
+    with NamedTemporaryFile("wb", prefix=f"{target}-edit-", suffix=".md", delete=False) as draft:
+        draft.write(before.encode())
+    outcome = _save_edit(store, view, Path(draft.name), frozenset(allow))
     if isinstance(outcome, Refusal):
-        outcome = with_changes(outcome, message=f"{outcome.message} Your text is in {_keep_draft(target, after)}.")
+        outcome = with_changes(outcome, message=f"{outcome.message} Your text is in {draft.name}.")
+    else:
+        Path(draft.name).unlink()
     report(invocation, store, outcome)
 
 
-def _is_as_written(view: View) -> bool:
+def _save_edit(store: MemoryStore, view: View, draft: Path, allow: frozenset[str]) -> Outcome:
+    click.edit(filename=str(draft))
     try:
-        return view.path.read_text("utf-8").strip() == DELIMITER.join(entry.text for entry in view.entries)
-    except FileNotFoundError:
-        return True
-
-
-def _keep_draft(target: Target, text: str) -> str:
-    """Put a refused edit where the person finds it again: what somebody typed is never lost."""
-    with NamedTemporaryFile("w", encoding="utf-8", prefix=f"{target}-edit-", suffix=".md", delete=False) as draft:
-        draft.write(text)
-    return draft.name
+        text = draft.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        return Refusal(view.target, "undecodable", f"What you saved is not UTF-8 text ({error}). Nothing was written.")
+    return store.edit(view.target, view.fingerprint, parse(text), PERSON, allow)
 
 
 @click.command()
 @click.argument("target", type=click.Choice([*TARGETS, "all"]), default="all")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@common_options
+@memory_options
 def reset(target: str, yes: bool) -> None:
     """Remove every entry of a file, or of both. The journal keeps them: undo brings them back."""
     invocation = Invocation.current()
@@ -130,7 +140,9 @@ def reset(target: str, yes: bool) -> None:
         what = "both files" if target == "all" else FILE_NAMES["memory" if target == "memory" else "user"]
         click.confirm(f"Remove every entry of {what}?", abort=True, err=True)
     store = open_store(invocation)
-    outcomes = [store.reset(name, PERSON) for name in TARGETS if target in (name, "all")]
+    # Of both files, those are meant that are in use; one that is named is meant in any case.
+    named = store.settings.targets() if target == "all" else [name for name in TARGETS if name == target]
+    outcomes = [store.reset(name, PERSON) for name in named]
     results = [describe(outcome, store) for outcome in outcomes]
     text = "\n".join(str(result.get("message") or result["error"]) for result in results)
     if all(result["success"] for result in results):
@@ -141,12 +153,19 @@ def reset(target: str, yes: bool) -> None:
 
 @click.command()
 @click.argument("handle")
+@click.option("--revoke", is_flag=True, help="Take back what was allowed before.")
 @target_option
-@common_options
-def allow(handle: str, target: Target) -> None:
+@memory_options
+def allow(handle: str, revoke: bool, target: Target) -> None:
     """Accept what the scanner found in a blocked entry, so that it is shown again. Recorded in the journal."""
     invocation = Invocation.current()
-    entry = open_store(invocation).allow(target, handle, PERSON)
+    store = open_store(invocation)
+    if revoke:
+        if store.revoke(target, handle, PERSON) is None:
+            invocation.refuse(f"Nothing was allowed for {handle} in {FILE_NAMES[target]}.")
+        invocation.say(f"{handle} is judged like any other entry again.", {"success": True, "handle": handle})
+        return
+    entry = store.allow(target, handle, PERSON)
     if entry is None:
         invocation.refuse(f"{FILE_NAMES[target]} has no blocked entry {handle}. 'memoranda memory list' shows them.")
     text = f"Allowed {', '.join(entry.findings)} in {handle}; it is shown from the next session on."

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import click
 
-from memoranda.cli.context import Invocation, common_options
+from memoranda.cli.context import Invocation, memory_options, printable
 from memoranda.cli.memory.entries import report
 from memoranda.cli.opening import open_store
 from memoranda.curated import history
@@ -17,7 +17,7 @@ from memoranda.curated.store import MemoryStore
 @click.command()
 @click.argument("target", type=click.Choice(TARGETS), required=False)
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many, newest first.")
-@common_options
+@memory_options
 def log(target: Target | None, limit: int) -> None:
     """Show what changed: number, time, who, which session, and each entry before and after."""
     invocation = Invocation.current()
@@ -28,11 +28,11 @@ def log(target: Target | None, limit: int) -> None:
 
 
 def _show(store: MemoryStore, change: Change) -> str:
-    session = f", session {change.session}" if change.session else ""
+    session = f", session {printable(change.session)}" if change.session else ""
     about = f" of {change.refers_to}" if change.refers_to else ""
     note = f"  ({change.note})" if change.note else ""
     when = change.at[:19].replace("T", " ")
-    what = f"{change.action}{about} by {change.actor}{session}{note}"
+    what = f"{change.action}{about} by {printable(change.actor)}{session}{note}"
     lines = [f"{change.number:>4}  {when}  {FILE_NAMES[change.target]}  {what}"]
     for edit in change.edits:
         lines += [f"      - {_indent(store.shown(edit.before))}"] if edit.before is not None else []
@@ -57,7 +57,7 @@ def _as_data(store: MemoryStore, change: Change) -> dict[str, object]:
 
 @click.command()
 @click.argument("number", type=click.IntRange(min=1), required=False)
-@common_options
+@memory_options
 def diff(number: int | None) -> None:
     """Show what differs between the state before change NUMBER (default: the latest) and the files now.
 
@@ -86,7 +86,7 @@ def diff(number: int | None) -> None:
 
 @click.command()
 @click.argument("number", type=click.IntRange(min=1), required=False)
-@common_options
+@memory_options
 def undo(number: int | None) -> None:
     """Take change NUMBER back (default: the latest that was not). The undo is a change too, and can be undone."""
     invocation = Invocation.current()
@@ -97,7 +97,7 @@ def undo(number: int | None) -> None:
 @click.command()
 @click.option("--through", type=click.IntRange(min=1), help="Forget changes up to this number only (default: all).")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@common_options
+@memory_options
 def purge(through: int | None, yes: bool) -> None:
     """Forget for good: the journal's history, backups and rejected proposals. The entries themselves stay."""
     invocation = Invocation.current()
