@@ -159,7 +159,7 @@ def test_a_damaged_line_makes_nothing_impossible(store: MemoryStore, directory: 
     fresh.load_from_disk()
     assert isinstance(fresh.add("memory", "four"), Receipt)
     assert fresh.journal.entries_after("memory") == ["one", "two", "three", "by hand", "four"]
-    assert history.difference_since(fresh, "memory", 1).added == ("four",)
+    assert history.difference_since(fresh, "memory", 4).added == ("four",)
     assert isinstance(history.undo(fresh, None, PERSON), Receipt)
     history.purge(fresh)
     assert fresh.entries("memory") == ("one", "two", "three", "by hand")
@@ -170,8 +170,8 @@ def test_a_damaged_line_makes_nothing_impossible(store: MemoryStore, directory: 
     "change",
     [
         {"target": "notes"}, {"heads": None}, {"number": "x"}, {"action": "dance"}, {"at": 5}, {"session": None},
-        {"edits": [{"index": 0, "before": None, "after": None}]}, {"edits": [{"index": -1, "before": None, "after": "x"}]},
-        {"edits": [{"index": 0, "before": 5, "after": "x"}]}, {"refers_to": "x"}, {"edits": "x"},
+        {"edits": [{"index": 0, "before": None, "after": None}]}, {"refers_to": "x"}, {"edits": "x"},
+        {"edits": [{"index": -1, "before": None, "after": "x"}]}, {"edits": [{"index": 0, "before": 5, "after": "x"}]},
     ],
 )  # fmt: skip
 def test_a_line_of_the_wrong_shape_is_passed_over(store: MemoryStore, change: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memoranda.curated.operations import Remove, Replace
+from memoranda.curated.operations import Operation, Remove, Replace
 from memoranda.curated.outcome import Origin, Receipt
 from memoranda.curated.settings import CuratedSettings
 from memoranda.curated.store import MemoryStore
@@ -131,10 +131,8 @@ def test_a_large_write_that_shrinks_an_over_full_store_is_accepted(directory: Pa
     write("\n§\n".join(f"Fact {number} about port {number}." for number in range(1000)))
     store = small_store(directory, 100)
     text = "\n".join(f"Fact {number} about port {number}." for number in range(500))
-    operations = [
-        Replace("Fact 0 ", text),
-        *(Remove(f"Fact {number} about port {number}.") for number in range(1, 600)),
-    ]
+    removals = [Remove(f"Fact {number} about port {number}.") for number in range(1, 600)]
+    operations: list[Operation] = [Replace("Fact 0 ", text), *removals]
     assert isinstance(store.apply("memory", operations), Receipt)
 
 
