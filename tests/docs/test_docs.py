@@ -12,6 +12,10 @@ import pytest
 
 from memoranda.curated.journal import Action, Change
 from memoranda.curated.outcome import RefusalReason
+from memoranda.safety.characters import SEVERITIES as CHARACTER_SEVERITIES
+from memoranda.safety.commands import COMMAND_RULES
+from memoranda.safety.markup import MARKUP_RULES
+from memoranda.safety.rules import RULES
 from tests.docs import reference
 
 ROOT = Path(__file__).parents[2]
@@ -46,6 +50,17 @@ def test_every_field_and_action_of_the_journal_is_documented() -> None:
     text = (reference.DOCS / "reference" / "files.md").read_text()
     names = [*Change.__dataclass_fields__, *get_args(Action)]
     assert [name for name in names if f"`{name}`" not in text] == []
+
+
+def test_every_finding_of_the_scanner_is_documented() -> None:
+    """Each id that the source can yield stands in the reference, and no other."""
+    sources = "".join(path.read_text() for path in (ROOT / "src" / "memoranda" / "safety").glob("*.py"))
+    page = (reference.DOCS / "reference" / "scanner.md").read_text()
+    documented = set(re.findall(r"`([a-z_]+)`", "".join(line for line in page.splitlines() if line.startswith("| `"))))
+    named = {rule.id for rule in (*RULES, *COMMAND_RULES, *MARKUP_RULES)} | set(CHARACTER_SEVERITIES)
+    named |= {"html_comment_injection", "secret_in_clear", "hidden_text", "learned_injection"}
+    assert documented == named
+    assert all(f'"{name}"' in sources for name in documented)
 
 
 @_named

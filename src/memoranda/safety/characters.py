@@ -86,7 +86,7 @@ _KINDS = (
         ),
     ),
 )
-_SEVERITIES = {
+SEVERITIES = {
     "control_character": Severity.MEDIUM,
     "invisible_character": Severity.HIGH,
     "direction_override": Severity.HIGH,
@@ -108,7 +108,7 @@ def scan_characters(text: str) -> Iterator[Finding]:
     for kind in _KINDS:
         if _compiled(f"[{kind.members}]").search(present):
             for start, end in _runs(text, kind):
-                yield Finding(kind.id, _SEVERITIES[kind.id], (start, end), _MESSAGES[kind.id])
+                yield Finding(kind.id, SEVERITIES[kind.id], (start, end), _MESSAGES[kind.id])
 
 
 @cache
