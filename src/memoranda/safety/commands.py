@@ -147,6 +147,8 @@ def find_commands(plain: str) -> Iterator[CommandMatch]:
                 latest[kind] = (start, end)
             continue
         for number, rule in _rules_for(kind):
+            if rule.verb and rule.verb not in latest:
+                continue
             if left[number] and (begin := _begin(rule, text, latest.get(rule.verb), start)) is not None:
                 left[number] -= 1
                 yield CommandMatch(rule, begin, end)

@@ -67,7 +67,7 @@ def scan(text: str, *, learned: bool = True) -> tuple[Finding, ...]:
     if not text:
         return ()
     stages = Stages(text)
-    checks = chain(scan_characters(text), _scan_stages(stages, learned), _scan_hidden(stages, learned))
+    checks = chain(_scan_stages(stages, learned), scan_characters(text), _scan_hidden(stages, learned))
     found = list(islice(checks, ENOUGH))
     return tuple(_ordered(found)) if found else ()
 
