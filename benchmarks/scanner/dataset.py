@@ -49,8 +49,13 @@ def load(data: Path) -> list[Sample]:
         *_judged(data / "security" / "benign.dev.jsonl", False),
     ]
     samples += _conversations(data / "recall")
-    for attack, count in ((True, 1500), (False, 2000)):
-        samples += [Sample(text, attack, SYNTHETIC, SYNTHETIC, False) for text in synthetic.make(count, attack)]
+    for attack in (True, False):
+        made = {
+            SYNTHETIC: synthetic.make(1500 if attack else 2000, attack),
+            f"{SYNTHETIC} twins": synthetic.make_more(1500, attack),
+            f"{SYNTHETIC} foreign": synthetic.make_foreign(500, attack),
+        }
+        samples += [Sample(text, attack, name, SYNTHETIC, False) for name, texts in made.items() for text in texts]
     return samples
 
 

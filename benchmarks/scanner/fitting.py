@@ -1,10 +1,11 @@
 """Fit the linear model, with and without a group of sources.
 
-Groups weigh by the root of their size, features must occur in two groups at least, and texts are cut into the
-windows in which the scanner scores them.
+Groups weigh by the root of their size, and features must occur in two groups at least. Texts are cut into the
+windows in which the scanner scores them. Of an attack only the window that a first fit finds worst is taken for the
+second: the others often are the harmless text around it.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -13,20 +14,22 @@ from dataset import SYNTHETIC, Sample
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from memoranda.safety.learned import BLOCK, Model, best_window, blocks, length_factor
+from memoranda.safety.learned import BLOCK, STEM, WINDOWS, Model, best_window, length_factor, model_of
 from memoranda.safety.scanner import Stages
 
-STRENGTH = 5.0
-FEWEST_WINDOWS = 3
-SMALLEST_WEIGHT = 0.12
+STRENGTH = 10.0
+FEWEST_BLOCKS = 3
+STEP = 0.2
 ALLOWED_FALSE = 0.001
-
-Feature = tuple[str, ...]
+MARGIN = 0.2
+FOLDS = 8
+_TOTAL_WEIGHT = 20_000
+_STEM_MARK = "*"
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Samples as words, and their windows as rows of counts."""
+    """Samples as words, and their windows as rows of normalised counts."""
 
     samples: list[Sample]
     words: list[list[str]]
@@ -34,29 +37,25 @@ class Table:
     groups: np.ndarray
     labels: np.ndarray
     counts: sparse.csr_matrix
-    features: list[Feature]
+    features: list[str]
 
 
 def tabulate(samples: list[Sample]) -> Table:
-    """Cut every sample into windows and count the features that occur often enough, in two groups or more."""
+    """Cut every sample into blocks, count the features that occur in enough of them, and add blocks up to windows."""
     words = [Stages(sample.text).words for sample in samples]
-    cut = [(owner, *window) for owner in range(len(words)) for window in _windows(words[owner])]
-    rows = [row for _, _, row in cut]
-    seen, where = Counter[Feature](), defaultdict[Feature, set[str]](set)
-    for (owner, _, _), row in zip(cut, rows, strict=True):
-        for feature in set(row):
-            seen[feature] += 1
-            where[feature].add(samples[owner].group)
-    features = sorted(feature for feature in seen if seen[feature] >= FEWEST_WINDOWS and len(where[feature]) > 1)
+    blocks = [_features(row[first : first + BLOCK + 1]) for row in words for first in range(0, max(1, len(row)), BLOCK)]
+    seen = Counter(feature for block in blocks for feature in block)
+    features = sorted(feature for feature in seen if seen[feature] >= FEWEST_BLOCKS)
     column = {feature: index for index, feature in enumerate(features)}
     cells = [
-        (index, column[feature], count / length_factor(cut[index][1]))
-        for index, row in enumerate(rows)
-        for feature, count in Counter(row).items()
+        (index, column[feature], float(count))
+        for index, block in enumerate(blocks)
+        for feature, count in block.items()
         if feature in column
     ]
     at, to, value = zip(*cells, strict=True)
-    owners = np.array([owner for owner, _, _ in cut])
+    counts = sparse.csr_matrix((value, (at, to)), shape=(len(blocks), len(features)))
+    owners, summing = _windows([len(row) for row in words])
     names = {name: index for index, name in enumerate(sorted({sample.group for sample in samples}))}
     return Table(
         samples,
@@ -64,56 +63,90 @@ def tabulate(samples: list[Sample]) -> Table:
         owners,
         np.array([names[samples[owner].group] for owner in owners]),
         np.array([samples[owner].attack for owner in owners]),
-        sparse.csr_matrix((value, (at, to)), shape=(len(cut), len(features))),
+        (summing @ counts).tocsr(),
         features,
     )
 
 
-def _windows(words: list[str]) -> list[tuple[int, list[Feature]]]:
-    """Each window of a text as its number of words and its features, one mention a block."""
-    parts = [[*((word,) for word in set(block[:BLOCK])), *set(pairwise(block))] for block in blocks(words)]
-    length = len(words)
-    return [
-        (
-            min((index + 2) * BLOCK, length) - index * BLOCK,
-            [*parts[index], *(parts[index + 1] if index + 1 < len(parts) else [])],
-        )
-        for index in range(max(1, len(parts) - 1))
-    ]
+def _features(block: list[str]) -> Counter[str]:
+    """What counts in a block, which comes with the first word of the next so that no pair is lost."""
+    own = set(block[:BLOCK])
+    found = Counter(own)
+    found.update(f"{word[:STEM]}{_STEM_MARK}" for word in own if len(word) > STEM)
+    found.update({f"{first} {second}" for first, second in pairwise(block)})
+    return found
+
+
+def _windows(lengths: list[int]) -> tuple[np.ndarray, sparse.csr_matrix]:
+    """The owner of each window, and the matrix that makes normalised windows of blocks."""
+    owners: list[int] = []
+    cells: list[tuple[int, int, float]] = []
+    before = 0
+    for owner, length in enumerate(lengths):
+        blocks = max(1, -(-length // BLOCK))
+        spans = {(first, min(first + size, blocks)) for size in WINDOWS for first in range(max(1, blocks - size + 1))}
+        for first, last in sorted(spans):
+            factor = 1 / length_factor(min(last * BLOCK, length) - first * BLOCK)
+            cells += [(len(owners), before + block, factor) for block in range(first, last)]
+            owners.append(owner)
+        before += blocks
+    at, to, value = zip(*cells, strict=True)
+    return np.array(owners), sparse.csr_matrix((value, (at, to)), shape=(len(owners), before))
 
 
 def fit(table: Table, rows: np.ndarray) -> Model:
     """Fit on the windows `rows`; the threshold is left at nought."""
-    counts, labels, groups = table.counts[rows], table.labels[rows], table.groups[rows]
+    groups = table.groups[rows]
     membership = sparse.csr_matrix((np.ones(len(rows)), (groups, np.arange(len(rows)))))
-    kept = np.asarray(((membership @ (counts > 0)) > 0).sum(0)).ravel() > 1
-    sizes = Counter(zip(groups, labels, strict=True))
-    weight = np.array([sizes[key] ** -0.5 for key in zip(groups, labels, strict=True)])
+    kept = np.flatnonzero(np.asarray(((membership @ (table.counts[rows] > 0)) > 0).sum(0)).ravel() > 1)
+    counts, labels, owners = table.counts[rows][:, kept], table.labels[rows], table.owners[rows]
+    scores = counts @ _regress(counts, labels, groups).coef_[0]
+    worst = np.full(len(table.samples), -np.inf)
+    np.maximum.at(worst, owners, scores)
+    chosen = np.flatnonzero(~labels | (scores >= worst[owners]))
+    regression = _regress(counts[chosen], labels[chosen], groups[chosen])
+    steps = np.round(regression.coef_[0] / STEP).astype(int)
+    weights = {table.features[index]: int(step) for index, step in zip(kept, steps, strict=True) if step}
+    return as_model(float(regression.intercept_[0]), weights)
+
+
+def _regress(counts: sparse.csr_matrix, labels: np.ndarray, groups: np.ndarray) -> LogisticRegression:
+    keys = list(zip(groups, labels, strict=True))
+    sizes = Counter(keys)
+    weight = np.array([sizes[key] ** -0.5 for key in keys])
     for label in (False, True):
-        weight[labels == label] *= len(rows) / 2 / weight[labels == label].sum()
-    regression = LogisticRegression(C=STRENGTH, max_iter=300, solver="liblinear")
-    regression.fit(counts[:, kept], labels, sample_weight=weight)
-    learned = zip(np.flatnonzero(kept), regression.coef_[0], strict=True)
-    chosen = {
-        table.features[index]: round(float(value) * 100) for index, value in learned if abs(value) >= SMALLEST_WEIGHT
-    }
-    return Model(
-        float(regression.intercept_[0]),
-        0.0,
-        {feature[0]: value for feature, value in chosen.items() if len(feature) == 1},
-        {(feature[0], feature[1]): value for feature, value in chosen.items() if len(feature) == 2},
-    )
+        weight[labels == label] *= _TOTAL_WEIGHT / 2 / weight[labels == label].sum()
+    regression = LogisticRegression(C=STRENGTH, max_iter=200, tol=1e-2, solver="liblinear", random_state=0)
+    return regression.fit(counts, labels, sample_weight=weight)
+
+
+def as_model(bias: float, weights: dict[str, int]) -> Model:
+    """The model with these features; pairs are known by their blank and beginnings by their mark."""
+    pairs = {(name.split(" ")[0], name.split(" ")[1]): weight for name, weight in weights.items() if " " in name}
+    stems = {name[:STEM]: weight for name, weight in weights.items() if name.endswith(_STEM_MARK)}
+    words = {name: weight for name, weight in weights.items() if " " not in name and not name.endswith(_STEM_MARK)}
+    return model_of(bias, 0.0, STEP, words, stems, pairs)
+
+
+def fold_of_group(samples: list[Sample]) -> dict[str, int]:
+    """Deal whole groups out to the folds, the largest first, so that attacks and harmless texts are spread evenly."""
+    folds: dict[str, int] = {}
+    for attack in (True, False):
+        sizes = Counter(s.group for s in samples if s.attack == attack and not s.group.startswith(SYNTHETIC))
+        load = [sum(sizes[group] for group in folds if folds[group] == number) for number in range(FOLDS)]
+        for group, size in sorted(sizes.items(), key=lambda item: (-item[1], item[0])):
+            if group not in folds:
+                folds[group] = load.index(min(load))
+                load[folds[group]] += size
+    return folds
 
 
 def held_out_scores(table: Table) -> tuple[np.ndarray, np.ndarray]:
     """For each sample its score by a model that saw nothing of its group, and the number of the fold that judged it."""
-    attacking = sorted({sample.group for sample in table.samples if sample.attack} - {SYNTHETIC})
-    others = sorted({sample.group for sample in table.samples} - set(attacking) - {SYNTHETIC})
-    fold_of = {group: number for number, group in enumerate(attacking)}
-    fold_of |= {group: number * 5 % len(attacking) for number, group in enumerate(others)}
+    fold_of = fold_of_group(table.samples)
     folds = np.array([fold_of.get(sample.group, -1) for sample in table.samples])
     scores = np.full(len(table.samples), -np.inf)
-    for number in range(len(attacking)):
+    for number in range(FOLDS):
         model = fit(table, np.flatnonzero(folds[table.owners] != number))
         for index in np.flatnonzero(folds == number):
             scores[index] = best_window(table.words[index], model).score if table.words[index] else -np.inf
@@ -121,7 +154,7 @@ def held_out_scores(table: Table) -> tuple[np.ndarray, np.ndarray]:
 
 
 def threshold(scores: np.ndarray) -> float:
-    """The score that only the allowed share of these harmless texts exceeds."""
+    """The score that only the allowed share of these harmless texts exceeds, and a margin for texts of other kinds."""
     ranked = np.sort(scores)[::-1]
     allowed = int(len(ranked) * ALLOWED_FALSE)
-    return float(ranked[allowed])
+    return float(ranked[allowed]) + MARGIN

@@ -8,6 +8,8 @@ alone never decides.
 import random
 import re
 
+import phrasebook
+
 
 def _choices(text: str) -> dict[str, list[str]]:
     """Read `slot: choice | choice` entries; an entry goes on over indented lines."""
@@ -234,13 +236,42 @@ _BENIGN_SLOTS = _choices(
 
 def make(count: int, attacks: bool, seed: int = 11) -> list[str]:
     """`count` different sentences, the same for the same seed."""
-    chance = random.Random(seed + attacks)
     templates, slots = (_ATTACKS, _SLOTS) if attacks else (_BENIGN, _BENIGN_SLOTS)
+    return _filled(count, templates, slots, seed + attacks)
+
+
+def make_more(count: int, attacks: bool, seed: int = 23) -> list[str]:
+    """`count` jailbreaks or their harmless twins; `{{foreign}}` in a jailbreak is an order in another language."""
+    templates, slots = (
+        (phrasebook.JAILBREAKS, phrasebook.JAILBREAK_SLOTS) if attacks else (phrasebook.TWINS, phrasebook.TWIN_SLOTS)
+    )
+    tongues = make_foreign(300, True)
+    chance = random.Random(seed)
+    texts = _filled(count, templates, _choices(slots), seed + attacks)
+    return [text.replace("{foreign}", chance.choice(tongues)).replace("{{", "{").replace("}}", "}") for text in texts]
+
+
+def make_foreign(count: int, attacks: bool, seed: int = 31) -> list[str]:
+    """`count` orders or everyday sentences, in languages other than English."""
+    chance = random.Random(seed + attacks)
     made: dict[str, None] = {}
     while len(made) < count:
+        lead, order, plain = (part.split(" | ") for part in chance.choice(list(phrasebook.TONGUES.values())))
+        parts = [chance.choice(lead), chance.choice(order)] if attacks else chance.sample(plain, chance.choice((1, 2)))
+        more = chance.choice(("", "", f". {chance.choice(order)}")) if attacks else chance.choice(("", f" {len(made)}"))
+        made[" ".join(parts) + more] = None
+    return list(made)
+
+
+def _filled(count: int, templates: tuple[str, ...], slots: dict[str, list[str]], seed: int) -> list[str]:
+    chance = random.Random(seed)
+    made: dict[str, None] = {}
+    for _ in range(count * 20):
         text = chance.choice(templates)
-        while "{" in text:
-            text = re.sub(r"\{(\w+)\}", lambda match: chance.choice(slots[match[1]]), text)
-        text = " ".join(text.split())
+        while re.search(r"(?<!\{)\{\w+\}", text):
+            text = re.sub(r"(?<!\{)\{(\w+)\}", lambda match: chance.choice(slots[match[1]]), text)
+        text = "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
         made[text[:1].upper() + text[1:]] = None
+        if len(made) == count:
+            break
     return list(made)

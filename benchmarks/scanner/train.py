@@ -1,6 +1,7 @@
 """Train the learned part of the scanner and write its data file into the package."""
 
 import argparse
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from dataset import load
 from fitting import fit, held_out_scores, tabulate, threshold
 
 from memoranda.safety.folding import STOP
-from memoranda.safety.learned import DATA_FILE, Model
+from memoranda.safety.learned import DATA_FILE, Model, stem_of
 
 _TARGET = Path(__file__).parents[2] / "src" / "memoranda" / "safety" / DATA_FILE
 
@@ -25,16 +26,29 @@ def main() -> None:
     model = replace(fit(table, np.arange(len(table.owners))), threshold=threshold(scores[harmless]))
     options.out.write_text(_written(model), "utf-8")
     print(
-        f"{len(model.words)} words, {len(model.pairs)} pairs, threshold {model.threshold:.3f},"
-        f" {options.out.stat().st_size / 1000:.0f} kB"
+        f"{len(model.words)} words, {len(model.stems)} beginnings, {len(model.pairs)} pairs,"
+        f" threshold {model.threshold:.3f}, {options.out.stat().st_size / 1000:.0f} kB"
     )
 
 
 def _written(model: Model) -> str:
-    pairs = {" ".join("." if word == STOP else word for word in pair): weight for pair, weight in model.pairs.items()}
-    words = {"." if word == STOP else word: weight for word, weight in model.words.items()}
-    blocks = ("\n".join(f"{weight} {name}" for name, weight in sorted(block.items())) for block in (words, pairs))
-    return f"{model.bias:.4f} {model.threshold:.4f}\n" + "\n\n".join(blocks) + "\n"
+    """The text of the data file: a block each for words, beginnings and pairs, and in it a line for each weight."""
+    words = {word: weight - model.stems.get(stem_of(word), 0) for word, weight in model.words.items()}
+    pairs = {" ".join(_marked(word) for word in pair): weight for pair, weight in model.pairs.items()}
+    blocks = ({_marked(word): weight for word, weight in words.items()}, model.stems, pairs)
+    header = f"{model.bias:.4f} {model.threshold:.4f} {model.step}"
+    return "\n\n".join([header, *map(_lines, blocks)]) + "\n"
+
+
+def _lines(weights: dict[str, int]) -> str:
+    named = defaultdict[int, list[str]](list)
+    for name, weight in sorted(weights.items()):
+        named[weight].append(name)
+    return "\n".join(f"{weight} {' '.join(names)}" for weight, names in sorted(named.items()))
+
+
+def _marked(word: str) -> str:
+    return "." if word == STOP else word
 
 
 if __name__ == "__main__":

@@ -27,8 +27,8 @@ def command_line() -> str:
     """docs/reference/command-line.md: the help of every command."""
     parts = [
         "# Command line\n",
-        "Every command takes `--home`, `--profile` and `--json`, before or after its name; those of `memory` also take\n"
-        "`--user`.\n"
+        "Every command takes `--home`, `--profile` and `--json`, before or after its name; those of `memory` also\n"
+        "take `--user`.\n"
         "Exit codes: 0 done, 1 refused or something to mend, 2 wrong usage or an unusable home.\n",
     ]
     for path in command_paths():

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.errors import LockTimeoutError
-from memoranda.support.lock import FileLock
+from memoranda.support.lock import FileLock, holder
 
 _HOLD = """
 import sys, time
@@ -82,8 +82,9 @@ def test_a_lock_file_that_was_deleted_is_made_anew(tmp_path: Path) -> None:
         process.communicate()
 
 
-def test_a_released_lock_names_nobody(tmp_path: Path) -> None:
-    """The holder's name is wiped on release and the file stays for the next one."""
-    with FileLock(tmp_path / "lock", 1):
-        assert str(os.getpid()) in (tmp_path / "lock").read_text()
-    assert (tmp_path / "lock").read_text() == ""
+def test_each_holder_leaves_its_own_name(tmp_path: Path) -> None:
+    """Whatever the one before it left, longer or shorter."""
+    for left in ("", "x" * 500):
+        (tmp_path / "lock").write_text(left)
+        with FileLock(tmp_path / "lock", 1):
+            assert holder(tmp_path / "lock").startswith(f"process {os.getpid()} (")

@@ -26,8 +26,8 @@ from memoranda.errors import StorageError
 from memoranda.support.clock import now
 from memoranda.support.files import write_private
 
-# No phrase rule reaches further than this many characters.
-_REACH = 400
+# A phrase rule reaches over at most 200 letters, so with its blanks hardly further than this.
+_REACH = 240
 # What stands for the delimiter while seams are scanned: as small a pause to a reader, and it keeps ASCII text ASCII.
 _SEAM = "\n-\n"
 _MOST_ROUNDS = 50

@@ -7,6 +7,7 @@ the rename everything has.
 """
 
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -90,11 +91,11 @@ class Writer:
         if isinstance(state, Unreadable | Undecodable):
             return refusals.not_readable(target, state)
         if isinstance(state, Readable):
-            status = os.lstat(path)
-            if os.path.islink(path):
+            mode = os.lstat(path).st_mode
+            if stat.S_ISLNK(mode):
                 return refusals.symlink(target, path)
             # Who took the owner's write permission away means it, though a rename would not need it.
-            if not status.st_mode & 0o200:
+            if not mode & stat.S_IWUSR:
                 return refusals.read_only(target, path)
         return state
 

@@ -1,34 +1,48 @@
-"""A small linear model over words and pairs of neighbouring words, for attacks that no rule foresees.
+"""A small linear model over words, beginnings of words and pairs of neighbouring words, for attacks no rule foresees.
 
-A text is scored in windows that overlap by half, so that an attack inside a long text is found and a long
-harmless text does not add up to one. `benchmarks/scanner/train.py` makes the data file, which is read at first
-use: a line with bias and threshold, then the words and, after a blank line, the pairs, each after its weight in
-hundredths; `.` stands for the end of a sentence.
+A text is scored in windows of one, two and four blocks of words, because an attack may be one short sentence in a
+long harmless text, and the most suspicious window decides. A sum is divided by the root of the number of words, so
+that short and long windows compare. `benchmarks/scanner/train.py` makes the data file, which is read at first use.
+Its parts, after blank lines, are bias, threshold and size of a step; words; beginnings; pairs; with one line for each
+weight in steps, so that few numbers have to be read. `.` stands for the end of a sentence.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise, repeat
-from math import inf
+from itertools import accumulate, pairwise, repeat
+from math import sqrt
 from pathlib import Path
 from typing import NamedTuple
 
 from memoranda.safety.folding import STOP
 
-BLOCK = 32
+BLOCK = 20
+WINDOWS = (1, 2, 4)
 SHORTEST = 14
-POWER = 0.7
+STEM = 4
+CUE = 8
+SHORTEST_CUE = 4
+FLOOR = 40
 DATA_FILE = "learned.txt"
+
+Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Weights in hundredths; a window is suspicious when its normalised sum plus `bias` exceeds `threshold`."""
+    """Weights in steps of `step`; a window is suspicious when its normalised sum plus `bias` exceeds `threshold`.
+
+    The weight of a word includes that of its beginning, which is only looked up for words that are not listed.
+    """
 
     bias: float
     threshold: float
+    step: float
     words: dict[str, int]
-    pairs: dict[tuple[str, str], int]
+    stems: dict[str, int]
+    pairs: dict[Pair, int]
+    cues: frozenset[str]
 
 
 class Window(NamedTuple):
@@ -39,50 +53,97 @@ class Window(NamedTuple):
     score: float
 
 
-def blocks(words: list[str]) -> list[list[str]]:
-    """The words in blocks, each with the first word of the next, so that no pair is lost; two blocks are a window."""
-    return [words[first : first + BLOCK + 1] for first in range(0, max(1, len(words)), BLOCK)]
+def stem_of(word: str) -> str:
+    """The beginning by which a longer word is known in all its forms; nothing for a short one."""
+    return word[:STEM] if len(word) > STEM else ""
 
 
 def length_factor(count: int) -> float:
     """By how much the sum of a window of `count` words is divided."""
-    return float(max(count, SHORTEST) ** POWER)
+    return sqrt(max(count, SHORTEST))
+
+
+def model_of(
+    bias: float, threshold: float, step: float, words: dict[str, int], stems: dict[str, int], pairs: dict[Pair, int]
+) -> Model:
+    """A model from the weights of its features; its cues are heavy words, but no short, easily repeated ones."""
+    whole = {word: weight + stems.get(stem_of(word), 0) for word, weight in words.items()}
+    cues = frozenset(word for word, weight in whole.items() if weight >= CUE and len(word) >= SHORTEST_CUE)
+    return Model(bias, threshold, step, whole, stems, pairs, cues)
+
+
+def block_sums(words: list[str], model: Model) -> list[int]:
+    """The weight of each block; one without any cue counts nothing and costs hardly anything, as in ordinary notes."""
+    return [
+        0 if model.cues.isdisjoint(words[first : first + BLOCK]) else _weigh(words[first : first + BLOCK + 1], model)
+        for first in range(0, len(words), BLOCK)
+    ]
+
+
+def _weigh(block: list[str], model: Model) -> int:
+    """The weight of a block, given with the first word of the next; light ones are not looked into any further."""
+    own, stem = set(block[:BLOCK]), model.stems.get
+    listed = sum(map(model.words.get, own, repeat(0)))
+    if listed < FLOOR:
+        return min(listed, 0)
+    unlisted = [stem(word[:STEM], 0) for word in own.difference(model.words) if len(word) > STEM]
+    return listed + sum(unlisted) + sum(map(model.pairs.get, set(pairwise(block)), repeat(0)))
 
 
 def best_window(words: list[str], model: Model) -> Window:
-    """The most suspicious window of a row of words; a feature counts once a block, however often it is repeated."""
-    sums = [
-        sum(map(model.words.get, set(block[:BLOCK]), repeat(0)))
-        + sum(map(model.pairs.get, set(pairwise(block)), repeat(0)))
-        for block in blocks(words)
-    ]
-    best = Window(0, 0, -inf)
-    for index in range(max(1, len(sums) - 1)):
-        first, last = index * BLOCK, min((index + 2) * BLOCK, len(words))
-        score = sum(sums[index : index + 2]) / 100 / length_factor(last - first) + model.bias
-        if score > best.score:
-            best = Window(first, last, score)
-    return best
+    """The most suspicious window of a row of words."""
+    score, first, last = max(_windows(block_sums(words, model), len(words)))
+    return Window(first, last, score * model.step + model.bias)
+
+
+def _windows(sums: list[int], count: int) -> Iterator[tuple[float, int, int]]:
+    """The best window of each size as score, first and last; only the window at the end can be shorter than others."""
+    ends = list(accumulate(sums, initial=0))
+    for size in WINDOWS:
+        if size >= len(sums):
+            yield ends[-1] / length_factor(count), 0, count
+            return
+        *full, final = map(int.__sub__, ends[size:], ends)
+        highest = max(full)
+        at = full.index(highest)
+        yield highest / length_factor(size * BLOCK), at * BLOCK, (at + size) * BLOCK
+        start = len(full) * BLOCK
+        yield final / length_factor(count - start), start, count
 
 
 def find_learned(words: list[str]) -> Window | None:
     """The most suspicious window of `words`, if it is suspicious enough."""
-    if not words:
-        return None
     model = load()
-    window = best_window(words, model)
-    return window if window.score > model.threshold else None
+    window = best_window(words, model) if words else None
+    return window if window and window.score > model.threshold else None
 
 
 @cache
 def load() -> Model:
     """Read the model from the package."""
-    header, _, body = Path(__file__).with_name(DATA_FILE).read_text("utf-8").partition("\n")
-    bias, threshold = map(float, header.split())
-    cells, pair_cells = ([STOP if cell == "." else cell for cell in part.split()] for part in body.split("\n\n"))
-    return Model(
-        bias,
-        threshold,
-        dict(zip(cells[1::2], map(int, cells[0::2]), strict=True)),
-        dict(zip(zip(pair_cells[1::3], pair_cells[2::3], strict=True), map(int, pair_cells[0::3]), strict=True)),
-    )
+    return read(Path(__file__).with_name(DATA_FILE).read_text("utf-8"))
+
+
+def read(written: str) -> Model:
+    """The model that `written` describes."""
+    header, *parts = written.split("\n\n")
+    bias, threshold, step = map(float, header.split())
+    words, stems, pairs = ([line.split() for line in part.splitlines()] for part in parts)
+    return model_of(bias, threshold, step, _weights(words), _weights(stems), _pair_weights(pairs))
+
+
+def _weights(lines: list[list[str]]) -> dict[str, int]:
+    weights: dict[str, int] = {}
+    for weight, *names in lines:
+        weights.update(dict.fromkeys(names, int(weight)))
+    if "." in weights:
+        weights[STOP] = weights.pop(".")
+    return weights
+
+
+def _pair_weights(lines: list[list[str]]) -> dict[Pair, int]:
+    weights: dict[Pair, int] = {}
+    for weight, *names in lines:
+        marked = [STOP if name == "." else name for name in names]
+        weights.update(zip(zip(marked[::2], marked[1::2], strict=True), repeat(int(weight)), strict=False))
+    return weights

@@ -1,7 +1,8 @@
 """A lock between processes and threads that waits for a bounded time and can name who holds it.
 
 It is the system's own file lock (`flock`, on Windows a byte-range lock), so it falls with the process that holds
-it, kill -9 included. The holder writes its name into the lock file; the file itself is never deleted.
+it, kill -9 included. The holder writes its name into the lock file, where it stays until the next holder writes its
+own; the file itself is never deleted.
 """
 
 import errno
@@ -18,7 +19,6 @@ from types import TracebackType
 from typing import Self
 
 from memoranda.errors import LockTimeoutError, StorageError
-from memoranda.support.clock import now
 from memoranda.support.files import open_without_following
 
 if sys.platform == "win32":
@@ -62,8 +62,6 @@ class FileLock:
         assert self._descriptor is not None
         descriptor, self._descriptor = self._descriptor, None
         try:
-            with suppress(OSError):
-                os.ftruncate(descriptor, 0)
             _unlock(descriptor)
         finally:
             os.close(descriptor)
@@ -92,20 +90,23 @@ def holder(path: Path) -> str:
     """Who wrote its name into a lock file last, in words."""
     try:
         name = json.loads(path.read_text("utf-8"))
-        return f"process {name['pid']} ({name['program']}) on {name['host']} since {name['since']}"
+        return f"process {name['pid']} ({name['program']}) on {name['host']}"
     except (OSError, ValueError, KeyError, TypeError):
         return "another process that left no name"
 
 
 def _write_holder(descriptor: int) -> None:
-    name = {"pid": os.getpid(), "since": now(), **_program()}
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    os.ftruncate(descriptor, os.write(descriptor, json.dumps(name).encode()))
+    """Leave our name, unless it is there from the last time."""
+    name = _name(os.getpid())
+    if os.read(descriptor, len(name) + 1) != name:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        os.ftruncate(descriptor, os.write(descriptor, name))
 
 
 @cache
-def _program() -> dict[str, str]:
-    return {"program": os.path.basename(sys.argv[0]) or "python", "host": platform.node()}
+def _name(process: int) -> bytes:
+    program = os.path.basename(sys.argv[0]) or "python"
+    return json.dumps({"pid": process, "program": program, "host": platform.node()}).encode()
 
 
 def _try_lock(descriptor: int, path: Path) -> bool:
