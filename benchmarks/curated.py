@@ -27,10 +27,13 @@ PEER_ENVIRONMENT = ROOT / ".hermes-venv"
 # How often a measurement is repeated in one round, by the number of entries.
 REPETITIONS = {
     "load": {10: 20, 1_000: 4, 10_000: 1},
-    "add": {10: 20, 1_000: 20, 10_000: 8},
-    "add by tool": {10: 20, 1_000: 8, 10_000: 2},
+    "add": {10: 20, 1_000: 8, 10_000: 2},
     "scan": {10: 20, 1_000: 4, 10_000: 1},
+    "add, store": {10: 20, 1_000: 20, 10_000: 8},
 }
+# Inside both programs, below what a model calls: shown for the record, not compared, because the two promise
+# different things there (see README.md).
+BELOW_THE_TOOL = "add, store"
 ROUNDS, QUICK_ROUNDS = 7, 2
 STARTS, QUICK_STARTS = 10, 3
 
@@ -185,22 +188,29 @@ def run(peer_python: Path | None, quick: bool) -> dict[str, Any]:
 
 
 def as_table(result: dict[str, Any]) -> str:
+    compared = [row for row in result["rows"] if row["measure"] != BELOW_THE_TOOL]
+    recorded = [row for row in result["rows"] if row["measure"] == BELOW_THE_TOOL]
     lines = [f"{'':12} {'entries':>8} {'memoranda':>12} {'hermes':>12} {'ratio':>7}"]
-    for row in result["rows"]:
-        peer = f"{row['peer_ms']:,.2f} ms" if result["peer"] else "-"
-        ratio = f"{row['ratio']:.2f}" if result["peer"] else "-"
-        lines.append(f"{row['measure']:12} {row['entries']:>8,} {row['ours_ms']:>9,.2f} ms {peer:>12} {ratio:>7}")
+    lines += [_line(row) for row in compared]
+    if result["peer"]:
+        behind = [f"{row['measure']} at {row['entries']:,}" for row in compared if row["ratio"] < 1]
+        lines.append(f"Ours is behind on: {'; '.join(behind)}." if behind else "Ours is ahead on every row.")
     syncs = " and ".join(map(str, result["syncs_per_add"]))
     lines += [
+        "",
+        f"For the record, below the tool (one add waits for the disk {syncs} times), and start-up:",
+        *[_line(row) for row in recorded],
         f"{'start-up':12} {10:>8} {result['start_up_ms']:>9,.2f} ms {'-':>12} {'-':>7}",
         "",
         f"Medians, Python {result['python']}. The ratio is hermes / memoranda: above 1 ours is faster.",
-        f"One add waits for the disk {syncs} times{' (memoranda, hermes)' if result['peer'] else ''}.",
     ]
-    if result["peer"]:
-        behind = [f"{row['measure']} at {row['entries']:,}" for row in result["rows"] if row["ratio"] < 1]
-        lines.append(f"Ours is behind on: {'; '.join(behind)}." if behind else "Ours is ahead on every row.")
     return "\n".join(lines)
+
+
+def _line(row: dict[str, Any]) -> str:
+    peer = f"{row['peer_ms']:,.2f} ms" if row["ratio"] else "-"
+    ratio = f"{row['ratio']:.2f}" if row["ratio"] else "-"
+    return f"{row['measure']:12} {row['entries']:>8,} {row['ours_ms']:>9,.2f} ms {peer:>12} {ratio:>7}"
 
 
 def tell(message: str) -> None:

@@ -187,8 +187,8 @@ def _require(holds: bool, otherwise: str) -> None:
 
 MEASURES: dict[str, Callable[[Subject, Path, int, range], list[float]]] = {
     "load": _load,
-    "add": _add,
-    "add by tool": _add_by_tool,
+    "add, store": _add,
+    "add": _add_by_tool,
     "scan": _scan,
     "syncs": _count_syncs,
 }

@@ -43,7 +43,6 @@ class Proposals:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._rejected = directory / "rejected"
 
     def add(
         self, target: Target, operations: Sequence[Operation], origin: Origin, replaced: Sequence[str | None]
@@ -90,6 +89,10 @@ class Proposals:
         for path in rejected:
             path.unlink()
         return len(rejected)
+
+    @property
+    def _rejected(self) -> Path:
+        return self.directory / "rejected"
 
     def _path(self, proposal_id: str) -> Path:
         return self.directory / f"{proposal_id}.json"

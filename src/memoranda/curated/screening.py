@@ -1,7 +1,7 @@
 """What of curated memory may be shown: each entry scanned, and the seams between entries, minus what a person allowed.
 
 A phrase can be split over two entries and still read as one in the rendered block, so the joined text is scanned as
-well, with the rules alone (a learned judgement needs a whole text, not a seam).
+well, by the phrase rules (a command or a learned judgement needs a whole text, not a seam).
 
 Scanning is the dearest part of a load, so verdicts are kept: of each text, and of the last list of entries. Where
 two lists differ only in some place, only that place and its surroundings are scanned again.
@@ -99,6 +99,13 @@ class Screening:
             self._verdicts[text] = verdict
         return verdict
 
+    def _scan_ahead(self, entries: Sequence[str]) -> None:
+        """Scan many unknown texts together, which is far cheaper than one by one."""
+        unknown = [entry for entry in dict.fromkeys(entries) if entry not in self._verdicts]
+        if len(unknown) > 1:
+            for entry, findings in zip(unknown, safety.scan_each(unknown), strict=True):
+                self._verdicts[entry] = tuple(sorted({finding.id for finding in findings}))
+
     def _screen_what_changed(self, entries: tuple[str, ...]) -> list[ScreenedEntry]:
         before, screened = self._last
         if entries == before:
@@ -108,8 +115,9 @@ class Screening:
         first, last = _reaching(entries, head, -1), _reaching(entries, len(entries) - tail, 1)
         start, end = _reaching(entries, first, -1), _reaching(entries, last, 1)
         seams = _scan_joined(entries[start:end])[first - start : last - start]
+        self._scan_ahead(entries[first:last])
         fresh = [
-            ScreenedEntry(entry, tuple(sorted(seam.union(self._scan(entry)))))
+            ScreenedEntry(entry, tuple(sorted(seam.union(self._scan(entry)))) if seam else self._scan(entry))
             for entry, seam in zip(entries[first:last], seams, strict=True)
         ]
         kept = len(entries) - last
@@ -167,17 +175,20 @@ def _scan_joined(entries: Sequence[str]) -> list[frozenset[str]]:
     One scan names only so many findings, so what was found is blanked and the rest scanned again; a text that does
     not come to an end that way is blocked as a whole.
     """
+    findings = safety.scan_phrases(_SEAM.join(entries))
+    if not findings:
+        return [frozenset()] * len(entries)
     found: list[set[str]] = [set() for _ in entries]
     rest = list(entries)
     starts = list(accumulate((len(entry) + len(_SEAM) for entry in entries), initial=0))
     for _ in range(_MOST_ROUNDS):
-        findings = safety.scan(_SEAM.join(rest), learned=False)
-        if not findings:
-            return [frozenset(ids) for ids in found]
         for finding in findings:
             first = bisect_right(starts, finding.span[0]) - 1
             last = min(bisect_right(starts, finding.span[1] - 1), len(entries)) - 1
             for index in range(first, last + 1):
                 found[index].add(finding.id)
                 rest[index] = " " * len(entries[index])
+        findings = safety.scan_phrases(_SEAM.join(rest))
+        if not findings:
+            return [frozenset(ids) for ids in found]
     return [frozenset({*ids, "hidden_text"}) for ids in found]

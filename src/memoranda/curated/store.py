@@ -55,7 +55,8 @@ class MemoryStore:
         self.directory = directory.absolute()
         self.settings = settings or CuratedSettings()
         self.proposals = Proposals(self.directory / "pending")
-        self._screening = {target: Screening(self.directory / "allowed.json") for target in TARGETS}
+        allowances = self.directory / "allowed.json"
+        self._screening = {target: Screening(allowances) for target in TARGETS}
         self._writer = Writer(self.directory, self.settings, self._screening)
         self._snapshot: dict[str, str | None] = {}
 

@@ -17,6 +17,8 @@ _log = logging.getLogger(__name__)
 _ACTIONS = ("add", "replace", "remove")
 _TRIES_PER_TURN = 3
 _PREVIEW = 80
+# With the usual limits everything is shown; a file a hundred times larger must not fill the model's context.
+_MOST_SHOWN = 20_000
 _FIELDS: JsonObject = {
     "action": {"type": "string", "enum": list(_ACTIONS), "description": guidance.ACTION},
     "content": {"type": "string", "description": guidance.CONTENT},
@@ -183,8 +185,15 @@ def _live_state(store: MemoryStore, target: Target) -> JsonObject:
         view = store.view(target)
     except StorageError as error:
         return {"state": str(error)}
-    shown = [entry.shown for entry in view.entries]
-    return {"usage": view.usage, "entry_count": len(shown), "current_entries": shown}
+    shown: list[str] = []
+    room = _MOST_SHOWN
+    for entry in view.entries:
+        room -= len(entry.shown)
+        if room < 0:
+            break
+        shown.append(entry.shown)
+    state = {"usage": view.usage, "entry_count": len(view.entries), "current_entries": shown}
+    return state if room >= 0 else state | {"entries_not_shown": len(view.entries) - len(shown)}
 
 
 def _preview(text: str, store: MemoryStore) -> str:

@@ -39,6 +39,7 @@ class Writer:
         self._settings = settings
         self._screening = screening
         self._paths = {target: directory / FILE_NAMES[target] for target in TARGETS}
+        self._staged = {target: staged_path(path) for target, path in self._paths.items()}
         # What each file held when it was last read: equal bytes need not be parsed again.
         self._known: dict[Target, Readable] = {}
         # The fingerprint of each file as this store last saw it; what it has not seen it does not write over.
@@ -66,7 +67,7 @@ class Writer:
             yield
 
     def has_leftovers(self) -> bool:
-        return any(os.path.lexists(staged_path(path)) for path in self._paths.values())
+        return any(map(os.path.lexists, self._staged.values()))
 
     def commit(self, draft: Draft) -> Receipt | Refusal:
         """Carry out a change, or say why not; the file is then as it was."""
@@ -162,8 +163,7 @@ class Writer:
 
     def _settle(self) -> None:
         """Remove staged files; one that was journalled but never published makes its change void. Needs the lock."""
-        for target in TARGETS:
-            staged = staged_path(self.path(target))
+        for target, staged in self._staged.items():
             if not os.path.lexists(staged):
                 continue
             last, state = self.journal.last(), self.read(target)

@@ -9,12 +9,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from typing import NamedTuple
 
 from memoranda.safety.finding import Severity
 from memoranda.safety.hints import occurs
 
 _MOST_PER_RULE = 4
+_MOST_PLACES = 2000
 _SECRET_VARIABLE = r"\$(?:env:)?\{?[a-z0-9_]{0,40}(?:key|token|secret|passw|credential)"
 _KNOWN_HOSTS = r"(?:[\w.-]{1,80}\.)?(?:googleapis\.com|telegram\.org|github\.com|localhost|127\.0\.0\.1|example\.com)\b"
 _SENDERS = "curl|wget|ncat|netcat|nc|socat|scp|tftp|ftp|invoke-webrequest|iwr|telnet"
@@ -92,6 +94,7 @@ class CommandRule:
 
 _FIRST_HINTS = tuple(dict.fromkeys(hint for rows in _HINTS.values() for hint in rows[0]))
 MESSAGES = {
+    "hidden_text": "The text names more files and commands than can be checked.",
     "exfiltration_command": "A command sends a secret to another machine.",
     "secret_path": "The text asks to read or pass on a file that holds secrets.",
     "ssh_backdoor": "The text plants a key that lets somebody else log in.",
@@ -115,6 +118,7 @@ COMMAND_RULES = (
     CommandRule("reverse_shell", Severity.HIGH, "shell", ("network_device",)),
     CommandRule("reverse_shell", Severity.HIGH, "sender", ("as_shell",), 60),
 )
+_TOO_MANY = CommandRule("hidden_text", Severity.MEDIUM, "", ())
 _ORDER_TO_RUN = r"\b(?:run|execute|always|must|first)[\s:`'\"(]{1,4}\Z"
 # "more information about the .netrc" is prose; a command has options and paths between its name and its file.
 _PLAIN_WORD = r"(?<![\w/$~{.\\-])(?!(?:the|your|my|contents?|of|file|all|out)\b)[a-z]{2,}(?![\w/}.\\:-])"
@@ -135,8 +139,11 @@ def find_commands(plain: str) -> Iterator[CommandMatch]:
     if not occurs(_FIRST_HINTS, text):
         return
     objects = [kind for kind, rows in _HINTS.items() if all(occurs(row, text) for row in rows)]
-    places = list(_places(text, objects))
+    places = list(islice(_places(text, objects), _MOST_PLACES + 1))
     if not places:
+        return
+    if len(places) > _MOST_PLACES:
+        yield CommandMatch(_TOO_MANY, places[0][0], places[-1][1])
         return
     verbs = {rule.verb for kind in {kind for _, _, kind in places} for _, rule in _rules_for(kind)} - {""}
     left = [_MOST_PER_RULE] * len(COMMAND_RULES)

@@ -114,8 +114,11 @@ def _windows(sums: list[int], count: int) -> Iterator[tuple[float, int, int]]:
 def find_learned(words: list[str]) -> Window | None:
     """The most suspicious window of `words`, if it is suspicious enough."""
     model = load()
-    window = best_window(words, model) if words else None
-    return window if window and window.score > model.threshold else None
+    # Without a cue there is no weight, and the bias alone never reaches the threshold.
+    if model.cues.isdisjoint(words):
+        return None
+    window = best_window(words, model)
+    return window if window.score > model.threshold else None
 
 
 @cache
