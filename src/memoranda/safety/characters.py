@@ -86,6 +86,7 @@ _KINDS = (
         ),
     ),
 )
+_ASCII_MEMBERS = "[\x00-\x08\x0b\x0d-\x1f\x7f]"
 SEVERITIES = {
     "control_character": Severity.MEDIUM,
     "invisible_character": Severity.HIGH,
@@ -100,7 +101,7 @@ _MESSAGES = {
 
 def scan_characters(text: str) -> Iterator[Finding]:
     """Find control, invisible and direction-changing characters."""
-    if text.isascii() and text.isprintable():
+    if text.isascii() and not _compiled(_ASCII_MEMBERS).search(text):
         return
     if not _compiled(f"[{''.join(kind.members for kind in _KINDS)}]").search(text):
         return
