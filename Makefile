@@ -30,9 +30,9 @@ $(READY): requirements/dev.lock pyproject.toml
 
 # The locks name versions and hashes only; no address of a package registry belongs in the repository.
 lock:
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url \
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		pyproject.toml -o requirements/run.lock
-	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url \
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 		pyproject.toml --group dev -o requirements/dev.lock
 
 bench: $(READY)

@@ -106,12 +106,9 @@ def _tracked() -> list[Path]:
 
 def test_no_file_names_a_package_registry() -> None:
     """Locks hold names, versions and hashes only."""
-    address = re.compile(rb"index-url|https?://[^\s\"']*/simple\b|files\.pythonhosted|pypi\.org/simple")
-    found = [
-        path
-        for path in _tracked()
-        if path.name not in ("test_house.py", "Makefile") and address.search(path.read_bytes())
-    ]
+    # Written in pieces, so that this file does not hold what it looks for.
+    address = re.compile(rb"index" rb"-url|https?://[^\s\"']*/simp" rb"le\b|pythonho" rb"sted")
+    found = [path for path in _tracked() if address.search(path.read_bytes())]
     assert found == []
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from memoranda.app import Memory as Memory
     from memoranda.app import Session as Session
     from memoranda.app import open_memory as open
+    from memoranda.curated.store import MemoryStore as MemoryStore
     from memoranda.errors import MemorandaError as MemorandaError
     from memoranda.tools import Tool as Tool
 
@@ -28,11 +29,12 @@ _LAZY = {
     "open": ("memoranda.app", "open_memory"),
     "Memory": ("memoranda.app", "Memory"),
     "Session": ("memoranda.app", "Session"),
+    "MemoryStore": ("memoranda.curated.store", "MemoryStore"),
     "MemorandaError": ("memoranda.errors", "MemorandaError"),
     "Tool": ("memoranda.tools", "Tool"),
     "safety": ("memoranda.safety", ""),
 }
-__all__ = ["MemorandaError", "Memory", "Session", "Tool", "__version__", "open", "safety"]
+__all__ = ["MemorandaError", "Memory", "MemoryStore", "Session", "Tool", "__version__", "open", "safety"]
 
 
 def __getattr__(name: str) -> Any:

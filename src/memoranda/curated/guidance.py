@@ -7,7 +7,7 @@ tool quirks, lessons that stay true) and 'user' for who the user is (preferences
 Save without being asked when the user corrects you, states a preference, or you learn something that will still be \
 true next month. What the user prefers comes first, then the environment, then how things are done. \
 Write facts, not orders: "User prefers concise answers", not "Always answer concisely".
-Leave out task progress, results, logs, TODO lists, numbers of issues or commits, and whatever is stale within a week.
+Leave out task progress, results, logs, to-do lists, numbers of issues or commits, and whatever is stale within a week.
 
 Both files are shown in your system prompt as they were when the session began. A write is on disk at once; the \
 prompt shows it from the next session on, so do not repeat it. Space is limited: when it is full, consolidate with \

@@ -51,8 +51,8 @@ class View:
 class MemoryStore:
     """Curated memory in one directory, whose path is fixed for the store's lifetime."""
 
-    def __init__(self, directory: Path, settings: CuratedSettings | None = None) -> None:
-        self.directory = directory.absolute()
+    def __init__(self, directory: str | Path, settings: CuratedSettings | None = None) -> None:
+        self.directory = Path(directory).absolute()
         self.settings = settings or CuratedSettings()
         self.proposals = Proposals(self.directory / "pending")
         allowances = self.directory / "allowed.json"
@@ -102,7 +102,8 @@ class MemoryStore:
 
     def shown(self, text: str) -> str:
         """An entry's text if it may be shown, else its placeholder."""
-        return ScreenedEntry(text, self._screening["memory"].findings(text)).shown
+        found = next(filter(None, (screening.findings(text) for screening in self._screening.values())), ())
+        return ScreenedEntry(text, found).shown
 
     def add(self, target: Target, content: str, origin: Origin | None = None) -> Outcome:
         return self.apply(target, [Add(content)], origin)
