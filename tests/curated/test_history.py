@@ -210,6 +210,24 @@ def test_a_redone_change_can_be_undone_again(store: MemoryStore) -> None:
     assert store.entries("memory") == ()
 
 
+def test_a_change_is_not_undone_twice(store: MemoryStore) -> None:
+    """A removed entry does not come back in two copies."""
+    store.add("memory", "one")
+    store.remove("memory", "one")
+    assert isinstance(history.undo(store, 2, PERSON), Receipt)
+    assert isinstance(history.undo(store, 2, PERSON), Refusal)
+    assert store.entries("memory") == ("one",)
+
+
+def test_a_purge_drops_damaged_lines_too(store: MemoryStore) -> None:
+    """As the doctor says."""
+    store.add("memory", "one")
+    (store.directory / "journal.jsonl").write_text("damaged\n")
+    history.purge(store)
+    assert store.journal.damaged_lines() == []
+    assert isinstance(store.add("memory", "two"), Receipt)
+
+
 def test_what_was_found_is_no_change_to_undo(store: MemoryStore, directory: Path) -> None:
     """Neither what lay there at first nor what a purge re-stated."""
     store.add("memory", "one")

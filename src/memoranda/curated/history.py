@@ -50,7 +50,7 @@ def undo(store: MemoryStore, number: int | None, origin: Origin) -> Receipt | Re
     """
     changes = log(store)
     change = _latest_undoable(changes) if number is None else next((c for c in changes if c.number == number), None)
-    if change is None or not change.edits or change.action == "found":
+    if change is None or not change.edits or change.action == "found" or change.number in _taken_back(changes):
         return refusals.nothing_to_undo(change.target if change else "memory", number)
     return store.commit(
         Draft(
@@ -59,7 +59,6 @@ def undo(store: MemoryStore, number: int | None, origin: Origin) -> Receipt | Re
             origin,
             lambda current: _reverse(change, current),
             done=f"Took change {change.number} ({change.action}) back in {FILE_NAMES[change.target]}.",
-            nothing=f"Change {change.number} was taken back already.",
             refers_to=change.number,
             restores=frozenset(edit.before for edit in change.edits if edit.before is not None),
         )
@@ -72,9 +71,9 @@ def purge(store: MemoryStore, through: int | None = None) -> Purged:
     With a number, only the lines up to that change are forgotten and the rest stays.
     """
     with store.exclusive():
-        changes = list(store.journal.changes())
-        forgotten = [change for change in changes if through is None or change.number <= through]
-        count = store.journal.purge(forgotten[-1].number, _restatement(store, forgotten[-1])) if forgotten else 0
+        forgotten = [change for change in log(store) if through is None or change.number <= through]
+        base = _restatement(store, forgotten[-1]) if forgotten else []
+        count = store.journal.purge(forgotten[-1].number if forgotten else 0, base)
         if through is not None:
             return Purged(count, 0, 0)
         backups = [backup for target in TARGETS for backup in backups_of(store.path(target))]
@@ -95,16 +94,19 @@ def _restatement(store: MemoryStore, newest: Change) -> list[Change]:
 
 
 def _latest_undoable(changes: Sequence[Change]) -> Change | None:
-    """The newest change that stands; one that was undone stands again when its undo was undone."""
-    taken_back: set[int | None] = set()
+    """The newest change that stands, undos and what was found left out."""
+    gone = _taken_back(changes)
+    standing = [change for change in changes if change.edits and change.number not in gone]
+    return next((change for change in reversed(standing) if change.action not in ("undo", "found")), None)
+
+
+def _taken_back(changes: Sequence[Change]) -> set[int | None]:
+    """The changes that were undone; one whose undo was itself undone stands again."""
+    gone: set[int | None] = set()
     for change in reversed(changes):
-        if change.number in taken_back:
-            continue
-        if change.action == "undo":
-            taken_back.add(change.refers_to)
-        elif change.edits and change.action != "found":
-            return change
-    return None
+        if change.action == "undo" and change.number not in gone:
+            gone.add(change.refers_to)
+    return gone
 
 
 def _reverse(change: Change, current: Sequence[str]) -> Plan | Refusal:

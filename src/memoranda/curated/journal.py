@@ -125,6 +125,8 @@ class Journal:
     def purge(self, through: int, base: Sequence[Change]) -> int:
         """Forget all changes up to a number, and void ones; `base` re-states the entries that stood after it."""
         changes = list(self.changes())
+        if not self._path.exists():
+            return 0
         kept = [change for change in changes if change.number > through]
         write_private(self._path, _encode([*base, *kept]))
         return len(changes) - len(kept)
@@ -200,18 +202,14 @@ def _decode(line: bytes) -> Change | None:
 
 def _is_sound(change: Change) -> bool:
     """Whether a line that somebody may have edited has the types that the rest of the program relies on."""
-    words = (change.actor, change.session, change.at, change.note, *change.heads) if _is_map(change.heads) else (None,)
-    texts = [text for edit in change.edits for text in (edit.before, edit.after) if text is not None]
-    numbers = [change.number, *(edit.index for edit in change.edits)]
-    return (
-        change.target in TARGETS
-        and change.action in get_args(Action)
-        and all(isinstance(word, str) for word in (*words, *texts))
-        and all(isinstance(number, int) and number >= 0 for number in numbers)
-        and all(edit.before is not None or edit.after is not None for edit in change.edits)
-        and (change.refers_to is None or isinstance(change.refers_to, int))
+    if change.target not in TARGETS or change.action not in get_args(Action) or not isinstance(change.heads, dict):
+        return False
+    texts = [change.actor, change.session, change.at, change.note, *change.heads.values()]
+    numbers = [change.number, change.refers_to or 0]
+    for edit in change.edits:
+        sides = [side for side in (edit.before, edit.after) if side is not None]
+        texts += sides or [None]
+        numbers.append(edit.index)
+    return all(isinstance(text, str) for text in texts) and all(
+        isinstance(number, int) and number >= 0 for number in numbers
     )
-
-
-def _is_map(heads: object) -> bool:
-    return isinstance(heads, dict) and all(isinstance(head, str) for head in heads.values())

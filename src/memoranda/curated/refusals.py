@@ -163,7 +163,7 @@ def proposal_outdated(target: Target, proposal: str) -> Refusal:
 
 
 def nothing_to_undo(target: Target, number: int | None) -> Refusal:
-    wanted = "There is no change to undo." if number is None else f"There is no change {number} to undo."
+    wanted = "There is no change to undo." if number is None else f"There is no change {number} that could be undone."
     return Refusal(target, "no_match", f"{wanted} 'memoranda memory log' lists the changes.")
 
 
