@@ -204,7 +204,7 @@ def _is_sound(change: Change) -> bool:
     """Whether a line that somebody may have edited has the types that the rest of the program relies on."""
     if change.target not in TARGETS or change.action not in get_args(Action) or not isinstance(change.heads, dict):
         return False
-    texts = [change.actor, change.session, change.at, change.note, *change.heads.values()]
+    texts: list[object] = [change.actor, change.session, change.at, change.note, *change.heads.values()]
     numbers = [change.number, change.refers_to or 0]
     for edit in change.edits:
         sides = [side for side in (edit.before, edit.after) if side is not None]
