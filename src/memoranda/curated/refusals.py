@@ -42,12 +42,13 @@ def delimiter_in_text(target: Target) -> Refusal:
 
 
 def blocked(target: Target, findings: tuple[str, ...]) -> Refusal:
+    allow = " ".join(f"--allow {finding}" for finding in findings)
     return Refusal(
         target,
         "blocked",
         f"The text looks like an attack on whoever reads it later, or holds a secret ({', '.join(findings)}). "
         "Nothing was written. Save the plain fact in other words; a person can allow it with "
-        f"'memoranda memory add --allow {findings[0]}'.",
+        f"'memoranda memory add {allow}'.",
         findings=findings,
     )
 
