@@ -71,7 +71,18 @@ def test_a_wrong_value_in_the_environment_names_the_variable(home: Home) -> None
 
 @pytest.mark.parametrize(
     "content",
-    [b"memory: [", b"- a\n- b", b"just words", b"memory: 5", b"\xff\xfe", b"a: b: c", b"x: 2001-99-99", b"[" * 5000],
+    [
+        b"memory: [",
+        b"- a\n- b",
+        b"just words",
+        b"memory: 5",
+        b"\xff\xfe",
+        b"a: b: c",
+        b"x: 2001-99-99",
+        b"!!int ",
+        b"memory: !!set a",
+        b"[" * 5000,
+    ],
 )
 def test_a_file_that_makes_no_sense_fails_closed(home: Home, content: bytes) -> None:
     """Nothing is opened with a guess."""
@@ -111,6 +122,32 @@ def test_setting_a_value_keeps_comments_and_other_keys(home: Home) -> None:
     assert "# mine" in text and "# a comment" in text and "other: {a: 1}" in text
     assert config.load(home, {}).curated.memory_char_limit == 3000
     assert mode(home.config_file) == 0o600
+
+
+def test_setting_a_value_keeps_what_others_rely_on(home: Home) -> None:
+    """Quotes decide what other programs read, and a file of comments is somebody's work."""
+    home.config_file.write_text("a: \"yes\"\nb: '12:30'\nmemory:\n  provider: x\n")
+    config.set_value(home, "memory.memory_char_limit", "10")
+    assert home.config_file.read_text() == "a: \"yes\"\nb: '12:30'\nmemory:\n  provider: x\n  memory_char_limit: 10\n"
+    home.config_file.write_text("# my notes\n# memory: soon\n")
+    config.set_value(home, "memory.memory_char_limit", "10")
+    assert home.config_file.read_text() == "# my notes\n# memory: soon\nmemory:\n  memory_char_limit: 10\n"
+
+
+def test_a_section_that_others_share_is_not_changed(home: Home) -> None:
+    """An alias would carry the change to places that nobody named."""
+    home.config_file.write_text("other: &x\n  provider: a\nmemory: *x\n")
+    with pytest.raises(ConfigError, match="alias"):
+        config.set_value(home, "memory.memory_char_limit", "10")
+
+
+@pytest.mark.parametrize(
+    ("word", "meaning"), [("true", "propose"), ("on", "propose"), ("false", "off"), ("off", "off")]
+)
+def test_yes_and_no_mean_the_same_everywhere(home: Home, word: str, meaning: str) -> None:
+    """In the file, in the environment and on the command line."""
+    assert config.set_value(home, "memory.write_approval", word) == meaning
+    assert config.load(home, {"MEMORANDA_MEMORY_WRITE_APPROVAL": word}).curated.write_approval == meaning
 
 
 def test_setting_an_unknown_key_or_a_wrong_value_writes_nothing(home: Home) -> None:

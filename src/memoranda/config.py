@@ -15,7 +15,7 @@ from typing import Any
 
 from memoranda.curated.settings import CuratedSettings
 from memoranda.errors import ConfigError, HomeError
-from memoranda.support.files import make_private_directory, write_private
+from memoranda.support.files import make_private_directory, read_file, write_private
 from memoranda.support.home import Home
 from memoranda.support.lock import FileLock
 
@@ -76,12 +76,10 @@ def _count(value: Any) -> int:
 
 
 def _approval(value: Any) -> str:
-    # A plain yes or no is what other programs write here.
-    if isinstance(value, bool):
-        return "propose" if value else "off"
-    if value in ("off", "propose", "explicit-only"):
+    if value in ("propose", "explicit-only"):
         return str(value)
-    raise ValueError
+    # A plain yes or no is what other programs write here.
+    return "propose" if _flag(value) else "off"
 
 
 def _name(value: Any) -> str:
@@ -166,11 +164,18 @@ def set_value(home: Home, name: str, raw: str) -> Any:
     with FileLock(home.lock_file, _LOCK_TIMEOUT):
         document = read_document(home)
         _look_up(document, key, home)
+        _refuse_link(home.config_file)
         section, _, leaf = name.partition(".")
+        if not document:
+            # A file of nothing but comments is no document to the parser, and stays as it is above ours.
+            comments = read_file(home.config_file) if home.config_file.exists() else b""
+            write_private(home.config_file, comments + _dump({section: {leaf: value}}))
+            return value
         if document.get(section) is None:
             document[section] = {}
+        if getattr(getattr(document[section], "anchor", None), "value", None):
+            raise ConfigError(f"{section} in {home.config_file} is shared by an alias. Change it there by hand.")
         document[section][leaf] = value
-        _refuse_link(home.config_file)
         write_private(home.config_file, _dump(document))
     return value
 
@@ -184,20 +189,17 @@ def read_document(home: Home) -> dict[str, Any]:
     """config.yaml as it stands; an absent or blank file is an empty mapping."""
     path = home.config_file
     try:
-        text = path.read_text("utf-8")
+        text = read_file(path).decode("utf-8")
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}. Nothing is opened until it is mended.") from error
     if not text.strip():
         return {}
-    # 40 ms, and most homes have no config file.
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
     try:
-        document = YAML().load(text)
-    except (YAMLError, ValueError, RecursionError) as error:
+        document = _yaml().load(text)
+    except Exception as error:
+        # The parser lets all kinds of errors through for odd documents; each means that the file cannot be used.
         raise ConfigError(f"{path} is not valid YAML: {error}. Nothing is opened until it is mended.") from error
     if document is None:
         return {}
@@ -206,11 +208,19 @@ def read_document(home: Home) -> dict[str, Any]:
     return document
 
 
-def _dump(document: dict[str, Any]) -> bytes:
+def _yaml() -> Any:
+    # 40 ms, and most homes have no config file.
     from ruamel.yaml import YAML
 
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = 100_000
+    return yaml
+
+
+def _dump(document: dict[str, Any]) -> bytes:
     stream = BytesIO()
-    YAML().dump(document, stream)
+    _yaml().dump(document, stream)
     return stream.getvalue()
 
 
@@ -245,8 +255,7 @@ def read_secrets(home: Home) -> dict[str, str]:
 
     path = home.secrets_file
     try:
-        with path.open(encoding="utf-8") as stream:
-            found = dotenv_values(stream=stream, interpolate=False)
+        found = dotenv_values(stream=StringIO(read_file(path).decode("utf-8")), interpolate=False)
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:

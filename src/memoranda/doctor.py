@@ -1,14 +1,14 @@
 """The doctor: looks at a home from the outside, so that it works on one that cannot be opened."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+import shlex
+from collections.abc import Iterator
 
 from memoranda import config
 from memoranda.curated import health
 from memoranda.curated.settings import CuratedSettings
 from memoranda.errors import ConfigError, HomeError
-from memoranda.support.findings import Finding, loose_permissions, not_writable
-from memoranda.support.home import Home
+from memoranda.support.findings import Finding, as_far_as_possible, loose_permissions, not_writable
+from memoranda.support.home import Home, decode_user_id
 
 
 def examine(home: Home) -> Iterator[Finding]:
@@ -20,7 +20,7 @@ def examine(home: Home) -> Iterator[Finding]:
     except HomeError as error:
         yield Finding("error", home.root, str(error), "name another home with --home or MEMORANDA_HOME")
         return
-    yield from _as_far_as_possible(home.root, lambda: _check_root(home))
+    yield from as_far_as_possible(home.root, lambda: _check_root(home))
     settings = CuratedSettings()
     try:
         loaded = config.load(home)
@@ -29,22 +29,19 @@ def examine(home: Home) -> Iterator[Finding]:
         config.read_secrets(home)
     except ConfigError as error:
         yield Finding("error", home.config_file, str(error), "correct the file")
-    for directory in (home.memories(), *home.user_memories()):
-        yield from _as_far_as_possible(directory, lambda place=directory: health.check(place, settings))  # type: ignore[misc]
+    yield from health.check(home.memories(), settings)
+    yield from as_far_as_possible(home.memories(), lambda: _check_users(home, settings))
 
 
-def _as_far_as_possible(place: Path, check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """The findings of a check, and one more when it cannot go on."""
-    try:
-        yield from check()
-    except OSError as error:
-        path = Path(error.filename or place)
-        yield Finding("error", path, f"cannot be examined: {error.strerror}", "mend its permissions or its file type")
+def _check_users(home: Home, settings: CuratedSettings) -> Iterator[Finding]:
+    for directory in home.user_memories():
+        user = decode_user_id(directory.name)
+        yield from health.check(directory, settings, f" --user {shlex.quote(user or 'ID')}")
 
 
 def _check_root(home: Home) -> Iterator[Finding]:
     yield from not_writable(home.root)
-    for path in (home.root, home.config_file, home.secrets_file, home.root / "memories" / "users"):
+    for path in (home.root, home.config_file, home.secrets_file):
         if path.exists():
             yield from loose_permissions(path)
     for path in sorted(home.root.glob(".*.tmp")):

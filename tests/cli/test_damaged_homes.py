@@ -142,6 +142,27 @@ def test_text_that_an_editor_saved_in_another_encoding_is_kept(tmp_path: Path, m
     draft.unlink()
 
 
+def test_an_editor_that_fails_leaves_no_private_text_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copy that was to be edited is removed when nobody changed it."""
+    monkeypatch.setenv("EDITOR", "/bin/false")
+    monkeypatch.delenv("VISUAL", raising=False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    terminal = Terminal(tmp_path / "home")
+    terminal.ok("memory", "add", "private fact")
+    assert terminal.run("memory", "edit").exit_code == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
+
+
+def test_the_doctor_calls_nothing_mended_that_still_shows(tmp_path: Path) -> None:
+    """A directory in the place of a staged file cannot be removed as one."""
+    terminal = Terminal(tmp_path)
+    terminal.ok("memory", "add", "one")
+    (tmp_path / "memories" / ".MEMORY.md.tmp").mkdir(mode=0o700)
+    result = terminal.run("doctor", "--mend", "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["healthy"] is False
+
+
 def test_one_bad_file_does_not_hide_the_other(tmp_path: Path) -> None:
     """`list` shows what it can and says what it cannot."""
     terminal = Terminal(tmp_path)

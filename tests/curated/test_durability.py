@@ -17,7 +17,7 @@ import pytest
 from memoranda.curated import health, history, memory_file
 from memoranda.curated.memory_file import Readable
 from memoranda.curated.operations import Add, Operation, Remove, Replace
-from memoranda.curated.outcome import Receipt
+from memoranda.curated.outcome import Receipt, Refusal
 from memoranda.curated.settings import TARGETS, CuratedSettings, Target
 from memoranda.curated.store import MemoryStore
 from memoranda.support.files import staged_path
@@ -119,6 +119,19 @@ def test_whoever_comes_next_settles_what_a_killed_writer_left(directory: Path, t
     for name in TARGETS:
         assert fresh.journal.entries_after(name) == list(fresh.entries(name))
         assert isinstance(fresh.add(name, "life goes on"), Receipt)
+
+
+def test_what_others_wrote_after_a_kill_is_noticed(directory: Path) -> None:
+    """The void line claims to know no more of the file than was known before the killed change."""
+    MemoryStore(directory, ROOMY).add("memory", "one")
+    with _killed_before_publishing(directory, "memory", "never"):
+        (directory / "MEMORY.md").write_text("one glued by a shell")
+        store = MemoryStore(directory, ROOMY)
+        store.load_from_disk()
+        assert isinstance(store.add("memory", "two"), Refusal)
+        assert isinstance(store.add("memory", "two"), Receipt)
+    assert store.journal.entries_after("memory") == ["one glued by a shell", "two"]
+    assert [change.action for change in store.journal.changes()] == ["add", "outside", "add"]
 
 
 def test_a_staged_file_of_an_applied_change_voids_nothing(directory: Path) -> None:

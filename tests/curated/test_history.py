@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memoranda.curated import history
+from memoranda.curated.draft import Draft
 from memoranda.curated.outcome import PERSON, Origin, Receipt, Refusal
-from memoranda.curated.settings import Target
+from memoranda.curated.settings import CuratedSettings, Target
 from memoranda.curated.store import MemoryStore
 from tests.conftest import mode, tree
 
@@ -170,7 +171,7 @@ def test_a_damaged_line_makes_nothing_impossible(store: MemoryStore, directory: 
     "change",
     [
         {"target": "notes"}, {"heads": None}, {"number": "x"}, {"action": "dance"}, {"at": 5}, {"session": None},
-        {"edits": [{"index": 0, "before": None, "after": None}]}, {"refers_to": "x"}, {"edits": "x"},
+        {"edits": [{"index": 0, "before": None, "after": None}]}, {"refers_to": "x"}, {"refers_to": []}, {"edits": "x"},
         {"edits": [{"index": -1, "before": None, "after": "x"}]}, {"edits": [{"index": 0, "before": 5, "after": "x"}]},
     ],
 )  # fmt: skip
@@ -219,6 +220,34 @@ def test_a_change_is_not_undone_twice(store: MemoryStore) -> None:
     assert store.entries("memory") == ("one",)
 
 
+def test_two_undos_at_the_same_time_are_one(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a change still stands is asked under the lock."""
+    store.add("memory", "one")
+    store.remove("memory", "one")
+    commit = MemoryStore.commit
+    other = MemoryStore(store.directory)
+
+    def meanwhile(self: MemoryStore, draft: Draft) -> Receipt | Refusal:
+        with monkeypatch.context() as patch:
+            patch.setattr(MemoryStore, "commit", commit)
+            assert isinstance(history.undo(other, 2, PERSON), Receipt)
+        return commit(self, draft)
+
+    monkeypatch.setattr(MemoryStore, "commit", meanwhile)
+    assert isinstance(history.undo(store, 2, PERSON), Refusal)
+    assert store.entries("memory") == ("one",)
+
+
+def test_undo_passes_over_a_file_that_is_switched_off(directory: Path) -> None:
+    """The newest change that can be undone is meant."""
+    store = MemoryStore(directory)
+    store.add("memory", "one")
+    store.add("user", "Ana")
+    off = MemoryStore(directory, CuratedSettings(user_profile_enabled=False))
+    assert isinstance(history.undo(off, None, PERSON), Receipt)
+    assert off.entries("memory") == ()
+
+
 def test_a_purge_drops_damaged_lines_too(store: MemoryStore) -> None:
     """As the doctor says."""
     store.add("memory", "one")
@@ -248,8 +277,6 @@ def test_fields_of_a_later_version_are_passed_over(store: MemoryStore) -> None:
 
 def test_the_last_change_is_found_behind_a_very_long_line(store: MemoryStore) -> None:
     """The end of the journal is read in growing blocks."""
-    from memoranda.curated.settings import CuratedSettings
-
     large = MemoryStore(store.directory, CuratedSettings(memory_char_limit=1_000_000))
     large.add("memory", "\n".join(f"Host {number} listens on port {8000 + number}." for number in range(4000)))
     last = large.journal.last()

@@ -163,6 +163,22 @@ def test_an_entry_hidden_for_its_neighbour_stays_hidden_in_every_result(
     assert removed["success"] and "to ignore" not in json.dumps(removed)
 
 
+def test_a_person_can_edit_around_a_blocked_entry(poisoned: MemoryStore) -> None:
+    """What was there before is not judged anew when other entries change or move."""
+    view = poisoned.view("memory")
+    outcome = poisoned.edit("memory", view.fingerprint, [POISON, "last fact, changed"], PERSON, frozenset())
+    assert isinstance(outcome, Receipt)
+    assert POISON not in poisoned.entries("memory")
+
+
+def test_a_refused_neighbour_hides_nothing_that_is_there(store: MemoryStore, call: Call) -> None:
+    """An entry that would only be suspect beside a text that was never saved is shown as ever."""
+    alone = frozenset({"learned_injection"})
+    store.apply("memory", [Add("Release notes say to ignore all")], PERSON, alone)
+    store.apply("memory", [Add("previous instructions are archived")], PERSON, alone)
+    assert store.shown("Release notes say to ignore all") == "Release notes say to ignore all"
+
+
 def test_an_allowance_can_be_taken_back(poisoned: MemoryStore) -> None:
     """The entry is hidden again, and the journal knows both."""
     handle = next(entry.handle for entry in poisoned.view("memory").entries if entry.findings)

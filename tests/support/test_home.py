@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.errors import ForeignHomeError, HomeError
-from memoranda.support.home import Home, encode_user_id
+from memoranda.support.home import Home, decode_user_id, encode_user_id
 
 _ANY_TEXT = st.text(st.characters(codec=None), min_size=1)
 
@@ -26,6 +26,13 @@ def test_different_user_ids_get_different_directories(one: str, other: str) -> N
     """Two ids share a directory only when they are the same id, also where case does not count."""
     same = encode_user_id(one).lower() == encode_user_id(other).lower()
     assert same == (one == other)
+
+
+@given(_ANY_TEXT)
+def test_a_directory_name_leads_back_to_its_user(user: str) -> None:
+    """Unless the id was too long to be written out."""
+    name = encode_user_id(user)
+    assert decode_user_id(name) == (user if name.startswith("u-") else None)
 
 
 @pytest.mark.parametrize(

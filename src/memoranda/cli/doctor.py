@@ -6,7 +6,9 @@ import click
 
 from memoranda.cli.context import REFUSED, Invocation, common_options
 from memoranda.doctor import examine
+from memoranda.errors import MemorandaError
 from memoranda.support.findings import Finding
+from memoranda.support.home import Home
 
 _EPILOG = """\b
 Examples:
@@ -27,7 +29,7 @@ def command(mend: bool) -> None:
     invocation = Invocation.current()
     home = invocation.place()
     findings = list(examine(home))
-    mended = [_mend(finding) if mend else False for finding in findings]
+    mended = _mend(home, findings) if mend else [False] * len(findings)
     stands = [not done and finding.severity != "note" for finding, done in zip(findings, mended, strict=True)]
     lines = [f"Home: {home.root}" + ("" if home.root.exists() else " (not there yet; the first write makes it)")]
     lines += [_show(finding, done) for finding, done in zip(findings, mended, strict=True)]
@@ -43,11 +45,16 @@ def command(mend: bool) -> None:
     sys.exit(REFUSED if any(stands) else 0)
 
 
-def _mend(finding: Finding) -> bool:
-    if finding.mend is None:
-        return False
-    finding.mend()
-    return True
+def _mend(home: Home, findings: list[Finding]) -> list[bool]:
+    """Mend what can be mended, then look again: mended is what no longer shows."""
+    for finding in findings:
+        if finding.mend is not None:
+            try:
+                finding.mend()
+            except (OSError, MemorandaError) as error:
+                click.echo(f"{finding.path} could not be mended: {error}", err=True)
+    still = {(finding.path, finding.problem) for finding in examine(home)}
+    return [finding.mend is not None and (finding.path, finding.problem) not in still for finding in findings]
 
 
 def _show(finding: Finding, mended: bool) -> str:

@@ -44,10 +44,11 @@ def judge(draft: Draft, entries: Sequence[str], screening: Screening, limit: int
         return refusals.unmatched(draft.target, planned)
     if isinstance(planned, Refusal) or not planned.edits:
         return planned
-    new = {edit.after for edit in planned.edits if edit.after is not None} - draft.restores
+    written = {edit.after for edit in planned.edits if edit.after is not None}
     # The entries that were there read back as themselves, so it is enough that each new one does between any two.
-    if not all(map(keeps_apart, new)):
+    if not all(map(keeps_apart, written)):
         return refusals.delimiter_in_text(draft.target)
+    new = written - draft.restores - set(entries)
     if found := _findings(new, planned, screening) - draft.allow:
         return refusals.blocked(draft.target, tuple(sorted(found)))
     after = size(planned.entries)
@@ -57,5 +58,5 @@ def judge(draft: Draft, entries: Sequence[str], screening: Screening, limit: int
 
 
 def _findings(new: set[str], planned: Plan, screening: Screening) -> set[str]:
-    screened = screening.screen(planned.entries) if new else []
+    screened = screening.screen(planned.entries, remember=False) if new else []
     return {finding for entry in screened if entry.findings and entry.text in new for finding in entry.findings}

@@ -44,7 +44,10 @@ def keeps_apart(entry: str) -> bool:
 
 def canonical(text: str) -> str:
     """Content as we store it."""
-    return unicodedata.normalize("NFC", unify_newlines(text)).strip().lstrip(_BYTE_ORDER_MARK).strip()
+    composed = unicodedata.normalize("NFC", unify_newlines(text)).strip()
+    while composed.startswith(_BYTE_ORDER_MARK):
+        composed = composed.lstrip(_BYTE_ORDER_MARK).strip()
+    return composed
 
 
 def unify_newlines(text: str) -> str:

@@ -1,7 +1,6 @@
 """What can be wrong with a memory directory, and how to mend it."""
 
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from memoranda.curated import memory_file
@@ -12,25 +11,29 @@ from memoranda.curated.screening import read_allowances
 from memoranda.curated.settings import FILE_NAMES, TARGETS, CuratedSettings, Target
 from memoranda.curated.store import MemoryStore
 from memoranda.errors import StorageError
-from memoranda.support.files import staged_path
-from memoranda.support.findings import Finding, loose_permissions, not_writable
-
-# What a killed Hermes leaves in a directory that was copied from it; our own leftovers are settled, not just deleted.
-_FOREIGN_LEFTOVERS = ".mem_*.tmp"
+from memoranda.support.findings import Finding, as_far_as_possible, loose_permissions, not_writable
 
 
-def check(directory: Path, settings: CuratedSettings) -> Iterator[Finding]:
-    """Every finding about one memory directory, most important first."""
+def check(directory: Path, settings: CuratedSettings, whose: str = "") -> Iterator[Finding]:
+    """Every finding about one memory directory; `whose` is the option by which commands reach it."""
     if not directory.is_dir():
         return
     store = MemoryStore(directory, settings)
-    for target in TARGETS:
-        yield from _check_file(store, target)
-    yield from _check_journal(directory)
-    yield from _check_allowances(directory)
-    yield from _check_proposals(store)
-    yield from _check_leftovers(store)
-    yield from not_writable(directory)
+    checks: list[Callable[[], Iterator[Finding]]] = [
+        lambda: _check_file(store, "memory", whose),
+        lambda: _check_file(store, "user", whose),
+        lambda: _check_journal(directory),
+        lambda: _check_allowances(directory),
+        lambda: _check_proposals(store),
+        lambda: _check_leftovers(store),
+        lambda: not_writable(directory),
+        lambda: _check_permissions(directory),
+    ]
+    for each in checks:
+        yield from as_far_as_possible(directory, each)
+
+
+def _check_permissions(directory: Path) -> Iterator[Finding]:
     for path in (directory, *_own_files(directory)):
         yield from loose_permissions(path)
 
@@ -44,7 +47,7 @@ def _own_files(directory: Path) -> Iterator[Path]:
             yield path
 
 
-def _check_file(store: MemoryStore, target: Target) -> Iterator[Finding]:
+def _check_file(store: MemoryStore, target: Target, whose: str) -> Iterator[Finding]:
     path = store.path(target)
     state = memory_file.read(path)
     if path.is_symlink():
@@ -55,12 +58,12 @@ def _check_file(store: MemoryStore, target: Target) -> Iterator[Finding]:
     elif isinstance(state, Undecodable):
         yield Finding("error", path, f"is not UTF-8: {state.problem}", "convert it, for example with iconv")
     elif isinstance(state, Readable):
-        yield from _check_content(store, target, state)
+        yield from _check_content(store, target, state, whose)
 
 
-def _check_content(store: MemoryStore, target: Target, state: Readable) -> Iterator[Finding]:
+def _check_content(store: MemoryStore, target: Target, state: Readable, whose: str) -> Iterator[Finding]:
     path, limit = state.path, store.settings.limit(target)
-    edit = f"memoranda memory edit {target}"
+    edit = f"memoranda memory edit {target}{whose}"
     if state.is_odd(limit):
         yield Finding("warning", path, "has blank or oversized pieces; the agent cannot write to it", f"run '{edit}'")
     view = store.view(target)
@@ -70,7 +73,7 @@ def _check_content(store: MemoryStore, target: Target, state: Readable) -> Itera
         if entry.findings:
             yield Finding(
                 "warning", path, f"{entry.handle} is hidden from the agent: {', '.join(entry.findings)}",
-                f"'memoranda memory remove {entry.handle} --target {target}', or 'allow' instead of 'remove'",
+                f"'memoranda memory remove {entry.handle} --target {target}{whose}', or 'allow' instead of 'remove'",
             )  # fmt: skip
     last = store.journal.last()
     if last and last.heads.get(target, state.fingerprint) != state.fingerprint:
@@ -108,14 +111,9 @@ def _check_proposals(store: MemoryStore) -> Iterator[Finding]:
 
 
 def _check_leftovers(store: MemoryStore) -> Iterator[Finding]:
-    killed = "was left by a writer that was killed"
-    for path in sorted(store.directory.glob(_FOREIGN_LEFTOVERS)):
-        yield Finding("warning", path, killed, "delete it", path.unlink)
-    for target in TARGETS:
-        staged = Path(staged_path(store.path(target)))
-        if os.path.lexists(staged):
-            # While somebody holds the lock it is not a leftover, and settling leaves it alone.
-            yield Finding("warning", staged, killed, "begin any session, or write anything", store.settle)
+    for path in store.leftovers():
+        # While somebody holds the lock it may be alive; mending then says so and leaves it.
+        yield Finding("warning", path, "was left by a writer that was killed", "delete it", store.mend)
     kept = sum(len(backups_of(store.path(target))) for target in TARGETS)
     if kept:
         names = " and ".join(f"{name}.bak.*" for name in FILE_NAMES.values())

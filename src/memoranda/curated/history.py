@@ -48,7 +48,7 @@ def undo(store: MemoryStore, number: int | None, origin: Origin) -> Receipt | Re
 
     The rest of the file may have moved on since; only the entries that the change touched must still be there.
     """
-    changes = log(store)
+    changes = [change for change in log(store) if number is not None or store.settings.enabled(change.target)]
     change = _latest_undoable(changes) if number is None else next((c for c in changes if c.number == number), None)
     if change is None or not change.edits or change.action == "found" or change.number in _taken_back(changes):
         return refusals.nothing_to_undo(change.target if change else "memory", number)
@@ -57,7 +57,7 @@ def undo(store: MemoryStore, number: int | None, origin: Origin) -> Receipt | Re
             change.target,
             "undo",
             origin,
-            lambda current: _reverse(change, current),
+            lambda current: _reverse_if_it_stands(store, change, current),
             done=f"Took change {change.number} ({change.action}) back in {FILE_NAMES[change.target]}.",
             refers_to=change.number,
             restores=frozenset(edit.before for edit in change.edits if edit.before is not None),
@@ -76,6 +76,7 @@ def purge(store: MemoryStore, through: int | None = None) -> Purged:
         count = store.journal.purge(forgotten[-1].number if forgotten else 0, base)
         if through is not None:
             return Purged(count, 0, 0)
+        store.sweep()
         backups = [backup for target in TARGETS for backup in backups_of(store.path(target))]
         for backup in backups:
             backup.unlink()
@@ -107,6 +108,13 @@ def _taken_back(changes: Sequence[Change]) -> set[int | None]:
         if change.action == "undo" and change.number not in gone:
             gone.add(change.refers_to)
     return gone
+
+
+def _reverse_if_it_stands(store: MemoryStore, change: Change, current: Sequence[str]) -> Plan | Refusal:
+    # Asked again under the lock: somebody else may have undone it a moment ago.
+    if change.number in _taken_back(log(store)):
+        return refusals.nothing_to_undo(change.target, change.number)
+    return _reverse(change, current)
 
 
 def _reverse(change: Change, current: Sequence[str]) -> Plan | Refusal:

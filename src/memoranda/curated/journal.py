@@ -8,18 +8,21 @@ between the two steps leaves its staged file behind; the next one then marks the
 somebody else has touched a file since, and replaying the edits gives the entries as we last knew them.
 """
 
+import errno
 import json
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from memoranda.curated.entries import unstorable_character
 from memoranda.curated.operations import apply_edit, fits
 from memoranda.curated.outcome import Edit, Origin
 from memoranda.curated.settings import TARGETS, Target
 from memoranda.support.clock import now
-from memoranda.support.files import append_private, write_private
+from memoranda.support.files import append_private, read_file, write_private
 
 Action = Literal[
     "add", "replace", "remove", "batch", "edit", "reset", "undo",
@@ -84,6 +87,8 @@ class Journal:
             status = os.stat(self._path)
         except FileNotFoundError:
             return None
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "Not a regular file", str(self._path))
         identity = (status.st_ino, status.st_size, status.st_mtime_ns)
         if self._newest[0] != identity:
             self._newest = (identity, self._read_last())
@@ -97,6 +102,13 @@ class Journal:
         self._is_torn = False
         status = os.stat(self._path)
         self._newest = ((status.st_ino, status.st_size, status.st_mtime_ns), changes[-1])
+
+    def void_of(self, change: Change, origin: Origin) -> Change:
+        """The line that takes the newest change back; what is known of the files is what was known before it."""
+        before = [each for each in self.changes() if each.number < change.number]
+        heads = before[-1].heads if before else {}
+        number = change.number + 1
+        return Change(number, change.target, "void", origin.actor, "", (), dict(heads), refers_to=change.number)
 
     def changes(self) -> Iterator[Change]:
         """Every change from the oldest to the newest, void ones left out."""
@@ -117,7 +129,7 @@ class Journal:
     def damaged_lines(self) -> list[int]:
         """The numbers of lines that cannot be read, for the doctor."""
         try:
-            lines = self._path.read_bytes().split(b"\n")
+            lines = read_file(self._path).split(b"\n")
         except FileNotFoundError:
             return []
         return [number for number, line in enumerate(lines, start=1) if line and _decode(line) is None]
@@ -132,6 +144,7 @@ class Journal:
         return len(changes) - len(kept)
 
     def _all(self) -> Iterator[Change]:
+        self.last()
         try:
             with self._path.open("rb") as file:
                 for line in file:
@@ -205,11 +218,13 @@ def _is_sound(change: Change) -> bool:
     if change.target not in TARGETS or change.action not in get_args(Action) or not isinstance(change.heads, dict):
         return False
     texts: list[object] = [change.actor, change.session, change.at, change.note, *change.heads.values()]
-    numbers = [change.number, change.refers_to or 0]
+    numbers: list[object] = [change.number, 0 if change.refers_to is None else change.refers_to]
     for edit in change.edits:
         sides = [side for side in (edit.before, edit.after) if side is not None]
         texts += sides or [None]
         numbers.append(edit.index)
-    return all(isinstance(text, str) for text in texts) and all(
-        isinstance(number, int) and number >= 0 for number in numbers
-    )
+    if not all(isinstance(text, str) for text in texts):
+        return False
+    if any(unstorable_character(side) for edit in change.edits for side in (edit.before, edit.after) if side):
+        return False
+    return all(isinstance(number, int) and number >= 0 for number in numbers)

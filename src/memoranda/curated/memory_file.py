@@ -4,12 +4,11 @@ Only the first two may ever be written over. A file that could not be read is ne
 """
 
 import hashlib
-import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
 from memoranda.curated.entries import is_faithful, keeps_apart, parse, serialise
+from memoranda.support.files import read_file
 
 # What the journal notes as the content of a file that is not there.
 ABSENT = ""
@@ -69,9 +68,7 @@ FileState = Missing | Readable | Unreadable | Undecodable
 def read(path: Path, known: Readable | None = None) -> FileState:
     """What a memory file holds at this moment; when that is just what is `known`, it need not be parsed again."""
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            return Unreadable(path, "it is not a regular file")
-        raw = path.read_bytes()
+        raw = read_file(path)
     except FileNotFoundError:
         if path.is_symlink():
             return Unreadable(path, "it is a link to a file that is not there")
@@ -90,7 +87,7 @@ def read(path: Path, known: Readable | None = None) -> FileState:
 def still_holds(state: Missing | Readable) -> bool:
     """Whether the file is still what it was when it was read."""
     try:
-        raw = state.path.read_bytes()
+        raw = read_file(state.path)
     except FileNotFoundError:
         return isinstance(state, Missing)
     return isinstance(state, Readable) and raw == state.raw

@@ -24,7 +24,7 @@ from memoranda.curated.operations import shared_ends
 from memoranda.curated.outcome import Origin
 from memoranda.errors import StorageError
 from memoranda.support.clock import now
-from memoranda.support.files import write_private
+from memoranda.support.files import read_file, write_private
 
 # A phrase rule reaches over at most 200 letters, so with its blanks hardly further than this.
 _REACH = 240
@@ -73,14 +73,16 @@ class Screening:
         found = self._hidden.get(text) or self._scan(text)
         return tuple(finding for finding in found if finding not in self._allowed(text)) if found else ()
 
-    def screen(self, entries: Sequence[str]) -> list[ScreenedEntry]:
-        """All entries with their findings, those of the seams between them included."""
+    def screen(self, entries: Sequence[str], *, remember: bool = True) -> list[ScreenedEntry]:
+        """All entries with their findings, those of the seams between them included.
+
+        What is found in entries that are really there is remembered, so that it stays hidden when shown by itself.
+        """
         screened = self._screen_what_changed(tuple(entries))
         if not any(map(_FINDINGS, screened)):
             return screened
-        for entry in screened:
-            if entry.findings:
-                self._hidden[entry.text] = entry.findings
+        if remember:
+            self._hidden.update({entry.text: entry.findings for entry in screened if entry.findings})
         return [self._without_allowed(entry) if entry.findings else entry for entry in screened]
 
     def allow(self, texts: Iterable[str | None], findings: Iterable[str], origin: Origin) -> None:
@@ -148,7 +150,7 @@ class Screening:
 def read_allowances(path: Path) -> dict[str, dict[str, Any]]:
     """What was allowed, by digest of the text; raises StorageError when the file is damaged."""
     try:
-        record = json.loads(path.read_text("utf-8"))
+        record = json.loads(read_file(path))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:

@@ -30,6 +30,8 @@ _log = logging.getLogger(__name__)
 
 # Composing (NFC) shrinks a text to a quarter at the most; beyond this it cannot fit whatever it becomes.
 _COMPOSING_SHRINKS = 4
+# A text that is blank this far is blank for us; composing a longer one would only cost time.
+_LONG_ENOUGH = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,20 @@ class MemoryStore:
                     return
             except (StorageError, OSError) as error:
                 _log.info("leftovers in %s stay for now: %s", self.directory, error)
+
+    def leftovers(self) -> list[Path]:
+        """Everything that a killed writer may have left in this directory."""
+        return [*sorted(self.directory.glob(".*.tmp")), *sorted(self.proposals.directory.glob(".*.tmp"))]
+
+    def sweep(self) -> None:
+        """Remove all leftovers; needs exclusive use, under which nobody's staged file is alive."""
+        for path in self.leftovers():
+            path.unlink()
+
+    def mend(self) -> None:
+        """Clear up everything that a killed writer left, or raise what stands in the way."""
+        with self.exclusive(timeout=0):
+            self.sweep()
 
     def load_from_disk(self) -> None:
         """Read both files and freeze what the system prompt shows. One bad file never hides the other."""
@@ -144,7 +160,11 @@ class MemoryStore:
 
         outcome = self.commit(with_changes(draft, plan=plan_as_shown, note="approved by a person"))
         if isinstance(outcome, Receipt):
-            self.proposals.done(proposal)
+            try:
+                self.proposals.done(proposal)
+            except OSError as error:
+                left = f"{outcome.message} The proposal could not be taken off the list ({error.strerror})."
+                return with_changes(outcome, message=left)
         return outcome
 
     def commit(self, draft: Draft) -> Receipt | Refusal:
@@ -186,8 +206,8 @@ class MemoryStore:
         entry = next((item for item in self.view(target).entries if item.handle == handle and item.findings), None)
         if entry is not None:
             with self.exclusive():
-                self._note(target, "allow", origin, f"{handle}: {', '.join(entry.findings)}")
                 self._screening[target].allow([entry.text], entry.findings, origin)
+                self._note(target, "allow", origin, f"{handle}: {', '.join(entry.findings)}")
         return entry
 
     def revoke(self, target: Target, handle: str, origin: Origin) -> ScreenedEntry | None:
@@ -230,7 +250,7 @@ class MemoryStore:
                     return refusals.unstorable_text(target, unstorable)
                 if name == "content" and len(text) > most:
                     return refusals.over_budget(target, len(text), self.settings.limit(target))
-                if not canonical(text[: most + 1]):
+                if not canonical(text[: max(most, _LONG_ENOUGH)]):
                     return refusals.empty(target, name)
         return None
 
@@ -247,7 +267,11 @@ class MemoryStore:
         if not judged.edits:
             return Receipt(target, self.path(target), draft.nothing)
         try:
-            proposal = self.proposals.add(target, operations, draft.origin, [edit.before for edit in judged.edits])
+            with self.exclusive():
+                replaced = [edit.before for edit in judged.edits]
+                proposal = self.proposals.add(target, operations, draft.origin, replaced)
+        except StorageError as error:
+            return Refusal(target, "locked", str(error))
         except OSError as error:
             return refusals.disk(target, self.proposals.directory, error)
         return Staged(

@@ -137,11 +137,11 @@ class Writer:
         try:
             stage(path, content)
             self.journal.append([*noticed, change])
-            if draft.allow:
-                self._screening[draft.target].allow([edit.after for edit in planned.edits], draft.allow, draft.origin)
             if not memory_file.still_holds(state):
                 self._settle()
                 return refusals.changed_while_writing(draft.target, path)
+            if draft.allow:
+                self._screening[draft.target].allow([edit.after for edit in planned.edits], draft.allow, draft.origin)
             publish(path)
         except BaseException as error:
             self._recover(path, head, error)
@@ -174,8 +174,7 @@ class Writer:
                 and isinstance(state, Missing | Readable)
                 and state.fingerprint != last.heads[target]
             ):
-                void = next_change(last, target, "void", _MEMORANDA, (), state.fingerprint, refers_to=last.number)
-                self.journal.append([void])
+                self.journal.append([self.journal.void_of(last, _MEMORANDA)])
             os.unlink(staged)
 
     def _notice_outside_change(self, draft: Draft, state: Missing | Readable) -> list[Change] | Refusal:

@@ -6,7 +6,9 @@ is fixed per target, which is safe because every caller holds a lock, and lets t
 one left behind.
 """
 
+import errno
 import os
+import stat
 import sys
 import time
 from contextlib import suppress
@@ -20,6 +22,7 @@ PRIVATE_FILE = 0o600
 _WINDOWS_REPLACE_TRIES = 50
 _BINARY = getattr(os, "O_BINARY", 0)
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 
 
 def sync(descriptor: int) -> None:
@@ -136,8 +139,21 @@ def append_private(path: Path, content: bytes) -> None:
 
 
 def open_without_following(path: Path) -> int:
-    """Open a file of ours for reading and writing, making it if need be; a link in its place is an error."""
-    return os.open(path, os.O_RDWR | os.O_CREAT | _BINARY | _NOFOLLOW, PRIVATE_FILE)
+    """Open a file of ours for reading and writing, making it if need be; a link or a pipe in its place is an error."""
+    return _regular(os.open(path, os.O_RDWR | os.O_CREAT | _BINARY | _NOFOLLOW | _NONBLOCK, PRIVATE_FILE), path)
+
+
+def read_file(path: Path, most: int = -1) -> bytes:
+    """The content of a regular file; a pipe or device in its place is an error instead of an endless wait."""
+    with open(_regular(os.open(path, os.O_RDONLY | _BINARY | _NONBLOCK), path), "rb") as file:
+        return file.read(most)
+
+
+def _regular(descriptor: int, path: Path) -> int:
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "Not a regular file", str(path))
 
 
 def _write_all(descriptor: int, content: bytes) -> None:

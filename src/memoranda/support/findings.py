@@ -25,6 +25,15 @@ class Finding:
     mend: Callable[[], None] | None = None
 
 
+def as_far_as_possible(place: Path, check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    """The findings of a check, and one more when it cannot go on."""
+    try:
+        yield from check()
+    except OSError as error:
+        path = Path(error.filename or place)
+        yield Finding("error", path, f"cannot be examined: {error.strerror}", "mend its permissions or its file type")
+
+
 def not_writable(directory: Path) -> Iterator[Finding]:
     """Whether nothing can be written in a directory, for want of permission or of room."""
     if not os.access(directory, os.W_OK | os.X_OK):

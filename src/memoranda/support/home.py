@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memoranda.errors import ForeignHomeError, HomeError
+from memoranda.support.files import read_file
 
 DEFAULT_PROFILE = "default"
 
@@ -93,8 +94,7 @@ class Home:
 
 def _refuse_foreign_database(path: Path) -> None:
     try:
-        with path.open("rb") as file:
-            header = file.read(_SQLITE_HEADER_SIZE)
+        header = read_file(path, _SQLITE_HEADER_SIZE)
     except FileNotFoundError:
         return
     except OSError as error:
@@ -109,6 +109,14 @@ def _refuse_foreign_database(path: Path) -> None:
             "--home or MEMORANDA_HOME and import from this one: its memories/MEMORY.md and "
             "memories/USER.md can be copied as they are."
         )
+
+
+def decode_user_id(name: str) -> str | None:
+    """The user id that a directory name stands for; None for one that was too long to be encoded."""
+    if not name.startswith("u-"):
+        return None
+    raw = re.sub(rb"=([0-9a-f]{2})", lambda match: bytes.fromhex(match[1].decode()), name[2:].encode())
+    return raw.decode("utf-8", "surrogatepass")
 
 
 def encode_user_id(user: str) -> str:

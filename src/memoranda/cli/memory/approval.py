@@ -82,7 +82,7 @@ def _report(invocation: Invocation, verb: str, results: list[dict[str, Any]]) ->
 
 
 def _show(store: MemoryStore, proposal: Proposal) -> str:
-    when = proposal.at[:19].replace("T", " ")
+    when = printable(proposal.at[:19].replace("T", " "))
     session = f", session {printable(proposal.session)}" if proposal.session else ""
     by = f"{FILE_NAMES[proposal.target]}, by {printable(proposal.actor)}{session}"
     lines = [f"{proposal.id}  {when}  {by}"]

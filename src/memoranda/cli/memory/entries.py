@@ -112,7 +112,14 @@ def edit(target: Target, allow: tuple[str, ...]) -> None:
     # What a person typed is kept until it is saved, so the file that is edited is ours and not the editor's.
     with NamedTemporaryFile("wb", prefix=f"{target}-edit-", suffix=".md", delete=False) as draft:
         draft.write(before.encode())
-    outcome = _save_edit(store, view, Path(draft.name), frozenset(allow))
+    try:
+        outcome = _save_edit(store, view, Path(draft.name), frozenset(allow))
+    except click.ClickException as error:
+        outcome = Refusal(target, "invalid", f"{error.format_message()} Nothing was written.")
+    if Path(draft.name).read_bytes() == before.encode():
+        Path(draft.name).unlink()
+        report(invocation, store, outcome)
+        return
     if isinstance(outcome, Refusal):
         outcome = with_changes(outcome, message=f"{outcome.message} Your text is in {draft.name}.")
     else:

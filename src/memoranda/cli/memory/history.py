@@ -30,8 +30,8 @@ def log(target: Target | None, limit: int) -> None:
 def _show(store: MemoryStore, change: Change) -> str:
     session = f", session {printable(change.session)}" if change.session else ""
     about = f" of {change.refers_to}" if change.refers_to else ""
-    note = f"  ({change.note})" if change.note else ""
-    when = change.at[:19].replace("T", " ")
+    note = f"  ({printable(change.note)})" if change.note else ""
+    when = printable(change.at[:19].replace("T", " "))
     what = f"{change.action}{about} by {printable(change.actor)}{session}{note}"
     lines = [f"{change.number:>4}  {when}  {FILE_NAMES[change.target]}  {what}"]
     for edit in change.edits:
