@@ -48,15 +48,10 @@ def judge(draft: Draft, entries: Sequence[str], screening: Screening, limit: int
     # The entries that were there read back as themselves, so it is enough that each new one does between any two.
     if not all(map(keeps_apart, written)):
         return refusals.delimiter_in_text(draft.target)
-    new = written - draft.restores - set(entries)
-    if found := _findings(new, planned, screening) - draft.allow:
+    new = {text for text in written - draft.restores if text not in entries}
+    if found := screening.findings_in(planned.entries, new) - draft.allow:
         return refusals.blocked(draft.target, tuple(sorted(found)))
     after = size(planned.entries)
     if new and after > limit and after > size(entries):
         return refusals.over_budget(draft.target, after, limit)
     return planned
-
-
-def _findings(new: set[str], planned: Plan, screening: Screening) -> set[str]:
-    screened = screening.screen(planned.entries, remember=False) if new else []
-    return {finding for entry in screened if entry.findings and entry.text in new for finding in entry.findings}

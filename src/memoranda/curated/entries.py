@@ -27,6 +27,11 @@ def serialise(entries: Sequence[str]) -> str:
     return DELIMITER.join(entries)
 
 
+def serialise_to_bytes(entries: Sequence[str]) -> bytes:
+    """The same in UTF-8; encoding entry by entry is far faster, because most are ASCII and the delimiter is not."""
+    return DELIMITER.encode().join(map(str.encode, entries))
+
+
 def size(entries: Sequence[str]) -> int:
     """What these entries cost against the limit: code points of the whole text, delimiters included."""
     return sum(map(len, entries)) + len(DELIMITER) * max(0, len(entries) - 1)

@@ -11,7 +11,7 @@ Allowances lie in `allowed.json` beside the memory files: digest of the entry, f
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import attrgetter
@@ -55,6 +55,7 @@ class ScreenedEntry:
 
 
 _FINDINGS = attrgetter("findings")
+_Screened = tuple[tuple[str, ...], list[ScreenedEntry], bool]
 
 
 class Screening:
@@ -65,25 +66,33 @@ class Screening:
         self._verdicts: dict[str, tuple[str, ...]] = {}
         # Entries that were found wanting beside their neighbours stay hidden when they are shown without them.
         self._hidden: dict[str, tuple[str, ...]] = {}
-        # The last list of entries with its verdicts, nothing allowed yet; one value, because threads may share a store.
-        self._last: tuple[tuple[str, ...], list[ScreenedEntry]] = ((), [])
+        # The last list of entries, their verdicts with nothing allowed yet, and whether there are any findings; one
+        # value, because threads may share a store.
+        self._last: _Screened = ((), [], False)
 
     def findings(self, text: str) -> tuple[str, ...]:
         """The ids of what was found in one text, alone or beside its neighbours, and nobody has allowed; sorted."""
         found = self._hidden.get(text) or self._scan(text)
         return tuple(finding for finding in found if finding not in self._allowed(text)) if found else ()
 
-    def screen(self, entries: Sequence[str], *, remember: bool = True) -> list[ScreenedEntry]:
+    def screen(self, entries: Sequence[str]) -> list[ScreenedEntry]:
         """All entries with their findings, those of the seams between them included.
 
         What is found in entries that are really there is remembered, so that it stays hidden when shown by itself.
         """
-        screened = self._screen_what_changed(tuple(entries))
-        if not any(map(_FINDINGS, screened)):
+        _, screened, flagged = self._screen_what_changed(tuple(entries))
+        if not flagged:
             return screened
-        if remember:
-            self._hidden.update({entry.text: entry.findings for entry in screened if entry.findings})
+        self._hidden.update({entry.text: entry.findings for entry in screened if entry.findings})
         return [self._without_allowed(entry) if entry.findings else entry for entry in screened]
+
+    def findings_in(self, entries: Sequence[str], texts: Set[str]) -> set[str]:
+        """The ids of what is found in some texts when they stand among these entries, and nobody has allowed."""
+        _, screened, flagged = self._screen_what_changed(tuple(entries)) if texts else ((), [], False)
+        if not flagged:
+            return set()
+        meant = [self._without_allowed(entry) for entry in screened if entry.findings and entry.text in texts]
+        return {finding for entry in meant for finding in entry.findings}
 
     def allow(self, texts: Iterable[str | None], findings: Iterable[str], origin: Origin) -> None:
         """Record that a person accepts these findings wherever these texts have them. The caller holds the lock."""
@@ -108,10 +117,10 @@ class Screening:
             for entry, findings in zip(unknown, safety.scan_each(unknown), strict=True):
                 self._verdicts[entry] = tuple(sorted({finding.id for finding in findings}))
 
-    def _screen_what_changed(self, entries: tuple[str, ...]) -> list[ScreenedEntry]:
-        before, screened = self._last
+    def _screen_what_changed(self, entries: tuple[str, ...]) -> _Screened:
+        before, screened, flagged = self._last
         if entries == before:
-            return screened
+            return self._last
         head, tail = shared_ends(before, entries)
         # Verdicts can change within reach of the changed place; to judge those, twice the reach must be read.
         first, last = _reaching(entries, head, -1), _reaching(entries, len(entries) - tail, 1)
@@ -124,8 +133,9 @@ class Screening:
         ]
         kept = len(entries) - last
         screened = [*screened[:first], *fresh, *screened[len(screened) - kept :]]
-        self._last = (entries, screened)
-        return screened
+        still = any(map(_FINDINGS, screened)) if flagged else any(map(_FINDINGS, fresh))
+        self._last = (entries, screened, still)
+        return self._last
 
     def _without_allowed(self, entry: ScreenedEntry) -> ScreenedEntry:
         allowed = self._allowed(entry.text)

@@ -116,10 +116,9 @@ class MemoryStore:
         """The live entries of a target as they may be shown."""
         return tuple(entry.shown for entry in self.view(target).entries)
 
-    def shown(self, text: str) -> str:
-        """An entry's text if it may be shown, else its placeholder."""
-        found = next(filter(None, (screening.findings(text) for screening in self._screening.values())), ())
-        return ScreenedEntry(text, found).shown
+    def shown(self, target: Target, text: str) -> str:
+        """The text of an entry of a target, past or present, if it may be shown; else its placeholder."""
+        return ScreenedEntry(text, self._screening[target].findings(text)).shown
 
     def add(self, target: Target, content: str, origin: Origin | None = None) -> Outcome:
         return self.apply(target, [Add(content)], origin)

@@ -151,7 +151,7 @@ def describe(outcome: Outcome, store: MemoryStore) -> JsonObject:
 def _describe_receipt(receipt: Receipt, store: MemoryStore) -> JsonObject:
     result: JsonObject = {
         "success": True, "done": True, "target": receipt.target, "message": receipt.message,
-        "changed": [_describe_edit(edit, store) for edit in receipt.edits],
+        "changed": [_describe_edit(edit, receipt.target, store) for edit in receipt.edits],
         "stored_in": str(receipt.stored_in),
     }  # fmt: skip
     if receipt.edits:
@@ -161,10 +161,10 @@ def _describe_receipt(receipt: Receipt, store: MemoryStore) -> JsonObject:
     return result
 
 
-def _describe_edit(edit: Edit, store: MemoryStore) -> JsonObject:
+def _describe_edit(edit: Edit, target: Target, store: MemoryStore) -> JsonObject:
     action = "add" if edit.before is None else "remove" if edit.after is None else "replace"
     sides = {"before": edit.before, "after": edit.after}
-    return {"action": action} | {side: store.shown(text) for side, text in sides.items() if text is not None}
+    return {"action": action} | {side: store.shown(target, text) for side, text in sides.items() if text is not None}
 
 
 def _describe_refusal(refusal: Refusal, store: MemoryStore) -> JsonObject:
@@ -172,7 +172,7 @@ def _describe_refusal(refusal: Refusal, store: MemoryStore) -> JsonObject:
         "success": False, "target": refusal.target, "reason": refusal.reason, "error": refusal.message,
     }  # fmt: skip
     if refusal.matches:
-        result["matches"] = [_preview(text, store) for text in refusal.matches]
+        result["matches"] = [_preview(text, refusal.target, store) for text in refusal.matches]
     if refusal.findings:
         result["findings"] = list(refusal.findings)
     if refusal.backup:
@@ -196,8 +196,8 @@ def _live_state(store: MemoryStore, target: Target) -> JsonObject:
     return state if room >= 0 else state | {"entries_not_shown": len(view.entries) - len(shown)}
 
 
-def _preview(text: str, store: MemoryStore) -> str:
-    shown = store.shown(text)
+def _preview(text: str, target: Target, store: MemoryStore) -> str:
+    shown = store.shown(target, text)
     # A placeholder ends in the handle, which must not be cut off.
     return _shorten(shown) if shown == text else shown
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from memoranda.curated import memory_file, refusals
 from memoranda.curated.backups import keep_backup
 from memoranda.curated.draft import Draft, judge
-from memoranda.curated.entries import serialise
+from memoranda.curated.entries import serialise, serialise_to_bytes
 from memoranda.curated.journal import Action, Change, Journal, next_change
 from memoranda.curated.memory_file import FileState, Missing, Readable, Undecodable, Unreadable
 from memoranda.curated.operations import Plan, rewrite_edits
@@ -123,8 +123,7 @@ class Writer:
         self, draft: Draft, state: Missing | Readable, planned: Plan, noticed: list[Change]
     ) -> Receipt | Refusal:
         path = self.path(draft.target)
-        text = serialise(planned.entries)
-        content = text.encode()
+        text, content = serialise(planned.entries), serialise_to_bytes(planned.entries)
         head = memory_file.fingerprint(content)
         # Only what others wrote can be anything but canonical.
         foreign = isinstance(state, Readable) and (noticed or draft.seen) and not state.is_canonical

@@ -35,8 +35,8 @@ def _show(store: MemoryStore, change: Change) -> str:
     what = f"{change.action}{about} by {printable(change.actor)}{session}{note}"
     lines = [f"{change.number:>4}  {when}  {FILE_NAMES[change.target]}  {what}"]
     for edit in change.edits:
-        lines += [f"      - {_indent(store.shown(edit.before))}"] if edit.before is not None else []
-        lines += [f"      + {_indent(store.shown(edit.after))}"] if edit.after is not None else []
+        lines += [f"      - {_indent(store.shown(change.target, edit.before))}"] if edit.before is not None else []
+        lines += [f"      + {_indent(store.shown(change.target, edit.after))}"] if edit.after is not None else []
     return "\n".join(lines)
 
 
@@ -47,8 +47,8 @@ def _indent(text: str) -> str:
 def _as_data(store: MemoryStore, change: Change) -> dict[str, object]:
     edits = [
         {
-            "before": None if edit.before is None else store.shown(edit.before),
-            "after": None if edit.after is None else store.shown(edit.after),
+            "before": None if edit.before is None else store.shown(change.target, edit.before),
+            "after": None if edit.after is None else store.shown(change.target, edit.after),
         }
         for edit in change.edits
     ]
@@ -72,12 +72,12 @@ def diff(number: int | None) -> None:
     for difference in found:
         if difference.added or difference.removed:
             lines.append(FILE_NAMES[difference.target])
-            lines += [f"  - {_indent(store.shown(entry))}" for entry in difference.removed]
-            lines += [f"  + {_indent(store.shown(entry))}" for entry in difference.added]
+            lines += [f"  - {_indent(store.shown(difference.target, entry))}" for entry in difference.removed]
+            lines += [f"  + {_indent(store.shown(difference.target, entry))}" for entry in difference.added]
     data = {
         item.target: {
-            "added": [store.shown(entry) for entry in item.added],
-            "removed": [store.shown(entry) for entry in item.removed],
+            "added": [store.shown(item.target, entry) for entry in item.added],
+            "removed": [store.shown(item.target, entry) for entry in item.removed],
         }
         for item in found
     }
