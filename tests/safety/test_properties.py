@@ -157,7 +157,7 @@ _NOTES = [
 @given(st.lists(st.sampled_from(_NOTES) | st.text(max_size=20), max_size=80))
 def test_scanning_many_texts_gives_the_verdicts_of_scanning_each(texts: list[str]) -> None:
     """Whatever stands beside it in the batch, a text is judged as if it were alone."""
-    assert scan_each(texts) == [scan(text) for text in texts]
+    assert scan_each(texts).findings == [scan(text) for text in texts]
 
 
 @given(st.lists(st.sampled_from([note for note in _NOTES if note]), min_size=1, max_size=4))
@@ -165,3 +165,14 @@ def test_phrases_alone_are_among_what_a_whole_scan_finds(texts: list[str]) -> No
     """The cheap scan for seams finds nothing that the whole one does not."""
     text = "\n-\n".join(texts)
     assert {finding.id for finding in scan_phrases(text)} <= {finding.id for finding in scan(text)}
+
+
+@given(
+    st.lists(
+        st.sampled_from([*[note for note in _NOTES if note], "to ignore all", "previous instructions"]), max_size=6
+    )
+)
+def test_texts_that_cannot_join_hold_no_phrase_together(texts: list[str]) -> None:
+    """What may be skipped is only what would find nothing."""
+    if not scan_each(texts).may_join:
+        assert scan_phrases("\n-\n".join(texts)) == ()

@@ -110,12 +110,15 @@ class Screening:
             self._verdicts[text] = verdict
         return verdict
 
-    def _scan_ahead(self, entries: Sequence[str]) -> None:
-        """Scan many unknown texts together, which is far cheaper than one by one."""
+    def _scan_ahead(self, entries: Sequence[str]) -> bool:
+        """Scan unknown texts together, far cheaper than one by one; False when no seam between them can matter."""
         unknown = [entry for entry in dict.fromkeys(entries) if entry not in self._verdicts]
-        if len(unknown) > 1:
-            for entry, findings in zip(unknown, safety.scan_each(unknown), strict=True):
-                self._verdicts[entry] = tuple(sorted({finding.id for finding in findings}))
+        if len(unknown) < 2:
+            return True
+        verdicts = safety.scan_each(unknown)
+        for entry, findings in zip(unknown, verdicts.findings, strict=True):
+            self._verdicts[entry] = tuple(sorted({finding.id for finding in findings}))
+        return verdicts.may_join or len(unknown) < len(set(entries))
 
     def _screen_what_changed(self, entries: tuple[str, ...]) -> _Screened:
         before, screened, flagged = self._last
@@ -125,8 +128,9 @@ class Screening:
         # Verdicts can change within reach of the changed place; to judge those, twice the reach must be read.
         first, last = _reaching(entries, head, -1), _reaching(entries, len(entries) - tail, 1)
         start, end = _reaching(entries, first, -1), _reaching(entries, last, 1)
-        seams = _scan_joined(entries[start:end])[first - start : last - start]
-        self._scan_ahead(entries[first:last])
+        seams = [frozenset[str]()] * (last - first)
+        if self._scan_ahead(entries[start:end]):
+            seams = _scan_joined(entries[start:end])[first - start : last - start]
         fresh = [
             ScreenedEntry(entry, tuple(sorted(seam.union(self._scan(entry)))) if seam else self._scan(entry))
             for entry, seam in zip(entries[first:last], seams, strict=True)
@@ -187,7 +191,7 @@ def _scan_joined(entries: Sequence[str]) -> list[frozenset[str]]:
     One scan names only so many findings, so what was found is blanked and the rest scanned again; a text that does
     not come to an end that way is blocked as a whole.
     """
-    findings = safety.scan_phrases(_SEAM.join(entries))
+    findings = safety.scan_phrases(_SEAM.join(entries)) if len(entries) > 1 else ()
     if not findings:
         return [frozenset()] * len(entries)
     found: list[set[str]] = [set() for _ in entries]

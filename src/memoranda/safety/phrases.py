@@ -7,7 +7,7 @@ that no text can make it slow. A rule is only tried when all the words it cannot
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import islice, repeat
 from typing import NamedTuple
@@ -135,6 +135,13 @@ def _alternatives(classes: dict[str, str]) -> str:
     ):
         groups.setdefault(word[0], []).append(word[1:])
     return "|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in sorted(groups.items()))
+
+
+def may_make_phrase(words: Iterable[str]) -> bool:
+    """Whether these words, in whatever order, could make up what a rule forbids."""
+    book = _book()
+    present = frozenset(map(book.symbols.get, words, repeat(_FILLER)))
+    return next(book.candidates(present), None) is not None
 
 
 def find_phrases(words: list[str]) -> list[Phrase]:

@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate, chain, islice
+from typing import NamedTuple
 
 from memoranda.safety import folding
 from memoranda.safety.characters import scan_characters
@@ -18,7 +19,7 @@ from memoranda.safety.decoding import MOST_DISGUISED, Piece, find_disguised, fin
 from memoranda.safety.finding import Finding, Severity
 from memoranda.safety.learned import find_learned
 from memoranda.safety.markup import find_markup
-from memoranda.safety.phrases import find_phrases, part_unspaced
+from memoranda.safety.phrases import find_phrases, may_make_phrase, part_unspaced
 from memoranda.safety.secrets import find_secrets
 
 # The verdict on a text with this many findings is settled; looking further only costs time.
@@ -75,7 +76,14 @@ def scan(text: str, *, learned: bool = True) -> tuple[Finding, ...]:
     return tuple(_ordered(found)) if found else ()
 
 
-def scan_each(texts: Sequence[str]) -> list[tuple[Finding, ...]]:
+class Verdicts(NamedTuple):
+    """What `scan` says of each text, and whether their words together could make up a phrase that a rule forbids."""
+
+    findings: list[tuple[Finding, ...]]
+    may_join: bool
+
+
+def scan_each(texts: Sequence[str]) -> Verdicts:
     """`scan` for many texts, at a fraction of the price when most are clean.
 
     Texts are scanned by the rules in one go, parted so that nothing can match across or be hidden by a neighbour.
@@ -83,19 +91,21 @@ def scan_each(texts: Sequence[str]) -> list[tuple[Finding, ...]]:
     of `scan`.
     """
     verdicts: list[tuple[Finding, ...]] = []
+    words: set[str] = set()
     for start in range(0, len(texts), _BATCH):
         batch = texts[start : start + _BATCH]
-        if _is_plain(_BETWEEN_TEXTS.join(batch)):
+        stages = Stages(_BETWEEN_TEXTS.join(batch))
+        words.update(stages.words)
+        if _is_plain(stages):
             verdicts += [_scan_learned(text) for text in batch]
         else:
             verdicts += [scan(text) for text in batch]
-    return verdicts
+    return Verdicts(verdicts, may_make_phrase(words))
 
 
-def _is_plain(text: str) -> bool:
+def _is_plain(stages: Stages) -> bool:
     """Whether the rules find nothing in a text and nothing in it is disguised, so that only its wording can matter."""
-    stages = Stages(text)
-    odd = chain(_scan_stages(stages, learned=False), scan_characters(text), _hidden_pieces(stages))
+    odd = chain(_scan_stages(stages, learned=False), scan_characters(stages.text), _hidden_pieces(stages))
     return next(odd, None) is None
 
 
@@ -105,7 +115,9 @@ def scan_phrases(text: str) -> tuple[Finding, ...]:
 
 
 def _scan_learned(text: str) -> tuple[Finding, ...]:
-    return tuple(_find_learned(Stages(text))) if text else ()
+    """What the model says of a text that is known to be plain: only where it objects is the place worked out."""
+    words = folding.words_of(part_unspaced(folding.spread(folding.fold(text))))
+    return tuple(_find_learned(Stages(text))) if find_learned(words) else ()
 
 
 def _find_phrases(stages: Stages) -> Iterator[Finding]:
