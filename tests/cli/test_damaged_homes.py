@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_memory import Terminal
+from tests.cli.terminal import Terminal
 
 COMMANDS = [
     ["memory", "list"],

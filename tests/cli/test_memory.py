@@ -4,30 +4,10 @@ import json
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from memoranda.cli.main import command
-
-
-class Terminal:
-    """Runs `memoranda` in one home."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-
-    def run(self, *arguments: str, input: str | None = None) -> Result:
-        return CliRunner().invoke(command, ["--home", str(self.home), *arguments], input=input)
-
-    def ok(self, *arguments: str, input: str | None = None) -> str:
-        result = self.run(*arguments, input=input)
-        assert result.exit_code == 0, result.output
-        return result.output
-
-    def json(self, *arguments: str) -> Any:
-        return json.loads(self.ok(*arguments, "--json"))
+from tests.cli.terminal import Terminal
 
 
 @pytest.fixture

@@ -9,8 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from memoranda.cli.main import command
-from tests.cli.test_memory import Terminal
+from tests.cli.terminal import Terminal
 from tests.conftest import mode
+from tests.docs.reference import command_paths
 
 
 @pytest.fixture
@@ -69,20 +70,7 @@ def test_the_demo_shows_memory_at_work_and_leaves_the_home_alone(terminal: Termi
     assert not terminal.home.exists()
 
 
-def _commands(group: object, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    import click
-
-    if not isinstance(group, click.Group):
-        return [path]
-    context = click.Context(group)
-    return [path] + [
-        each
-        for name in group.list_commands(context)
-        for each in _commands(group.get_command(context, name), (*path, name))
-    ]
-
-
-@pytest.mark.parametrize("path", _commands(command), ids=" ".join)
+@pytest.mark.parametrize("path", command_paths(), ids=" ".join)
 def test_every_command_explains_itself(path: tuple[str, ...]) -> None:
     """--help works and offers the shared options; every noun shows examples."""
     result = CliRunner().invoke(command, [*path, "--help"])
