@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from memoranda.app import Memory, Session
 from memoranda.cli.context import Invocation, common_options
-from memoranda.cli.memory import command as memory_command
+from memoranda.cli.main import command as program
 from memoranda.config import KEYS, Config
 from memoranda.support.home import Home
 
@@ -108,9 +108,8 @@ class _Story:
 
     def _run(self, arguments: list[str]) -> None:
         unset = dict.fromkeys([key.variable for key in KEYS] + ["MEMORANDA_PROFILE"])
-        result = CliRunner(env=unset).invoke(
-            memory_command, ["--home", str(self.home), *arguments], catch_exceptions=False
-        )
+        words = ["--home", str(self.home), "memory", *arguments]
+        result = CliRunner(env=unset).invoke(program, words, catch_exceptions=False)
         self._say(_indent(result.output.rstrip()))
 
     def _title(self, text: str) -> None:
