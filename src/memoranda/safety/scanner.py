@@ -71,8 +71,8 @@ def scan(text: str, *, learned: bool = True) -> tuple[Finding, ...]:
     if not text:
         return ()
     stages = Stages(text)
-    checks = chain(_scan_stages(stages, learned), scan_characters(text), _scan_hidden(stages, learned))
-    found = list(islice(checks, ENOUGH))
+    checks = chain(_scan_stages(stages), scan_characters(text), _scan_hidden(stages, learned))
+    found = list(islice(checks, ENOUGH)) or (list(_find_learned(stages)) if learned else [])
     return tuple(_ordered(found)) if found else ()
 
 
@@ -105,7 +105,7 @@ def scan_each(texts: Sequence[str]) -> Verdicts:
 
 def _is_plain(stages: Stages) -> bool:
     """Whether the rules find nothing in a text and nothing in it is disguised, so that only its wording can matter."""
-    odd = chain(_scan_stages(stages, learned=False), scan_characters(stages.text), _hidden_pieces(stages))
+    odd = chain(_scan_stages(stages), scan_characters(stages.text), _hidden_pieces(stages))
     return next(odd, None) is None
 
 
@@ -128,20 +128,19 @@ def _find_phrases(stages: Stages) -> Iterator[Finding]:
 
 
 def _find_learned(stages: Stages) -> Iterator[Finding]:
+    """What the model says; it is asked only where no rule has spoken."""
     if window := find_learned(stages.words):
         message = "The wording resembles known attacks on language models."
         yield Finding("learned_injection", Severity.MEDIUM, stages.from_words(window.first, window.last), message)
 
 
-def _scan_stages(stages: Stages, learned: bool) -> Iterator[Finding]:
+def _scan_stages(stages: Stages) -> Iterator[Finding]:
     yield from _find_phrases(stages)
     for command in find_commands(stages.plain):
         span = stages.from_plain(command.start, command.end)
         yield Finding(command.rule.id, command.rule.severity, span, COMMAND_MESSAGES[command.rule.id])
     for mark in find_markup(stages.plain):
         yield Finding(mark.id, mark.severity, stages.from_plain(mark.start, mark.end), mark.message)
-    if learned:
-        yield from _find_learned(stages)
     for secret in find_secrets(stages.text):
         kind = secret.kind.replace("_", " ")
         message = f"A credential stands in clear text ({kind})."
@@ -163,7 +162,7 @@ def _scan_hidden(stages: Stages, learned: bool) -> Iterator[Finding]:
         return
     inner = Stages(_BETWEEN_PIECES.join(text for text, _, _ in hidden))
     starts = list(accumulate((len(text) + len(_BETWEEN_PIECES) for text, _, _ in hidden), initial=0))
-    for finding in _scan_stages(inner, learned):
+    for finding in list(_scan_stages(inner)) or (list(_find_learned(inner)) if learned else []):
         _, start, end = hidden[bisect_right(starts, finding.span[0]) - 1]
         yield Finding(finding.id, finding.severity, (start, end), finding.message)
 
