@@ -119,6 +119,7 @@ def test_whoever_comes_next_settles_what_a_killed_writer_left(directory: Path, t
     for name in TARGETS:
         assert fresh.journal.entries_after(name) == list(fresh.entries(name))
         assert isinstance(fresh.add(name, "life goes on"), Receipt)
+    assert "outside" not in [change.action for change in fresh.journal.changes()]
 
 
 def test_what_others_wrote_after_a_kill_is_noticed(directory: Path) -> None:

@@ -34,7 +34,7 @@ _VERBS = {
 _OBJECTS = {
     "key_file": (
         r"\.ssh[/\\]id_[a-z0-9_]{1,20}(?!\w|\.pub)|\.aws[/\\]credentials\b|/etc/shadow\b|\.git-credentials\b"
-        r"|id_(?:rsa|dsa|ecdsa|ed25519)\b(?!\.pub)"
+        r"|id_(?:rsa|dsa|ecdsa|ed25519)\b(?!\.pub)|\.(?:memoranda|hermes|openclaw)[/\\]\.env\b"
     ),
     "secret_file": (
         r"\.ssh[/\\](?:identity\b|\*)|\.netrc\b|\.pgpass\b|\.npmrc\b|\.pypirc\b|\.env(?:\.(?:local|production|prod"
@@ -53,7 +53,7 @@ _OBJECTS = {
 }
 # An object can only be there if of each row one text is.
 _HINTS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "key_file": (("id_", ".aws", "/etc/shadow", ".git-"),),
+    "key_file": (("id_", ".aws", "/etc/shadow", ".git-", "/.env"),),
     "secret_file": (
         (
             ".ssh",

@@ -101,7 +101,7 @@ _REFERENCE = (
 )
 _PLACEHOLDER = (
     r"(?i)your|example|sample|placeholder|change|dummy|fake|redacted|secret|password|token|xxx|todo|foo|bar\b|here"
-    r"|insert|replace|test|1234|abc|none|null|true|false|my[_-]"
+    r"|insert|replace|test|none|null|true|false|my[_-]|^(?:abc|1234).{0,12}$"
 )
 _HASH = r"(?i)^(?:sha\d{1,3}[-:])?[0-9a-f]{7,128}$|^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 
@@ -172,7 +172,7 @@ def _assigned(text: str) -> Iterator[Secret]:
 def _looks_random(token: str) -> bool:
     """Whether the part after the issuer's prefix has the variety of a generated value."""
     tail = token[-20:]
-    return len(set(tail)) >= 9 and not re.search(r"x{4}|0{6}|1234567|abcdef|example|placeholder|your", token, re.I)
+    return len(set(tail)) >= 9 and not re.search(r"x{4}|0{6}|example|placeholder|your", token, re.I)
 
 
 def _looks_real(kind: str, value: str) -> bool:
