@@ -5,7 +5,7 @@ import sys
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memoranda.safety import scan, scan_each, scan_phrases
@@ -154,6 +154,7 @@ _NOTES = [
 ]
 
 
+@example(["\r", "The build runs on Debian 12."])
 @given(st.lists(st.sampled_from(_NOTES) | st.text(max_size=20), max_size=80))
 def test_scanning_many_texts_gives_the_verdicts_of_scanning_each(texts: list[str]) -> None:
     """Whatever stands beside it in the batch, a text is judged as if it were alone."""

@@ -26,8 +26,9 @@ from memoranda.safety.secrets import find_secrets
 ENOUGH = 16
 _LONGEST_PHRASE = 200
 _BATCH = 64
-# Two ends of a sentence in a row: no phrase, run of one-word sentences or line reaches over them.
-_BETWEEN_TEXTS = "\n\n\n\n"
+# Two ends of a sentence in a row: no phrase, run of one-word sentences or line reaches over them. The blank keeps a
+# text that ends in half a line end from being completed by ours.
+_BETWEEN_TEXTS = " \n\n\n\n"
 _BETWEEN_PIECES = f" {folding.STOP}\n\n"
 
 
