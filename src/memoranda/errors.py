@@ -5,7 +5,10 @@
     │   └── ForeignHomeError another program owns it
     ├── ConfigError          config.yaml, .env or an environment override is not usable
     └── StorageError         the disk, a lock or a file stands in the way
-        └── LockTimeoutError another process holds the lock
+        ├── LockTimeoutError another process holds the lock
+        ├── CorruptStoreError the session store is damaged or somebody else's
+        ├── NewerStoreError  the session store was written by a newer Memoranda
+        └── SessionError     a session, message or title that cannot be as asked
 
 Expected outcomes of a memory write (over budget, no match, blocked …) are values, not exceptions: see
 `memoranda.curated.outcome`. Every message names what happened, to what, and what to do next.
@@ -34,3 +37,15 @@ class StorageError(MemorandaError):
 
 class LockTimeoutError(StorageError):
     """Another process held the lock for longer than we wait."""
+
+
+class CorruptStoreError(StorageError):
+    """A database is damaged, or was not written by us; it is never overwritten."""
+
+
+class NewerStoreError(StorageError):
+    """A database was written by a newer version of Memoranda, and is not touched."""
+
+
+class SessionError(StorageError, ValueError):
+    """What was asked of the session store cannot be: an unknown session, a taken title, a message out of place."""

@@ -1,0 +1,1 @@
+"""Opening, locking, retrying and upgrading databases, whatever tables are in them."""

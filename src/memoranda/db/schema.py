@@ -1,0 +1,119 @@
+"""Tables as data: what a store should look like, and how an older one gets there.
+
+A table that lacks a column gets it, without anybody writing a migration. What cannot be said that way is a named
+migration, applied once, in one transaction with the note that it was. A store at the current version is opened without
+looking at its tables at all, so opening costs the same at any size.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from memoranda.db.sqlite import Connection, Database
+from memoranda.errors import NewerStoreError
+
+_NUMBERED = "INTEGER PRIMARY KEY AUTOINCREMENT"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`kind` is text, real or integer; `rules` is what SQL says about it. A numbered column counts its rows."""
+
+    name: str
+    kind: str
+    rules: str = ""
+    meaning: str = ""
+
+    def declaration(self) -> str:
+        kind = _NUMBERED if self.kind == "numbered" else self.kind.upper()
+        return f"{self.name} {kind} {self.rules}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+
+    def create(self) -> str:
+        return f"CREATE TABLE IF NOT EXISTS {self.name} ({', '.join(c.declaration() for c in self.columns)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """A change of what is stored; its name is written down when it is done, and it is never done again."""
+
+    name: str
+    apply: Callable[[Connection], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    version: int
+    tables: tuple[Table, ...]
+    indexes: tuple[str, ...]
+    migrations: tuple[Migration, ...] = ()
+
+
+def bring_up(database: Database, schema: Schema) -> None:
+    """Give a store the tables of `schema`; one that a newer program wrote is refused and not touched."""
+    found = _version(database)
+    if found > schema.version:
+        raise NewerStoreError(
+            f"{database.path} has schema version {found}, and this Memoranda knows versions up to {schema.version}. "
+            "It was written by a newer Memoranda and is left as it is; upgrade this one to use it."
+        )
+    if found == schema.version or database.read_only:
+        return
+    with database.writing() as connection:
+        for table in schema.tables:
+            connection.execute(table.create())
+            there = {row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")}
+            for column in table.columns:
+                if column.name not in there:
+                    connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {column.declaration()}")
+        for index in schema.indexes:
+            connection.execute(index)
+        if found == 0:
+            _note_all(connection, schema.migrations)
+    for migration in schema.migrations:
+        _apply(database, migration)
+    with database.writing() as connection:
+        if _stored_version(connection) < schema.version:
+            connection.execute("DELETE FROM schema_version")
+            connection.execute("INSERT INTO schema_version (version) VALUES (?)", (schema.version,))
+
+
+def _version(database: Database) -> int:
+    with database.reading() as connection:
+        return _stored_version(connection)
+
+
+def _stored_version(connection: Connection) -> int:
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").fetchone():
+        return 0
+    row = connection.execute("SELECT max(version) FROM schema_version").fetchone()
+    return int(row[0] or 0)
+
+
+def _note_all(connection: Connection, migrations: tuple[Migration, ...]) -> None:
+    """A store that was born with the present tables has nothing to migrate."""
+    for migration in migrations:
+        _note(connection, migration)
+
+
+def _note(connection: Connection, migration: Migration) -> None:
+    connection.execute(
+        "INSERT INTO state_meta (key, value) VALUES (?, 'done') ON CONFLICT (key) DO NOTHING", (_key(migration),)
+    )
+
+
+def _key(migration: Migration) -> str:
+    return f"migration:{migration.name}"
+
+
+def _apply(database: Database, migration: Migration) -> None:
+    with database.writing() as connection:
+        if not connection.execute("SELECT 1 FROM state_meta WHERE key = ?", (_key(migration),)).fetchone():
+            migration.apply(connection)
+            _note(connection, migration)

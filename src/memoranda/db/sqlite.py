@@ -1,0 +1,291 @@
+"""One SQLite file, shared by many threads and processes.
+
+Writing is one short `BEGIN IMMEDIATE` transaction at a time, retried with jitter for a bounded while; what it commits
+has reached the disk. Reading uses connections of its own and sees one consistent state. The write-ahead log is copied
+back by a thread of its own, so that no writer pays for it now and then. The file is never opened except through
+SQLite: closing any other descriptor would drop the locks that this process holds on it.
+"""
+
+import logging
+import os
+import random
+import sqlite3
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from memoranda.errors import CorruptStoreError, LockTimeoutError, StorageError
+from memoranda.support.files import PRIVATE_FILE, make_private_directory
+
+_log = logging.getLogger(__name__)
+
+_SHORT_WAIT_MS = 20
+_JITTER = (0.002, 0.030)
+_IDLE_READERS = 4
+_CHECK_LOG_EVERY = 64
+_LARGE_LOG = 4_000_000
+_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_CONTENTION = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+Connection = sqlite3.Connection
+
+
+class Database:
+    """An open file. `read_only` says that nothing can be written there, `journal` how SQLite keeps it safe."""
+
+    def __init__(self, path: Path, *, application_id: int, wait: float = 10.0, vfs: str = "") -> None:
+        self.path = path
+        self.read_only = False
+        self.journal = ""
+        self._application_id = application_id
+        self._wait = wait
+        self._vfs = vfs
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._writer: Connection | None = None
+        self._readers: list[Connection] = []
+        self._commits = 0
+        self._checkpoint: threading.Thread | None = None
+        self._open()
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """One transaction: all of it is durable when the block ends, none of it when the block raises."""
+        if self.read_only:
+            raise StorageError(f"{self.path} cannot be written: it or its directory is read-only.")
+        deadline = time.monotonic() + self._wait
+        # Waiting with a limit costs more than trying, and there is seldom anybody to wait for.
+        if not self._lock.acquire(blocking=False) and not self._lock.acquire(timeout=self._wait):
+            raise LockTimeoutError(f"Another thread has been writing {self.path} for {self._wait:.0f} s.")
+        try:
+            connection = self._writing_connection()
+            try:
+                _retry(connection, "BEGIN IMMEDIATE", deadline)
+                yield connection
+                _retry(connection, "COMMIT", deadline)
+            except BaseException as error:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                if isinstance(error, sqlite3.Error):
+                    raise self._explain(error) from error
+                raise
+        finally:
+            self._lock.release()
+        self._commits += 1
+        if self._commits % _CHECK_LOG_EVERY == 0:
+            self._copy_back_when_large()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """One consistent view, which no writer waits for."""
+        with self._translated():
+            connection = self._borrow()
+            try:
+                connection.execute("BEGIN")
+                yield connection
+            except BaseException:
+                connection.close()
+                raise
+            connection.execute("ROLLBACK")
+        if len(self._readers) < _IDLE_READERS:
+            self._readers.append(connection)
+        else:
+            connection.close()
+
+    def shrink_log(self) -> None:
+        """Copy the log back and empty it, so that deleted text is in no file; skipped while somebody is reading."""
+        if self.journal == "wal" and not self.read_only:
+            with self._lock, self._translated():
+                self._writing_connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def vacuum(self) -> None:
+        """Rewrite the file without the room that deleted rows left."""
+        with self._lock, self._translated():
+            self._writing_connection().execute("VACUUM")
+
+    def close(self) -> None:
+        """Close every connection; the last one of all processes copies the log back."""
+        if self._checkpoint is not None:
+            self._checkpoint.join()
+        with self._lock:
+            connections = [*self._readers, *([self._writer] if self._writer else [])]
+            self._readers, self._writer = [], None
+            for connection in connections:
+                connection.close()
+
+    def _open(self) -> None:
+        if not self.path.exists():
+            self._create()
+        try:
+            with self._translated():
+                self._writer = self._prepare(self._connect("rw"))
+        except StorageError as error:
+            if isinstance(error, CorruptStoreError | LockTimeoutError):
+                raise
+            self._open_read_only(error)
+
+    def _create(self) -> None:
+        make_private_directory(self.path.parent)
+        with suppress(FileExistsError):
+            # Made by hand so that it is private; SQLite gives its other files the same mode.
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_FILE))
+
+    def _prepare(self, connection: Connection) -> Connection:
+        try:
+            (owner,) = connection.execute("PRAGMA application_id").fetchone()
+            if owner != self._application_id:
+                self._claim(connection)
+            self.journal = self._choose_journal(connection)
+            connection.execute("PRAGMA wal_autocheckpoint=0")
+            connection.execute("PRAGMA secure_delete=1")
+            connection.execute(f"PRAGMA synchronous={'FULL' if self.journal == 'wal' else 'EXTRA'}")
+            if sys.platform == "darwin":
+                connection.execute("PRAGMA fullfsync=1")
+            return connection
+        except BaseException:
+            connection.close()
+            raise
+
+    def _claim(self, connection: Connection) -> None:
+        """Sign an empty file as ours, before anything else is in it; a file with other content is somebody else's."""
+        deadline = time.monotonic() + self._wait
+        _retry(connection, "BEGIN IMMEDIATE", deadline)
+        (owner,) = connection.execute("PRAGMA application_id").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if owner != self._application_id and tables:
+            connection.execute("ROLLBACK")
+            raise CorruptStoreError(f"{self.path} was not written by Memoranda. It is left as it is.")
+        connection.execute(f"PRAGMA application_id={self._application_id}")
+        connection.execute("COMMIT")
+
+    def _choose_journal(self, connection: Connection) -> str:
+        deadline = time.monotonic() + self._wait
+
+        def ask(question: str) -> str:
+            return str(_retry(connection, question, deadline).fetchone()[0])
+
+        mode = ask("PRAGMA journal_mode")
+        if mode == "wal":
+            return mode
+        try:
+            mode = ask("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY):
+                raise
+            mode = ask("PRAGMA journal_mode=DELETE")
+        if mode != "wal" and self.path not in _warned:
+            _warned.add(self.path)
+            _log.warning(
+                "%s lies on a file system without shared memory (a network drive?), so SQLite's write-ahead log "
+                "cannot be used. Everything is still durable, but readers and writers wait for each other.", self.path,
+            )  # fmt: skip
+        return mode
+
+    def _open_read_only(self, reason: StorageError) -> None:
+        """For a directory that cannot be written: as others may still write, else as it lies there."""
+        self.read_only = True
+        for mode in ("ro", "ro&immutable=1"):
+            self._mode = mode
+            with suppress(sqlite3.OperationalError), self._connect(mode) as connection:
+                (owner,) = connection.execute("PRAGMA application_id").fetchone()
+                self.journal = str(connection.execute("PRAGMA journal_mode").fetchone()[0])
+                connection.close()
+                if owner == self._application_id:
+                    return
+        raise reason
+
+    _mode = "rw"
+
+    def _connect(self, mode: str) -> Connection:
+        options = f"mode={mode}" + (f"&vfs={self._vfs}" if self._vfs else "")
+        connection = sqlite3.connect(
+            f"file:{quote(str(self.path))}?{options}",
+            uri=True,
+            timeout=_SHORT_WAIT_MS / 1000,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=256,
+        )
+        connection.execute("PRAGMA foreign_keys=1")
+        return connection
+
+    def _writing_connection(self) -> Connection:
+        if self._process != os.getpid():
+            self._leave_parent_process()
+        if self._writer is None:
+            self._writer = self._prepare(self._connect("rw"))
+        return self._writer
+
+    def _borrow(self) -> Connection:
+        if self._process != os.getpid():
+            self._leave_parent_process()
+        try:
+            return self._readers.pop()
+        except IndexError:
+            connection = self._connect(self._mode)
+            connection.execute(f"PRAGMA busy_timeout={int(self._wait * 1000)}")
+            connection.execute("PRAGMA query_only=1")
+            return connection
+
+    def _leave_parent_process(self) -> None:
+        """After a fork the connections belong to the parent: they are left alone, never used or closed."""
+        _of_parents.extend([*self._readers, *([self._writer] if self._writer else [])])
+        self._readers, self._writer, self._checkpoint, self._process = [], None, None, os.getpid()
+
+    def _copy_back_when_large(self) -> None:
+        if self.journal != "wal" or (self._checkpoint is not None and self._checkpoint.is_alive()):
+            return
+        with suppress(FileNotFoundError):
+            if os.stat(f"{self.path}-wal").st_size > _LARGE_LOG:
+                self._checkpoint = threading.Thread(target=self._copy_back, name="memoranda-checkpoint", daemon=True)
+                self._checkpoint.start()
+
+    def _copy_back(self) -> None:
+        try:
+            connection = self._connect("rw")
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            connection.close()
+        except sqlite3.Error as error:
+            _log.warning("The log of %s could not be copied back: %s. It will be tried again.", self.path, error)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._explain(error) from error
+
+    def _explain(self, error: sqlite3.Error) -> StorageError:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in _CONTENTION:
+            return LockTimeoutError(
+                f"Another process has kept {self.path} locked for {self._wait:.0f} s. Nothing was written."
+            )
+        if code in _DAMAGE:
+            return CorruptStoreError(
+                f"{self.path} is damaged or not a database ({error}). It is left as it is. "
+                "'memoranda doctor' says how to save what is in it."
+            )
+        if code == sqlite3.SQLITE_FULL:
+            return StorageError(f"The disk is full: nothing was written to {self.path}.")
+        return StorageError(f"{self.path} cannot be used: {error}.")
+
+
+# Paths that were complained about, and connections of a process that this one was forked from.
+_warned: set[Path] = set()
+_of_parents: list[Connection] = []
+
+
+def _retry(connection: Connection, statement: str, deadline: float) -> sqlite3.Cursor:
+    """Try again while somebody else is writing, at moments that no two writers share."""
+    while True:
+        try:
+            return connection.execute(statement)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in _CONTENTION or time.monotonic() >= deadline:
+                raise
+            time.sleep(random.uniform(*_JITTER))

@@ -1,0 +1,52 @@
+"""Takes credentials out of text that is about to be recorded; what the model and its tools see stays as it was.
+
+Two kinds are known: the very values that this machine holds (from the environment and `.env`), wherever they occur, and
+text in the form that issuers give their credentials. Each becomes `[redacted:<kind>]`.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from memoranda.safety.secrets import find_secrets
+
+# Shorter values are words that happen to be settings, and would be found everywhere.
+_SHORTEST_VALUE = 8
+# "pwd=" and a value that counts as one.
+_SHORTEST_TEXT = 12
+
+
+class Redactor:
+    """Redacts text and JSON-like values, and counts what it took out until the count is collected."""
+
+    def __init__(self, known_values: Iterable[str] = ()) -> None:
+        long_enough = {value for value in known_values if len(value) >= _SHORTEST_VALUE}
+        # The longest first, so that a value that contains another is taken whole.
+        self._known = tuple(sorted(long_enough, key=lambda value: (-len(value), value)))
+
+    def text(self, text: str) -> tuple[str, int]:
+        """The text without credentials, and how many there were."""
+        count = 0
+        for value in self._known:
+            if value in text:
+                count += text.count(value)
+                text = text.replace(value, "[redacted:known_value]")
+        found = find_secrets(text) if len(text) >= _SHORTEST_TEXT else []
+        if not found:
+            return text, count
+        pieces, position = [], 0
+        for secret in found:
+            pieces += [text[position : secret.start], f"[redacted:{secret.kind}]"]
+            position = secret.end
+        return "".join(pieces) + text[position:], count + len(found)
+
+    def value(self, value: Any) -> tuple[Any, int]:
+        """A JSON-like value with every string in it redacted; the value that was given is not changed."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            pairs = [(key, self.value(item)) for key, item in value.items()]
+            return {key: item for key, (item, _) in pairs}, sum(count for _, (_, count) in pairs)
+        if isinstance(value, list | tuple):
+            items = [self.value(item) for item in value]
+            return [item for item, _ in items], sum(count for _, count in items)
+        return value, 0

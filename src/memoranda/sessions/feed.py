@@ -1,0 +1,162 @@
+"""What a follower asks of the truth: which messages are new, and what else has changed since it last looked.
+
+The store knows nothing of its followers. Message ids grow in the order of commits, so that "new" is a comparison of
+numbers; everything else that changes what can be found leaves a line in the `changes` table.
+"""
+
+import secrets
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, NamedTuple
+
+from memoranda.db.sqlite import Connection
+from memoranda.sessions.part import Part
+from memoranda.sessions.records import decode_content, decode_json
+
+_AT_ONCE = 500
+_COLUMNS = (
+    "m.id, m.session_id, m.role, m.content, m.content_format, m.tool_name, m.tool_calls, m.timestamp, m.is_summary"
+)
+# What can be found: said, not taken back, and no repetition of something else.
+SEARCHABLE = "(m.active = 1 OR m.compacted = 1) AND m.copy_of IS NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class FeedMessage:
+    """One message that can be found."""
+
+    id: int
+    session_id: str
+    role: str
+    content: Any
+    tool_name: str | None
+    tool_calls: Any
+    timestamp: float
+    is_summary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FeedSession:
+    """What a follower knows of a session."""
+
+    id: str
+    conversation_id: str
+    user_id: str | None
+    source: str
+    title: str | None
+    started_at: float
+    archived: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Look again: at the messages of a session from one on, or (None) at the session itself, which may be gone."""
+
+    seq: int
+    session_id: str
+    from_message: int | None
+
+
+class Head(NamedTuple):
+    """How far the store has got."""
+
+    message: int
+    change: int
+
+
+class Feed(Part):
+    """The part of the store that followers read; it covers all users, so it is for followers alone."""
+
+    def store_id(self) -> str:
+        """The name of this store, made when it is first asked for."""
+        with self._db.reading() as connection:
+            row = connection.execute("SELECT value FROM state_meta WHERE key = 'store_id'").fetchone()
+        if row:
+            return str(row[0])
+        if self._db.read_only:
+            return "read-only"
+        with self._db.writing() as connection:
+            connection.execute(
+                "INSERT INTO state_meta (key, value) VALUES ('store_id', ?) ON CONFLICT (key) DO NOTHING",
+                (secrets.token_hex(8),),
+            )
+            return str(connection.execute("SELECT value FROM state_meta WHERE key = 'store_id'").fetchone()[0])
+
+    def head(self) -> Head:
+        with self._db.reading() as connection:
+            row = connection.execute("SELECT (SELECT max(id) FROM messages), (SELECT max(seq) FROM changes)").fetchone()
+        return Head(row[0] or 0, row[1] or 0)
+
+    def messages_after(self, message_id: int, limit: int) -> list[FeedMessage]:
+        """The next messages behind one, in order."""
+        return self._messages("m.id > ? ORDER BY m.id LIMIT ?", (message_id, limit))
+
+    def messages_from(self, session_id: str, first_id: int, limit: int = 2**62) -> list[FeedMessage]:
+        """The messages of a session from one on, in order."""
+        return self._messages("m.session_id = ? AND m.id >= ? ORDER BY m.id LIMIT ?", (session_id, first_id, limit))
+
+    def messages_by_id(self, ids: Collection[int]) -> dict[int, FeedMessage]:
+        """Those of the messages that can be found."""
+        found: dict[int, FeedMessage] = {}
+        for some in _batches(ids):
+            for message in self._messages(f"m.id IN ({_marks(some)})", some):
+                found[message.id] = message
+        return found
+
+    def messages_like(self, patterns: Sequence[str], after: int, limit: int) -> list[FeedMessage]:
+        """The newest messages behind one that hold any of the patterns, as LIKE understands them."""
+        either = " OR ".join(
+            f"m.{column} LIKE ? ESCAPE '\\'" for column in ("content", "tool_calls", "tool_name") for _ in patterns
+        )
+        return self._messages(
+            f"m.id > ? AND ({either}) ORDER BY m.id DESC LIMIT ?", (after, *list(patterns) * 3, limit)
+        )
+
+    def changes_after(self, seq: int, limit: int) -> list[Change]:
+        with self._db.reading() as connection:
+            rows = connection.execute(
+                "SELECT seq, session_id, from_message FROM changes WHERE seq > ? ORDER BY seq LIMIT ?", (seq, limit)
+            )
+            return [Change(*row) for row in rows]
+
+    def feed_sessions(self, ids: Collection[str]) -> dict[str, FeedSession]:
+        """Those of the sessions that are there."""
+        found: dict[str, FeedSession] = {}
+        for some in _batches(ids):
+            with self._db.reading() as connection:
+                rows = connection.execute(
+                    "SELECT id, conversation_id, user_id, source, title, started_at, archived"
+                    f" FROM sessions WHERE id IN ({_marks(some)})",
+                    some,
+                )
+                found |= {row[0]: FeedSession(*row) for row in rows}
+        return found
+
+    def _messages(self, condition: str, values: Sequence[Any]) -> list[FeedMessage]:
+        with self._db.reading() as connection:
+            rows = connection.execute(f"SELECT {_COLUMNS} FROM messages m WHERE {SEARCHABLE} AND {condition}", values)
+            return [_message(row) for row in rows]
+
+
+def note_change(connection: Connection, session_id: str, from_message: int | None = None) -> None:
+    """Leave a line for followers, in the transaction that makes the change."""
+    connection.execute("INSERT INTO changes (session_id, from_message) VALUES (?, ?)", (session_id, from_message))
+
+
+def _message(row: Sequence[Any]) -> FeedMessage:
+    number, session_id, role, content, content_format, tool_name, tool_calls, timestamp, is_summary = row
+    return FeedMessage(
+        number, session_id, role, decode_content(content, content_format), tool_name,
+        None if tool_calls is None else decode_json(tool_calls), timestamp, bool(is_summary),
+    )  # fmt: skip
+
+
+def _batches(ids: Collection[Any]) -> Iterator[list[Any]]:
+    rest = iter(ids)
+    while some := list(islice(rest, _AT_ONCE)):
+        yield some
+
+
+def _marks(values: Collection[Any]) -> str:
+    return ", ".join("?" * len(values))

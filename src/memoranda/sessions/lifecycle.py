@@ -1,0 +1,181 @@
+"""Beginning, ending and describing sessions."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from memoranda.db.sqlite import Connection
+from memoranda.errors import SessionError
+from memoranda.sessions.feed import note_change
+from memoranda.sessions.part import Part, count_redactions, unknown
+from memoranda.sessions.records import decode_json, dump_json, seconds
+from memoranda.sessions.schema import SESSIONS
+from memoranda.sessions.titles import claim_title
+
+RELATIONS = ("compression", "branch", "delegation")
+COLUMNS = tuple(column.name for column in SESSIONS.columns)
+# Sources whose sessions work for another one when they have a parent.
+_HELPERS = ("subagent", "tool")
+_SETTABLE = ("model", "model_config", "system_prompt", "billing_provider", "billing_base_url", "billing_mode",
+             "archived", "extra")  # fmt: skip
+
+Row = dict[str, Any]
+
+
+class Lifecycle(Part):
+    """The rows of the sessions table."""
+
+    def create_session(
+        self,
+        session_id: str,
+        source: str,
+        *,
+        model: str | None = None,
+        model_config: Mapping[str, Any] | None = None,
+        system_prompt: str | None = None,
+        user_id: str | None = None,
+        parent_session_id: str | None = None,
+        relation: str | None = None,
+        title: str | None = None,
+        started_at: Any = None,
+        **extra: Any,
+    ) -> str:
+        """Begin a session, or fill what an existing one does not say yet; its source, user and start never change.
+
+        `relation` says what it is to its parent. Left out, it is the continuation of a parent that was ended by
+        compression, the delegate of one when its source is a helper's, and a branch otherwise.
+        """
+        if not session_id or not source:
+            raise SessionError("A session needs an id and a source.")
+        user = self._own_user(user_id)
+        if relation is not None and relation not in RELATIONS:
+            raise SessionError(f"relation must be one of {', '.join(RELATIONS)}, not {relation!r}.")
+        prompt, redacted = self._redact(system_prompt)
+        began = time.time() if started_at is None else seconds(started_at)
+        with self._db.writing() as connection:
+            there = connection.execute("SELECT user_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
+            if there is not None and not self._scope.covers(there[0]):
+                raise SessionError(f"The session id {session_id!r} is taken.")
+            fields = {"model": model, "system_prompt": prompt, "extra": dump_json(extra) if extra else None,
+                      "model_config": None if model_config is None else dump_json(model_config)}  # fmt: skip
+            if there is None:
+                lineage = self._lineage(connection, session_id, source, parent_session_id, relation)
+                _insert(connection, {"id": session_id, "source": source, "user_id": user, "started_at": began,
+                                     "last_active": began, **lineage, **fields})  # fmt: skip
+            else:
+                _fill(connection, session_id, fields)
+            if title is not None and (there is None or _value(connection, session_id, "title") is None):
+                claim_title(connection, session_id, title)
+            count_redactions(connection, redacted)
+            note_change(connection, session_id)
+        return session_id
+
+    def get_session(self, session_id: str) -> Row | None:
+        """Every column of a session, decoded; None when it is not there."""
+        with self._db.reading() as connection:
+            row = connection.execute(
+                f"SELECT {', '.join(COLUMNS)} FROM sessions WHERE id = ? AND {self._seen}",
+                (session_id, *self._scope.values),
+            ).fetchone()
+        return None if row is None else decode_session(row)
+
+    def resolve_session_id(self, id_or_prefix: str) -> str | None:
+        """The session with that id, or the only one whose id begins like that."""
+        escaped = id_or_prefix.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        with self._db.reading() as connection:
+            if self._exists(connection, id_or_prefix):
+                return id_or_prefix
+            rows = connection.execute(
+                f"SELECT id FROM sessions WHERE id LIKE ? ESCAPE '\\' AND {self._seen} LIMIT 2",
+                (f"{escaped}%", *self._scope.values),
+            ).fetchall()
+        return str(rows[0][0]) if len(rows) == 1 and id_or_prefix else None
+
+    def end_session(self, session_id: str, end_reason: str) -> bool:
+        """End a session; the first reason stays. False when it had ended already."""
+        return self._update(session_id, "ended_at = ?, end_reason = ?", (time.time(), end_reason), "ended_at IS NULL")
+
+    def reopen_session(self, session_id: str) -> bool:
+        """Make an ended session an open one again; False when it was open."""
+        return self._update(session_id, "ended_at = NULL, end_reason = NULL", (), "ended_at IS NOT NULL")
+
+    def update_session(self, session_id: str, **fields: Any) -> bool:
+        """Set model, model_config, system_prompt, a billing field or archived."""
+        unknown_fields = [name for name in fields if name not in _SETTABLE]
+        if unknown_fields:
+            raise SessionError(f"{', '.join(unknown_fields)} cannot be set; {', '.join(_SETTABLE)} can.")
+        if not fields:
+            return self.get_session(session_id) is not None
+        clean, _ = self._redact(fields)
+        values = [dump_json(value) if isinstance(value, dict) else value for value in clean.values()]
+        return self._update(session_id, ", ".join(f"{name} = ?" for name in fields), tuple(values), "1 = 1")
+
+    def _update(self, session_id: str, assignments: str, values: tuple[Any, ...], condition: str) -> bool:
+        with self._db.writing() as connection:
+            self._require(connection, session_id)
+            changed = connection.execute(
+                f"UPDATE sessions SET {assignments} WHERE id = ? AND {condition}", (*values, session_id)
+            ).rowcount
+            if changed:
+                note_change(connection, session_id)
+            return bool(changed)
+
+    def _own_user(self, user_id: str | None) -> str | None:
+        if self._scope.all:
+            return user_id
+        if user_id is not None and user_id != self._scope.user:
+            raise SessionError(f"This store is open for {self._scope.user!r} alone, not for {user_id!r}.")
+        return self._scope.user
+
+    def _lineage(
+        self, connection: Connection, session_id: str, source: str, parent_id: str | None, relation: str | None
+    ) -> Row:
+        """The columns that place a new session among others; its parent learns of a continuation."""
+        if parent_id is None:
+            return {"parent_session_id": None, "relation": None, "conversation_id": session_id}
+        parent = connection.execute(
+            f"SELECT end_reason, conversation_id, successor_id FROM sessions WHERE id = ? AND {self._seen}",
+            (parent_id, *self._scope.values),
+        ).fetchone()
+        if parent is None:
+            raise unknown(parent_id)
+        end_reason, conversation, successor = parent
+        if relation is None:
+            relation = (
+                "delegation" if source in _HELPERS else "compression" if end_reason == "compression" else "branch"
+            )
+        continues = relation == "compression" and successor is None
+        if continues:
+            connection.execute("UPDATE sessions SET successor_id = ? WHERE id = ?", (session_id, parent_id))
+            note_change(connection, parent_id)
+        return {
+            "parent_session_id": parent_id,
+            # A second continuation of the same session is another way on, that is, a branch.
+            "relation": "branch" if relation == "compression" and not continues else relation,
+            "conversation_id": conversation if continues else session_id,
+        }
+
+
+def decode_session(row: Any) -> Row:
+    """A sessions row as a dict, JSON columns decoded and unknown fields beside the others."""
+    session = dict(zip(COLUMNS, row, strict=True))
+    if session["model_config"] is not None:
+        session["model_config"] = decode_json(session["model_config"])
+    extra = session.pop("extra")
+    return session if extra is None else decode_json(extra) | session
+
+
+def _insert(connection: Connection, values: Row) -> None:
+    connection.execute(
+        f"INSERT INTO sessions ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})", tuple(values.values())
+    )
+
+
+def _fill(connection: Connection, session_id: str, fields: Row) -> None:
+    for name, value in fields.items():
+        if value is not None:
+            connection.execute(f"UPDATE sessions SET {name} = COALESCE({name}, ?) WHERE id = ?", (value, session_id))
+
+
+def _value(connection: Connection, session_id: str, name: str) -> Any:
+    return connection.execute(f"SELECT {name} FROM sessions WHERE id = ?", (session_id,)).fetchone()[0]

@@ -1,0 +1,160 @@
+"""How a message becomes a row and a row a message again, without losing anything on the way.
+
+Text is stored as it is. Structured content is JSON, said so by `content_format`, with non-ASCII characters as they
+are. Half a surrogate pair, which no database takes, is escaped in JSON. Fields that have no column go to `extra` and
+come back where they were.
+"""
+
+import json
+import math
+import re
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from memoranda.errors import SessionError
+from memoranda.sessions.schema import MESSAGES
+
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
+_TEXTS = ("tool_call_id", "tool_name", "finish_reason", "reasoning", "reasoning_content", "external_id")
+_JSONS = ("tool_calls", "reasoning_details", "codex_reasoning_items", "codex_message_items")
+_NUMBERS = ("token_count", "copy_of", "is_summary")
+_OURS = frozenset({"id", "session_id", "active", "compacted", "content_format", "extra"})
+# Other programs' names for the same thing.
+_ALIASES = {"platform_message_id": "external_id", "message_id": "external_id"}
+
+# The columns that a writer fills, in the order of `encode`.
+WRITTEN = ("role", "content", "content_format", "timestamp", *_TEXTS, *_JSONS, *_NUMBERS, "extra")
+READ = tuple(column.name for column in MESSAGES.columns)
+
+Message = dict[str, Any]
+
+
+def encode(message: Mapping[str, Any], now: float | None = None) -> list[Any]:
+    """The values of a new row for the columns in WRITTEN."""
+    fields = {_ALIASES.get(key, key): value for key, value in message.items() if key not in _OURS}
+    role = fields.pop("role", None)
+    if not isinstance(role, str) or not role:
+        raise SessionError(f"A message needs a role such as user or assistant, not {role!r}.")
+    content, content_format = encode_content(fields.pop("content", None))
+    row = [role, content, content_format, _timestamp(fields.pop("timestamp", None), now)]
+    beside: Message = {}
+    row += [_encode_text(name, fields.pop(name, None), beside) for name in _TEXTS]
+    row += [_encode_json_field(name, fields.pop(name, None)) for name in _JSONS]
+    row += [_encode_number(name, fields.pop(name, None)) for name in _NUMBERS]
+    fields |= beside
+    row.append(dump_json(fields) if fields else None)
+    return row
+
+
+def decode(row: Sequence[Any]) -> Message:
+    """A message with every column in READ, decoded, and its other fields beside them."""
+    message: Message = dict(zip(READ, row, strict=True))
+    message["content"] = decode_content(message["content"], message.pop("content_format"))
+    for name in _JSONS:
+        if message[name] is not None:
+            message[name] = decode_json(message[name])
+    extra = message.pop("extra")
+    return message if extra is None else message | decode_json(extra)
+
+
+def as_chat(message: Message) -> Message:
+    """A message as chat APIs take it: what is not set is left out, and so is what only the store needs."""
+    kept = {key: value for key, value in message.items() if key not in _BOOKKEEPING and value is not None}
+    return {"role": message["role"], "content": message["content"]} | kept
+
+
+_BOOKKEEPING = _OURS | {"role", "content", "copy_of", "is_summary", "token_count", "external_id", "timestamp"}
+
+
+def encode_content(content: Any) -> tuple[str | None, str | None]:
+    """The stored form of any content, and its format."""
+    if content is None:
+        return None, None
+    if isinstance(content, str):
+        return (content, None) if _storable(content) else (dump_json(content), "json")
+    return dump_json(content), "json"
+
+
+def decode_content(stored: str | None, content_format: str | None) -> Any:
+    return decode_json(stored) if content_format == "json" and stored is not None else stored
+
+
+def dump_json(value: Any) -> str:
+    """JSON with every character as it is, except those that cannot be stored."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SessionError(f"A message holds something that is neither text nor JSON: {error}.") from error
+    return text if _storable(text) else _HALF_PAIR.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
+
+
+def decode_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        # Written by somebody else: what is there is more than nothing.
+        return text
+
+
+def text_of(content: Any) -> str:
+    """The words in any content: text itself, or the text parts of structured content, one per line."""
+    if content is None:
+        return ""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(filter(None, map(text_of, content)))
+    if isinstance(content, dict):
+        return "\n".join(text_of(content[key]) for key in ("text", "content", "output") if content.get(key))
+    return str(content)
+
+
+def _storable(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _encode_text(name: str, value: Any, beside: Message) -> str | None:
+    if value is None or (isinstance(value, str) and _storable(value)):
+        return value
+    if not isinstance(value, str):
+        raise SessionError(f"{name} must be text, not {type(value).__name__}.")
+    beside[name] = value
+    return _HALF_PAIR.sub("\ufffd", value)
+
+
+def _encode_json_field(name: str, value: Any) -> str | None:
+    if value is None or value == []:
+        return None
+    if isinstance(value, str):
+        # Some callers hand on what they read from elsewhere, already as JSON.
+        value = decode_json(value)
+    return dump_json(value)
+
+
+def _encode_number(name: str, value: Any) -> int | None:
+    if value is None or isinstance(value, int):
+        return value if value is None else int(value)
+    raise SessionError(f"{name} must be a whole number, not {value!r}.")
+
+
+def _timestamp(value: Any, now: float | None) -> float:
+    if value is None:
+        return time.time() if now is None else now
+    return seconds(value)
+
+
+def seconds(value: Any) -> float:
+    """A moment that a caller named, as seconds since 1970."""
+    if isinstance(value, datetime):
+        return value.timestamp()
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise SessionError(f"{value!r} is not a time: give seconds since 1970 or a datetime.")
+    return float(value)

@@ -1,0 +1,116 @@
+"""The tables of the session store, each column with its meaning; the reference documentation is made from this."""
+
+from memoranda.db.schema import Column, Schema, Table
+
+# Raised whenever a table, column, index or migration is added.
+VERSION = 1
+
+_COUNT = "DEFAULT 0"
+
+SESSIONS = Table(
+    "sessions",
+    "One row per session. A conversation that was compressed is a chain of sessions.",
+    (
+        Column("id", "text", "PRIMARY KEY", "The session's name."),
+        Column("source", "text", "NOT NULL", "Where it took place: cli, telegram, cron, subagent …"),
+        Column("user_id", "text", "", "Whose it is; null for the owner of the home."),
+        Column("model", "text", "", "The model that answered."),
+        Column("model_config", "text", "", "Its settings, as JSON."),
+        Column("system_prompt", "text", "", "The frozen system prompt."),
+        Column("parent_session_id", "text", "REFERENCES sessions(id)", "The session that it came from."),
+        Column("started_at", "real", "NOT NULL", "Seconds since 1970."),
+        Column("ended_at", "real", "", "Null while it is open."),
+        Column("end_reason", "text", "", "Why it ended; the first reason stays."),
+        Column("message_count", "integer", _COUNT, "Messages that were said and not taken back."),
+        Column("tool_call_count", "integer", _COUNT, "Tool calls in them."),
+        Column("input_tokens", "integer", _COUNT, "Tokens sent to the model."),
+        Column("output_tokens", "integer", _COUNT, "Tokens it answered with."),
+        Column("cache_read_tokens", "integer", _COUNT, "Input tokens read from the provider's cache."),
+        Column("cache_write_tokens", "integer", _COUNT, "Input tokens written to it."),
+        Column("reasoning_tokens", "integer", _COUNT, "Tokens spent on reasoning."),
+        Column("billing_provider", "text", "", "Who bills."),
+        Column("billing_base_url", "text", "", "At which address."),
+        Column("billing_mode", "text", "", "How."),
+        Column("estimated_cost_usd", "real", "", "What it should have cost."),
+        Column("actual_cost_usd", "real", "", "What it did cost."),
+        Column("cost_status", "text", "", "Whether the cost is known."),
+        Column("cost_source", "text", "", "Where it is known from."),
+        Column("pricing_version", "text", "", "By which price list."),
+        Column("title", "text", "", "A name for people, unique among a user's sessions."),
+        Column("api_call_count", "integer", _COUNT, "Calls to the model."),
+        Column("relation", "text", "", "What it is to its parent: compression, branch or delegation."),
+        Column("conversation_id", "text", "", "The first session of its compression chain."),
+        Column("successor_id", "text", "", "The session that continues it after compression."),
+        Column("last_active", "real", "", "The latest time of a message in it."),
+        Column("archived", "integer", "DEFAULT 0", "1: left out of lists."),
+        Column("rewind_count", "integer", _COUNT, "How often messages were taken back."),
+        Column("extra", "text", "", "Fields that have no column, as JSON."),
+    ),
+)
+
+MESSAGES = Table(
+    "messages",
+    "One row per message, in the order in which they were recorded.",
+    (
+        Column("id", "numbered", "", "Grows with every message, never used again."),
+        Column("session_id", "text", "NOT NULL REFERENCES sessions(id)", "Its session."),
+        Column("role", "text", "NOT NULL", "user, assistant, tool, system."),
+        Column("content", "text", "", "What was said: text, or JSON when content_format says so."),
+        Column("tool_call_id", "text", "", "The call that a tool's message answers."),
+        Column("tool_calls", "text", "", "The calls that the assistant made, as JSON."),
+        Column("tool_name", "text", "", "The tool that answers."),
+        Column("timestamp", "real", "NOT NULL", "Seconds since 1970, as the caller said, else when it was recorded."),
+        Column("token_count", "integer", "", "Tokens of the message."),
+        Column("finish_reason", "text", "", "Why the model stopped."),
+        Column("reasoning", "text", "", "The model's reasoning, where it is shown."),
+        Column("reasoning_content", "text", "", "The same in another provider's field."),
+        Column("reasoning_details", "text", "", "Structured reasoning, as JSON."),
+        Column("codex_reasoning_items", "text", "", "Reasoning items of the Responses API, as JSON."),
+        Column("codex_message_items", "text", "", "Message items of the Responses API, as JSON."),
+        Column("external_id", "text", "", "Its name elsewhere; one per session, so that importing twice adds nothing."),
+        Column("active", "integer", "NOT NULL DEFAULT 1", "0: not in the model's context any more."),
+        Column("compacted", "integer", "NOT NULL DEFAULT 0", "1: compressed away, still found. Neither: taken back."),
+        Column("copy_of", "integer", "", "The message that this one repeats after compression."),
+        Column("is_summary", "integer", "", "1: written by compression, said by nobody."),
+        Column("content_format", "text", "", "json: content is JSON; null: it is text."),
+        Column("extra", "text", "", "Fields that have no column, as JSON."),
+    ),
+)  # fmt: skip
+
+CHANGES = Table(
+    "changes",
+    "What happened besides appending, for whoever follows the store.",
+    (
+        Column("seq", "numbered", "", "Order."),
+        Column("session_id", "text", "NOT NULL", "The session that changed, or is gone."),
+        Column("from_message", "integer", "", "Its messages from this one on; null: the session itself."),
+    ),
+)
+
+STATE_META = Table(
+    "state_meta",
+    "Facts about the store itself.",
+    (Column("key", "text", "PRIMARY KEY", "Their names."), Column("value", "text", "", "Their values.")),
+)
+
+SCHEMA_VERSION = Table(
+    "schema_version", "A single row.", (Column("version", "integer", "NOT NULL", "The version of these tables."),)
+)
+
+SCHEMA = Schema(
+    version=VERSION,
+    tables=(SESSIONS, MESSAGES, CHANGES, STATE_META, SCHEMA_VERSION),
+    indexes=(
+        "CREATE INDEX IF NOT EXISTS idx_sessions_source ON sessions(source)",
+        "CREATE INDEX IF NOT EXISTS idx_sessions_parent ON sessions(parent_session_id)",
+        "CREATE INDEX IF NOT EXISTS idx_sessions_started ON sessions(started_at DESC)",
+        "CREATE INDEX IF NOT EXISTS idx_sessions_active ON sessions(last_active)",
+        "CREATE INDEX IF NOT EXISTS idx_sessions_conversation ON sessions(conversation_id)",
+        # A title is unique for its user: a collision must not tell one user about another.
+        "CREATE UNIQUE INDEX IF NOT EXISTS idx_sessions_title_unique ON sessions(title, COALESCE(user_id, ''))"
+        " WHERE title IS NOT NULL",
+        "CREATE INDEX IF NOT EXISTS idx_messages_session ON messages(session_id)",
+        "CREATE UNIQUE INDEX IF NOT EXISTS idx_messages_external ON messages(session_id, external_id)"
+        " WHERE external_id IS NOT NULL",
+    ),
+)

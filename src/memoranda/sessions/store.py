@@ -1,0 +1,58 @@
+"""The session store: every part over one `state.db`, for one scope."""
+
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from memoranda.db.schema import bring_up
+from memoranda.db.sqlite import Database
+from memoranda.safety.redaction import Redactor
+from memoranda.sessions.feed import Feed
+from memoranda.sessions.lineage import Lineage
+from memoranda.sessions.listing import Listing
+from memoranda.sessions.schema import SCHEMA
+from memoranda.sessions.scope import Scope
+from memoranda.sessions.transfer import Transfer
+from memoranda.sessions.upkeep import Upkeep
+from memoranda.sessions.usage import Usage
+from memoranda.support.home import APPLICATION_ID
+
+
+class SessionStore(Transfer, Lineage, Listing, Usage, Upkeep, Feed):
+    """Sessions and messages in one file, durable when a call returns, shared by any number of processes."""
+
+    def __init__(self, db_path: Path | str, *, redactor: Redactor | None = None, wait: float = 10.0) -> None:
+        """Open the file, or make it. Without a redactor, text is stored as it comes."""
+        self._db = Database(Path(db_path), application_id=int.from_bytes(APPLICATION_ID, "big"), wait=wait)
+        try:
+            bring_up(self._db, SCHEMA)
+        except BaseException:
+            self._db.close()
+            raise
+        self._scope = Scope.everyone()
+        self._redactor = redactor
+
+    @property
+    def path(self) -> Path:
+        return self._db.path
+
+    @property
+    def scope(self) -> Scope:
+        return self._scope
+
+    def scoped(self, scope: Scope) -> Self:
+        """The same store for one scope; it closes with the one that it came from."""
+        view = object.__new__(type(self))
+        view.__dict__ |= self.__dict__ | {"_scope": scope}
+        return view
+
+    def close(self) -> None:
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,111 @@
+"""Titles: names for people, unique among a user's sessions and numbered along a conversation."""
+
+import re
+import unicodedata
+
+from memoranda.db.sqlite import Connection
+from memoranda.errors import SessionError
+from memoranda.sessions.feed import note_change
+from memoranda.sessions.part import Part
+
+LONGEST = 100
+_NUMBERED = re.compile(r"(?P<base>.*\S) #(?P<number>[1-9]\d{0,8})")
+
+
+def tidy(title: str) -> str | None:
+    """A title on one line, without signs that cannot be seen; None when nothing is left."""
+    shown = "".join(" " if char.isspace() else char for char in title if char.isspace() or _is_shown(char))
+    tidied = " ".join(shown.split())
+    if len(tidied) > LONGEST:
+        raise SessionError(f"A title may have {LONGEST} characters; this one has {len(tidied)}.")
+    return tidied or None
+
+
+def _is_shown(char: str) -> bool:
+    # A joiner holds an emoji together; all other format characters only hide something.
+    return char == "\u200d" or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Cn", "Co")
+
+
+class Titles(Part):
+    """Finding sessions by their titles, and giving them some."""
+
+    def set_session_title(self, session_id: str, title: str | None) -> bool:
+        """Name a session; a blank title takes its name away. False when there is no such session.
+
+        A title that an earlier session of the same conversation has moves on to this one; one that any other
+        session has is refused.
+        """
+        with self._db.writing() as connection:
+            if not self._exists(connection, session_id):
+                return False
+            claim_title(connection, session_id, title or "")
+            return True
+
+    def get_session_title(self, session_id: str) -> str | None:
+        with self._db.reading() as connection:
+            row = connection.execute(
+                f"SELECT title FROM sessions WHERE id = ? AND {self._seen}", (session_id, *self._scope.values)
+            ).fetchone()
+        return row[0] if row else None
+
+    def resolve_session_by_title(self, title: str) -> str | None:
+        """The session with that title, or the latest of those that are numbered after it."""
+        wanted = tidy(title)
+        if wanted is None:
+            return None
+        variants = [(number, started, session_id) for name, number, started, session_id in self._variants(wanted)]
+        return max(variants)[2] if variants else None
+
+    def get_next_title_in_lineage(self, base: str) -> str:
+        """The next free title after `base`: itself, or the same with the next number."""
+        wanted = tidy(base)
+        if wanted is None:
+            raise SessionError("A title must not be blank.")
+        numbered = _NUMBERED.fullmatch(wanted)
+        stem = numbered["base"] if numbered else wanted
+        taken = [number for _, number, _, _ in self._variants(stem)]
+        return _with_number(stem, max(taken) + 1) if taken else stem
+
+    def _variants(self, stem: str) -> list[tuple[str, int, float, str]]:
+        """Sessions titled `stem` (number 1) or `stem #n`; a long stem may have been cut to make room."""
+        escaped = _with_number(stem, 2)[: -len(" #2")].rstrip("…")
+        pattern = escaped.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+        with self._db.reading() as connection:
+            rows = connection.execute(
+                f"SELECT title, started_at, id FROM sessions WHERE title LIKE ? ESCAPE '\\' AND {self._seen}",
+                (pattern, *self._scope.values),
+            ).fetchall()
+        found = []
+        for name, started, session_id in rows:
+            if name == stem:
+                found.append((name, 1, started, session_id))
+            elif (match := _NUMBERED.fullmatch(name)) and name == _with_number(stem, int(match["number"])):
+                found.append((name, int(match["number"]), started, session_id))
+        return found
+
+
+def _with_number(stem: str, number: int) -> str:
+    ending = f" #{number}"
+    if len(stem) + len(ending) <= LONGEST:
+        return stem + ending
+    return stem[: LONGEST - len(ending) - 1].rstrip() + "…" + ending
+
+
+def claim_title(connection: Connection, session_id: str, title: str) -> None:
+    """Give a session its title within a transaction, taking it from an earlier session of the conversation."""
+    wanted = tidy(title)
+    user, conversation = connection.execute(
+        "SELECT user_id, conversation_id FROM sessions WHERE id = ?", (session_id,)
+    ).fetchone()
+    if wanted is not None:
+        holder = connection.execute(
+            "SELECT id, conversation_id FROM sessions WHERE title = ? AND COALESCE(user_id, '') = ? AND id <> ?",
+            (wanted, user or "", session_id),
+        ).fetchone()
+        if holder and holder[1] != conversation:
+            raise SessionError(f"The title {wanted!r} is taken by session {holder[0]}.")
+        if holder:
+            connection.execute("UPDATE sessions SET title = NULL WHERE id = ?", (holder[0],))
+            note_change(connection, holder[0])
+    connection.execute("UPDATE sessions SET title = ? WHERE id = ?", (wanted, session_id))
+    note_change(connection, session_id)

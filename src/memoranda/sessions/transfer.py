@@ -1,0 +1,222 @@
+"""Export and import: whole sessions as plain JSON objects, so that nobody is locked in.
+
+An exported session has its columns and `messages`, each with its own, compressed-away ones included; what was taken
+back stays behind. Importing the same thing twice adds nothing, and a session that has grown since gets what is new.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memoranda.db.sqlite import Connection
+from memoranda.errors import SessionError
+from memoranda.sessions.feed import note_change
+from memoranda.sessions.lifecycle import COLUMNS, RELATIONS, Lifecycle
+from memoranda.sessions.messages import Messages, insert, recount
+from memoranda.sessions.part import count_redactions
+from memoranda.sessions.records import WRITTEN, Message, dump_json, encode, seconds
+from memoranda.sessions.titles import Titles, claim_title
+
+_AT_ONCE = 200
+# Set anew on the way in: they say how rows of this store hang together.
+_DERIVED = ("conversation_id", "successor_id", "message_count", "tool_call_count", "last_active")
+
+
+@dataclass(slots=True)
+class ImportReport:
+    """What an import did; `errors` names what could not be taken, and why."""
+
+    imported: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    detached: list[str] = field(default_factory=list)
+    renamed: dict[str, str] = field(default_factory=dict)
+    messages: int = 0
+    errors: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return not self.errors
+
+
+class Transfer(Lifecycle, Messages, Titles):
+    """Sessions on their way out and in."""
+
+    def export_session(self, session_id: str) -> dict[str, Any] | None:
+        """A session and its messages as JSON-like values; None when it is not there."""
+        session = self.get_session(session_id)
+        if session is None:
+            return None
+        return session | {"messages": self.get_messages(session_id, include_inactive=True)}
+
+    def export_all(self, source: str | None = None) -> list[dict[str, Any]]:
+        """Every session in scope; see `iter_export` for stores that do not fit into memory."""
+        return list(self.iter_export(source))
+
+    def iter_export(self, source: str | None = None) -> Iterator[dict[str, Any]]:
+        """Every session in scope, one after the other, parents before their children."""
+        for session_id in self._ids(source):
+            exported = self.export_session(session_id)
+            if exported is not None:
+                yield exported
+
+    def import_sessions(
+        self, sessions: Iterable[Mapping[str, Any]], progress: Callable[[int], None] | None = None
+    ) -> ImportReport:
+        """Take in exported sessions, each in one commit; a broken one is reported and does not stop the others."""
+        report = ImportReport()
+        waiting: list[tuple[int, Mapping[str, Any]]] = []
+        index = -1
+        for index, session in enumerate(sessions):
+            # A child may come before its parent; it waits until everything else is in.
+            if self._is_early(session):
+                waiting.append((index, session))
+            else:
+                self._import(index, session, report)
+            if progress is not None:
+                progress(index + 1)
+        while waiting:
+            ready = [item for item in waiting if not self._is_early(item[1])] or waiting
+            waiting = [item for item in waiting if item not in ready]
+            for index, session in ready:
+                self._import(index, session, report)
+        return report
+
+    def _ids(self, source: str | None) -> list[str]:
+        condition, values = self._seen, [*self._scope.values]
+        if source is not None:
+            condition += " AND source = ?"
+            values.append(source)
+        with self._db.reading() as connection:
+            rows = connection.execute(f"SELECT id FROM sessions WHERE {condition} ORDER BY started_at, id", values)
+            return [row[0] for row in rows]
+
+    def _is_early(self, session: Any) -> bool:
+        parent = session.get("parent_session_id") if isinstance(session, Mapping) else None
+        return isinstance(parent, str) and self.get_session(parent) is None
+
+    def _import(self, index: int, session: Any, report: ImportReport) -> None:
+        try:
+            self._take(_checked(session), report)
+        except SessionError as error:
+            name = session.get("id") if isinstance(session, Mapping) else None
+            report.errors.append({"index": index, "session_id": name, "error": str(error)})
+
+    def _take(self, session: Mapping[str, Any], report: ImportReport) -> None:
+        session_id: str = session["id"]
+        user = self._own_user(session.get("user_id"))
+        clean, redacted = self._redact({key: value for key, value in session.items() if key != "messages"})
+        rows = []
+        for message in session["messages"]:
+            kept, count = self._redact(message)
+            redacted += count
+            rows.append((message.get("id"), kept))
+        with self._db.writing() as connection:
+            there = connection.execute("SELECT user_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
+            if there is not None and not self._scope.covers(there[0]):
+                raise SessionError(f"The session id {session_id!r} is taken.")
+            if there is None:
+                self._add_session(connection, clean, user, report)
+            added = _add_messages(connection, session_id, rows)
+            if added or there is None:
+                recount(connection, session_id)
+                note_change(connection, session_id)
+            count_redactions(connection, redacted if added or there is None else 0)
+        report.messages += added
+        (report.imported if there is None else report.updated if added else report.skipped).append(session_id)
+
+    def _add_session(
+        self, connection: Connection, session: Mapping[str, Any], user: str | None, report: ImportReport
+    ) -> None:
+        session_id, parent = session["id"], session.get("parent_session_id")
+        if parent is not None and not self._exists(connection, parent):
+            report.detached.append(session_id)
+            parent = None
+        relation = session.get("relation") if session.get("relation") in RELATIONS else None
+        lineage = self._lineage(connection, session_id, session["source"], parent, relation)
+        values = {name: session.get(name) for name in COLUMNS if name not in _DERIVED and name != "extra"}
+        extra = {name: value for name, value in session.items() if name not in (*COLUMNS, "messages")}
+        values |= lineage | {
+            "user_id": user,
+            "title": None,
+            "last_active": values["started_at"],
+            "extra": dump_json(extra) if extra else None,
+            "model_config": None if values["model_config"] is None else dump_json(values["model_config"]),
+        }
+        filled = {name: value for name, value in values.items() if value is not None}
+        connection.execute(
+            f"INSERT INTO sessions ({', '.join(filled)}) VALUES ({', '.join('?' * len(filled))})",
+            tuple(filled.values()),
+        )
+        if session.get("title"):
+            self._name(connection, session_id, session["title"], report)
+
+    def _name(self, connection: Connection, session_id: str, title: str, report: ImportReport) -> None:
+        try:
+            claim_title(connection, session_id, title)
+        except SessionError:
+            # Taken by another session, or longer than ours may be.
+            free = self.get_next_title_in_lineage(title[:80])
+            claim_title(connection, session_id, free)
+            report.renamed[session_id] = free
+
+
+def _checked(session: Any) -> Mapping[str, Any]:
+    """The session with its parts of the right kind, or a SessionError that says what is wrong."""
+    if not isinstance(session, Mapping):
+        raise SessionError(f"A session must be an object, not {type(session).__name__}.")
+    for name in ("id", "source"):
+        if not isinstance(session.get(name), str) or not session[name]:
+            raise SessionError(f"A session needs {name} as text.")
+    for name in ("title", "parent_session_id", "user_id", "model", "system_prompt", "end_reason"):
+        if session.get(name) is not None and not isinstance(session[name], str):
+            raise SessionError(f"{name} must be text, not {type(session[name]).__name__}.")
+    messages = session.get("messages", [])
+    if not isinstance(messages, list) or not all(isinstance(message, Mapping) for message in messages):
+        raise SessionError("messages must be a list of objects.")
+    started = session.get("started_at")
+    if started is None:
+        started = min((message["timestamp"] for message in messages if message.get("timestamp") is not None), default=0)
+    return {**session, "started_at": seconds(started), "messages": messages}
+
+
+def _add_messages(connection: Connection, session_id: str, rows: list[tuple[Any, Message]]) -> int:
+    """Add those messages that the session does not have; how many. Known ones are told by their content."""
+    known = _known(connection, session_id)
+    new_ids: dict[Any, int] = {}
+    added = 0
+    for old_id, message in rows:
+        copied = message.get("copy_of")
+        row = encode({**message, "copy_of": new_ids.get(copied, None if copied is None else -1)})
+        mark = _mark(row)
+        if known.get(mark):
+            new_ids[old_id] = known[mark].pop(0)
+            continue
+        number, is_new = insert(connection, session_id, row)
+        new_ids[old_id] = number
+        if is_new:
+            added += 1
+            _restore_state(connection, number, message)
+    return added
+
+
+def _restore_state(connection: Connection, number: int, message: Message) -> None:
+    if message.get("compacted"):
+        connection.execute("UPDATE messages SET active = 0, compacted = 1 WHERE id = ?", (number,))
+
+
+def _known(connection: Connection, session_id: str) -> dict[tuple[Any, ...], list[int]]:
+    known: dict[tuple[Any, ...], list[int]] = {}
+    rows = connection.execute(
+        f"SELECT id, {', '.join(_MARKED)} FROM messages WHERE session_id = ? ORDER BY id", (session_id,)
+    )
+    for number, *values in rows:
+        known.setdefault(tuple(values), []).append(number)
+    return known
+
+
+_MARKED = ("role", "content", "timestamp", "tool_call_id", "tool_calls", "is_summary")
+
+
+def _mark(row: list[Any]) -> tuple[Any, ...]:
+    return tuple(row[WRITTEN.index(name)] for name in _MARKED)

@@ -1,0 +1,76 @@
+"""Tokens and money: what sessions used, and what the store holds."""
+
+from typing import Any
+
+from memoranda.errors import SessionError
+from memoranda.sessions.part import Part
+
+COUNTERS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens",
+            "api_call_count")  # fmt: skip
+COSTS = ("estimated_cost_usd", "actual_cost_usd")
+FACTS = ("model", "billing_provider", "billing_base_url", "billing_mode", "cost_status", "cost_source",
+         "pricing_version")  # fmt: skip
+
+
+class Usage(Part):
+    """Accounting per session and over all of them."""
+
+    def update_token_counts(self, session_id: str, *, absolute: bool = False, **amounts: Any) -> None:
+        """Add tokens, calls and costs to a session, or set them when `absolute`.
+
+        The model, the billing fields and what is known about the cost are set when they are given.
+        """
+        assignments, values = [], []
+        for name, amount in amounts.items():
+            if name in (*COUNTERS, *COSTS):
+                if isinstance(amount, bool) or not isinstance(amount, int | float):
+                    raise SessionError(f"{name} must be a number, not {amount!r}.")
+                assignments.append(f"{name} = ?" if absolute else f"{name} = COALESCE({name}, 0) + ?")
+            elif name in FACTS:
+                assignments.append(f"{name} = COALESCE(?, {name})")
+            else:
+                raise SessionError(f"{name} is not accounted for; {', '.join((*COUNTERS, *COSTS, *FACTS))} are.")
+            values.append(amount)
+        with self._db.writing() as connection:
+            self._require(connection, session_id)
+            if assignments:
+                connection.execute(f"UPDATE sessions SET {', '.join(assignments)} WHERE id = ?", (*values, session_id))
+
+    def statistics(self) -> dict[str, Any]:
+        """Numbers over all sessions in scope, by source and by model."""
+        totals = ("count(*)", "sum(message_count)", "sum(tool_call_count)", *(f"sum({name})" for name in COUNTERS),
+                  *(f"sum({name})" for name in COSTS), "min(started_at)", "max(last_active)")  # fmt: skip
+        names = ("sessions", "messages", "tool_calls", *COUNTERS, *COSTS, "first", "last")
+        with self._db.reading() as connection:
+            row = connection.execute(
+                f"SELECT {', '.join(totals)} FROM sessions WHERE {self._seen}", self._scope.values
+            ).fetchone()
+            groups = {
+                column: connection.execute(
+                    f"SELECT COALESCE({column}, ''), count(*), sum(message_count) FROM sessions WHERE {self._seen}"
+                    f" GROUP BY COALESCE({column}, '') ORDER BY 3 DESC, 1",
+                    self._scope.values,
+                ).fetchall()
+                for column in ("source", "model")
+            }
+            redacted = connection.execute("SELECT value FROM state_meta WHERE key = 'redacted_secrets'").fetchone()
+        numbers = {name: value or 0 for name, value in zip(names, row, strict=True)}
+        return numbers | {
+            "by_source": {name: {"sessions": count, "messages": said or 0} for name, count, said in groups["source"]},
+            "by_model": {name: {"sessions": count, "messages": said or 0} for name, count, said in groups["model"]},
+            "redacted_secrets": int(redacted[0]) if redacted else 0,
+        }
+
+    def get_meta(self, key: str) -> str | None:
+        """A fact that was kept with the store."""
+        with self._db.reading() as connection:
+            row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (key,)).fetchone()
+        return row[0] if row else None
+
+    def set_meta(self, key: str, value: str) -> None:
+        with self._db.writing() as connection:
+            connection.execute(
+                "INSERT INTO state_meta (key, value) VALUES (?, ?)"
+                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                (key, value),
+            )
