@@ -74,15 +74,19 @@ class Worker:
         self._process = process
 
     def measure(self, measure: str, entries: int, repetitions: int, seed: int) -> list[float]:
+        durations: list[float] = self.ask(measure=measure, entries=entries, repetitions=repetitions, seed=seed)
+        return durations
+
+    def ask(self, **request: Any) -> Any:
+        """Send one request as a line of JSON, and wait for the answer."""
         assert self._process.stdin and self._process.stdout
-        request = {"measure": measure, "entries": entries, "repetitions": repetitions, "seed": seed}
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
         if not answer:
-            raise SystemExit(f"A worker ended while it measured {measure!r}; what it said last stands above.")
-        durations: list[float] = json.loads(answer)
-        return durations
+            asked = next(iter(request.values()))
+            raise SystemExit(f"A worker ended while it measured {asked!r}; what it said last stands above.")
+        return json.loads(answer)
 
 
 @contextmanager

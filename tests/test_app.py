@@ -25,7 +25,7 @@ def test_opening_an_empty_home_works_and_writes_nothing(tmp_path: Path) -> None:
     """A home comes into being with the first write."""
     with memoranda.open(tmp_path / "home") as memory, memory.session() as session:
         assert session.prompt == ""
-        assert [tool.name for tool in session.tools] == ["memory"]
+        assert [tool.name for tool in session.tools] == ["memory", "session_search"]
     assert not (tmp_path / "home").exists()
 
 
@@ -141,15 +141,15 @@ def test_what_is_switched_off_offers_no_tool(tmp_path: Path) -> None:
     """And a call is still answered in JSON."""
     (tmp_path / "config.yaml").write_text("memory:\n  memory_enabled: false\n  user_profile_enabled: false\n")
     session = memoranda.open(tmp_path).session()
-    assert session.tools == ()
+    assert [tool.name for tool in session.tools] == ["session_search"]
     assert session.call("memory", {"action": "add", "content": "x"})["reason"] == "unavailable"
 
 
 def test_an_unknown_tool_is_answered(tmp_path: Path) -> None:
     """With the names of those there are."""
-    answer = memoranda.open(tmp_path).call("session_search", {})
+    answer = memoranda.open(tmp_path).call("nonsense", {})
     assert not answer["success"]
-    assert "memory" in answer["error"]
+    assert "memory, session_search" in answer["error"]
 
 
 def test_failures_are_counted_per_turn(tmp_path: Path) -> None:
@@ -163,7 +163,8 @@ def test_failures_are_counted_per_turn(tmp_path: Path) -> None:
 
 def test_tools_speak_the_schemas_of_both_families(tmp_path: Path) -> None:
     """OpenAI's function form and Anthropic's input_schema."""
-    (tool,) = memoranda.open(tmp_path).tools
+    tool, search = memoranda.open(tmp_path).tools
+    assert search.anthropic_schema()["name"] == "session_search"
     assert tool.openai_schema()["function"]["parameters"]["required"] == ["target"]
     assert tool.anthropic_schema()["input_schema"] == tool.parameters
 
@@ -181,3 +182,80 @@ print(sorted(name for name in light if name.startswith("memoranda.")), sorted(he
         [sys.executable, "-c", code, "/nonexistent/home"], capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "[] []"
+
+
+def test_a_turn_is_recorded_before_the_model_is_asked(tmp_path: Path) -> None:
+    """Another process sees the user's words while the turn is still open."""
+    with memoranda.open(tmp_path) as memory, memory.session(source="test", model="m/1") as session:
+        with session.turn("What is it?") as turn:
+            with memoranda.open(tmp_path) as other:
+                (message,) = other.sessions.get_messages(session.id)
+            assert (message["role"], message["content"]) == ("user", "What is it?")
+            assert turn.messages == [{"role": "user", "content": "What is it?"}]
+            turn.record("assistant", tool_calls=[{"id": "c", "function": {"name": "look", "arguments": "{}"}}])
+            turn.record("tool", "a zebra", tool_name="look", tool_call_id="c")
+            turn.done("A zebra.")
+            assert not turn.interrupted
+        assert [message["role"] for message in session.conversation()] == ["user", "assistant", "tool", "assistant"]
+        stored = memory.sessions.get_session(session.id)
+    assert stored is not None
+    assert (stored["source"], stored["model"], stored["message_count"]) == ("test", "m/1", 4)
+
+
+def test_an_interrupted_turn_keeps_what_was_recorded(tmp_path: Path) -> None:
+    """And the session goes on."""
+    with memoranda.open(tmp_path) as memory, memory.session() as session:
+        with pytest.raises(KeyboardInterrupt), session.turn("first") as turn:
+            raise KeyboardInterrupt
+        assert turn.interrupted
+        with session.turn("second") as turn:
+            turn.done([{"role": "assistant", "content": "yes"}])
+        assert [message["content"] for message in session.conversation()] == ["first", "second", "yes"]
+
+
+def test_a_session_can_be_taken_up_again(tmp_path: Path) -> None:
+    """By its id; it is ended when it is left, and open again when something is said."""
+    with memoranda.open(tmp_path) as memory:
+        with memory.session(session_id="s") as session, session.turn("hello") as turn:
+            turn.done("hi")
+        ended = memory.sessions.get_session("s")
+        assert ended is not None
+        assert ended["end_reason"] == "session_end"
+        again = memory.session(session_id="s")
+        with again.turn("still there?") as turn:
+            assert len(turn.messages) == 3
+            reopened = memory.sessions.get_session("s")
+            assert reopened is not None
+            assert reopened["ended_at"] is None
+
+
+def test_search_finds_what_was_said_in_another_session(tmp_path: Path) -> None:
+    """Through the face, through the tool of a session, and not for another user."""
+    with memoranda.open(tmp_path) as memory:
+        with memory.session(user="ana") as session, session.turn("The zebra is called Otto.") as turn:
+            turn.done("Noted.")
+        assert memory.search("zebra")["results"] == []
+        answer = memory.session(user="ana").call("session_search", {"query": "what is the zebra called?"})
+        assert answer["results"][0]["snippet"].startswith("The >>>zebra<<< is >>>called<<<")
+        with pytest.raises(memoranda.MemorandaError, match="sort"):
+            memory.search("zebra", sort="sideways")
+
+
+def test_a_secret_of_the_environment_never_reaches_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor one of .env; the model's context is not touched, and the switch switches it off."""
+    from memoranda import config
+    from memoranda.support.home import Home
+
+    monkeypatch.setenv("ACME_API_KEY", "correct-horse-battery")
+    config.set_secret(Home.at(tmp_path), "OTHER", "staple-staple-staple")
+    text = "keys: correct-horse-battery and staple-staple-staple"
+    with memoranda.open(tmp_path) as memory, memory.session() as session, session.turn(text) as turn:
+        turn.done(text)
+        assert "horse" not in str(session.conversation())
+        assert memory.sessions.statistics()["redacted_secrets"] == 4
+    stored = b"".join(path.read_bytes() for path in tmp_path.glob("state*"))
+    assert b"horse" not in stored
+    assert b"staple" not in stored
+    config.set_value(Home.at(tmp_path), "sessions.redact_secrets", "false")
+    with memoranda.open(tmp_path) as memory, memory.session() as session, session.turn(text) as turn:
+        assert turn.messages[0]["content"] == text

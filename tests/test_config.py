@@ -31,9 +31,12 @@ def test_every_key_is_read_from_the_file(home: Home) -> None:
         "memory_enabled": "false", "user_profile_enabled": "no", "memory_char_limit": "5", "user_char_limit": "6",
         "write_approval": "propose", "provider": "honcho", "nudge_interval": "7",
     }  # fmt: skip
-    home.config_file.write_text("memory:\n" + "".join(f"  {key}: {value}\n" for key, value in values.items()))
+    memory = "".join(f"  {key}: {value}\n" for key, value in values.items())
+    others = "sessions:\n  redact_secrets: off\nsearch:\n  answer_chars: 5000\n"
+    home.config_file.write_text(f"memory:\n{memory}{others}")
     loaded = config.load(home, {})
-    assert [config.value_of(loaded, key) for key in config.KEYS] == [False, False, 5, 6, "propose", "honcho", 7]
+    expected = [False, False, 5, 6, "propose", "honcho", 7, False, 5000]
+    assert [config.value_of(loaded, key) for key in config.KEYS] == expected
 
 
 def test_the_environment_overrides_the_file(home: Home) -> None:

@@ -6,6 +6,9 @@
     with memory.session() as session:
         session.prompt     # what the agent knows, byte-stable for the session
         session.tools      # what the model may call
+        with session.turn("How did we fix the deadlock?") as turn:
+            turn.done(your_model(turn.messages, session.tools))
+    memory.search("deadlock", since="30d")
     memory.remember("Project uses pytest with xdist.")
 
 Importing this package does no work; each part is loaded when it is first used.
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from memoranda.app import open_memory as open
     from memoranda.curated.store import MemoryStore as MemoryStore
     from memoranda.errors import MemorandaError as MemorandaError
+    from memoranda.recall.session_db import SessionDB as SessionDB
     from memoranda.tools import Tool as Tool
 
 __version__ = "0.1.0"
@@ -30,11 +34,12 @@ _LAZY = {
     "Memory": ("memoranda.app", "Memory"),
     "Session": ("memoranda.app", "Session"),
     "MemoryStore": ("memoranda.curated.store", "MemoryStore"),
+    "SessionDB": ("memoranda.recall.session_db", "SessionDB"),
     "MemorandaError": ("memoranda.errors", "MemorandaError"),
     "Tool": ("memoranda.tools", "Tool"),
     "safety": ("memoranda.safety", ""),
 }
-__all__ = ["MemorandaError", "Memory", "MemoryStore", "Session", "Tool", "__version__", "open", "safety"]
+__all__ = ["MemorandaError", "Memory", "MemoryStore", "Session", "SessionDB", "Tool", "__version__", "open", "safety"]
 
 
 def __getattr__(name: str) -> Any:

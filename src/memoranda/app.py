@@ -1,36 +1,90 @@
 """The composition root and public face: `memoranda.open()` gives a `Memory`, a `Memory` gives sessions.
 
 Everything is wired here and nowhere else. A session freezes its prompt when it begins; its tools write to disk at
-once. Whoever owns a loop needs nothing deeper than this module.
+once; its turns are recorded before anything else happens with them. Whoever owns a loop needs nothing deeper than this
+module.
 """
 
 import secrets
-from collections.abc import Mapping
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from memoranda import config
 from memoranda.curated.outcome import Origin
 from memoranda.curated.settings import Target
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.tool import MemoryTool
+from memoranda.errors import SessionError
+from memoranda.safety.redaction import Redactor
+from memoranda.sessions.scope import Scope
 from memoranda.support.home import Home
 from memoranda.tools import JsonObject, Tool
 
+if TYPE_CHECKING:
+    # Loaded when sessions or search are first used: whoever only wants the prompt starts twice as fast.
+    from memoranda.recall.session_db import SessionDB
+    from memoranda.recall.summaries import Summarize
+    from memoranda.recall.tool import SessionSearchTool
+
+
+class Turn:
+    """One exchange: the user's words are on disk when it begins, the answer when `done` returns.
+
+    Left without `done`, by an error or a break, the turn is an interrupted one: what was recorded stays.
+    """
+
+    def __init__(self, session: "Session", text: Any) -> None:
+        self.interrupted = True
+        self._session = session
+        self.message_id = session.record("user", text)
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """The conversation so far as chat APIs take it, without the system prompt."""
+        return self._session.conversation()
+
+    def record(self, role: str, content: Any = None, **fields: Any) -> int:
+        """Record a step of the turn, such as a tool call or its result, before the next one is taken."""
+        return self._session.record(role, content, **fields)
+
+    def done(self, reply: str | Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[int]:
+        """Record the answer: text, a message, or several messages in one commit."""
+        if isinstance(reply, str):
+            reply = [{"role": "assistant", "content": reply}]
+        elif isinstance(reply, Mapping):
+            reply = [{"role": "assistant", **reply}]
+        ids = self._session.record_all(reply)
+        self.interrupted = False
+        return ids
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing waits to be saved."""
+
 
 class Session:
-    """One conversation: a prompt that never changes, and tools whose writes are durable at once."""
+    """One conversation: a prompt that never changes, tools whose writes are durable at once, and its record."""
 
-    def __init__(self, store: MemoryStore, session_id: str, *, source: str, model: str) -> None:
+    def __init__(self, memory: "Memory", session_id: str, *, source: str, model: str, user: str | None) -> None:
         self.id = session_id
         self.source = source
         self.model = model
-        self._store = store
-        store.load_from_disk()
-        blocks = [store.format_for_system_prompt(target) for target in store.settings.targets()]
+        self.user = user
+        self._memory = memory
+        self._store = memory.curated_for(user)
+        self._store.load_from_disk()
+        blocks = [self._store.format_for_system_prompt(target) for target in self._store.settings.targets()]
         self._prompt = "\n\n".join(block for block in blocks if block)
-        self._memory_tool = MemoryTool(store, Origin("agent", session_id))
+        self._memory_tool = MemoryTool(self._store, Origin("agent", session_id))
+        self._begun = False
 
     @property
     def prompt(self) -> str:
@@ -40,11 +94,29 @@ class Session:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """What the model may call; a part that is switched off offers no tool."""
-        return self._memory_tool.definitions()
+        search = self._memory.search_tool(self.user, self.id)
+        return (*self._memory_tool.definitions(), *search.definitions())
+
+    def turn(self, text: Any) -> Turn:
+        """Begin a turn: the user's message (text or structured content) is durable when this returns."""
+        self.begin_turn()
+        return Turn(self, text)
 
     def begin_turn(self) -> None:
-        """Say that a new user message came in: failed memory calls are counted per turn."""
+        """Say that a new user message came in: failed memory calls are counted per turn. `turn` says it too."""
         self._memory_tool.begin_turn()
+
+    def record(self, role: str, content: Any = None, **fields: Any) -> int:
+        """Record one message of the conversation; it is durable when its id is returned."""
+        return self.record_all([{"role": role, "content": content, **fields}])[0]
+
+    def record_all(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
+        """Record several messages in one commit."""
+        return self._record().append_messages(self.id, messages)
+
+    def conversation(self) -> list[dict[str, Any]]:
+        """What was recorded, as chat APIs take it."""
+        return self._record().get_messages_as_conversation(self.id)
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
         """Call a tool as the model would; the answer is always a JSON object."""
@@ -54,25 +126,45 @@ class Session:
         """Save a fact that the user asked to keep; the answer is a receipt."""
         return _remember(self._store, text, target, self.id)
 
+    def end(self, reason: str = "session_end") -> None:
+        """Say that the conversation is over; opening a session with its id takes it up again."""
+        if self._begun:
+            self._record().end_session(self.id, reason)
+            self._begun = False
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing waits to be saved: every write was durable when it was answered."""
+        self.end()
+
+    def _record(self) -> "SessionDB":
+        """The store of this session's user; the session gets its row when something is first recorded."""
+        db = self._memory.sessions_for(self.user)
+        if not self._begun:
+            db.create_session(self.id, self.source, model=self.model or None, system_prompt=self._prompt or None)
+            db.reopen_session(self.id)
+            self._begun = True
+        return db
 
 
 class Memory:
     """An opened home, for one user of it or for the home itself."""
 
-    def __init__(self, home: Home, settings: config.Config, user: str | None = None) -> None:
+    def __init__(
+        self, home: Home, settings: config.Config, user: str | None = None, *, summarize: "Summarize | None" = None
+    ) -> None:
         self.home = home
         self.config = settings
         self.user = user
-        self.curated = self._store(user)
+        self.curated = self.curated_for(user)
         self.curated.load_from_disk()
+        self._summarize = summarize
         self._memory_tool = MemoryTool(self.curated, Origin("agent"))
+        self._opening = threading.Lock()
+        self._db: SessionDB | None = None
 
     def session(
         self,
@@ -82,13 +174,32 @@ class Memory:
         user: str | None = None,
         session_id: str | None = None,
     ) -> Session:
-        """Begin a session; its prompt is frozen now. `user` gives it the memory of one user of a gateway."""
-        store = self._store(self.user if user is None else user)
-        return Session(store, session_id or secrets.token_hex(8), source=source, model=model)
+        """Begin a session, or take one up by its id; its prompt is frozen now.
+
+        `user` gives it the memory and the conversations of one user of a gateway.
+        """
+        whose = self.user if user is None else user
+        return Session(self, session_id or new_session_id(), source=source, model=model, user=whose)
+
+    @property
+    def sessions(self) -> "SessionDB":
+        """The conversations of this user: everything that was recorded, and search over it."""
+        return self.sessions_for(self.user)
+
+    def search(self, query: str = "", **options: Any) -> JsonObject:
+        """Find past conversations, with the exact messages; without a query, the latest ones.
+
+        Options are those of the session_search tool: limit, since, until, source, role_filter, sort, session_id,
+        around_message_id, window, cursor, why. Raises SessionError when they make no sense.
+        """
+        answer = self.search_tool(self.user).call({"query": query, **options})
+        if not answer["success"]:
+            raise SessionError(answer["error"])
+        return answer
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        return self._memory_tool.definitions()
+        return (*self._memory_tool.definitions(), *self.search_tool(self.user).definitions())
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
         """Call a tool as a model would, outside any session: a dict in, a dict out."""
@@ -104,7 +215,11 @@ class Memory:
         return _remember(self.curated, text, target, "")
 
     def close(self) -> None:
-        """Nothing waits to be saved: every write was durable when it was answered."""
+        """Close the session store; every write was durable when it was answered."""
+        with self._opening:
+            if self._db is not None:
+                self._db.close()
+                self._db = None
 
     def __enter__(self) -> Self:
         return self
@@ -114,15 +229,51 @@ class Memory:
     ) -> None:
         self.close()
 
-    def _store(self, user: str | None) -> MemoryStore:
+    def curated_for(self, user: str | None) -> MemoryStore:
+        """The curated memory of one user."""
         return MemoryStore(self.home.memories(user), self.config.curated)
 
+    def sessions_for(self, user: str | None) -> "SessionDB":
+        """The conversations of one user; None is the home itself. The store is opened when it is first used."""
+        from memoranda.recall.session_db import SessionDB
 
-def open_memory(home: str | Path | None = None, *, profile: str | None = None, user: str | None = None) -> Memory:
-    """Open a home: the one given, else MEMORANDA_HOME, else ~/.memoranda. Nothing is written until you write."""
+        with self._opening:
+            if self._db is None:
+                redactor = Redactor(config.known_secrets(self.home)) if self.config.redact_secrets else None
+                self._db = SessionDB(self.home.state_db, redactor=redactor)
+            return self._db.scoped(Scope.of(user))
+
+    def search_tool(self, user: str | None, current_session_id: str | None = None) -> "SessionSearchTool":
+        """The session_search tool for one user and, if there is one, the conversation that is going on."""
+        from memoranda.recall.tool import SessionSearchTool
+
+        return SessionSearchTool(
+            lambda: self.sessions_for(user),
+            self.config.recall,
+            current_session_id=current_session_id,
+            summarize=self._summarize,
+        )
+
+
+def open_memory(
+    home: str | Path | None = None,
+    *,
+    profile: str | None = None,
+    user: str | None = None,
+    summarize: "Summarize | None" = None,
+) -> Memory:
+    """Open a home: the one given, else MEMORANDA_HOME, else ~/.memoranda. Nothing is written until you write.
+
+    `summarize` is an option for search: a function from instructions and a transcript to a short text.
+    """
     place = config.locate_home(home, profile)
     place.refuse_if_foreign()
-    return Memory(place, config.load(place), user)
+    return Memory(place, config.load(place), user, summarize=summarize)
+
+
+def new_session_id() -> str:
+    """A name for a new session that sorts by time."""
+    return f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(3)}"
 
 
 def _call(tools: tuple[Tool, ...], name: str, arguments: Mapping[str, Any]) -> JsonObject:

@@ -15,12 +15,14 @@ from typing import Any
 
 from memoranda.curated.settings import CuratedSettings
 from memoranda.errors import ConfigError, HomeError
+from memoranda.recall.settings import RecallSettings
 from memoranda.support.files import make_private_directory, read_file, write_private
 from memoranda.support.home import Home
 from memoranda.support.lock import FileLock
 
 _LOCK_TIMEOUT = 10.0
 _SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SOUNDS_SECRET = re.compile(r"(?i)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class Config:
     """The configuration of one home, split by the part that it belongs to."""
 
     curated: CuratedSettings = field(default_factory=CuratedSettings)
+    recall: RecallSettings = field(default_factory=RecallSettings)
+    redact_secrets: bool = True
     provider: str = ""
     nudge_interval: int = 10
     unknown_keys: tuple[str, ...] = ()
@@ -90,6 +94,13 @@ def _name(value: Any) -> str:
     raise ValueError
 
 
+def _answer_size(value: Any) -> int:
+    number = _count(value)
+    if number < 2000:
+        raise ValueError
+    return number
+
+
 _A_COUNT = "a whole number, 0 or more"
 KEYS = (
     Key("memory.memory_enabled", True, "true or false", _flag, "Keep and show MEMORY.md."),
@@ -102,6 +113,10 @@ KEYS = (
         "The external memory provider. None can be plugged in yet."),
     Key("memory.nudge_interval", 10, _A_COUNT, _count,
         "After how many user turns memory is reviewed. No loop uses it yet."),
+    Key("sessions.redact_secrets", True, "true or false", _flag,
+        "Keep credentials out of recorded conversations."),
+    Key("search.answer_chars", 16_000, "a whole number, 2000 or more", _answer_size,
+        "How many characters one answer of session_search may have."),
 )  # fmt: skip
 
 
@@ -136,6 +151,8 @@ def load(home: Home, environ: Mapping[str, str] | None = None) -> Config:
             user_char_limit=values["memory.user_char_limit"],
             write_approval=values["memory.write_approval"],
         ),
+        recall=RecallSettings(answer_chars=values["search.answer_chars"]),
+        redact_secrets=values["sessions.redact_secrets"],
         provider=values["memory.provider"],
         nudge_interval=values["memory.nudge_interval"],
         unknown_keys=_unknown_keys(document),
@@ -144,8 +161,9 @@ def load(home: Home, environ: Mapping[str, str] | None = None) -> Config:
 
 def value_of(config: Config, key: Key) -> Any:
     """The value of one key in a loaded configuration."""
-    name = key.name.removeprefix("memory.")
-    return getattr(config.curated, name) if hasattr(config.curated, name) else getattr(config, name)
+    name = key.name.partition(".")[2]
+    part = next((each for each in (config.curated, config.recall) if hasattr(each, name)), config)
+    return getattr(part, name)
 
 
 def find_key(name: str) -> Key:
@@ -245,7 +263,8 @@ def _convert(key: Key, raw: Any, source: str) -> Any:
 
 def _unknown_keys(document: Mapping[str, Any]) -> tuple[str, ...]:
     known = {key.name for key in KEYS}
-    found = [f"memory.{leaf}" for leaf in document.get("memory") or {}]
+    sections = dict.fromkeys(name.partition(".")[0] for name in known)
+    found = [f"{section}.{leaf}" for section in sections for leaf in document.get(section) or {}]
     return tuple(sorted(name for name in found if name not in known))
 
 
@@ -261,6 +280,14 @@ def read_secrets(home: Home) -> dict[str, str]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}. Nothing is opened until it is mended.") from error
     return {name: value for name, value in found.items() if value is not None}
+
+
+def known_secrets(home: Home, environ: Mapping[str, str] | None = None) -> frozenset[str]:
+    """The credentials that this machine holds: everything in `.env`, and what the environment calls a secret."""
+    environ = os.environ if environ is None else environ
+    named = {value.strip() for name, value in environ.items() if _SOUNDS_SECRET.search(name)}
+    # A path or address that is named so (SSH_AUTH_SOCK, a key file) is no credential itself.
+    return frozenset(value for value in {*named, *read_secrets(home).values()} if value and "/" not in value[:1])
 
 
 def set_secret(home: Home, name: str, value: str) -> None:

@@ -7,12 +7,13 @@ from memoranda import config
 from memoranda.curated import health
 from memoranda.curated.settings import CuratedSettings
 from memoranda.errors import ConfigError, HomeError
+from memoranda.sessions import health as session_health
 from memoranda.support.findings import Finding, as_far_as_possible, loose_permissions, not_writable
 from memoranda.support.home import Home, decode_user_id
 
 
 def examine(home: Home) -> Iterator[Finding]:
-    """Every finding about a home: owner, configuration, permissions, memory files, leftovers."""
+    """Every finding about a home: owner, configuration, permissions, memory files, sessions, index, leftovers."""
     if not home.root.exists():
         return
     try:
@@ -30,6 +31,7 @@ def examine(home: Home) -> Iterator[Finding]:
     except ConfigError as error:
         yield Finding("error", home.config_file, str(error), "correct the file")
     yield from health.check(home.memories(), settings)
+    yield from as_far_as_possible(home.state_db, lambda: session_health.check(home.state_db))
     yield from as_far_as_possible(home.memories(), lambda: _check_users(home, settings))
 
 

@@ -10,6 +10,9 @@ from memoranda import config
 from memoranda.cli.main import command
 from memoranda.curated.guidance import TOOL_DESCRIPTION
 from memoranda.curated.tool import PARAMETERS
+from memoranda.recall import guidance as search_guidance
+from memoranda.recall.tool import PARAMETERS as SEARCH_PARAMETERS
+from memoranda.sessions.schema import SCHEMA
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -27,8 +30,8 @@ def command_line() -> str:
     """docs/reference/command-line.md: the help of every command."""
     parts = [
         "# Command line\n",
-        "Every command takes `--home`, `--profile` and `--json`, before or after its name; those of `memory` also\n"
-        "take `--user`.\n"
+        "Every command takes `--home`, `--profile` and `--json`, before or after its name; those of `memory`,\n"
+        "`search` and `sessions` also take `--user`.\n"
         "Exit codes: 0 done, 1 refused or something to mend, 2 wrong usage or an unusable home.\n",
     ]
     for path in command_paths():
@@ -55,9 +58,35 @@ def tool_description() -> str:
     return "\n".join(f"> {line}".rstrip() for line in TOOL_DESCRIPTION.split("\n"))
 
 
+def search_parameters() -> str:
+    """The parameters of session_search in docs/reference/session-search-tool.md."""
+    rows = ["| parameter | type | meaning |", "|---|---|---|"]
+    rows += [
+        f"| `{name}` | {about['type']} | {about['description']} |"
+        for name, about in SEARCH_PARAMETERS["properties"].items()
+    ]
+    return "\n".join(rows)
+
+
+def search_description() -> str:
+    return f"> {search_guidance.TOOL_DESCRIPTION}"
+
+
+def tables() -> str:
+    """Every table of state.db in docs/reference/schema.md."""
+    parts = [f"Schema version {SCHEMA.version}."]
+    for table in SCHEMA.tables:
+        parts += [f"\n## {table.name}\n\n{table.meaning}\n", "| column | type | meaning |", "|---|---|---|"]
+        parts += [f"| `{each.name}` | `{each.declaration().split(' ', 1)[1]}` | {each.meaning} |" for each in table.columns]
+    parts += ["\n## Indexes\n", "```sql", *(f"{index};" for index in SCHEMA.indexes), "```"]
+    return "\n".join(parts)
+
+
 MARKED = {
     "configuration.md": [("settings", configuration)],
     "memory-tool.md": [("description", tool_description), ("schema", tool_schema)],
+    "session-search-tool.md": [("description", search_description), ("parameters", search_parameters)],
+    "schema.md": [("tables", tables)],
 }
 
 

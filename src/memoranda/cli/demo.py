@@ -1,4 +1,4 @@
-"""`memoranda demo`: curated memory at work from end to end, on a home that is thrown away afterwards.
+"""`memoranda demo`: memory and search at work from end to end, on a home that is thrown away afterwards.
 
 Nothing here is acted: every answer comes from the library and the commands that users run. Only the model is missing;
 the calls that it would make are written out.
@@ -6,6 +6,7 @@ the calls that it would make are written out.
 
 import json
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,6 +20,12 @@ from memoranda.cli.main import command as program
 from memoranda.config import KEYS, Config
 from memoranda.support.home import Home
 
+# A fact spread over two messages, a stem, a name inside a path, and another language.
+_QUESTIONS = (
+    "How did we fix the deadlocks of the import worker?",
+    "flush_pending",
+    "数据库什么时候迁移？",
+)
 _EPILOG = """\b
 Examples:
   memoranda demo
@@ -29,7 +36,7 @@ Examples:
 @click.command(epilog=_EPILOG)
 @common_options
 def command() -> None:
-    """Watch curated memory at work: an agent saves facts, forgets its session, and knows them in the next one.
+    """Watch an agent save facts, know them in its next session, and find what was said in past conversations.
 
     Runs on a throw-away home and leaves nothing behind; --home is not touched.
     """
@@ -54,10 +61,13 @@ class _Story:
             self._second_session(memory)
         self._attack()
         self._person()
+        self._past()
+        self._turn()
         self._say("")
         self._say("That was a throw-away home. Now your own, in ~/.memoranda:")
         self._say('  .venv/bin/memoranda memory add "Something worth remembering."')
         self._say("  .venv/bin/memoranda memory list")
+        self._say("  .venv/bin/memoranda search ANYTHING")
 
     def _open(self) -> Memory:
         # Defaults only: whatever the user's environment says, the story is the same.
@@ -93,7 +103,7 @@ class _Story:
         for arguments in (["replace", "Debian 12", "CI is Debian 13."], ["log"], ["undo"], ["list"]):
             words = " ".join(word if word.isalpha() else f'"{word}"' for word in arguments)
             self._say(f"\n   $ memoranda memory {words}")
-            self._run(arguments)
+            self._run("memory", *arguments)
         with self._open() as memory:
             self.facts["entries"] = list(memory.entries("memory"))
 
@@ -106,9 +116,28 @@ class _Story:
             self._say(f"   → refused ({', '.join(result['findings'])}); nothing was written")
         return result
 
-    def _run(self, arguments: list[str]) -> None:
+    def _past(self) -> None:
+        self._title("5. Six conversations of the last months are imported, and you search them:")
+        past = str(files("memoranda.cli").joinpath("demo.jsonl"))
+        self._run("sessions", "import", past)
+        for question in _QUESTIONS:
+            self._say(f'\n   $ memoranda search "{question}" --limit 1')
+            self._run("search", question, "--limit", "1")
+
+    def _turn(self) -> None:
+        self._title("6. A new conversation. The user's words are on disk before a model is asked; then it looks back:")
+        with self._open() as memory, memory.session(source="demo", model="none") as session:
+            with session.turn("What did we promise the free customers?") as turn:
+                answer = session.call("session_search", {"query": "free customers promised", "limit": 1})
+                found = answer["results"][0]
+                self._say(f"   session_search → {found['title']} ({found['when']}): {found['snippet']}")
+                turn.done("99.9 % uptime; that is why their limits stayed as they are.")
+            self.facts["found"] = found["session_id"]
+            self.facts["recorded"] = len(memory.sessions.get_messages(session.id))
+
+    def _run(self, *arguments: str) -> None:
         unset = dict.fromkeys([key.variable for key in KEYS] + ["MEMORANDA_PROFILE"])
-        words = ["--home", str(self.home), "memory", *arguments]
+        words = ["--home", str(self.home), *arguments]
         result = CliRunner(env=unset).invoke(program, words, catch_exceptions=False)
         self._say(_indent(result.output.rstrip()))
 

@@ -12,11 +12,13 @@ from memoranda.errors import MemorandaError
 
 _COMMANDS = {
     "memory": ("memoranda.cli.memory", "See and change what the agent remembers."),
+    "search": ("memoranda.cli.search", "Search every past conversation."),
+    "sessions": ("memoranda.cli.sessions", "See, name, export and delete past conversations."),
     "doctor": ("memoranda.cli.doctor", "Check the home and say how to mend what is wrong."),
     "config": ("memoranda.cli.config", "See and change the settings."),
     "secret": ("memoranda.cli.secret", "Keep API keys in .env; values are never printed."),
     "profile": ("memoranda.cli.profile", "List the profiles of a home."),
-    "demo": ("memoranda.cli.demo", "Watch curated memory at work on a throw-away home."),
+    "demo": ("memoranda.cli.demo", "Watch memory and search at work on a throw-away home."),
 }
 
 _EPILOG = """\b
@@ -24,7 +26,8 @@ Examples:
   memoranda memory add "Project uses pytest with xdist."
   memoranda memory add --target user "Prefers concise answers."
   memoranda memory list
-  memoranda memory undo
+  memoranda search "how did we fix the build?" --since 30d
+  memoranda sessions list
   memoranda doctor
 """
 
@@ -63,7 +66,7 @@ class _LazyGroup(click.Group):
 @click.version_option(__version__, prog_name="memoranda")
 @memory_options
 def command() -> None:
-    """A memory for AI agents: small files the agent curates, frozen into its prompt, with a journal and undo."""
+    """A memory for AI agents: small files the agent curates, and every conversation, kept and found again."""
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ looking at its tables at all, so opening costs the same at any size.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from memoranda.db.sqlite import Connection, Database
@@ -56,13 +57,8 @@ class Schema:
 
 
 def bring_up(database: Database, schema: Schema) -> None:
-    """Give a store the tables of `schema`; one that a newer program wrote is refused and not touched."""
+    """Give a store the tables of `schema`, unless it has them."""
     found = _version(database)
-    if found > schema.version:
-        raise NewerStoreError(
-            f"{database.path} has schema version {found}, and this Memoranda knows versions up to {schema.version}. "
-            "It was written by a newer Memoranda and is left as it is; upgrade this one to use it."
-        )
     if found == schema.version or database.read_only:
         return
     with database.writing() as connection:
@@ -82,6 +78,16 @@ def bring_up(database: Database, schema: Schema) -> None:
         if _stored_version(connection) < schema.version:
             connection.execute("DELETE FROM schema_version")
             connection.execute("INSERT INTO schema_version (version) VALUES (?)", (schema.version,))
+
+
+def refuse_newer(connection: Connection, schema: Schema, path: Path) -> None:
+    """Raise when a newer program wrote the store."""
+    found = _stored_version(connection)
+    if found > schema.version:
+        raise NewerStoreError(
+            f"{path} has schema version {found}, and this Memoranda knows versions up to {schema.version}. "
+            "It was written by a newer Memoranda and is left as it is; upgrade this one to use it."
+        )
 
 
 def _version(database: Database) -> int:

@@ -13,12 +13,12 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from memoranda.errors import CorruptStoreError, LockTimeoutError, StorageError
+from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, SessionError, StorageError
 from memoranda.support.files import PRIVATE_FILE, make_private_directory
 
 _log = logging.getLogger(__name__)
@@ -26,6 +26,7 @@ _log = logging.getLogger(__name__)
 _SHORT_WAIT_MS = 20
 _JITTER = (0.002, 0.030)
 _IDLE_READERS = 4
+_PAGE = 8192
 _CHECK_LOG_EVERY = 64
 _LARGE_LOG = 4_000_000
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -37,11 +38,21 @@ Connection = sqlite3.Connection
 class Database:
     """An open file. `read_only` says that nothing can be written there, `journal` how SQLite keeps it safe."""
 
-    def __init__(self, path: Path, *, application_id: int, wait: float = 10.0, vfs: str = "") -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        application_id: int,
+        inspect: Callable[[Connection], None] = lambda connection: None,
+        wait: float = 10.0,
+        vfs: str = "",
+    ) -> None:
+        """Open the file, or make it. `inspect` may look at it first, and raise if it must not be used."""
         self.path = path
         self.read_only = False
         self.journal = ""
         self._application_id = application_id
+        self._inspect = inspect
         self._wait = wait
         self._vfs = vfs
         self._lock = threading.Lock()
@@ -49,6 +60,7 @@ class Database:
         self._writer: Connection | None = None
         self._readers: list[Connection] = []
         self._commits = 0
+        self._writing_thread = 0
         self._checkpoint: threading.Thread | None = None
         self._open()
 
@@ -57,10 +69,13 @@ class Database:
         """One transaction: all of it is durable when the block ends, none of it when the block raises."""
         if self.read_only:
             raise StorageError(f"{self.path} cannot be written: it or its directory is read-only.")
+        if self._process != os.getpid():
+            self._leave_parent_process()
         deadline = time.monotonic() + self._wait
         # Waiting with a limit costs more than trying, and there is seldom anybody to wait for.
         if not self._lock.acquire(blocking=False) and not self._lock.acquire(timeout=self._wait):
             raise LockTimeoutError(f"Another thread has been writing {self.path} for {self._wait:.0f} s.")
+        self._writing_thread = threading.get_ident()
         try:
             connection = self._writing_connection()
             try:
@@ -70,10 +85,14 @@ class Database:
             except BaseException as error:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+                if isinstance(error, UnicodeEncodeError):
+                    raise _unstorable(error) from error
                 if isinstance(error, sqlite3.Error):
+                    self._make_room(connection, error)
                     raise self._explain(error) from error
                 raise
         finally:
+            self._writing_thread = 0
             self._lock.release()
         self._commits += 1
         if self._commits % _CHECK_LOG_EVERY == 0:
@@ -81,7 +100,9 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """One consistent view, which no writer waits for."""
+        """One consistent view, which no writer waits for. Not for use inside `writing`, whose connection reads too."""
+        if self._writing_thread == threading.get_ident():
+            raise RuntimeError("A reader inside a write would wait for itself where there is no write-ahead log.")
         with self._translated():
             connection = self._borrow()
             try:
@@ -102,6 +123,15 @@ class Database:
             with self._lock, self._translated():
                 self._writing_connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
+    def check(self) -> list[str]:
+        """What is damaged, in SQLite's words; empty when the file is whole."""
+        try:
+            with self.reading() as connection:
+                found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(20)")]
+        except CorruptStoreError as error:
+            return [str(error.__cause__ or error)]
+        return [] if found == ["ok"] else found
+
     def vacuum(self) -> None:
         """Rewrite the file without the room that deleted rows left."""
         with self._lock, self._translated():
@@ -118,13 +148,15 @@ class Database:
                 connection.close()
 
     def _open(self) -> None:
-        if not self.path.exists():
-            self._create()
         try:
+            if not self.path.exists():
+                self._create()
             with self._translated():
                 self._writer = self._prepare(self._connect("rw"))
+        except OSError as error:
+            raise StorageError(f"{self.path} cannot be made: {error.strerror}.") from error
         except StorageError as error:
-            if isinstance(error, CorruptStoreError | LockTimeoutError):
+            if isinstance(error, CorruptStoreError | LockTimeoutError | NewerStoreError):
                 raise
             self._open_read_only(error)
 
@@ -138,7 +170,11 @@ class Database:
         try:
             (owner,) = connection.execute("PRAGMA application_id").fetchone()
             if owner != self._application_id:
+                # Counts only for a file that is empty; messages leave less room unused on larger pages.
+                connection.execute(f"PRAGMA page_size={_PAGE}")
                 self._claim(connection)
+            # Before anything is changed: a file that must not be touched stays as it is to the last byte.
+            self._inspect(connection)
             self.journal = self._choose_journal(connection)
             connection.execute("PRAGMA wal_autocheckpoint=0")
             connection.execute("PRAGMA secure_delete=1")
@@ -156,7 +192,7 @@ class Database:
         _retry(connection, "BEGIN IMMEDIATE", deadline)
         (owner,) = connection.execute("PRAGMA application_id").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if owner != self._application_id and tables:
+        if owner != self._application_id and (tables or owner):
             connection.execute("ROLLBACK")
             raise CorruptStoreError(f"{self.path} was not written by Memoranda. It is left as it is.")
         connection.execute(f"PRAGMA application_id={self._application_id}")
@@ -190,13 +226,19 @@ class Database:
         self.read_only = True
         for mode in ("ro", "ro&immutable=1"):
             self._mode = mode
-            with suppress(sqlite3.OperationalError), self._connect(mode) as connection:
+            with suppress(sqlite3.OperationalError), closing(self._connect(mode)) as connection:
                 (owner,) = connection.execute("PRAGMA application_id").fetchone()
                 self.journal = str(connection.execute("PRAGMA journal_mode").fetchone()[0])
-                connection.close()
                 if owner == self._application_id:
-                    return
-        raise reason
+                    self._inspect(connection)
+                    break
+        else:
+            raise reason
+        if mode != "ro" and os.path.exists(f"{self.path}-wal") and os.path.getsize(f"{self.path}-wal"):
+            raise StorageError(
+                f"{self.path} has a log with messages that are not in it yet, and they cannot be read where nothing "
+                "can be written. Copy both files to a directory that can be written."
+            ) from reason
 
     _mode = "rw"
 
@@ -214,8 +256,6 @@ class Database:
         return connection
 
     def _writing_connection(self) -> Connection:
-        if self._process != os.getpid():
-            self._leave_parent_process()
         if self._writer is None:
             self._writer = self._prepare(self._connect("rw"))
         return self._writer
@@ -234,7 +274,14 @@ class Database:
     def _leave_parent_process(self) -> None:
         """After a fork the connections belong to the parent: they are left alone, never used or closed."""
         _of_parents.extend([*self._readers, *([self._writer] if self._writer else [])])
-        self._readers, self._writer, self._checkpoint, self._process = [], None, None, os.getpid()
+        self._readers, self._writer, self._checkpoint = [], None, None
+        self._lock, self._process = threading.Lock(), os.getpid()
+
+    def _make_room(self, connection: Connection, error: sqlite3.Error) -> None:
+        """After a full disk: the log may be what fills it, and copying it back frees its room for the next try."""
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
+            with suppress(sqlite3.Error):
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def _copy_back_when_large(self) -> None:
         if self.journal != "wal" or (self._checkpoint is not None and self._checkpoint.is_alive()):
@@ -258,6 +305,8 @@ class Database:
             yield
         except sqlite3.Error as error:
             raise self._explain(error) from error
+        except UnicodeEncodeError as error:
+            raise _unstorable(error) from error
 
     def _explain(self, error: sqlite3.Error) -> StorageError:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -278,6 +327,10 @@ class Database:
 # Paths that were complained about, and connections of a process that this one was forked from.
 _warned: set[Path] = set()
 _of_parents: list[Connection] = []
+
+
+def _unstorable(error: UnicodeEncodeError) -> SessionError:
+    return SessionError(f"{error.object[:60]!r} has half a character in it, which no database can hold.")
 
 
 def _retry(connection: Connection, statement: str, deadline: float) -> sqlite3.Cursor:

@@ -4,6 +4,7 @@ Two kinds are known: the very values that this machine holds (from the environme
 text in the form that issuers give their credentials. Each becomes `[redacted:<kind>]`.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -19,12 +20,17 @@ class Redactor:
     """Redacts text and JSON-like values, and counts what it took out until the count is collected."""
 
     def __init__(self, known_values: Iterable[str] = ()) -> None:
-        long_enough = {value for value in known_values if len(value) >= _SHORTEST_VALUE}
+        plain = {value for value in known_values if len(value) >= _SHORTEST_VALUE}
+        # Inside JSON text, such as the arguments of a tool call, a value may be written with escapes.
+        escaped = {json.dumps(value, ensure_ascii=ascii)[1:-1] for value in plain for ascii in (True, False)}
+        long_enough = plain | escaped
         # The longest first, so that a value that contains another is taken whole.
         self._known = tuple(sorted(long_enough, key=lambda value: (-len(value), value)))
 
     def text(self, text: str) -> tuple[str, int]:
         """The text without credentials, and how many there were."""
+        if len(text) < _SHORTEST_VALUE:
+            return text, 0
         count = 0
         for value in self._known:
             if value in text:
@@ -44,8 +50,8 @@ class Redactor:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
-            pairs = [(key, self.value(item)) for key, item in value.items()]
-            return {key: item for key, (item, _) in pairs}, sum(count for _, (_, count) in pairs)
+            pairs = [(self.value(key), self.value(item)) for key, item in value.items()]
+            return {key: item for (key, _), (item, _) in pairs}, sum(key[1] + item[1] for key, item in pairs)
         if isinstance(value, list | tuple):
             items = [self.value(item) for item in value]
             return [item for item, _ in items], sum(count for _, count in items)

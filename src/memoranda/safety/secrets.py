@@ -130,8 +130,9 @@ def _literal_first(pattern: str) -> str:
 
 
 def _candidates(text: str) -> Iterator[Secret]:
-    longest = max(map(len, text.split()), default=0)
-    if (longest >= _SHORTEST_TOKEN or _KEY_BLOCK in text) and occurs(_ISSUER_HINTS, text):
+    # Tokens have no blanks in them, so only long words can hold one, and most text has few of those.
+    long_words = " ".join([word for word in text.split() if len(word) >= _SHORTEST_TOKEN])
+    if (long_words and occurs(_ISSUER_HINTS, long_words)) or _KEY_BLOCK in text:
         yield from _formatted(text)
     if occurs(_VALUE_HINTS, text):
         yield from _with_value(text)

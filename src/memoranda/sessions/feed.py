@@ -11,11 +11,12 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from memoranda.db.sqlite import Connection
+from memoranda.errors import SessionError
 from memoranda.sessions.part import Part
 from memoranda.sessions.records import decode_content, decode_json
 
 _AT_ONCE = 500
-_COLUMNS = (
+COLUMNS = (
     "m.id, m.session_id, m.role, m.content, m.content_format, m.tool_name, m.tool_calls, m.timestamp, m.is_summary"
 )
 # What can be found: said, not taken back, and no repetition of something else.
@@ -70,6 +71,7 @@ class Feed(Part):
 
     def store_id(self) -> str:
         """The name of this store, made when it is first asked for."""
+        self._require_everyone()
         with self._db.reading() as connection:
             row = connection.execute("SELECT value FROM state_meta WHERE key = 'store_id'").fetchone()
         if row:
@@ -114,6 +116,7 @@ class Feed(Part):
         )
 
     def changes_after(self, seq: int, limit: int) -> list[Change]:
+        self._require_everyone()
         with self._db.reading() as connection:
             rows = connection.execute(
                 "SELECT seq, session_id, from_message FROM changes WHERE seq > ? ORDER BY seq LIMIT ?", (seq, limit)
@@ -122,6 +125,7 @@ class Feed(Part):
 
     def feed_sessions(self, ids: Collection[str]) -> dict[str, FeedSession]:
         """Those of the sessions that are there."""
+        self._require_everyone()
         found: dict[str, FeedSession] = {}
         for some in _batches(ids):
             with self._db.reading() as connection:
@@ -133,10 +137,15 @@ class Feed(Part):
                 found |= {row[0]: FeedSession(*row) for row in rows}
         return found
 
+    def _require_everyone(self) -> None:
+        if not self._scope.all:
+            raise SessionError("A follower reads everybody's messages; this store is open for one user.")
+
     def _messages(self, condition: str, values: Sequence[Any]) -> list[FeedMessage]:
+        self._require_everyone()
         with self._db.reading() as connection:
-            rows = connection.execute(f"SELECT {_COLUMNS} FROM messages m WHERE {SEARCHABLE} AND {condition}", values)
-            return [_message(row) for row in rows]
+            rows = connection.execute(f"SELECT {COLUMNS} FROM messages m WHERE {SEARCHABLE} AND {condition}", values)
+            return [feed_message(row) for row in rows]
 
 
 def note_change(connection: Connection, session_id: str, from_message: int | None = None) -> None:
@@ -144,7 +153,8 @@ def note_change(connection: Connection, session_id: str, from_message: int | Non
     connection.execute("INSERT INTO changes (session_id, from_message) VALUES (?, ?)", (session_id, from_message))
 
 
-def _message(row: Sequence[Any]) -> FeedMessage:
+def feed_message(row: Sequence[Any]) -> FeedMessage:
+    """A row of COLUMNS as a message."""
     number, session_id, role, content, content_format, tool_name, tool_calls, timestamp, is_summary = row
     return FeedMessage(
         number, session_id, role, decode_content(content, content_format), tool_name,

@@ -8,16 +8,16 @@ from memoranda.db.sqlite import Connection
 from memoranda.errors import SessionError
 from memoranda.sessions.feed import note_change
 from memoranda.sessions.part import Part, count_redactions, unknown
-from memoranda.sessions.records import decode_json, dump_json, seconds
+from memoranda.sessions.records import decode_json, dump_json, require_storable, seconds
 from memoranda.sessions.schema import SESSIONS
 from memoranda.sessions.titles import claim_title
 
 RELATIONS = ("compression", "branch", "delegation")
 COLUMNS = tuple(column.name for column in SESSIONS.columns)
 # Sources whose sessions work for another one when they have a parent.
+_LONGEST_ID = 200
 _HELPERS = ("subagent", "tool")
-_SETTABLE = ("model", "model_config", "system_prompt", "billing_provider", "billing_base_url", "billing_mode",
-             "archived", "extra")  # fmt: skip
+_SETTABLE = ("model", "model_config", "system_prompt", "billing_provider", "billing_base_url", "billing_mode")
 
 Row = dict[str, Any]
 
@@ -45,19 +45,24 @@ class Lifecycle(Part):
         `relation` says what it is to its parent. Left out, it is the continuation of a parent that was ended by
         compression, the delegate of one when its source is a helper's, and a branch otherwise.
         """
-        if not session_id or not source:
-            raise SessionError("A session needs an id and a source.")
+        _check_new(session_id, source, user_id, relation, extra)
         user = self._own_user(user_id)
-        if relation is not None and relation not in RELATIONS:
-            raise SessionError(f"relation must be one of {', '.join(RELATIONS)}, not {relation!r}.")
-        prompt, redacted = self._redact(system_prompt)
+        given = {"model": model, "system_prompt": system_prompt, "title": title, "extra": extra,
+                 "model_config": model_config}  # fmt: skip
+        clean, redacted = self._redact(given)
+        fields = {
+            "model": clean["model"],
+            "system_prompt": clean["system_prompt"],
+            "model_config": None if model_config is None else dump_json(clean["model_config"]),
+            "extra": dump_json(clean["extra"]) if extra else None,
+        }
+        for name in ("model", "system_prompt"):
+            require_storable(name, fields[name])
         began = time.time() if started_at is None else seconds(started_at)
         with self._db.writing() as connection:
             there = connection.execute("SELECT user_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
             if there is not None and not self._scope.covers(there[0]):
                 raise SessionError(f"The session id {session_id!r} is taken.")
-            fields = {"model": model, "system_prompt": prompt, "extra": dump_json(extra) if extra else None,
-                      "model_config": None if model_config is None else dump_json(model_config)}  # fmt: skip
             if there is None:
                 lineage = self._lineage(connection, session_id, source, parent_session_id, relation)
                 _insert(connection, {"id": session_id, "source": source, "user_id": user, "started_at": began,
@@ -65,9 +70,8 @@ class Lifecycle(Part):
             else:
                 _fill(connection, session_id, fields)
             if title is not None and (there is None or _value(connection, session_id, "title") is None):
-                claim_title(connection, session_id, title)
+                claim_title(connection, session_id, clean["title"])
             count_redactions(connection, redacted)
-            note_change(connection, session_id)
         return session_id
 
     def get_session(self, session_id: str) -> Row | None:
@@ -93,31 +97,47 @@ class Lifecycle(Part):
 
     def end_session(self, session_id: str, end_reason: str) -> bool:
         """End a session; the first reason stays. False when it had ended already."""
-        return self._update(session_id, "ended_at = ?, end_reason = ?", (time.time(), end_reason), "ended_at IS NULL")
+        reason, redacted = self._redact(end_reason)
+        require_storable("end_reason", reason)
+        values = (time.time(), reason)
+        return self._update(session_id, "ended_at = ?, end_reason = ?", values, "ended_at IS NULL", redacted)
 
     def reopen_session(self, session_id: str) -> bool:
         """Make an ended session an open one again; False when it was open."""
         return self._update(session_id, "ended_at = NULL, end_reason = NULL", (), "ended_at IS NOT NULL")
 
     def update_session(self, session_id: str, **fields: Any) -> bool:
-        """Set model, model_config, system_prompt, a billing field or archived."""
+        """Set model, model_config, system_prompt or a billing field; False when there is nothing to set."""
         unknown_fields = [name for name in fields if name not in _SETTABLE]
         if unknown_fields:
             raise SessionError(f"{', '.join(unknown_fields)} cannot be set; {', '.join(_SETTABLE)} can.")
-        if not fields:
-            return self.get_session(session_id) is not None
-        clean, _ = self._redact(fields)
-        values = [dump_json(value) if isinstance(value, dict) else value for value in clean.values()]
-        return self._update(session_id, ", ".join(f"{name} = ?" for name in fields), tuple(values), "1 = 1")
+        clean, redacted = self._redact(fields)
+        values = {name: dump_json(value) if name == "model_config" else value for name, value in clean.items()}
+        for name, value in values.items():
+            require_storable(name, value)
+        assignments = ", ".join(f"{name} = ?" for name in values) or "id = id"
+        return self._update(session_id, assignments, tuple(values.values()), "1 = 1", redacted) and bool(fields)
 
-    def _update(self, session_id: str, assignments: str, values: tuple[Any, ...], condition: str) -> bool:
+    def set_session_archived(self, session_id: str, archived: bool) -> bool:
+        """Leave a whole conversation out of lists, or take it in again; False when there is none."""
+        with self._db.writing() as connection:
+            return bool(
+                connection.execute(
+                    "UPDATE sessions SET archived = ? WHERE conversation_id ="
+                    f" (SELECT conversation_id FROM sessions WHERE id = ? AND {self._seen}) AND {self._seen}",
+                    (int(archived), session_id, *self._scope.values, *self._scope.values),
+                ).rowcount
+            )
+
+    def _update(
+        self, session_id: str, assignments: str, values: tuple[Any, ...], condition: str, redacted: int = 0
+    ) -> bool:
         with self._db.writing() as connection:
             self._require(connection, session_id)
             changed = connection.execute(
                 f"UPDATE sessions SET {assignments} WHERE id = ? AND {condition}", (*values, session_id)
             ).rowcount
-            if changed:
-                note_change(connection, session_id)
+            count_redactions(connection, redacted)
             return bool(changed)
 
     def _own_user(self, user_id: str | None) -> str | None:
@@ -134,16 +154,16 @@ class Lifecycle(Part):
         if parent_id is None:
             return {"parent_session_id": None, "relation": None, "conversation_id": session_id}
         parent = connection.execute(
-            f"SELECT end_reason, conversation_id, successor_id FROM sessions WHERE id = ? AND {self._seen}",
+            f"SELECT end_reason, source, conversation_id, successor_id FROM sessions WHERE id = ? AND {self._seen}",
             (parent_id, *self._scope.values),
         ).fetchone()
         if parent is None:
             raise unknown(parent_id)
-        end_reason, conversation, successor = parent
+        end_reason, parent_source, conversation, successor = parent
         if relation is None:
-            relation = (
-                "delegation" if source in _HELPERS else "compression" if end_reason == "compression" else "branch"
-            )
+            # A helper that was compressed goes on as the same helper; one with another parent works for it.
+            compressed = end_reason == "compression" and (source == parent_source or source not in _HELPERS)
+            relation = "compression" if compressed else "delegation" if source in _HELPERS else "branch"
         continues = relation == "compression" and successor is None
         if continues:
             connection.execute("UPDATE sessions SET successor_id = ? WHERE id = ?", (session_id, parent_id))
@@ -154,6 +174,25 @@ class Lifecycle(Part):
             "relation": "branch" if relation == "compression" and not continues else relation,
             "conversation_id": conversation if continues else session_id,
         }
+
+
+def _check_new(
+    session_id: str, source: str, user_id: str | None, relation: str | None, extra: Mapping[str, Any]
+) -> None:
+    """Raise unless a session can be made of these."""
+    if not session_id or not source:
+        raise SessionError("A session needs an id and a source.")
+    if len(session_id) > _LONGEST_ID:
+        raise SessionError(f"A session id may have {_LONGEST_ID} characters; this one has {len(session_id)}.")
+    if user_id == "":
+        raise SessionError("A user id must not be empty.")
+    for name, value in (("session_id", session_id), ("source", source), ("user_id", user_id)):
+        require_storable(name, value)
+    if relation is not None and relation not in RELATIONS:
+        raise SessionError(f"relation must be one of {', '.join(RELATIONS)}, not {relation!r}.")
+    taken = sorted(name for name in extra if name in COLUMNS or name == "messages")
+    if taken:
+        raise SessionError(f"{', '.join(taken)} cannot be given to a new session.")
 
 
 def decode_session(row: Any) -> Row:

@@ -2,11 +2,15 @@
 
 from typing import Any
 
+from memoranda.db.sqlite import Connection
 from memoranda.sessions.part import Part
+from memoranda.sessions.scope import Scope
+
+_STEP = "SELECT sessions.id, sessions.title, sessions.relation, sessions.parent_session_id FROM sessions JOIN family"
 
 
 class Lineage(Part):
-    """Ways along the family of a session."""
+    """Ways along the family of a session, as far as they stay in scope."""
 
     def get_compression_tip(self, session_id: str) -> str | None:
         """The session in which a compressed conversation goes on; itself when it was not compressed."""
@@ -16,17 +20,7 @@ class Lineage(Part):
     def get_compression_lineage(self, session_id: str) -> list[str]:
         """Every session of a conversation, from its first to its present one."""
         with self._db.reading() as connection:
-            rows = connection.execute(
-                "SELECT id, parent_session_id, relation FROM sessions WHERE conversation_id ="
-                f" (SELECT conversation_id FROM sessions WHERE id = ? AND {self._seen})",
-                (session_id, *self._scope.values),
-            ).fetchall()
-        after = {parent: member for member, parent, relation in rows if relation == "compression"}
-        members = {row[0] for row in rows}
-        chain = [member for member, parent, _ in rows if parent not in members or after.get(parent) != member]
-        while chain and (following := after.get(chain[-1])) and following not in chain:
-            chain.append(following)
-        return chain
+            return chain_of(connection, session_id, self._scope)
 
     def get_conversation_root(self, session_id: str) -> str | None:
         """The first ancestor of a session, whatever the links are."""
@@ -35,28 +29,35 @@ class Lineage(Part):
 
     def get_ancestors(self, session_id: str) -> list[dict[str, Any]]:
         """A session, its parent, and so on up: id, title, relation."""
-        return self._walk(
-            f"SELECT id, title, relation, parent_session_id FROM sessions WHERE id = ? AND {self._seen}",
-            "SELECT s.id, s.title, s.relation, s.parent_session_id FROM sessions s JOIN family f"
-            " ON s.id = f.parent_session_id",
-            session_id,
-        )
+        return self._walk("sessions.id = family.parent_session_id", session_id)
 
     def get_descendants(self, session_id: str) -> list[dict[str, Any]]:
         """A session and everything that came from it."""
-        return self._walk(
-            f"SELECT id, title, relation, parent_session_id FROM sessions WHERE id = ? AND {self._seen}",
-            "SELECT s.id, s.title, s.relation, s.parent_session_id FROM sessions s JOIN family f"
-            " ON s.parent_session_id = f.id",
-            session_id,
-        )
+        return self._walk("sessions.parent_session_id = family.id", session_id)
 
-    def _walk(self, first: str, step: str, session_id: str) -> list[dict[str, Any]]:
+    def _walk(self, link: str, session_id: str) -> list[dict[str, Any]]:
         with self._db.reading() as connection:
             # UNION, not UNION ALL: a circle in the links ends instead of going round.
             rows = connection.execute(
-                f"WITH RECURSIVE family (id, title, relation, parent_session_id) AS ({first} UNION {step})"
-                " SELECT id, title, relation FROM family",
-                (session_id, *self._scope.values),
+                "WITH RECURSIVE family (id, title, relation, parent_session_id) AS ("
+                f" SELECT id, title, relation, parent_session_id FROM sessions WHERE id = ? AND {self._seen}"
+                f" UNION {_STEP} ON {link} WHERE {self._seen}) SELECT id, title, relation FROM family",
+                (session_id, *self._scope.values, *self._scope.values),
             )
             return [dict(zip(("id", "title", "relation"), row, strict=True)) for row in rows]
+
+
+def chain_of(connection: Connection, session_id: str, scope: Scope) -> list[str]:
+    """The sessions of a conversation in the order in which they continue each other; empty when it is out of scope."""
+    seen = scope.condition("sessions")
+    rows = connection.execute(
+        "SELECT id, successor_id FROM sessions WHERE conversation_id ="
+        f" (SELECT conversation_id FROM sessions WHERE id = ? AND {seen}) AND {seen}",
+        (session_id, *scope.values, *scope.values),
+    ).fetchall()
+    after = dict(rows)
+    following = {successor for successor in after.values() if successor is not None}
+    chain = [member for member in after if member not in following][:1]
+    while chain and (member := after.get(chain[-1])) and member in after and member not in chain:
+        chain.append(member)
+    return chain

@@ -5,10 +5,13 @@ from typing import Any
 
 from memoranda.db.sqlite import Connection
 from memoranda.sessions.lifecycle import COLUMNS, Row, decode_session
+from memoranda.sessions.lineage import chain_of
 from memoranda.sessions.part import Part
 from memoranda.sessions.records import decode_content, text_of
 
 _PREVIEW = 60
+_OF_CONVERSATION = "(SELECT {} FROM sessions each WHERE each.conversation_id = sessions.conversation_id)"
+_FIRST = "FROM sessions first WHERE first.id = sessions.conversation_id"
 
 
 class Listing(Part):
@@ -16,7 +19,7 @@ class Listing(Part):
 
     def list_sessions_rich(
         self,
-        source: str | None = None,
+        source: str | Collection[str] | None = None,
         exclude_sources: Collection[str] = (),
         limit: int = 20,
         offset: int = 0,
@@ -25,24 +28,25 @@ class Listing(Part):
         include_archived: bool = False,
         min_message_count: int = 0,
         order_by_last_active: bool = False,
+        since: float | None = None,
+        until: float | None = None,
     ) -> list[Row]:
         """Conversations, newest first, each with `preview` and `last_active`.
 
         A conversation that was compressed is one row: the session in which it goes on, with the start of its first
-        one and `_lineage_root_id`. Delegated work is left out unless `include_children`.
+        one and `_lineage_root_id`. Delegated work is left out unless `include_children`. `since` and `until` limit
+        the time of the last activity.
         """
-        conditions = [self._seen, "sessions.message_count >= ?"]
-        values: list[Any] = [*self._scope.values, min_message_count]
-        if source is not None:
-            conditions.append("sessions.source = ?")
-            values.append(source)
-        if exclude_sources:
-            conditions.append(f"sessions.source NOT IN ({', '.join('?' * len(exclude_sources))})")
-            values += exclude_sources
+        conditions: list[str] = [self._seen]
+        values: list[Any] = [*self._scope.values]
+        _limit(conditions, values, source, exclude_sources, since, until)
+        if min_message_count:
+            conditions.append(f"{_OF_CONVERSATION.format('sum(each.message_count)')} >= ?")
+            values.append(min_message_count)
         if not include_archived:
             conditions.append("sessions.archived = 0")
         if not include_children:
-            conditions.append("(sessions.relation IS NULL OR sessions.relation <> 'delegation')")
+            conditions.append(f"NOT EXISTS (SELECT 1 {_FIRST} AND first.relation = 'delegation')")
         # Walking an index from its end finds a page of rows without looking at the others.
         if order_by_last_active:
             conditions.append("sessions.successor_id IS NULL")
@@ -56,7 +60,24 @@ class Listing(Part):
                 f" ORDER BY {order} LIMIT ? OFFSET ?",
                 (*values, limit, offset),
             ).fetchall()
-            return [_as_conversation(connection, decode_session(row)) for row in rows]
+            return [self._as_conversation(connection, decode_session(row)) for row in rows]
+
+    def _as_conversation(self, connection: Connection, row: Row) -> Row:
+        """A session of a chain as the whole: begun when the first began, standing where the last stands."""
+        chain = chain_of(connection, row["id"], self._scope) or [row["id"]]
+        first, last = (row if each == row["id"] else self._load(connection, each) for each in (chain[0], chain[-1]))
+        shown = last | {"started_at": first["started_at"], "preview": preview(connection, first["id"])}
+        if len(chain) > 1:
+            members = [self._load(connection, each) for each in chain]
+            shown["_lineage_root_id"] = first["id"]
+            for name in ("message_count", "tool_call_count"):
+                shown[name] = sum(member[name] for member in members)
+            shown["title"] = last["title"] or first["title"]
+        return shown
+
+    def _load(self, connection: Connection, session_id: str) -> Row:
+        row = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM sessions WHERE id = ?", (session_id,)).fetchone()
+        return decode_session(row)
 
     def session_count(self) -> int:
         with self._db.reading() as connection:
@@ -67,33 +88,25 @@ class Listing(Part):
             )
 
 
-def _as_conversation(connection: Connection, row: Row) -> Row:
-    """A session of a chain as the whole: begun when the first began, standing where the last stands."""
-    first = row
-    if row["conversation_id"] != row["id"]:
-        first = _load(connection, row["conversation_id"]) or row
-    last, seen = row, {row["id"]}
-    while last["successor_id"] and last["successor_id"] not in seen:
-        seen.add(last["successor_id"])
-        last = _load(connection, last["successor_id"]) or last
-    shown = last | {"started_at": first["started_at"], "preview": preview(connection, first["id"])}
-    if first["id"] != last["id"]:
-        shown["_lineage_root_id"] = first["id"]
-        shown["message_count"], shown["tool_call_count"] = _counts(connection, first["id"])
-        shown["title"] = last["title"] or first["title"]
-    return shown
-
-
-def _load(connection: Connection, session_id: str) -> Row | None:
-    row = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM sessions WHERE id = ?", (session_id,)).fetchone()
-    return None if row is None else decode_session(row)
-
-
-def _counts(connection: Connection, conversation_id: str) -> tuple[int, int]:
-    row = connection.execute(
-        "SELECT sum(message_count), sum(tool_call_count) FROM sessions WHERE conversation_id = ?", (conversation_id,)
-    ).fetchone()
-    return int(row[0] or 0), int(row[1] or 0)
+def _limit(
+    conditions: list[str],
+    values: list[Any],
+    source: str | Collection[str] | None,
+    exclude_sources: Collection[str],
+    since: float | None,
+    until: float | None,
+) -> None:
+    if source is not None:
+        sources = [source] if isinstance(source, str) else list(source)
+        conditions.append(f"sessions.source IN ({', '.join('?' * len(sources))})")
+        values += sources
+    if exclude_sources:
+        conditions.append(f"sessions.source NOT IN ({', '.join('?' * len(exclude_sources))})")
+        values += exclude_sources
+    for bound, sign in ((since, ">="), (until, "<=")):
+        if bound is not None:
+            conditions.append(f"{_OF_CONVERSATION.format('max(each.last_active)')} {sign} ?")
+            values.append(bound)
 
 
 def preview(connection: Connection, session_id: str) -> str:

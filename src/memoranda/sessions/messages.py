@@ -1,11 +1,11 @@
-"""Appending, reading and taking back messages."""
+"""Appending and reading messages."""
 
+import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from memoranda.db.sqlite import Connection
-from memoranda.errors import SessionError
-from memoranda.sessions.feed import note_change
+from memoranda.sessions.lineage import chain_of
 from memoranda.sessions.part import Part, count_redactions, unknown
 from memoranda.sessions.records import READ, WRITTEN, Message, as_chat, decode, decode_json, encode
 
@@ -17,8 +17,14 @@ _FIELDS = ", ".join(f"m.{name}" for name in READ)
 _EXTERNAL_ID = WRITTEN.index("external_id")
 _TOOL_CALLS = WRITTEN.index("tool_calls")
 _TIMESTAMP = WRITTEN.index("timestamp")
+_COPY_OF = WRITTEN.index("copy_of")
+_IS_SUMMARY = WRITTEN.index("is_summary")
 _EVERYTHING = 2**62
-_SAID = "(active = 1 OR compacted = 1) AND copy_of IS NULL AND is_summary IS NULL"
+# Names by which messages are told apart; they are no text, and never redacted.
+_NAMES = ("external_id", "platform_message_id", "message_id", "tool_call_id", "role", "timestamp")
+
+SAID = "(active = 1 OR compacted = 1) AND copy_of IS NULL AND is_summary IS NULL"
+"""What was said and not taken back, each thing once."""
 
 
 class Messages(Part):
@@ -41,11 +47,7 @@ class Messages(Part):
 
     def append_messages(self, session_id: str, messages: Iterable[Mapping[str, Any]]) -> list[int]:
         """Record several messages in one commit: all of them or none."""
-        rows, redacted = [], 0
-        for message in messages:
-            clean, count = self._redact(message)
-            redacted += count
-            rows.append(encode(clean))
+        rows, redacted = self._encode_all(messages)
         with self._db.writing() as connection:
             ids = [insert(connection, session_id, row) for row in rows]
             added = [row for row, (_, is_new) in zip(rows, ids, strict=True) if is_new]
@@ -68,11 +70,12 @@ class Messages(Part):
         """The session as chat APIs take it; with its ancestors, the whole of a compressed conversation."""
         if not include_ancestors:
             return [as_chat(message) for message in self.get_messages(session_id)]
-        chain = self._chain(session_id)
+        with self._db.reading() as connection:
+            chain = chain_of(connection, session_id, self._scope)
         # Each session of a chain repeats parts of the one before; the repetitions are left out.
         return [
             as_chat(message)
-            for member in chain
+            for member in chain[: chain.index(session_id) + 1 if session_id in chain else 0]
             for message in self.get_messages(member, include_inactive=True)
             if message["copy_of"] is None and not message["is_summary"]
         ]
@@ -92,93 +95,19 @@ class Messages(Part):
             )
             return frozenset(number for row in rows for number in row if number is not None)
 
-    def rewind_to_message(self, session_id: str, message_id: int) -> dict[str, Any]:
-        """Take back a message of the user and everything after it; they disappear from every view."""
-        target = self.get_message(message_id)
-        if target is None or target["session_id"] != session_id or not target["active"]:
-            raise SessionError(f"Session {session_id!r} has no live message {message_id}.")
-        if target["role"] != "user":
-            raise SessionError(f"Message {message_id} is not the user's; only a user's message can be taken back to.")
-        with self._db.writing() as connection:
-            self._require(connection, session_id)
-            gone = connection.execute(
-                "UPDATE messages SET active = 0 WHERE session_id = ? AND id >= ? AND active = 1",
-                (session_id, message_id),
-            ).rowcount
-            connection.execute("UPDATE sessions SET rewind_count = rewind_count + 1 WHERE id = ?", (session_id,))
-            self._changed(connection, session_id, message_id)
-            head = connection.execute(
-                "SELECT max(id) FROM messages WHERE session_id = ? AND active = 1", (session_id,)
-            ).fetchone()[0]
-        return {"rewound_count": gone, "target_message": target, "new_head_id": head}
-
-    def restore_rewound(self, session_id: str, since_id: int) -> int:
-        """Bring back what was taken back from a message on; refused when the conversation has gone on since."""
-        with self._db.writing() as connection:
-            self._require(connection, session_id)
-            taken_back = "session_id = ? AND id >= ? AND active = 0 AND compacted = 0"
-            later = connection.execute(
-                "SELECT count(*) FROM messages WHERE session_id = ? AND id > ? AND active = 1", (session_id, since_id)
-            ).fetchone()[0]
-            if later:
-                raise SessionError(
-                    f"Session {session_id!r} has gone on since; what was taken back cannot be put before it."
-                )
-            count = connection.execute(
-                f"UPDATE messages SET active = 1 WHERE {taken_back}", (session_id, since_id)
-            ).rowcount
-            self._changed(connection, session_id, since_id)
-            return count
-
-    def archive_and_compact(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> list[int]:
-        """Put a shorter context in place of the live one; what was said before stays and can be found.
-
-        Give repeated messages `copy_of`, and a summary `is_summary`, so that nothing is found twice.
-        """
-        redacted = 0
-        rows = []
+    def _encode_all(self, messages: Iterable[Mapping[str, Any]], now: float | None = None) -> tuple[list[Any], int]:
+        """Rows for messages as they may be stored, and how many secrets were taken out of them."""
+        rows, redacted = [], 0
         for message in messages:
-            clean, count = self._redact(message)
+            clean, count = self._redact_message(message)
             redacted += count
-            rows.append(encode(clean))
-        with self._db.writing() as connection:
-            self._require(connection, session_id)
-            connection.execute(
-                "UPDATE messages SET active = 0, compacted = 1 WHERE session_id = ? AND active = 1", (session_id,)
-            )
-            ids = [insert(connection, session_id, row)[0] for row in rows]
-            recount(connection, session_id)
-            count_redactions(connection, redacted)
-        return ids
+            rows.append(encode(clean, now))
+        return rows, redacted
 
-    def clear_messages(self, session_id: str) -> int:
-        """Delete every message of a session and keep the session; how many there were."""
-        with self._db.writing() as connection:
-            self._require(connection, session_id)
-            count = connection.execute("DELETE FROM messages WHERE session_id = ?", (session_id,)).rowcount
-            self._changed(connection, session_id, 0)
-        self._db.shrink_log()
-        return count
-
-    def redact_message(self, message_id: int, content: str = "[redacted]") -> bool:
-        """Replace all of a message's text for good, in the record and for whoever follows it."""
-        with self._db.writing() as connection:
-            row = connection.execute(
-                "SELECT m.session_id FROM messages m JOIN sessions ON sessions.id = m.session_id"
-                f" WHERE m.id = ? AND {self._seen}",
-                (message_id, *self._scope.values),
-            ).fetchone()
-            if row is None:
-                return False
-            connection.execute(
-                "UPDATE messages SET content = ?, content_format = NULL, tool_calls = NULL, reasoning = NULL,"
-                " reasoning_content = NULL, reasoning_details = NULL, codex_reasoning_items = NULL,"
-                " codex_message_items = NULL, extra = NULL WHERE id = ? OR copy_of = ?",
-                (content, message_id, message_id),
-            )
-            self._changed(connection, row[0], message_id)
-        self._db.shrink_log()
-        return True
+    def _redact_message(self, message: Mapping[str, Any]) -> tuple[Message, int]:
+        names = {key: message[key] for key in _NAMES if key in message}
+        clean, count = self._redact({key: value for key, value in message.items() if key not in names})
+        return {**clean, **names}, count
 
     def _select(self, condition: str, values: Sequence[Any]) -> list[Message]:
         with self._db.reading() as connection:
@@ -189,41 +118,29 @@ class Messages(Part):
             )
             return [decode(row) for row in rows]
 
-    def _chain(self, session_id: str) -> list[str]:
-        with self._db.reading() as connection:
-            rows = connection.execute(
-                "SELECT id FROM sessions WHERE conversation_id ="
-                f" (SELECT conversation_id FROM sessions WHERE id = ? AND {self._seen}) ORDER BY started_at, id",
-                (session_id, *self._scope.values),
-            ).fetchall()
-        members = [row[0] for row in rows]
-        return members[: members.index(session_id) + 1] if session_id in members else []
-
     def _count(self, connection: Connection, session_id: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Add new rows to the session's counters; this is also where an unknown session is noticed."""
+        """Add new rows to the session's counters; this is also where another user's session is refused."""
         said = [row for row in rows if row[_COPY_OF] is None and row[_IS_SUMMARY] is None]
-        latest = max((row[_TIMESTAMP] for row in rows), default=0.0)
+        latest = max((row[_TIMESTAMP] for row in rows), default=None)
         updated = connection.execute(
             "UPDATE sessions SET message_count = message_count + ?, tool_call_count = tool_call_count + ?,"
-            " last_active = CASE WHEN last_active < ? THEN ? ELSE last_active END"
+            " last_active = CASE WHEN message_count = 0 OR last_active < ? THEN COALESCE(?, last_active)"
+            " ELSE last_active END"
             f" WHERE id = ? AND {self._seen}",
             (len(said), sum(map(_calls, said)), latest, latest, session_id, *self._scope.values),
         )
         if updated.rowcount == 0:
             raise unknown(session_id)
 
-    def _changed(self, connection: Connection, session_id: str, from_message: int) -> None:
-        recount(connection, session_id)
-        note_change(connection, session_id, from_message)
-
-
-_COPY_OF = WRITTEN.index("copy_of")
-_IS_SUMMARY = WRITTEN.index("is_summary")
-
 
 def insert(connection: Connection, session_id: str, row: Sequence[Any]) -> tuple[int, bool]:
     """Add a row; its id, and whether it is new."""
-    added = connection.execute(_INSERT, (session_id, *row)).fetchone()
+    if row[_COPY_OF] is not None:
+        row = [*row[:_COPY_OF], _original(connection, row[_COPY_OF]), *row[_COPY_OF + 1 :]]
+    try:
+        added = connection.execute(_INSERT, (session_id, *row)).fetchone()
+    except sqlite3.IntegrityError as error:
+        raise unknown(session_id) from error
     if added is not None:
         return int(added[0]), True
     there = connection.execute(
@@ -232,18 +149,24 @@ def insert(connection: Connection, session_id: str, row: Sequence[Any]) -> tuple
     return int(there[0]), False
 
 
+def _original(connection: Connection, message_id: int) -> int | None:
+    """The message that a copy of a copy repeats in the end; None when it is not there, so the copy is the record."""
+    row = connection.execute("SELECT COALESCE(copy_of, id) FROM messages WHERE id = ?", (message_id,)).fetchone()
+    return None if row is None else int(row[0])
+
+
 def recount(connection: Connection, session_id: str) -> None:
     """Set a session's counters and its last activity from its messages."""
     connection.execute(
         "UPDATE sessions SET"
-        f" message_count = (SELECT count(*) FROM messages WHERE session_id = sessions.id AND {_SAID}),"
+        f" message_count = (SELECT count(*) FROM messages WHERE session_id = sessions.id AND {SAID}),"
         " last_active = COALESCE((SELECT max(timestamp) FROM messages WHERE session_id = sessions.id"
         "   AND (active = 1 OR compacted = 1)), started_at)"
         " WHERE id = ?",
         (session_id,),
     )
     rows = connection.execute(
-        f"SELECT tool_calls FROM messages WHERE session_id = ? AND tool_calls IS NOT NULL AND {_SAID}", (session_id,)
+        f"SELECT tool_calls FROM messages WHERE session_id = ? AND tool_calls IS NOT NULL AND {SAID}", (session_id,)
     )
     calls = sum(_number_of_calls(row[0]) for row in rows)
     connection.execute("UPDATE sessions SET tool_call_count = ? WHERE id = ?", (calls, session_id))

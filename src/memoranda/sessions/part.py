@@ -32,7 +32,11 @@ class Part:
         return found.fetchone() is not None
 
     def _redact(self, value: Any) -> tuple[Any, int]:
-        return (value, 0) if self._redactor is None else self._redactor.value(value)
+        """A value as it may be stored, and how many secrets were taken out of it."""
+        try:
+            return (value, 0) if self._redactor is None else self._redactor.value(value)
+        except RecursionError:
+            raise SessionError("What is to be stored is nested too deeply, or contains itself.") from None
 
 
 def unknown(session_id: str) -> SessionError:

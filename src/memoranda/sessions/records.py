@@ -6,7 +6,6 @@ come back where they were.
 """
 
 import json
-import math
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,9 @@ _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _TEXTS = ("tool_call_id", "tool_name", "finish_reason", "reasoning", "reasoning_content", "external_id")
 _JSONS = ("tool_calls", "reasoning_details", "codex_reasoning_items", "codex_message_items")
 _NUMBERS = ("token_count", "copy_of", "is_summary")
-_OURS = frozenset({"id", "session_id", "active", "compacted", "content_format", "extra"})
+_OURS = frozenset({"id", "session_id", "active", "compacted", "rewound", "content_format", "extra"})
+_LARGEST = 2**62
+_MOST_PARTS = 1_000_000
 # Other programs' names for the same thing.
 _ALIASES = {"platform_message_id": "external_id", "message_id": "external_id"}
 
@@ -33,16 +34,24 @@ Message = dict[str, Any]
 
 def encode(message: Mapping[str, Any], now: float | None = None) -> list[Any]:
     """The values of a new row for the columns in WRITTEN."""
-    fields = {_ALIASES.get(key, key): value for key, value in message.items() if key not in _OURS}
+    fields = {key: value for key, value in message.items() if key not in _OURS}
+    for alias, name in _ALIASES.items():
+        if alias in fields and fields.get(name) is None:
+            fields[name] = fields.pop(alias)
+    if fields.get("copy_of") is not None:
+        # The name that a message has elsewhere stays with the first one.
+        fields.pop("external_id", None)
     role = fields.pop("role", None)
     if not isinstance(role, str) or not role:
         raise SessionError(f"A message needs a role such as user or assistant, not {role!r}.")
+    require_storable("role", role)
     content, content_format = encode_content(fields.pop("content", None))
     row = [role, content, content_format, _timestamp(fields.pop("timestamp", None), now)]
     beside: Message = {}
     row += [_encode_text(name, fields.pop(name, None), beside) for name in _TEXTS]
     row += [_encode_json_field(name, fields.pop(name, None)) for name in _JSONS]
-    row += [_encode_number(name, fields.pop(name, None)) for name in _NUMBERS]
+    row += [encode_number(name, fields.pop(name, None)) for name in ("token_count", "copy_of")]
+    row.append(1 if fields.pop("is_summary", None) else None)
     fields |= beside
     row.append(dump_json(fields) if fields else None)
     return row
@@ -74,7 +83,30 @@ def encode_content(content: Any) -> tuple[str | None, str | None]:
         return None, None
     if isinstance(content, str):
         return (content, None) if _storable(content) else (dump_json(content), "json")
+    _require_text_keys(content)
     return dump_json(content), "json"
+
+
+def _require_text_keys(value: Any) -> None:
+    """JSON would turn other keys into text without a word."""
+    waiting = [value]
+    for _ in range(_MOST_PARTS):
+        if not waiting:
+            return
+        each = waiting.pop()
+        if isinstance(each, Mapping):
+            if not all(isinstance(key, str) for key in each):
+                raise SessionError("Structured content must have text as its keys.")
+            waiting += each.values()
+        elif isinstance(each, list | tuple):
+            waiting += each
+    raise SessionError("Structured content has too many parts, or contains itself.")
+
+
+def require_storable(name: str, text: Any) -> None:
+    """Raise unless it is nothing, or text that a database can hold."""
+    if text is not None and (not isinstance(text, str) or not _storable(text)):
+        raise SessionError(f"{name} must be text without half characters, not {str(text)[:60]!r}.")
 
 
 def decode_content(stored: str | None, content_format: str | None) -> Any:
@@ -139,10 +171,13 @@ def _encode_json_field(name: str, value: Any) -> str | None:
     return dump_json(value)
 
 
-def _encode_number(name: str, value: Any) -> int | None:
-    if value is None or isinstance(value, int):
-        return value if value is None else int(value)
-    raise SessionError(f"{name} must be a whole number, not {value!r}.")
+def encode_number(name: str, value: Any) -> int | None:
+    """A whole number that a database can hold."""
+    if value is None:
+        return None
+    if isinstance(value, int) and abs(value) < _LARGEST:
+        return int(value)
+    raise SessionError(f"{name} must be a whole number, not {str(value)[:60]}.")
 
 
 def _timestamp(value: Any, now: float | None) -> float:
@@ -155,6 +190,6 @@ def seconds(value: Any) -> float:
     """A moment that a caller named, as seconds since 1970."""
     if isinstance(value, datetime):
         return value.timestamp()
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise SessionError(f"{value!r} is not a time: give seconds since 1970 or a datetime.")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -_LARGEST < value < _LARGEST:
+        raise SessionError(f"{str(value)[:60]} is not a time: give seconds since 1970 or a datetime.")
     return float(value)

@@ -70,6 +70,7 @@ MESSAGES = Table(
         Column("external_id", "text", "", "Its name elsewhere; one per session, so that importing twice adds nothing."),
         Column("active", "integer", "NOT NULL DEFAULT 1", "0: not in the model's context any more."),
         Column("compacted", "integer", "NOT NULL DEFAULT 0", "1: compressed away, still found. Neither: taken back."),
+        Column("rewound", "integer", "", "Which of the session's rewinds took it back."),
         Column("copy_of", "integer", "", "The message that this one repeats after compression."),
         Column("is_summary", "integer", "", "1: written by compression, said by nobody."),
         Column("content_format", "text", "", "json: content is JSON; null: it is text."),

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from memoranda.errors import SessionError
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -16,6 +18,8 @@ class Scope:
 
     @classmethod
     def of(cls, user: str | None) -> "Scope":
+        if user == "":
+            raise SessionError("A user id must not be empty.")
         return cls(False, user)
 
     def covers(self, user: str | None) -> bool:

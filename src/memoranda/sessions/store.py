@@ -4,10 +4,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from memoranda.db.schema import bring_up
+from memoranda.db.schema import bring_up, refuse_newer
 from memoranda.db.sqlite import Database
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.feed import Feed
+from memoranda.sessions.integrity import Integrity
 from memoranda.sessions.lineage import Lineage
 from memoranda.sessions.listing import Listing
 from memoranda.sessions.schema import SCHEMA
@@ -15,15 +16,22 @@ from memoranda.sessions.scope import Scope
 from memoranda.sessions.transfer import Transfer
 from memoranda.sessions.upkeep import Upkeep
 from memoranda.sessions.usage import Usage
+from memoranda.sessions.views import Views
 from memoranda.support.home import APPLICATION_ID
 
 
-class SessionStore(Transfer, Lineage, Listing, Usage, Upkeep, Feed):
+class SessionStore(Transfer, Lineage, Listing, Views, Usage, Upkeep, Integrity, Feed):
     """Sessions and messages in one file, durable when a call returns, shared by any number of processes."""
 
     def __init__(self, db_path: Path | str, *, redactor: Redactor | None = None, wait: float = 10.0) -> None:
         """Open the file, or make it. Without a redactor, text is stored as it comes."""
-        self._db = Database(Path(db_path), application_id=int.from_bytes(APPLICATION_ID, "big"), wait=wait)
+        path = Path(db_path)
+        self._db = Database(
+            path,
+            application_id=int.from_bytes(APPLICATION_ID, "big"),
+            inspect=lambda connection: refuse_newer(connection, SCHEMA, path),
+            wait=wait,
+        )
         try:
             bring_up(self._db, SCHEMA)
         except BaseException:

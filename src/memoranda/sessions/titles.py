@@ -6,9 +6,11 @@ import unicodedata
 from memoranda.db.sqlite import Connection
 from memoranda.errors import SessionError
 from memoranda.sessions.feed import note_change
-from memoranda.sessions.part import Part
+from memoranda.sessions.part import Part, count_redactions
+from memoranda.sessions.scope import Scope
 
 LONGEST = 100
+_NEVER_CUT = 80
 _NUMBERED = re.compile(r"(?P<base>.*\S) #(?P<number>[1-9]\d{0,8})")
 
 
@@ -35,10 +37,12 @@ class Titles(Part):
         A title that an earlier session of the same conversation has moves on to this one; one that any other
         session has is refused.
         """
+        clean, redacted = self._redact(title or "")
         with self._db.writing() as connection:
             if not self._exists(connection, session_id):
                 return False
-            claim_title(connection, session_id, title or "")
+            claim_title(connection, session_id, clean)
+            count_redactions(connection, redacted)
             return True
 
     def get_session_title(self, session_id: str) -> str | None:
@@ -53,35 +57,42 @@ class Titles(Part):
         wanted = tidy(title)
         if wanted is None:
             return None
-        variants = [(number, started, session_id) for name, number, started, session_id in self._variants(wanted)]
-        return max(variants)[2] if variants else None
+        with self._db.reading() as connection:
+            found = variants(connection, wanted, self._scope)
+        return max(found)[2] if found else None
 
     def get_next_title_in_lineage(self, base: str) -> str:
         """The next free title after `base`: itself, or the same with the next number."""
-        wanted = tidy(base)
-        if wanted is None:
-            raise SessionError("A title must not be blank.")
-        numbered = _NUMBERED.fullmatch(wanted)
-        stem = numbered["base"] if numbered else wanted
-        taken = [number for _, number, _, _ in self._variants(stem)]
-        return _with_number(stem, max(taken) + 1) if taken else stem
-
-    def _variants(self, stem: str) -> list[tuple[str, int, float, str]]:
-        """Sessions titled `stem` (number 1) or `stem #n`; a long stem may have been cut to make room."""
-        escaped = _with_number(stem, 2)[: -len(" #2")].rstrip("…")
-        pattern = escaped.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
         with self._db.reading() as connection:
-            rows = connection.execute(
-                f"SELECT title, started_at, id FROM sessions WHERE title LIKE ? ESCAPE '\\' AND {self._seen}",
-                (pattern, *self._scope.values),
-            ).fetchall()
-        found = []
-        for name, started, session_id in rows:
-            if name == stem:
-                found.append((name, 1, started, session_id))
-            elif (match := _NUMBERED.fullmatch(name)) and name == _with_number(stem, int(match["number"])):
-                found.append((name, int(match["number"]), started, session_id))
-        return found
+            return next_title(connection, base, self._scope)
+
+
+def next_title(connection: Connection, base: str, scope: Scope) -> str:
+    """The next free title after `base` among the sessions in scope."""
+    wanted = tidy(base)
+    if wanted is None:
+        raise SessionError("A title must not be blank.")
+    numbered = _NUMBERED.fullmatch(wanted)
+    stem = numbered["base"] if numbered else wanted
+    taken = [number for number, _, _ in variants(connection, stem, scope)]
+    return _with_number(stem, max(taken) + 1) if taken else stem
+
+
+def variants(connection: Connection, stem: str, scope: Scope) -> list[tuple[int, float, str]]:
+    """Number, start and id of the sessions titled `stem` (number 1) or `stem #n`; a long stem is cut to make room."""
+    pattern = stem[:_NEVER_CUT].replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+    rows = connection.execute(
+        f"SELECT title, started_at, id FROM sessions WHERE title LIKE ? ESCAPE '\\' AND {scope.condition()}",
+        (pattern, *scope.values),
+    )
+    found = []
+    for name, started, session_id in rows:
+        match = _NUMBERED.fullmatch(name)
+        if name == stem:
+            found.append((1, started, session_id))
+        elif match and name == _with_number(stem, int(match["number"])):
+            found.append((int(match["number"]), started, session_id))
+    return found
 
 
 def _with_number(stem: str, number: int) -> str:

@@ -8,16 +8,28 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from memoranda.db.schema import Column
 from memoranda.db.sqlite import Connection
 from memoranda.errors import SessionError
 from memoranda.sessions.feed import note_change
 from memoranda.sessions.lifecycle import COLUMNS, RELATIONS, Lifecycle
-from memoranda.sessions.messages import Messages, insert, recount
+from memoranda.sessions.messages import insert, recount
 from memoranda.sessions.part import count_redactions
-from memoranda.sessions.records import WRITTEN, Message, dump_json, encode, seconds
-from memoranda.sessions.titles import Titles, claim_title
+from memoranda.sessions.records import (
+    WRITTEN,
+    Message,
+    dump_json,
+    encode,
+    encode_number,
+    require_storable,
+    seconds,
+)
+from memoranda.sessions.revision import Revision
+from memoranda.sessions.schema import SESSIONS
+from memoranda.sessions.titles import Titles, claim_title, next_title
 
-_AT_ONCE = 200
+# By these sessions are told apart and found; they are no text, and never redacted.
+_NAMES = ("id", "parent_session_id", "source", "user_id", "relation")
 # Set anew on the way in: they say how rows of this store hang together.
 _DERIVED = ("conversation_id", "successor_id", "message_count", "tool_call_count", "last_active")
 
@@ -33,13 +45,14 @@ class ImportReport:
     renamed: dict[str, str] = field(default_factory=dict)
     messages: int = 0
     errors: list[dict[str, Any]] = field(default_factory=list)
+    new_ids: dict[int, int] = field(default_factory=dict, repr=False)
 
     @property
     def ok(self) -> bool:
         return not self.errors
 
 
-class Transfer(Lifecycle, Messages, Titles):
+class Transfer(Lifecycle, Revision, Titles):
     """Sessions on their way out and in."""
 
     def export_session(self, session_id: str) -> dict[str, Any] | None:
@@ -100,15 +113,21 @@ class Transfer(Lifecycle, Messages, Titles):
             self._take(_checked(session), report)
         except SessionError as error:
             name = session.get("id") if isinstance(session, Mapping) else None
-            report.errors.append({"index": index, "session_id": name, "error": str(error)})
+            report.errors.append(
+                {"index": index, "session_id": name if isinstance(name, str) else None, "error": str(error)}
+            )
 
     def _take(self, session: Mapping[str, Any], report: ImportReport) -> None:
         session_id: str = session["id"]
         user = self._own_user(session.get("user_id"))
-        clean, redacted = self._redact({key: value for key, value in session.items() if key != "messages"})
+        names = {key: session[key] for key in _NAMES if key in session}
+        clean, redacted = self._redact(
+            {key: value for key, value in session.items() if key != "messages" and key not in names}
+        )
+        clean |= names
         rows = []
         for message in session["messages"]:
-            kept, count = self._redact(message)
+            kept, count = self._redact_message(message)
             redacted += count
             rows.append((message.get("id"), kept))
         with self._db.writing() as connection:
@@ -117,7 +136,7 @@ class Transfer(Lifecycle, Messages, Titles):
                 raise SessionError(f"The session id {session_id!r} is taken.")
             if there is None:
                 self._add_session(connection, clean, user, report)
-            added = _add_messages(connection, session_id, rows)
+            added = _add_messages(connection, session_id, rows, session["started_at"], report.new_ids)
             if added or there is None:
                 recount(connection, session_id)
                 note_change(connection, session_id)
@@ -156,7 +175,7 @@ class Transfer(Lifecycle, Messages, Titles):
             claim_title(connection, session_id, title)
         except SessionError:
             # Taken by another session, or longer than ours may be.
-            free = self.get_next_title_in_lineage(title[:80])
+            free = next_title(connection, title[:80], self._scope)
             claim_title(connection, session_id, free)
             report.renamed[session_id] = free
 
@@ -166,49 +185,66 @@ def _checked(session: Any) -> Mapping[str, Any]:
     if not isinstance(session, Mapping):
         raise SessionError(f"A session must be an object, not {type(session).__name__}.")
     for name in ("id", "source"):
-        if not isinstance(session.get(name), str) or not session[name]:
+        if not session.get(name):
             raise SessionError(f"A session needs {name} as text.")
-    for name in ("title", "parent_session_id", "user_id", "model", "system_prompt", "end_reason"):
-        if session.get(name) is not None and not isinstance(session[name], str):
-            raise SessionError(f"{name} must be text, not {type(session[name]).__name__}.")
+    for column in SESSIONS.columns:
+        _check_column(column, session.get(column.name))
     messages = session.get("messages", [])
     if not isinstance(messages, list) or not all(isinstance(message, Mapping) for message in messages):
         raise SessionError("messages must be a list of objects.")
     started = session.get("started_at")
     if started is None:
-        started = min((message["timestamp"] for message in messages if message.get("timestamp") is not None), default=0)
+        given = [message["timestamp"] for message in messages if message.get("timestamp") is not None]
+        started = min(map(seconds, given), default=0.0)
     return {**session, "started_at": seconds(started), "messages": messages}
 
 
-def _add_messages(connection: Connection, session_id: str, rows: list[tuple[Any, Message]]) -> int:
-    """Add those messages that the session does not have; how many. Known ones are told by their content."""
+def _check_column(column: Column, value: Any) -> None:
+    if value is None or column.name in ("model_config", "extra"):
+        return
+    if column.kind == "text":
+        require_storable(column.name, value)
+    elif column.kind == "integer":
+        encode_number(column.name, value)
+    else:
+        seconds(value)
+
+
+def _add_messages(
+    connection: Connection,
+    session_id: str,
+    rows: list[tuple[Any, Message]],
+    started_at: float,
+    new_ids: dict[int, int],
+) -> int:
+    """Add those messages that the session does not have; how many.
+
+    A message is known by its external id; one without is known by what was said when. `new_ids` are the names that
+    the messages of this import have here.
+    """
     known = _known(connection, session_id)
-    new_ids: dict[Any, int] = {}
     added = 0
     for old_id, message in rows:
         copied = message.get("copy_of")
-        row = encode({**message, "copy_of": new_ids.get(copied, None if copied is None else -1)})
-        mark = _mark(row)
-        if known.get(mark):
-            new_ids[old_id] = known[mark].pop(0)
-            continue
-        number, is_new = insert(connection, session_id, row)
-        new_ids[old_id] = number
-        if is_new:
-            added += 1
-            _restore_state(connection, number, message)
+        # What repeats a message that did not come along is the only record of it.
+        repeats = new_ids.get(copied) if isinstance(copied, int) else None
+        row = encode({**message, "copy_of": repeats}, started_at)
+        same = known.get(_mark(row))
+        number, is_new = (same.pop(0), False) if same else insert(connection, session_id, row)
+        if isinstance(old_id, int):
+            new_ids[old_id] = number
+        added += is_new
+        if message.get("compacted"):
+            connection.execute("UPDATE messages SET active = 0, compacted = 1 WHERE id = ? AND active = 1", (number,))
     return added
 
 
-def _restore_state(connection: Connection, number: int, message: Message) -> None:
-    if message.get("compacted"):
-        connection.execute("UPDATE messages SET active = 0, compacted = 1 WHERE id = ?", (number,))
-
-
 def _known(connection: Connection, session_id: str) -> dict[tuple[Any, ...], list[int]]:
+    """The messages of a session that have no external id, by what was said when."""
     known: dict[tuple[Any, ...], list[int]] = {}
     rows = connection.execute(
-        f"SELECT id, {', '.join(_MARKED)} FROM messages WHERE session_id = ? ORDER BY id", (session_id,)
+        f"SELECT id, {', '.join(_MARKED)} FROM messages WHERE session_id = ? AND external_id IS NULL ORDER BY id",
+        (session_id,),
     )
     for number, *values in rows:
         known.setdefault(tuple(values), []).append(number)

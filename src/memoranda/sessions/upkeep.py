@@ -1,10 +1,12 @@
 """Deleting: one session, or those that are old; nothing is ever deleted without being asked for."""
 
 import time
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from memoranda.db.sqlite import Connection
 from memoranda.sessions.feed import note_change
+from memoranda.sessions.messages import recount
 from memoranda.sessions.part import Part
 
 _DAY = 86_400
@@ -20,34 +22,65 @@ class Upkeep(Part):
         """
         return self.delete_sessions([session_id]) > 0
 
-    def delete_sessions(self, session_ids: list[str]) -> int:
-        """Delete several sessions in one commit; how many were there, delegated ones not counted."""
+    def delete_sessions(self, session_ids: Iterable[str]) -> int:
+        """Delete several sessions in one commit; how many of them were there."""
         with self._db.writing() as connection:
-            there = [session_id for session_id in session_ids if self._exists(connection, session_id)]
-            for session_id in there:
-                for member in [session_id, *_delegates(connection, session_id)]:
-                    _delete(connection, member)
-        if there:
+            count = self._delete(connection, session_ids)
+        if count:
             self._db.shrink_log()
-        return len(there)
+        return count
 
     def list_prune_candidates(self, older_than_days: float = 90, source: str | None = None) -> list[dict[str, Any]]:
         """The ended sessions that `prune_sessions` would delete: id, title, source, started_at, message_count."""
-        condition, values = self._old(older_than_days, source)
-        names = ("id", "title", "source", "started_at", "last_active", "message_count")
         with self._db.reading() as connection:
-            rows = connection.execute(
-                f"SELECT {', '.join(names)} FROM sessions WHERE {condition} ORDER BY last_active, id", values
-            )
-            return [dict(zip(names, row, strict=True)) for row in rows]
+            return self._candidates(connection, older_than_days, source)
 
-    def prune_sessions(self, older_than_days: float = 90, source: str | None = None) -> int:
-        """Delete ended sessions in which nothing was said for so many days; how many."""
-        return self.delete_sessions([row["id"] for row in self.list_prune_candidates(older_than_days, source)])
+    def prune_sessions(
+        self, older_than_days: float = 90, source: str | None = None, *, among: Collection[str] | None = None
+    ) -> int:
+        """Delete ended sessions in which nothing was said for so many days; how many.
+
+        `among` limits it to sessions that somebody has looked at; one that has come to life since stays.
+        """
+        with self._db.writing() as connection:
+            found = [row["id"] for row in self._candidates(connection, older_than_days, source)]
+            count = self._delete(connection, found if among is None else [each for each in found if each in among])
+        if count:
+            self._db.shrink_log()
+        return count
 
     def vacuum(self) -> None:
         """Give the room of deleted messages back to the disk."""
         self._db.vacuum()
+
+    def _candidates(self, connection: Connection, days: float, source: str | None) -> list[dict[str, Any]]:
+        condition, values = self._old(days, source)
+        names = ("id", "title", "source", "started_at", "last_active", "message_count")
+        rows = connection.execute(
+            f"SELECT {', '.join(names)} FROM sessions WHERE {condition} ORDER BY last_active, id", values
+        )
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def _delete(self, connection: Connection, session_ids: Iterable[str]) -> int:
+        count = 0
+        for session_id in dict.fromkeys(session_ids):
+            if self._exists(connection, session_id):
+                count += 1
+                for member in [session_id, *self._delegates(connection, session_id)]:
+                    _delete(connection, member)
+        return count
+
+    def _delegates(self, connection: Connection, session_id: str) -> list[str]:
+        """The sessions that worked for one, with their continuations and those that worked for them."""
+        step = "SELECT sessions.id FROM sessions JOIN below ON sessions.parent_session_id = below.id"
+        rows = connection.execute(
+            "WITH RECURSIVE below (id) AS ("
+            f" SELECT id FROM sessions WHERE parent_session_id = ? AND relation = 'delegation' AND {self._seen}"
+            f" UNION {step} WHERE sessions.relation IN ('delegation', 'compression') AND {self._seen})"
+            " SELECT id FROM below",
+            (session_id, *self._scope.values, *self._scope.values),
+        )
+        return [row[0] for row in rows]
 
     def _old(self, days: float, source: str | None) -> tuple[str, list[Any]]:
         condition = f"{self._seen} AND ended_at IS NOT NULL AND last_active < ?"
@@ -61,17 +94,6 @@ class Upkeep(Part):
             " AND (later.ended_at IS NULL OR later.last_active >= ?))"
         )
         return condition, [*values, values[len(self._scope.values)]]
-
-
-def _delegates(connection: Connection, session_id: str) -> list[str]:
-    rows = connection.execute(
-        "WITH RECURSIVE below (id) AS ("
-        " SELECT id FROM sessions WHERE parent_session_id = ? AND relation = 'delegation'"
-        " UNION SELECT s.id FROM sessions s JOIN below b ON s.parent_session_id = b.id AND s.relation = 'delegation')"
-        " SELECT id FROM below",
-        (session_id,),
-    )
-    return [row[0] for row in rows]
 
 
 def _delete(connection: Connection, session_id: str) -> None:
@@ -90,11 +112,24 @@ def _delete(connection: Connection, session_id: str) -> None:
     if successor is not None:
         # What follows is a conversation of its own now.
         _begin_conversation(connection, successor)
+    for (relative,) in relatives:
+        _release_copies(connection, relative, session_id)
+        note_change(connection, relative)
     connection.execute("DELETE FROM messages WHERE session_id = ?", (session_id,))
     connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
-    for (relative,) in relatives:
-        note_change(connection, relative)
     note_change(connection, session_id)
+
+
+def _release_copies(connection: Connection, session_id: str, gone: str) -> None:
+    """What a session repeats of one that is deleted is the only record of it from now on."""
+    released = connection.execute(
+        "UPDATE messages SET copy_of = NULL WHERE session_id = ?"
+        " AND copy_of IN (SELECT id FROM messages WHERE session_id = ?)",
+        (session_id, gone),
+    ).rowcount
+    if released:
+        recount(connection, session_id)
+        note_change(connection, session_id, 0)
 
 
 def _begin_conversation(connection: Connection, first: str) -> None:

@@ -3,7 +3,8 @@
 from typing import Any
 
 from memoranda.errors import SessionError
-from memoranda.sessions.part import Part
+from memoranda.sessions.part import Part, count_redactions
+from memoranda.sessions.records import require_storable
 
 COUNTERS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens",
             "api_call_count")  # fmt: skip
@@ -23,18 +24,21 @@ class Usage(Part):
         assignments, values = [], []
         for name, amount in amounts.items():
             if name in (*COUNTERS, *COSTS):
-                if isinstance(amount, bool) or not isinstance(amount, int | float):
-                    raise SessionError(f"{name} must be a number, not {amount!r}.")
+                if isinstance(amount, bool) or not isinstance(amount, int | float) or not abs(amount) < 2**62:
+                    raise SessionError(f"{name} must be a number, not {str(amount)[:60]}.")
                 assignments.append(f"{name} = ?" if absolute else f"{name} = COALESCE({name}, 0) + ?")
             elif name in FACTS:
+                require_storable(name, amount)
                 assignments.append(f"{name} = COALESCE(?, {name})")
             else:
                 raise SessionError(f"{name} is not accounted for; {', '.join((*COUNTERS, *COSTS, *FACTS))} are.")
             values.append(amount)
+        clean, redacted = self._redact(values)
         with self._db.writing() as connection:
             self._require(connection, session_id)
+            count_redactions(connection, redacted)
             if assignments:
-                connection.execute(f"UPDATE sessions SET {', '.join(assignments)} WHERE id = ?", (*values, session_id))
+                connection.execute(f"UPDATE sessions SET {', '.join(assignments)} WHERE id = ?", (*clean, session_id))
 
     def statistics(self) -> dict[str, Any]:
         """Numbers over all sessions in scope, by source and by model."""
@@ -68,9 +72,11 @@ class Usage(Part):
         return row[0] if row else None
 
     def set_meta(self, key: str, value: str) -> None:
+        clean, redacted = self._redact(value)
         with self._db.writing() as connection:
+            count_redactions(connection, redacted)
             connection.execute(
                 "INSERT INTO state_meta (key, value) VALUES (?, ?)"
                 " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                (key, value),
+                (key, clean),
             )

@@ -7,20 +7,23 @@
 A `Home` is made once and passed on; nothing looks a path up again from the environment.
 """
 
+import errno
 import hashlib
+import os
 import re
+import stat
 import string
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from memoranda.errors import ForeignHomeError, HomeError
-from memoranda.support.files import read_file
 
 DEFAULT_PROFILE = "default"
 
-# Bytes 68 to 71 of an SQLite file say which program wrote it ("Memo" for ours, zero for most others).
+# The mark that SQLite keeps of the program that made a file ("Memo" for ours, zero for most others).
 APPLICATION_ID = b"Memo"
-_SQLITE_HEADER_SIZE = 100
 
 _PROFILE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _PLAIN_BYTES = frozenset((string.ascii_lowercase + string.digits + "-_").encode())
@@ -94,7 +97,7 @@ class Home:
 
 def _refuse_foreign_database(path: Path) -> None:
     try:
-        header = read_file(path, _SQLITE_HEADER_SIZE)
+        owner = _owner_of(path)
     except FileNotFoundError:
         return
     except OSError as error:
@@ -102,13 +105,36 @@ def _refuse_foreign_database(path: Path) -> None:
             f"{path} cannot be read ({error.strerror}), so it is unknown who owns {path.parent}. "
             "Mend its permissions or name another home with --home or MEMORANDA_HOME."
         ) from error
-    if header and header[68:72] != APPLICATION_ID:
+    if owner not in (None, APPLICATION_ID):
         raise ForeignHomeError(
             f"{path.parent} belongs to another program: its state.db was not written by Memoranda "
             "(a Hermes home looks like this). Memoranda never writes there. Name a home of your own with "
             "--home or MEMORANDA_HOME and import from this one: its memories/MEMORY.md and "
             "memories/USER.md can be copied as they are."
         )
+
+
+def _owner_of(path: Path) -> bytes | None:
+    """The mark of the program that made a database; None for an empty file.
+
+    SQLite itself looks: if we opened the file and closed it again, the locks that this process may hold on it would be
+    gone. Taken as immutable, nothing is written, no log is replayed, and nobody is waited for.
+    """
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "Not a regular file", str(path))
+    if not status.st_size:
+        return None
+    # Only now: a home that is opened for its memories alone has no such file.
+    import sqlite3
+
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)) as connection:
+            return int(connection.execute("PRAGMA application_id").fetchone()[0]).to_bytes(4, "big", signed=True)
+    except sqlite3.OperationalError as error:
+        raise OSError(errno.EACCES, str(error), str(path)) from error
+    except sqlite3.DatabaseError:
+        return b"????"
 
 
 def decode_user_id(name: str) -> str | None:

@@ -1,0 +1,174 @@
+"""Session recall on questions with known evidence: every question asked as it is written, ten sessions, no model.
+
+Each store of a set becomes a throw-away home with the real session store and its index. See README.md beside this
+file for the sets and for how the figures are read.
+"""
+
+import argparse
+import gzip
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from statistics import mean
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from memoranda.index.postings import Filter
+from memoranda.index.search_index import SearchIndex
+from memoranda.recall.search import Search
+from memoranda.sessions.scope import Scope
+from memoranda.sessions.store import SessionStore
+
+LIMIT = 10
+DEPTHS = (1, 3, 5, 10)
+# Session recall@5 to reach, by set.
+TARGETS = {"locomo": 0.86, "lme_pool": 0.73, "beam100k": 0.55, "cmrc_zh": 0.98, "jsquad_ja": 0.955}
+
+Ask = Callable[[str], list[str]]
+
+
+@dataclass
+class Figures:
+    """What was measured on one set."""
+
+    name: str
+    scores: list[dict[str, float]] = field(default_factory=list)
+    answered: list[bool] = field(default_factory=list)
+    """For each question without an answer, whether anything was returned."""
+    cpu: list[float] = field(default_factory=list)
+
+    @property
+    def target(self) -> float | None:
+        return TARGETS.get(self.name)
+
+    def mean(self, key: str) -> float:
+        return mean(score[key] for score in self.scores) if self.scores else 0.0
+
+    def as_data(self) -> dict[str, Any]:
+        return {
+            "set": self.name,
+            "questions": len(self.scores),
+            **{key: round(self.mean(key), 4) for key in (self.scores[0] if self.scores else {})},
+            "no_answer": len(self.answered),
+            "no_answer_answered": round(mean(self.answered), 4) if self.answered else None,
+            "cpu_ms_p50": round(1000 * _percentile(self.cpu, 0.50), 2),
+            "cpu_ms_p95": round(1000 * _percentile(self.cpu, 0.95), 2),
+            "target": self.target,
+            "reached": None if self.target is None else self.mean("recall@5") >= self.target,
+        }
+
+
+def score(question: dict[str, Any], ranked: list[str]) -> dict[str, float]:
+    """How much of the evidence stands among the first sessions of an answer."""
+    gold = set(question["gold_sessions"])
+    result = {f"recall@{depth}": len(gold.intersection(ranked[:depth])) / len(gold) for depth in DEPTHS}
+    result["all@5"] = float(gold.issubset(ranked[:5]))
+    result["mrr"] = next((1 / place for place, session in enumerate(ranked, 1) if session in gold), 0.0)
+    return result
+
+
+@contextmanager
+def asking(data: dict[str, Any], store: dict[str, Any]) -> Iterator[Ask]:
+    """A home with the sessions of one store, and the function that asks it: a question in, session ids out."""
+    with TemporaryDirectory(prefix="memoranda-recall-") as home:
+        sessions = SessionStore(Path(home, "state.db"))
+        index = SearchIndex(Path(home, "index.db"), sessions)
+        try:
+            names = _fill(sessions, data["name"], store)
+            index.catch_up()
+            search, among = Search(index), Filter(Scope.everyone())
+
+            def ask(question: str) -> list[str]:
+                found = search.find(question, among, limit=LIMIT, now=time.time())
+                return [names[hit.session_id] for hit in found.hits]
+
+            yield ask
+        finally:
+            index.close()
+            sessions.close()
+
+
+def _fill(sessions: SessionStore, set_name: str, store: dict[str, Any]) -> dict[str, str]:
+    """Record every message in its session; the answer maps our session ids to those of the data."""
+    named = set_name.startswith("locomo")
+    names = {}
+    for number, session in enumerate(store["sessions"]):
+        start = datetime.fromisoformat(session["ts"]).timestamp()
+        session_id = sessions.create_session(f"s{number}", "cli", started_at=start)
+        names[session_id] = session["id"]
+        sessions.append_messages(
+            session_id,
+            [
+                {
+                    "role": message["role"],
+                    "content": f"{message['speaker']}: {message['text']}" if named else message["text"],
+                    "timestamp": start + place,
+                }
+                for place, message in enumerate(session["messages"])
+            ],
+        )
+    return names
+
+
+def measure(data: dict[str, Any]) -> Figures:
+    """Ask every question of a set."""
+    figures = Figures(data["name"])
+    for store in data["stores"]:
+        with asking(data, store) as ask:
+            for question in data["queries"]:
+                if question["store"] == store["id"]:
+                    start = time.process_time()
+                    ranked = ask(question["q"])
+                    figures.cpu.append(time.process_time() - start)
+                    figures.scores.append(score(question, ranked))
+            figures.answered += [bool(ask(q["q"])) for q in data["no_answer"] if q["store"] == store["id"]]
+    return figures
+
+
+def _percentile(values: list[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))] if values else 0.0
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """The figures as Markdown."""
+    head = ["set", "questions", *(f"recall@{depth}" for depth in DEPTHS), "all@5", "mrr"]
+    head += ["no answer: answered", "CPU ms p50 / p95", "target", "reached"]
+    lines = [" | ".join(head), " | ".join("---" for _ in head)]
+    for row in rows:
+        share = row["no_answer_answered"]
+        cells = [row["set"], str(row["questions"])]
+        cells += [f"{row.get(key, 0.0):.3f}" for key in head[2:8]]
+        cells.append("–" if share is None else f"{share:.2f} of {row['no_answer']}")
+        cells.append(f"{row['cpu_ms_p50']:.1f} / {row['cpu_ms_p95']:.1f}")
+        cells += ["–", "–"] if row["target"] is None else [f"{row['target']:.3f}", "yes" if row["reached"] else "no"]
+        lines.append(" | ".join(cells))
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="directory with *.json.gz sets")
+    parser.add_argument("--set", action="append", dest="sets", help="only this set; can be given several times")
+    parser.add_argument("--json", type=Path, help="also write the figures here")
+    arguments = parser.parse_args()
+    rows = []
+    for path in sorted(arguments.data.glob("*.json.gz")):
+        if arguments.sets and path.name.split(".")[0] not in arguments.sets:
+            continue
+        with gzip.open(path) as stream:
+            figures = measure(json.load(stream))
+        rows.append(figures.as_data())
+        print(f"{figures.name}: recall@5 {figures.mean('recall@5'):.4f}", file=sys.stderr, flush=True)
+    print(table(rows))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(rows, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return 0 if rows and all(row["reached"] in (True, None) for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

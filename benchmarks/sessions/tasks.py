@@ -1,0 +1,228 @@
+"""What a worker measures when it is asked: loading a corpus, searching it, listing it, opening it.
+
+A worker reads one request per line (`task` and its arguments) and answers with one line of JSON. It runs in the
+environment of the program it measures, so this module needs nothing but the standard library. CPU time counts, because
+wall time on a shared machine and its disk says little about a program; both are taken.
+"""
+
+import gc
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean, quantiles
+from typing import Any, NamedTuple, Protocol
+
+from benchmarks.sessions.corpus import Message, Session, corpus
+
+
+class Store(Protocol):
+    """An open store of the program under measurement."""
+
+    def create(self, session: Session) -> None:
+        """Begin the session, with its title."""
+        ...
+
+    def append(self, session_id: str, message: Message) -> None:
+        """One message, durable on return."""
+        ...
+
+    def append_all(self, session: Session) -> None:
+        """All messages of the session in one commit."""
+        ...
+
+    def settle(self) -> None:
+        """Wait until everything appended is in the search index."""
+        ...
+
+    def discover(self, query: str) -> str:
+        """The `session_search` tool with this query, up to the JSON text that a model is sent."""
+        ...
+
+    def browse(self) -> str:
+        """The `session_search` tool without arguments."""
+        ...
+
+    def touch(self) -> None:
+        """The cheapest read there is, so that nothing of opening is left for later."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Subject(Protocol):
+    """A program under measurement. A home is a folder that holds its store."""
+
+    def open(self, home: Path) -> Store: ...
+
+
+class Clocks(NamedTuple):
+    """CPU seconds of this thread and of the whole process, and seconds that passed."""
+
+    thread: float
+    process: float
+    wall: float
+
+    @classmethod
+    def now(cls) -> "Clocks":
+        return cls(time.thread_time(), time.process_time(), time.perf_counter())
+
+    def since(self, start: "Clocks") -> "Clocks":
+        return Clocks(self.thread - start.thread, self.process - start.process, self.wall - start.wall)
+
+
+def serve(subject: Subject) -> None:
+    """Answer requests until standard input ends; whatever the program prints goes to standard error."""
+    answers, sys.stdout = sys.stdout, sys.stderr
+    for line in sys.stdin:
+        request = json.loads(line)
+        task = TASKS[request.pop("task")]
+        print(json.dumps(task(subject, Path(request.pop("home")), **request)), file=answers, flush=True)
+
+
+def load(subject: Subject, home: Path, messages: int) -> dict[str, Any]:
+    """Append the corpus one message at a time, each durable before the next, and wait for the index."""
+    sessions = _corpus(messages)
+    calls: list[Clocks] = []
+    aside: list[Clocks] = []
+    with _opened(subject, home) as store:
+        start = Clocks.now()
+        for session in sessions:
+            aside.append(_timed(store.create, session))
+            calls += [_timed(store.append, session.id, message) for message in session.messages]
+        waited = _timed(store.settle)
+        together = Clocks.now().since(start)
+    # What this thread did besides appending is left out: making sessions, and looking whether the index is complete.
+    besides = sum(each.thread for each in (*aside, waited))
+    return _appends(calls) | {
+        "together_cpu": (together.process - besides) / messages,
+        "together_wall": (together.wall - sum(each.wall for each in aside)) / messages,
+        "disk": disk(home),
+        "raw": sum(message.raw_size for session in sessions for message in session.messages),
+        "sessions": len(sessions),
+    }
+
+
+def append_slowly(subject: Subject, home: Path, messages: int) -> dict[str, Any]:
+    """Append to a store that is there, and wait for the index after every message: nothing is indexed together."""
+    sessions = [replace(each, id=f"slow-{each.id}", title=f"slow {each.title}") for each in _corpus(messages)]
+    besides = 0.0
+    with _opened(subject, home) as store:
+        start = Clocks.now()
+        for session in sessions:
+            besides += _timed(store.create, session).thread
+            for message in session.messages:
+                store.append(session.id, message)
+                besides += _timed(store.settle).thread
+        together = Clocks.now().since(start)
+    return {"together_cpu": (together.process - besides) / messages}
+
+
+def _appends(calls: list[Clocks]) -> dict[str, Any]:
+    """Seconds per append: means of CPU over all, over the first and the last tenth, and how wall time spreads."""
+    tenth = len(calls) // 10
+    wall = sorted(call.wall for call in calls)
+    return {
+        "cpu": fmean(call.thread for call in calls),
+        "process_cpu": fmean(call.process for call in calls),
+        "first": fmean(call.thread for call in calls[:tenth]),
+        "last": fmean(call.thread for call in calls[-tenth:]),
+        "wall": fmean(wall),
+        "wall_p50": wall[len(wall) // 2],
+        "wall_p95": wall[len(wall) * 95 // 100],
+        "wall_max": wall[-1],
+    }
+
+
+def load_in_batches(subject: Subject, home: Path, messages: int) -> dict[str, Any]:
+    """Append the corpus one session at a time, a session in one commit."""
+    sessions = _corpus(messages)
+    calls: list[Clocks] = []
+    with _opened(subject, home) as store:
+        for session in sessions:
+            store.create(session)
+            calls.append(_timed(store.append_all, session))
+    return {
+        "cpu": sum(call.thread for call in calls) / messages,
+        "wall": sum(call.wall for call in calls) / messages,
+        "wall_max": max(call.wall for call in calls),
+    }
+
+
+def search(subject: Subject, home: Path, texts: list[str], repetitions: int) -> list[dict[str, Any]]:
+    """Every query so many times, and once before for nothing; how much each found."""
+    answers: list[dict[str, Any]] = []
+    with _opened(subject, home) as store:
+        for text in texts:
+            answer = json.loads(store.discover(text))
+            calls = [_timed(store.discover, text) for _ in range(repetitions)]
+            found = [result["session_id"] for result in answer["results"]]
+            size = len(json.dumps(answer, ensure_ascii=False))
+            answers.append(_both(calls) | {"found": found, "size": size})
+    return answers
+
+
+def browse(subject: Subject, home: Path, repetitions: int) -> dict[str, Any]:
+    with _opened(subject, home) as store:
+        answer = json.loads(store.browse())
+        calls = [_timed(store.browse) for _ in range(repetitions)]
+    return _both(calls) | {"found": [result["session_id"] for result in answer["results"]]}
+
+
+def open_once(subject: Subject, home: Path) -> dict[str, Any]:
+    """Open a store in a process that has only imported the program, as far as one read."""
+    start = Clocks.now()
+    store = subject.open(home)
+    store.touch()
+    taken = Clocks.now().since(start)
+    store.close()
+    return _both([taken])
+
+
+def disk(home: Path) -> int:
+    """Bytes of all files in a home: the databases and whatever lies beside them."""
+    return sum(path.stat().st_size for path in home.rglob("*") if path.is_file())
+
+
+def percentile(values: list[float], percent: int) -> float:
+    return quantiles(values, n=100, method="inclusive")[percent - 1]
+
+
+def _both(calls: list[Clocks]) -> dict[str, Any]:
+    return {"cpu": [call.process for call in calls], "wall": [call.wall for call in calls]}
+
+
+def _timed(call: Callable[..., object], *arguments: object) -> Clocks:
+    before = Clocks.now()
+    call(*arguments)
+    return Clocks.now().since(before)
+
+
+def _corpus(messages: int) -> list[Session]:
+    """The corpus, out of sight of the garbage collector: an agent has no such heap."""
+    sessions = corpus(messages)
+    gc.collect()
+    gc.freeze()
+    return sessions
+
+
+@contextmanager
+def _opened(subject: Subject, home: Path) -> Iterator[Store]:
+    store = subject.open(home)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+TASKS: dict[str, Callable[..., Any]] = {
+    "load": load,
+    "load in batches": load_in_batches,
+    "append slowly": append_slowly,
+    "search": search,
+    "browse": browse,
+    "open": open_once,
+}

@@ -1,0 +1,128 @@
+"""Looking at sessions: list, show, stats."""
+
+from typing import Any
+
+import click
+
+from memoranda.cli.context import Invocation, memory_options
+from memoranda.cli.opening import open_sessions
+from memoranda.cli.sessions.naming import all_users_option, find_session, since_option, until_option
+from memoranda.cli.text import bold, dim, local_time, print_long, wrapped
+from memoranda.recall.evidence import shorten_calls
+from memoranda.recall.times import show_time
+from memoranda.sessions.records import text_of
+
+_TOOL_OUTPUT = 400
+_COUNTS = ("sessions", "messages", "tool_calls", "input_tokens", "output_tokens", "cache_read_tokens",
+           "reasoning_tokens", "api_call_count", "redacted_secrets")  # fmt: skip
+
+
+@click.command("list")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many.")
+@click.option("--offset", type=click.IntRange(0), default=0, help="Leave out so many first.")
+@click.option("--source", multiple=True, help="Only from there: cli, telegram … Can be repeated.")
+@click.option("--everything", is_flag=True, help="Also archived sessions and delegated work.")
+@since_option
+@until_option
+@all_users_option
+@memory_options
+def list_sessions(
+    limit: int, offset: int, source: tuple[str, ...], everything: bool, since: float | None, until: float | None,
+    all_users: bool,
+) -> None:  # fmt: skip
+    """List conversations, the latest first. One that was compressed is one line."""
+    invocation = Invocation.current()
+    with open_sessions(invocation, everyone=all_users) as db:
+        rows = db.list_sessions_rich(
+            source or None, limit=limit + 1, offset=offset, order_by_last_active=True,
+            include_children=everything, include_archived=everything, since=since, until=until,
+        )  # fmt: skip
+    more = len(rows) > limit
+    rows = rows[:limit]
+    lines = [_line(row) for row in rows] or ["No sessions yet."]
+    if more:
+        lines.append(dim(f"More: --offset {offset + limit}"))
+    data = [{name: row[name] for name in _SHOWN} | _times(row) for row in rows]
+    if invocation.as_json:
+        invocation.say("", {"sessions": data, "more": more})
+    else:
+        print_long("\n".join(lines))
+
+
+_SHOWN = ("id", "title", "source", "model", "user_id", "message_count", "preview", "parent_session_id", "relation")
+
+
+def _times(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: show_time(row[name]) for name in ("started_at", "last_active", "ended_at")}
+
+
+def _line(row: dict[str, Any]) -> str:
+    name = row["title"] or row["preview"] or "(nothing said)"
+    facts = f"{row['id']} · {row['source']} · {row['message_count']} messages"
+    return f"{local_time(row['last_active'])}  {bold(wrapped(name, 70))}\n{' ' * 18}{dim(facts)}"
+
+
+@click.command()
+@click.argument("session")
+@click.option("--tools", is_flag=True, help="Show tool output in full.")
+@all_users_option
+@memory_options
+def show(session: str, tools: bool, all_users: bool) -> None:
+    """Show a conversation from beginning to end. SESSION is an id, the beginning of one, or a title."""
+    invocation = Invocation.current()
+    with open_sessions(invocation, everyone=all_users) as db:
+        session_id = find_session(invocation, db, session)
+        members = db.get_compression_lineage(session_id)
+        exported = [each for each in map(db.export_session, members) if each is not None]
+    if invocation.as_json:
+        invocation.say("", exported)
+        return
+    first, last = exported[0], exported[-1]
+    lines = [bold(last["title"] or first["title"] or "(no title)"), dim(_facts(first, last)), ""]
+    for each in exported:
+        for message in each["messages"]:
+            if message["copy_of"] is None and not message["is_summary"]:
+                lines += _message(message, tools)
+    print_long("\n".join(lines))
+
+
+def _facts(first: dict[str, Any], last: dict[str, Any]) -> str:
+    ended = f"ended {local_time(last['ended_at'])} ({last['end_reason']})" if last["ended_at"] else "open"
+    parts = (last["id"], first["source"], last["model"], f"begun {local_time(first['started_at'])}", ended)
+    return " · ".join(wrapped(part) for part in parts if part)
+
+
+def _message(message: dict[str, Any], tools: bool) -> list[str]:
+    text = text_of(message["content"])
+    if message["role"] == "tool" and not tools and len(text) > _TOOL_OUTPUT:
+        text = text[:_TOOL_OUTPUT] + f"… ({len(text):,} characters; --tools shows them)"
+    name = f" {message['tool_name']}" if message["tool_name"] else ""
+    lines = [
+        f"{bold(message['role'] + name)}  {dim(local_time(message['timestamp']))}  {dim('#' + str(message['id']))}"
+    ]
+    lines += [f"  {wrapped(line)}" for line in text.splitlines()]
+    if message["tool_calls"]:
+        lines += [dim(f"  → {wrapped(call)}") for call in shorten_calls(message["tool_calls"])]
+    return [*lines, ""]
+
+
+@click.command()
+@all_users_option
+@memory_options
+def stats(all_users: bool) -> None:
+    """Count sessions, messages and tokens, by source and model, and say how much disk they take."""
+    invocation = Invocation.current()
+    with open_sessions(invocation, everyone=all_users) as db:
+        numbers = db.statistics()
+        sizes = {path.name: path.stat().st_size for path in (db.path, *db.index.files) if path.exists()}
+    data = numbers | {"first": show_time(numbers["first"] or None), "last": show_time(numbers["last"] or None),
+                      "bytes": sizes}  # fmt: skip
+    lines = [f"{numbers[name]:>14,}  {name.replace('_', ' ')}" for name in _COUNTS]
+    for column in ("by_source", "by_model"):
+        lines += ["", bold(column.replace("_", " "))]
+        lines += [
+            f"{counts['messages']:>14,}  messages in {counts['sessions']:,} sessions: {wrapped(name) or '(none)'}"
+            for name, counts in numbers[column].items()
+        ]
+    lines += ["", bold("on disk"), *(f"{size:>14,}  {name}" for name, size in sizes.items())]
+    invocation.say("\n".join(lines), data)

@@ -1,0 +1,41 @@
+"""Which sessions a command means: by id, by the beginning of one, by title, by time."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from memoranda.cli.context import Invocation
+from memoranda.recall.session_db import SessionDB
+from memoranda.recall.times import parse_time
+
+all_users_option = click.option("--all-users", is_flag=True, help="The sessions of every user of this home.")
+
+
+def moment(*, end: bool = False) -> Callable[[click.Context, click.Parameter, Any], float | None]:
+    """Reads an option as a moment: 30d, 12h, a date, a date and time."""
+
+    def read(context: click.Context, parameter: click.Parameter, value: Any) -> float | None:
+        try:
+            return None if value is None else parse_time(value, end=end)
+        except ValueError as error:
+            raise click.BadParameter(str(error), context, parameter) from None
+
+    return read
+
+
+since_option = click.option(
+    "--since", metavar="TIME", callback=moment(), help="Only from then on: 30d, 12h, 2026-11-01."
+)
+until_option = click.option("--until", metavar="TIME", callback=moment(end=True), help="Up to then.")
+
+
+def find_session(invocation: Invocation, db: SessionDB, name: str) -> str:
+    """The session that a person means; leaves the command when there is none or more than one."""
+    found = db.resolve_session_id(name) or db.resolve_session_by_title(name[:100])
+    if found is None:
+        invocation.refuse(
+            f"No session has the id or title {name!r}, or its id begins like more than one. "
+            "'memoranda sessions list' shows them."
+        )
+    return found

@@ -1,0 +1,55 @@
+"""How text looks on a terminal."""
+
+import re
+import shutil
+import sys
+from datetime import datetime
+
+import click
+
+from memoranda.cli.context import printable
+
+_MATCH = re.compile(r">>>(.*?)<<<", re.DOTALL)
+
+
+def bold(text: str) -> str:
+    return click.style(text, bold=True)
+
+
+def dim(text: str) -> str:
+    return click.style(text, dim=True)
+
+
+def marked(text: str) -> str:
+    """A snippet with its matches in colour; without colour the marks say where they are."""
+    if not _coloured():
+        return text
+    return _MATCH.sub(lambda match: click.style(match[1], fg="yellow", bold=True), text)
+
+
+def local_time(seconds: float | None) -> str:
+    """A moment in the reader's time zone."""
+    try:
+        return "" if seconds is None else f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
+    except (ValueError, OverflowError, OSError):
+        return "?"
+
+
+def wrapped(text: str, most: int = 0) -> str:
+    """Text from elsewhere on one line, safe for a terminal, cut when it is longer than `most`."""
+    line = printable(text.replace("\t", "    "))
+    return line if not most or len(line) <= most else line[: most - 1] + "…"
+
+
+def print_long(text: str) -> None:
+    """Print, through a pager when a person is looking and it does not fit on the screen."""
+    lines = text.count("\n") + 1
+    if sys.stdout.isatty() and lines > shutil.get_terminal_size().lines:
+        click.echo_via_pager(text)
+    else:
+        click.echo(text)
+
+
+def _coloured() -> bool:
+    context = click.get_current_context(silent=True)
+    return sys.stdout.isatty() if context is None or context.color is None else context.color

@@ -1,0 +1,113 @@
+"""What of a message is indexed: what was said, and beside it what a tool was asked, without any JSON around it."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from memoranda.index.postings import ASSISTANT, TITLE, TOOL, USER
+from memoranda.sessions.feed import FeedMessage
+
+MOST_CHARACTERS = 1_000_000
+_DEEPEST = 100
+
+# The lower two bits are what a posting says; the rest tells apart what is TOOL there.
+CALLS, SYSTEM, OTHER, SUMMARY = (TOOL | kind << 2 for kind in range(1, 5))
+_KINDS = {"user": USER, "assistant": ASSISTANT, "tool": TOOL, "system": SYSTEM}
+_ROLES = {"user": (USER,), "assistant": (ASSISTANT, CALLS), "tool": (TOOL,), "system": (SYSTEM,)}
+
+# Fields of structured content that say what it is instead of saying something.
+_ENVELOPE = {"type", "id", "tool_use_id", "tool_call_id", "call_id", "media_type", "mime_type", "mimeType"} | {
+    "format", "detail", "role", "cache_control",
+}  # fmt: skip
+_DATA_URL = re.compile(r"data:[\w.+/-]+(?:;[\w=-]+)*;base64,[A-Za-z0-9+/=_-]*")
+_BLOB = re.compile(r"[A-Za-z0-9+/=_\r\n-]{400,}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The text of one message: `said` in its own words, `beside` what belongs to it but was not said."""
+
+    kind: int
+    said: str
+    beside: str
+
+
+def words_of(message: FeedMessage) -> Words:
+    """What can be found of a message."""
+    said = _clipped(texts(message.content))
+    beside = _clipped(_beside(message))
+    if message.is_summary:
+        kind = SUMMARY
+    elif message.role == "assistant" and not said.strip():
+        kind = CALLS
+    else:
+        kind = _KINDS.get(message.role, OTHER)
+    return Words(kind, said, beside)
+
+
+def title_words(title: str) -> Words:
+    return Words(TITLE, title[:MOST_CHARACTERS], "")
+
+
+def kinds_of(roles: frozenset[str]) -> tuple[int, ...]:
+    """The kinds that messages with these roles have; roles that we have no word for are one kind."""
+    return tuple(sorted({kind for role in roles for kind in _ROLES.get(role, (OTHER,))}))
+
+
+def texts(value: Any, depth: int = 0) -> Iterator[str]:
+    """Every text in a value, whatever it is made of; images and other blobs are no text."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, str):
+        if not _is_blob(value):
+            yield _DATA_URL.sub(" ", value) if ";base64," in value else value
+    elif isinstance(value, bool) or value is None:
+        return
+    elif isinstance(value, int | float):
+        yield str(value)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key not in _ENVELOPE:
+                yield from texts(item, depth + 1)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from texts(item, depth + 1)
+
+
+def _beside(message: FeedMessage) -> Iterator[str]:
+    if message.tool_name:
+        yield message.tool_name
+    if not isinstance(message.tool_calls, list):
+        return
+    for call in message.tool_calls:
+        function = call.get("function", call) if isinstance(call, dict) else None
+        if isinstance(function, dict):
+            yield from _arguments(function.get("arguments"))
+
+
+def _arguments(arguments: Any) -> Iterator[str]:
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except (ValueError, RecursionError):
+            # A model may write what is no JSON; then it is text.
+            yield arguments
+            return
+    yield from texts(arguments)
+
+
+def _is_blob(text: str) -> bool:
+    return len(text) >= 400 and " " not in text[:400] and _BLOB.match(text) is not None
+
+
+def _clipped(pieces: Iterator[str]) -> str:
+    taken: list[str] = []
+    room = MOST_CHARACTERS
+    for piece in pieces:
+        taken.append(piece[:room])
+        room -= len(taken[-1]) + 1
+        if room <= 0:
+            break
+    return "\n".join(taken)

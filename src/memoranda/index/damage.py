@@ -1,0 +1,47 @@
+"""What an SQLite error says of the file: that it is damaged, or only that it cannot be used just now."""
+
+import sqlite3
+
+_DAMAGED = {
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_FORMAT,
+    sqlite3.SQLITE_CONSTRAINT,
+    sqlite3.SQLITE_MISMATCH,
+    sqlite3.SQLITE_SCHEMA,
+    sqlite3.SQLITE_RANGE,
+    sqlite3.SQLITE_TOOBIG,
+    # Our statements are right, so a table or column that they do not find was lost.
+    sqlite3.SQLITE_ERROR,
+}
+_DAMAGED_READING = {
+    sqlite3.SQLITE_IOERR_READ,
+    sqlite3.SQLITE_IOERR_SHORT_READ,
+    sqlite3.SQLITE_IOERR_CORRUPTFS,
+    sqlite3.SQLITE_READONLY_DBMOVED,
+}
+_WORDS = {
+    sqlite3.SQLITE_BUSY: "another process is busy with it",
+    sqlite3.SQLITE_LOCKED: "another process is busy with it",
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_READONLY: "it cannot be written",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened",
+    sqlite3.SQLITE_PERM: "it cannot be opened",
+    sqlite3.SQLITE_IOERR: "the disk reports an error",
+}
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether the file must be thrown away. Without a code the error comes from us, or from text that is none."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        return not isinstance(error, sqlite3.ProgrammingError)
+    return code & 0xFF in _DAMAGED or code in _DAMAGED_READING
+
+
+def in_words(error: sqlite3.Error | OSError) -> str:
+    """Why a file cannot be used now."""
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}"
+    code = getattr(error, "sqlite_errorcode", 0)
+    return _WORDS.get(code & 0xFF, str(error))

@@ -1,0 +1,76 @@
+"""Following the store in the background, so that searches find most of the work done."""
+
+import logging
+import sqlite3
+import threading
+import time
+
+from memoranda.errors import MemorandaError
+from memoranda.index.search_index import SearchIndex
+
+_log = logging.getLogger(__name__)
+
+GATHER = 0.25
+_BATCH = 1_000
+_PAUSE_AFTER_PROBLEM = 5.0
+
+
+class Follower:
+    """A thread that is nudged after an append, lets some more gather, and indexes them together.
+
+    It is started by the first nudge, and it ends with the process without holding it up.
+    """
+
+    def __init__(self, index: SearchIndex) -> None:
+        self._index = index
+        self._nudged = threading.Event()
+        self._stopping = threading.Event()
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def nudge(self) -> None:
+        """Something is new. Returns at once."""
+        self._nudged.set()
+        if self._thread is None or not self._thread.is_alive():
+            self._start()
+
+    def close(self) -> None:
+        """Stop after the batch that is being indexed."""
+        self._stopping.set()
+        self._nudged.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._stopping.is_set() or (self._thread is not None and self._thread.is_alive()):
+                return
+            self._thread = threading.Thread(target=self._run, name="memoranda-index", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._nudged.wait()
+            if self._stopping.wait(GATHER):
+                return
+            self._nudged.clear()
+            try:
+                self._follow()
+            except (MemorandaError, OSError, sqlite3.Error) as error:
+                # The next nudge tries again; a search catches up by itself in any case.
+                _log.warning("The search index could not follow the sessions: %s", error)
+                self._stopping.wait(_PAUSE_AFTER_PROBLEM)
+
+    def _follow(self) -> None:
+        while not self._stopping.is_set():
+            state = self._index.catch_up(most=_BATCH)
+            if state.problem is not None:
+                _log.info("The search index rests: %s.", state.problem)
+                self._stopping.wait(_PAUSE_AFTER_PROBLEM)
+                return
+            if state.complete:
+                break
+            # Searches in this process wait for the same lock.
+            time.sleep(0.001)
+        if not self._stopping.is_set() and self._index.wants_compacting():
+            self._index.compact()

@@ -1,0 +1,101 @@
+"""The files of an index: each is made under a name that was never used before, and the newest one counts.
+
+`index.db` stands for `index-<number>.db`. SQLite finds a database's log by name, and removes it by name when the last
+connection closes. If a new file could get the name of an old one that some process still has open, that process would
+mix the two. So a file that is damaged or replaced is deleted for good, and its successor has a higher number.
+"""
+
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from memoranda.index.tables import PAGE_SIZE
+from memoranda.support.files import PRIVATE_FILE
+
+_COMPANIONS = ("", "-wal", "-shm", "-journal")
+_ABANDONED_AFTER = 3600.0
+
+
+def generations(path: Path) -> list[Path]:
+    """The files that are there, the newest first."""
+    pattern = re.compile(rf"{re.escape(path.stem)}-(\d{{1,19}}){re.escape(path.suffix)}")
+    try:
+        names = os.listdir(path.parent)
+    except FileNotFoundError:
+        return []
+    numbered = [(int(match[1]), path.with_name(name)) for name in names if (match := pattern.fullmatch(name))]
+    return [file for _, file in sorted(numbered, reverse=True)]
+
+
+def next_generation(path: Path) -> Path:
+    """A name that is newer than every other."""
+    number = time.time_ns()
+    for file in generations(path)[:1]:
+        number = max(number, int(file.stem.rpartition("-")[2]) + 1)
+    return path.with_name(f"{path.stem}-{number}{path.suffix}")
+
+
+@contextmanager
+def making(file: Path) -> Iterator[sqlite3.Connection]:
+    """Build a generation where nobody sees it; it gets its name when the block ends, nothing is left if it raises."""
+    hidden = file.with_name(f"{file.name}.building")
+    # Only its owner may read it; SQLite gives its other files the same mode.
+    os.close(os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_FILE))
+    try:
+        with closing(connect(hidden, 0.0)) as connection:
+            connection.execute(f"PRAGMA page_size={PAGE_SIZE}")
+            # After a crash it is built anew, so it needs no journal.
+            connection.execute("PRAGMA journal_mode=OFF")
+            connection.execute("PRAGMA synchronous=OFF")
+            yield connection
+            connection.execute("PRAGMA synchronous=NORMAL")
+            connection.execute("PRAGMA journal_mode=WAL")
+        os.rename(hidden, file)
+    except BaseException:
+        remove(hidden)
+        raise
+
+
+def remove(file: Path) -> None:
+    """Delete a file and what SQLite keeps beside it."""
+    for companion in _COMPANIONS:
+        with suppress(FileNotFoundError):
+            os.unlink(f"{file}{companion}")
+
+
+def remove_older(path: Path, newest: Path) -> None:
+    """Delete what a newer generation has replaced, and what was never finished."""
+    files = generations(path)
+    if newest in files:
+        for file in files[files.index(newest) + 1 :]:
+            remove(file)
+    for file in path.parent.glob(f"{path.stem}-*{path.suffix}.building"):
+        with suppress(FileNotFoundError):
+            if time.time() - file.stat().st_mtime > _ABANDONED_AFTER:
+                remove(file)
+
+
+def connect(file: Path, wait: float, mode: str = "rw") -> sqlite3.Connection:
+    """Open a file that is there."""
+    return sqlite3.connect(
+        f"file:{quote(str(file))}?mode={mode}",
+        uri=True,
+        timeout=wait,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=64,
+    )
+
+
+def identity(file: Path) -> tuple[int, int] | None:
+    """Which file lies there now."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

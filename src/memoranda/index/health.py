@@ -1,0 +1,90 @@
+"""Whether the index finds what is in the sessions: asked as a search asks."""
+
+import random
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from memoranda.index import generations
+from memoranda.index.content import words_of
+from memoranda.index.postings import And, Filter, Word
+from memoranda.index.reader import Reader, View
+from memoranda.index.search_index import SearchIndex
+from memoranda.index.segments import everything
+from memoranda.index.tables import FORMAT, read_state
+from memoranda.sessions.feed import Feed, FeedMessage
+from memoranda.sessions.scope import Scope
+from memoranda.support.findings import Finding
+
+_RECENT, _RANDOM = 20, 40
+_TOKENS = 4
+_ENOUGH = 5_000
+
+
+def check(path: Path, feed: Feed) -> Iterator[Finding]:
+    """What is wrong with the index that `path` stands for. Nothing is changed unless a finding is mended."""
+
+    def rebuild() -> None:
+        with closing(SearchIndex(path, feed)) as index:
+            index.compact()
+
+    def follow() -> None:
+        with closing(SearchIndex(path, feed)) as index:
+            index.catch_up()
+
+    files = generations.generations(path)
+    head = feed.head()
+    if not files:
+        if head.message:
+            yield Finding("note", path, "is not there yet", "the next search makes it", follow)
+        return
+    try:
+        with closing(generations.connect(files[0], 1.0, "ro")) as connection:
+            problem = _problem(connection, feed)
+            behind = head.message - read_state(connection).message if problem is None else 0
+    except sqlite3.Error as error:
+        problem, behind = f"cannot be read ({error})", 0
+    if problem is not None:
+        yield Finding("error", files[0], problem, "rebuild it from the sessions; nothing is lost by that", rebuild)
+    elif behind > 0:
+        yield Finding("note", files[0], f"is {behind} messages behind", "the next search catches up", follow)
+
+
+def _problem(connection: sqlite3.Connection, feed: Feed) -> str | None:
+    (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        return f"is damaged ({verdict})"
+    connection.execute("BEGIN")
+    state = read_state(connection)
+    if (state.store, state.format) != (feed.store_id(), FORMAT):
+        return "belongs to another store or another version"
+    (docs,) = connection.execute("SELECT count(*) FROM docs WHERE message > 0").fetchone()
+    if docs != state.messages:
+        return f"counts {state.messages} messages and has {docs}"
+    lost = _lost(connection, feed, state.message)
+    return None if not lost else f"does not find {len(lost)} of the messages that were tried, such as {lost[0]}"
+
+
+def _lost(connection: sqlite3.Connection, feed: Feed, last: int) -> list[int]:
+    """The ids of messages that a search for their own words does not find."""
+
+    def failed(error: sqlite3.DatabaseError) -> None:
+        raise error
+
+    recent = feed.messages_after(last - _RECENT, _RECENT)
+    chosen = random.Random(last)
+    others = [feed.messages_after(chosen.randrange(last), 1) for _ in range(_RANDOM if last > 0 else 0)]
+    sample = {message.id: message for some in (recent, *others) for message in some if message.id <= last}
+    with closing(Reader(feed, feed.head(), View(connection, failed), None)) as reader:
+        return [number for number, message in sorted(sample.items()) if not _found(reader, message)]
+
+
+def _found(reader: Reader, message: FeedMessage) -> bool:
+    words = words_of(message)
+    tokens = everything(f"{words.said}\n{words.beside}")
+    chosen = sorted({*tokens.words, *tokens.pairs}, key=len, reverse=True)[:_TOKENS]
+    if not chosen:
+        return True
+    found = reader.postings(And(tuple(map(Word, chosen))), Filter(Scope.everyone(), titles=False), _ENOUGH)
+    return len(found) == _ENOUGH or any(posting.message == message.id for posting in found)

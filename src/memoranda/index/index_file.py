@@ -1,0 +1,132 @@
+"""One open generation of the index: a connection that writes, and some that read."""
+
+import logging
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from memoranda.index import generations
+from memoranda.index.damage import is_damage
+from memoranda.index.tables import FORMAT, State, create, read_state
+
+_log = logging.getLogger(__name__)
+
+_WAIT = 1.0
+_IDLE_READERS = 4
+_CACHE_KIB = 16_384
+
+
+class IndexFile:
+    """A file that was there and fitting when it was opened."""
+
+    def __init__(self, file: Path, mode: str) -> None:
+        self.file = file
+        self.read_only = mode != "rw"
+        self._mode = mode
+        self._identity = generations.identity(file)
+        self._readers: list[sqlite3.Connection] = []
+        self._closed = False
+        self._writer = generations.connect(file, _WAIT, mode)
+        try:
+            if not self.read_only:
+                self._writer.execute("PRAGMA synchronous=NORMAL")
+            self.opened_at = read_state(self._writer)
+        except BaseException:
+            self._writer.close()
+            raise
+
+    def is_current(self) -> bool:
+        """Whether the file still lies where it was opened."""
+        return self._identity is not None and generations.identity(self.file) == self._identity
+
+    def state(self) -> State:
+        return read_state(self._writer)
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction. The caller sees to it that only one thread writes."""
+        connection = self._writer
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield connection
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """One consistent view."""
+        connection = self._readers.pop() if self._readers else generations.connect(self.file, _WAIT, self._mode)
+        try:
+            connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
+            connection.execute("BEGIN")
+            yield connection
+            connection.execute("ROLLBACK")
+        except BaseException:
+            connection.close()
+            raise
+        if len(self._readers) < _IDLE_READERS and "immutable" not in self._mode and not self._closed:
+            self._readers.append(connection)
+        else:
+            connection.close()
+
+    def close(self) -> None:
+        """Close what is not in use; who is still reading closes behind itself."""
+        self._closed = True
+        while self._readers:
+            self._readers.pop().close()
+        self._writer.close()
+
+    def leave_to_parent(self) -> None:
+        """After a fork the connections belong to the parent: they are never used or closed here."""
+        _of_parents.extend([*self._readers, self._writer])
+        self._readers = []
+
+
+_of_parents: list[sqlite3.Connection] = []
+
+
+def open_newest(path: Path, store: str) -> IndexFile:
+    """The newest generation that fits the store, made if there is none. What does not fit, or is older, is deleted."""
+    while True:
+        for file in generations.generations(path):
+            opened = _fitting(file, store)
+            if opened is not None:
+                if not opened.read_only:
+                    generations.remove_older(path, file)
+                return opened
+            generations.remove(file)
+        # Others may do the same now; the newest of all wins, so it is looked for again.
+        with generations.making(generations.next_generation(path)) as connection:
+            create(connection, store)
+
+
+def _fitting(file: Path, store: str) -> IndexFile | None:
+    """The file, opened; None when it is damaged or of another store or version."""
+    try:
+        opened = _open(file)
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error):
+            raise
+        reason = str(error)
+    else:
+        if (opened.opened_at.store, opened.opened_at.format) == (store, FORMAT):
+            return opened
+        opened.close()
+        reason = "it belongs to another store or another version"
+    _log.warning("The search index %s cannot be used: %s. It is made again.", file, reason)
+    return None
+
+
+def _open(file: Path) -> IndexFile:
+    if os.access(file, os.W_OK) and os.access(file.parent, os.W_OK):
+        return IndexFile(file, "rw")
+    try:
+        return IndexFile(file, "ro")
+    except sqlite3.OperationalError:
+        # Without a log beside it, a file in such a directory can only be read as if nobody wrote it.
+        return IndexFile(file, "ro&immutable=1")

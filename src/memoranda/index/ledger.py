@@ -1,0 +1,306 @@
+"""Bringing an index up to date with the truth, one transaction of the caller at a time.
+
+Changes are read before messages. So what happens in between is either seen in the messages or has a higher number and
+comes with the next changes. Messages behind the cursor are only ever looked at again because of a change.
+"""
+
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Iterator
+from zlib import crc32
+
+from memoranda.index.content import Words, title_words, words_of
+from memoranda.index.postings import TITLE
+from memoranda.index.segments import everything
+from memoranda.index.tables import read_state, write_state
+from memoranda.sessions.feed import Change, Feed, FeedMessage, FeedSession
+
+MOST_CHANGES = 500
+_AT_ONCE = 500
+# A token of nobody's between what was said and what stands behind it, so that no phrase reaches across.
+GAP = "\ue000"
+
+
+class Ledger:
+    """One transaction's view of an index: what it has, what is added and taken away, written by `close`."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        feed: Feed,
+        numbering: Callable[[str], int | None] = lambda session_id: None,
+        placing: Callable[[FeedMessage], int | None] = lambda message: None,
+    ) -> None:
+        """`numbering` and `placing` may say which number a session and which place a message gets."""
+        self._connection = connection
+        self._feed = feed
+        self.state = read_state(connection)
+        self._words: list[tuple[int, str]] = []
+        self._pairs: list[tuple[int, str]] = []
+        self._docs: list[tuple[int, int, int, int, int, int, float, int]] = []
+        self._open_sessions: dict[str, _Session] = {}
+        self._numbering = numbering
+        self._placing = placing
+
+    def follow(self, most: int) -> bool:
+        """Pull the next changes and messages; whether there may be more."""
+        head = self._feed.head()
+        more = self.follow_changes()
+        messages = self._feed.messages_after(self.state.message, most)
+        self.add(messages)
+        # What was appended after the head was read may be missing from a list that is not full.
+        reached = messages[-1].id if messages else 0
+        if len(messages) < most:
+            reached = max(reached, head.message)
+        self.state = self.state._replace(message=max(reached, self.state.message))
+        return more or len(messages) == most
+
+    def follow_changes(self) -> bool:
+        """Apply the next changes; whether there may be more."""
+        changes = self._feed.changes_after(self.state.change, MOST_CHANGES)
+        if changes:
+            self._apply(changes)
+        return len(changes) == MOST_CHANGES
+
+    def _apply(self, changes: list[Change]) -> None:
+        """Look again at everything that changes name."""
+        sessions = self._feed.feed_sessions({change.session_id for change in changes})
+        again: dict[str, int] = {}
+        for change in changes:
+            if change.from_message is not None:
+                again[change.session_id] = min(change.from_message, again.get(change.session_id, change.from_message))
+        for session_id in dict.fromkeys(change.session_id for change in changes):
+            session = sessions.get(session_id)
+            if session is None:
+                self._remove(session_id)
+            else:
+                self._refresh(session)
+                first = 0 if self._was_made_again(session_id) else again.get(session_id)
+                if first is not None:
+                    self._look_again(session_id, first)
+        self.state = self.state._replace(change=changes[-1].seq)
+
+    def add(self, messages: Collection[FeedMessage], sessions: Collection[str] = ()) -> None:
+        """Index messages that are not indexed yet, and the titles of their sessions and of others."""
+        self._find_sessions({*sessions, *(message.session_id for message in messages)})
+        for message in messages:
+            session = self._open_sessions.get(message.session_id)
+            # A session that is gone already has no messages to be found.
+            if session is not None:
+                self._add(message, words_of(message), session, self._placing(message))
+
+    def close(self) -> None:
+        """Write everything down; the caller commits."""
+        # Rows of the full-text table go in by rising number: it would flush its memory otherwise.
+        self._connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", self._words)
+        self._connection.executemany("INSERT INTO pairs (rowid, text) VALUES (?, ?)", self._pairs)
+        self._connection.executemany("INSERT INTO docs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._docs)
+        self._connection.executemany(
+            "UPDATE sessions SET title_doc = ?, first_doc = ?, last_doc = ?, places = ? WHERE number = ?",
+            (session.row() for session in self._open_sessions.values() if session.touched),
+        )
+        write_state(self._connection, self.state)
+        self._words, self._pairs, self._docs = [], [], []
+
+    def _add(self, message: FeedMessage, words: Words, session: "_Session", place: int | None = None) -> None:
+        """Index one message, in the place that it had before or behind the others."""
+        new = session.places if place is None else place
+        doc = self._index(words, message.id, session.number, new, message.timestamp)
+        if doc is not None:
+            session.took(doc, new)
+
+    def _index(self, words: Words, message: int, session: int, place: int, time: float) -> int | None:
+        said, pairs, parts = everything(words.said)
+        length = len(said) + len(pairs)
+        if words.beside:
+            beside = everything(words.beside)
+            length += len(beside.words) + len(beside.pairs)
+            pairs += beside.pairs
+            parts = [*beside.words, *beside.parts, *parts]
+        if not said and not parts and not pairs:
+            return None
+        state = self.state
+        doc = state.next_doc
+        if said or parts:
+            self._words.append((doc, " ".join([*said, GAP, *parts] if parts else said)))
+        if pairs:
+            self._pairs.append((doc, " ".join(pairs)))
+        self._docs.append((doc, message, session, place, words.kind, length, time, _mark(words)))
+        self.state = state._replace(
+            next_doc=doc + 1, messages=state.messages + (message > 0), tokens=state.tokens + length
+        )
+        return doc
+
+    def _find_sessions(self, ids: Collection[str]) -> None:
+        """Open the sessions of some messages; those that are gone stay closed."""
+        for session in self._feed.feed_sessions([one for one in ids if one not in self._open_sessions]).values():
+            self._take(session)
+
+    def _take(self, session: FeedSession) -> bool:
+        """Open the row of a session, or make it; whether it was there."""
+        if session.id not in self._open_sessions and not self._open(session.id):
+            self._insert(session)
+            return False
+        if self._open_sessions[session.id].identity != (session.started_at, session.user_id):
+            # Deleted, and another one made under its name: some of what we have may belong to either.
+            self._remove(session.id)
+            self._insert(session)
+            self._look_again(session.id, 0)
+            return False
+        return True
+
+    def _open(self, session_id: str) -> bool:
+        row = self._connection.execute(
+            "SELECT number, started, user, title_doc, first_doc, last_doc, places FROM sessions WHERE id = ?",
+            (session_id,),
+        ).fetchone()
+        if row is not None:
+            self._open_sessions[session_id] = _Session(row[0], (row[1], row[2]), *row[3:])
+        return row is not None
+
+    def _insert(self, session: FeedSession) -> None:
+        cursor = self._connection.execute(
+            "INSERT INTO sessions (number, id, conversation, user, source, title, started)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (self._numbering(session.id), session.id, *_facts(session)),
+        )
+        assert cursor.lastrowid is not None
+        self._open_sessions[session.id] = _Session(cursor.lastrowid, (session.started_at, session.user_id))
+        self._add_title(session)
+
+    def _add_title(self, session: FeedSession) -> None:
+        opened = self._open_sessions[session.id]
+        opened.touched = True
+        opened.title_doc = None
+        if session.title:
+            opened.title_doc = self._index(title_words(session.title), 0, opened.number, -1, session.started_at)
+
+    def _refresh(self, session: FeedSession) -> None:
+        """Take over what the truth says of a session."""
+        if not self._take(session):
+            return
+        number = self._open_sessions[session.id].number
+        (title,) = self._connection.execute("SELECT title FROM sessions WHERE number = ?", (number,)).fetchone()
+        self._connection.execute(
+            "UPDATE sessions SET conversation = ?, user = ?, source = ?, title = ?, started = ? WHERE number = ?",
+            (*_facts(session), number),
+        )
+        if title != session.title:
+            self._drop_title(self._open_sessions[session.id])
+            self._add_title(session)
+
+    def _was_made_again(self, session_id: str) -> bool:
+        """Whether a session may have been deleted and made again: then not one of its old messages is there."""
+        session = self._open_sessions[session_id]
+        row = self._connection.execute(
+            "SELECT message FROM docs WHERE doc BETWEEN ? AND ? AND session = ? AND role <> ? LIMIT 1",
+            (session.first_doc, session.last_doc, session.number, TITLE),
+        ).fetchone()
+        return row is not None and not self._feed.messages_by_id([row[0]])
+
+    def _drop_title(self, session: "_Session") -> None:
+        if session.title_doc is not None:
+            self._settle()
+            self._delete([session.title_doc])
+
+    def _remove(self, session_id: str) -> None:
+        """Forget a session that is gone."""
+        self._settle()
+        if not self._open(session_id):
+            return
+        session = self._open_sessions.pop(session_id)
+        self._delete([row[0] for row in self._docs_of(session, 0)])
+        if session.title_doc is not None:
+            self._delete([session.title_doc])
+        self._connection.execute("DELETE FROM sessions WHERE number = ?", (session.number,))
+
+    def _look_again(self, session_id: str, first: int) -> None:
+        """Compare a session's messages from one on with the truth: drop what is gone, take what is new or changed."""
+        self._settle()
+        session = self._open_sessions.get(session_id)
+        if session is None:
+            return
+        known = {message: (doc, mark, place) for doc, message, mark, place in self._docs_of(session, first)}
+        for message in self._messages(session_id, first):
+            words = words_of(message)
+            doc, mark, place = known.get(message.id, (None, None, None))
+            if doc is not None and mark == _mark(words):
+                del known[message.id]
+            else:
+                self._add(message, words, session, place)
+        self._delete([row[0] for row in known.values()])
+
+    def _messages(self, session_id: str, first: int) -> Iterator[FeedMessage]:
+        """A session's messages from one on, as far as the index has got."""
+        while messages := self._feed.messages_from(session_id, first, _AT_ONCE):
+            for message in messages:
+                if message.id > self.state.message:
+                    return
+                yield message
+            first = messages[-1].id + 1
+
+    def _docs_of(self, session: "_Session", first: int) -> list[tuple[int, int, int, int]]:
+        rows = self._connection.execute(
+            "SELECT doc, message, mark, place FROM docs"
+            " WHERE doc BETWEEN ? AND ? AND session = ? AND message >= ? AND role <> ?",
+            (session.first_doc, session.last_doc, session.number, first, TITLE),
+        )
+        return rows.fetchall()
+
+    def _delete(self, docs: Iterable[int]) -> None:
+        for doc in docs:
+            row = self._connection.execute(
+                "DELETE FROM docs WHERE doc = ? RETURNING message > 0, length", (doc,)
+            ).fetchone()
+            if row is not None:
+                counted, length = row
+                state = self.state
+                self.state = state._replace(
+                    messages=state.messages - counted, tokens=state.tokens - length, dead=state.dead + 1
+                )
+
+    def _settle(self) -> None:
+        """Write down what was added, so that the tables can be asked."""
+        if self._docs:
+            self.close()
+
+
+class _Session:
+    """The row of a session while a transaction goes on."""
+
+    __slots__ = ("first_doc", "identity", "last_doc", "number", "places", "title_doc", "touched")
+
+    def __init__(
+        self,
+        number: int,
+        identity: tuple[float, str | None],
+        title_doc: int | None = None,
+        first_doc: int | None = None,
+        last_doc: int | None = None,
+        places: int = 0,
+    ) -> None:
+        self.number = number
+        self.identity = identity
+        self.title_doc = title_doc
+        self.first_doc = first_doc
+        self.last_doc = last_doc
+        self.places = places
+        self.touched = False
+
+    def took(self, doc: int, place: int) -> None:
+        self.first_doc = doc if self.first_doc is None else self.first_doc
+        self.last_doc = doc
+        self.places = max(self.places, place + 1)
+        self.touched = True
+
+    def row(self) -> tuple[int | None, int | None, int | None, int, int]:
+        return (self.title_doc, self.first_doc, self.last_doc, self.places, self.number)
+
+
+def _facts(session: FeedSession) -> tuple[str, str | None, str, str | None, float]:
+    return (session.conversation_id, session.user_id, session.source, session.title, session.started_at)
+
+
+def _mark(words: Words) -> int:
+    """Three bytes that change with the text."""
+    text = f"{words.kind}\0{words.said}\0{words.beside}"
+    return crc32(text.encode("utf-8", "surrogatepass")) & 0x7FFFFF

@@ -1,0 +1,105 @@
+"""What one asks of the index and what it answers: patterns of tokens, a filter, and postings."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from memoranda.sessions.scope import Scope
+
+USER, ASSISTANT, TOOL, TITLE = range(4)
+
+
+class Posting(NamedTuple):
+    """One message (or session title) that matches."""
+
+    message: int
+    """The message's id; 0 for a session title."""
+    session: int
+    """The index's number of the session."""
+    place: int
+    """The ordinal among the session's indexed messages: neighbours differ by one. -1 for a title."""
+    role: int
+    """USER, ASSISTANT, TOOL (everything else) or TITLE."""
+    length: int
+    """In tokens."""
+    time: float
+    """Seconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which messages may be seen at all. `roles` are the roles of the truth; `titles` says whether titles count."""
+
+    scope: "Scope"
+    sources: frozenset[str] | None = None
+    excluded_sources: frozenset[str] = frozenset()
+    roles: frozenset[str] | None = None
+    since: float | None = None
+    until: float | None = None
+    titles: bool = True
+
+
+class Size(NamedTuple):
+    """How much is indexed."""
+
+    messages: int
+    sessions: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedSession:
+    """What the index knows of a session."""
+
+    id: str
+    conversation_id: str
+    user_id: str | None
+    source: str
+    title: str | None
+    started_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One token. A single character of an unspaced script stands for every word that begins with it."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """Every token that begins so."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """These tokens, one right after the other."""
+
+    tokens: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All of these, in one message."""
+
+    parts: "tuple[Pattern, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Any of these."""
+
+    parts: "tuple[Pattern, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """The one, but not where the other is too."""
+
+    keep: "Pattern"
+    drop: "Pattern"
+
+
+Pattern = Word | Prefix | Phrase | And | Or | Without

@@ -1,0 +1,54 @@
+"""Words with an open end (`migrati*`): which tokens the words that begin so have become."""
+
+from memoranda.index.postings import And, Or, Pattern, Prefix, Word
+from memoranda.index.segments import query_words, segment
+from memoranda.index.stems import stem
+
+_ENDINGS = (
+    "s",
+    "es",
+    "ies",
+    "ed",
+    "ied",
+    "ing",
+    "ings",
+    "ion",
+    "ions",
+    "ation",
+    "ations",
+    "ment",
+    "ments",
+    "ly",
+    "ness",
+)
+
+
+def prefix_pattern(text: str) -> Pattern | None:
+    """What finds every word that begins like the text; None when there is nothing to look for in it.
+
+    A token is a stem, and the stem of "migration" does not begin with "migrati". So the stems that common endings lead
+    to are looked for as words, beside the prefix itself.
+    """
+    tokens = [token for word in query_words(text) for token in word]
+    if not tokens:
+        return None
+    open_end = _open_end(text, tokens[-1])
+    if len(tokens) == 1:
+        return open_end
+    return And((*map(Word, tokens[:-1]), open_end))
+
+
+def _open_end(text: str, last: str) -> Pattern:
+    # A letter behind the text keeps the stemmer from taking its end for an ending.
+    typed = segment(text.strip() + "x")[-1].removesuffix("x")
+    if not (typed.isascii() and typed.isalpha()):
+        return Prefix(last)
+    stems = {stem(typed + rest) for rest in _rests(typed)}
+    others = sorted(token for token in stems if not token.startswith(typed))
+    return Or((Prefix(typed), *map(Word, others))) if others else Prefix(typed)
+
+
+def _rests(typed: str) -> set[str]:
+    """What may follow: nothing, an ending, or what is missing of an ending that has begun."""
+    begun = {ending[size:] for ending in _ENDINGS for size in range(len(ending)) if typed.endswith(ending[:size])}
+    return begun | {""}

@@ -1,0 +1,246 @@
+"""One consistent view of what can be found, for the length of a search."""
+
+import sqlite3
+from collections.abc import Callable, Collection
+from itertools import islice
+from typing import NamedTuple, TypeVar
+
+from memoranda.index.content import kinds_of
+from memoranda.index.damage import in_words
+from memoranda.index.matching import Question, question
+from memoranda.index.postings import TITLE, Filter, IndexedSession, Pattern, Posting, Size
+from memoranda.index.scan import FIRST_NUMBER, Scan
+from memoranda.index.tables import State, read_state
+from memoranda.sessions.feed import Feed, Head
+
+_Answer = TypeVar("_Answer")
+
+_MOST_COUNTED = 20_000
+_AT_ONCE = 500
+
+
+class View(NamedTuple):
+    """A connection to the index file, and whom to tell when it fails."""
+
+    connection: sqlite3.Connection
+    failed: Callable[[sqlite3.DatabaseError], None]
+
+
+class Reader:
+    """Answers from the index file, and for what is not in it from the truth itself."""
+
+    def __init__(
+        self,
+        feed: Feed,
+        head: Head,
+        view: View | None,
+        problem: str | None,
+    ) -> None:
+        self._feed = feed
+        self._head = head
+        self._view = view
+        self._problem = problem
+        self._scan: Scan | None = None
+        self._stale: set[int] = set()
+        self._state: State | None = None
+        self._guarded(self._begin)
+        if self._state is None or self._state.message < head.message:
+            self._start_scan()
+
+    @property
+    def note(self) -> str | None:
+        """Words for the user when the answer is not from a complete index."""
+        if self._scan is None or (self._scan.reads_all and self._state is not None):
+            return None
+        if self._state is None:
+            said = "The index is not there yet, so the messages were searched directly"
+        else:
+            share = 100 * self._state.message // max(self._head.message, 1)
+            said = f"{share} % of the messages are indexed; the rest was searched directly"
+        if self._problem is not None:
+            said += f" (the index cannot be used as it should: {self._problem})"
+        if self._scan.partial:
+            said += ". Only the newest of very many matches were looked at"
+        return said + "."
+
+    def postings(self, pattern: Pattern, among: Filter, most: int) -> list[Posting]:
+        """What matches, newest first."""
+        asked = question(pattern)
+        if asked is None:
+            return []
+        statement, values = _statement(asked, among)
+        values.append(most)
+        indexed = self._guarded(lambda connection: self._indexed(connection, statement, values, most))
+        found: list[Posting] = []
+        if self._scan is not None:
+            self._scan.prepare(pattern)
+            rows = self._scan.connection.execute(statement, values)
+            found = [Posting._make(row) for row in rows if not self._is_indexed_title(row[3], row[1])]
+        found += indexed or []
+        if self._stale:
+            found.sort(key=lambda posting: posting.message, reverse=True)
+        return found[:most]
+
+    def frequency(self, pattern: Pattern) -> int:
+        """How many messages and titles match, at least; counting stops somewhere beyond what is frequent."""
+        asked = question(pattern)
+        if asked is None:
+            return 0
+        counted = self._guarded(lambda connection: _count(connection, asked)) or 0
+        if self._scan is not None:
+            self._scan.prepare(pattern)
+            counted += _count(self._scan.connection, asked)
+        return counted
+
+    def size(self) -> Size:
+        """How much can be found; what is not indexed is estimated."""
+        counted = self._guarded(_count_sessions)
+        if self._state is None or counted is None:
+            return Size(self._head.message, max(1, self._head.message // 20), self._head.message * 100)
+        state = self._state
+        missing = max(0, self._head.message - state.message)
+        average = state.tokens / state.messages if state.messages else 100
+        return Size(state.messages + missing, counted, state.tokens + int(missing * average))
+
+    def sessions(self, numbers: Collection[int]) -> dict[int, IndexedSession]:
+        """What is known of sessions; those that are gone are missing."""
+        found: dict[int, IndexedSession] = {}
+        if self._scan is not None:
+            found |= _sessions(self._scan.connection, numbers)
+        rest = [number for number in numbers if number not in found]
+        return found | (self._guarded(lambda connection: _sessions(connection, rest)) or {})
+
+    def close(self) -> None:
+        if self._scan is not None:
+            self._scan.close()
+
+    def _begin(self, connection: sqlite3.Connection) -> None:
+        state = read_state(connection)
+        if state.change < self._head.change:
+            # Somebody else must apply these changes; until then their sessions are read from the truth.
+            changed = self._changed_since(state.change)
+            found = (_number(connection, session_id) for session_id in changed)
+            self._stale = {number for number in found if number is not None}
+            self._state = state
+            self._start_scan()
+            assert self._scan is not None
+            self._scan.add_sessions(changed)
+        self._state = state
+
+    def _changed_since(self, seq: int) -> set[str]:
+        found: set[str] = set()
+        while changes := self._feed.changes_after(seq, _AT_ONCE):
+            found.update(change.session_id for change in changes)
+            seq = changes[-1].seq
+        return found
+
+    def _start_scan(self) -> None:
+        if self._scan is None:
+            after = 0 if self._state is None else self._state.message
+            self._scan = Scan(self._feed, after, self._head.message, self._number_of)
+
+    def _is_indexed_title(self, role: int, session: int) -> bool:
+        """Whether a title is found in the file too."""
+        return role == TITLE and session < FIRST_NUMBER and session not in self._stale
+
+    def _number_of(self, session_id: str) -> int | None:
+        return self._guarded(lambda connection: _number(connection, session_id))
+
+    def _indexed(
+        self, connection: sqlite3.Connection, statement: str, values: list[object], most: int
+    ) -> list[Posting]:
+        if not self._stale:
+            return list(map(Posting._make, connection.execute(statement, values)))
+        rows = connection.execute(statement, [*values[:-1], -1])
+        return [Posting._make(row) for row in islice((row for row in rows if row[1] not in self._stale), most)]
+
+    def _guarded(self, ask: Callable[[sqlite3.Connection], _Answer]) -> _Answer | None:
+        """Ask the file; None when there is none, or when it fails and everything must be scanned."""
+        if self._view is None:
+            return None
+        try:
+            return ask(self._view.connection)
+        except sqlite3.DatabaseError as error:
+            self._problem = in_words(error)
+            self._view.failed(error)
+        self._view, self._state, self._stale = None, None, set()
+        self.close()
+        self._scan = None
+        self._start_scan()
+        return None
+
+
+def _statement(asked: Question, among: Filter) -> tuple[str, list[object]]:
+    """The question to the tables and its values, without the last one: the limit."""
+    conditions, values = _of_sessions(among)
+    join = " CROSS JOIN sessions s ON s.number = d.session" if conditions else ""
+    if among.roles is not None:
+        kinds = kinds_of(among.roles)
+        conditions.append(f"(d.role IN ({_marks(kinds)}) OR d.role = {TITLE})")
+        values += kinds
+    if not among.titles:
+        conditions.append(f"d.role <> {TITLE}")
+    for bound, operator in ((among.since, ">="), (among.until, "<=")):
+        if bound is not None:
+            conditions.append(f"d.time {operator} ?")
+            values.append(bound)
+    where = "".join(f" AND {condition}" for condition in conditions)
+    columns = "SELECT d.message, d.session, d.place, d.role & 3, d.length, d.time"
+    if asked.table is None:
+        found = f"FROM docs d{join} WHERE d.doc IN ({asked.text}){where} ORDER BY d.doc DESC"
+        return f"{columns} {found} LIMIT ?", [*asked.values, *values]
+    found = (
+        f"FROM {asked.table} t CROSS JOIN docs d ON d.doc = t.rowid{join}"
+        f" WHERE t.{asked.table} MATCH ?{where} ORDER BY t.rowid DESC"
+    )
+    return f"{columns} {found} LIMIT ?", [asked.text, *values]
+
+
+def _of_sessions(among: Filter) -> tuple[list[str], list[object]]:
+    conditions: list[str] = []
+    values: list[object] = []
+    if not among.scope.all:
+        conditions.append("s.user IS ?")
+        values.append(among.scope.user)
+    if among.sources is not None:
+        conditions.append(f"s.source IN ({_marks(among.sources)})")
+        values += sorted(among.sources)
+    if among.excluded_sources:
+        conditions.append(f"s.source NOT IN ({_marks(among.excluded_sources)})")
+        values += sorted(among.excluded_sources)
+    return conditions, values
+
+
+def _count(connection: sqlite3.Connection, asked: Question) -> int:
+    rows = asked.rows()
+    (found,) = connection.execute(
+        f"SELECT count(*) FROM (SELECT * FROM ({rows.text}) LIMIT {_MOST_COUNTED})", rows.values
+    ).fetchone()
+    return int(found)
+
+
+def _count_sessions(connection: sqlite3.Connection) -> int:
+    (found,) = connection.execute("SELECT count(*) FROM sessions").fetchone()
+    return int(found)
+
+
+def _number(connection: sqlite3.Connection, session_id: str) -> int | None:
+    row = connection.execute("SELECT number FROM sessions WHERE id = ?", (session_id,)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _sessions(connection: sqlite3.Connection, numbers: Collection[int]) -> dict[int, IndexedSession]:
+    found: dict[int, IndexedSession] = {}
+    rest = iter(numbers)
+    while some := list(islice(rest, _AT_ONCE)):
+        rows = connection.execute(
+            "SELECT number, id, conversation, user, source, title, started"
+            f" FROM sessions WHERE number IN ({_marks(some)})",
+            some,
+        )
+        found |= {row[0]: IndexedSession(*row[1:]) for row in rows}
+    return found
+
+
+def _marks(values: Collection[object]) -> str:
+    return ", ".join("?" * len(values))

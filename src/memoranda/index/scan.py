@@ -1,0 +1,132 @@
+"""Searching messages that are not indexed: the truth is asked for candidates, and those are indexed in memory."""
+
+import sqlite3
+from collections.abc import Callable, Collection
+from itertools import count
+
+from memoranda.index.ledger import Ledger
+from memoranda.index.postings import And, Or, Pattern, Phrase, Prefix, Without, Word
+from memoranda.index.segments import LONGEST_TOKEN, NAMES
+from memoranda.index.stems import roots
+from memoranda.index.tables import create
+from memoranda.sessions.feed import Feed, FeedMessage
+
+# So many messages are simply all read.
+FEW = 2_000
+MOST_CANDIDATES = 3_000
+FIRST_NUMBER = 1 << 40
+
+
+class Scan:
+    """An index in memory of what may match, for the messages behind one. It grows with every pattern."""
+
+    def __init__(self, feed: Feed, after: int, head: int, number_of: Callable[[str], int | None]) -> None:
+        self._feed = feed
+        self._after = after
+        self.reads_all = head - after <= FEW
+        self._number_of = number_of
+        self._new_numbers = count(FIRST_NUMBER)
+        self._seen: set[int] = set()
+        self._asked: set[str] = set()
+        self.partial = False
+        self.connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        create(self.connection, "scan")
+        if self.reads_all:
+            self._add_all()
+
+    def prepare(self, pattern: Pattern) -> None:
+        """Fetch what may match a pattern."""
+        if self.reads_all:
+            return
+        wanted = sorted(like_patterns(pattern) - self._asked)
+        if not wanted:
+            return
+        self._asked.update(wanted)
+        found = self._feed.messages_like(wanted, self._after, MOST_CANDIDATES)
+        self.partial = self.partial or len(found) == MOST_CANDIDATES
+        self._add([message for message in reversed(found) if message.id not in self._seen])
+
+    def add_sessions(self, ids: set[str]) -> None:
+        """Take in all messages of some sessions that lie before the others."""
+        for session_id in sorted(ids):
+            found = self._feed.messages_from(session_id, 0)
+            self._add([message for message in found if message.id <= self._after], {session_id})
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def _add_all(self) -> None:
+        last = self._after
+        while messages := self._feed.messages_after(last, FEW):
+            self._add(messages)
+            last = messages[-1].id
+
+    def _add(self, messages: list[FeedMessage], sessions: Collection[str] = ()) -> None:
+        self._seen.update(message.id for message in messages)
+        self.connection.execute("BEGIN")
+        # Most of their neighbours are not here, so their ids say best how far apart they stand.
+        ledger = Ledger(self.connection, self._feed, self._number, lambda message: FIRST_NUMBER + message.id)
+        ledger.add(messages, sessions)
+        ledger.close()
+        self.connection.execute("COMMIT")
+
+    def _number(self, session_id: str) -> int:
+        known = self._number_of(session_id)
+        return next(self._new_numbers) if known is None else known
+
+
+def like_patterns(pattern: Pattern) -> set[str]:
+    """LIKE patterns, one of which every message has that matches. Letters with diacritics may escape them."""
+    return {f"%{_escaped(piece)}%" for piece in _pieces(pattern)}
+
+
+def _pieces(pattern: Pattern) -> set[str]:
+    match pattern:
+        case Word(token):
+            return _of_word(token)
+        case Prefix(token):
+            return _cases(token)
+        case Phrase(tokens):
+            return _rarest([_of_word(token) for token in _runs(tokens)])
+        case And(parts):
+            return _rarest([_pieces(part) for part in parts])
+        case Or(parts):
+            return set().union(*map(_pieces, parts))
+        case Without(keep, _):
+            return _pieces(keep)
+
+
+def _rarest(choices: list[set[str]]) -> set[str]:
+    """Where all must match, the one that promises the fewest candidates is enough."""
+    return max(choices, key=lambda pieces: min(map(len, pieces), default=0), default=set())
+
+
+def _of_word(token: str) -> set[str]:
+    if not token.isascii():
+        return _cases(token)
+    pieces = set(roots(token)) if token.isalpha() else {token}
+    pieces.update(name for name, written in NAMES.items() if written == token)
+    if token.endswith("nt") and len(token) < LONGEST_TOKEN:
+        pieces.add(f"{token[:-1]}_t")
+    return pieces
+
+
+def _cases(token: str) -> set[str]:
+    """LIKE takes capitals for small letters in ASCII alone."""
+    return {token} if token.isascii() else {token, token.capitalize(), token.upper()}
+
+
+def _runs(tokens: tuple[str, ...]) -> list[str]:
+    """Tokens as they stand in the text: overlapping pairs are one piece."""
+    runs: list[str] = []
+    for token in tokens:
+        if runs and not token.isascii() and len(token) == 2 and len(runs[-1]) > 1 and runs[-1][-1] == token[0]:
+            runs[-1] += token[1]
+        else:
+            runs.append(token)
+    return runs
+
+
+def _escaped(piece: str) -> str:
+    # "_" is ours: any one character.
+    return piece.replace("\\", "\\\\").replace("%", "\\%")

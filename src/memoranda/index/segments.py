@@ -1,0 +1,271 @@
+"""Cutting text into the tokens that are indexed and looked for.
+
+Words are folded (case, diacritics, full-width forms) and lightly stemmed. What is joined by punctuation (snake_case,
+paths, URLs, versions) falls into its parts, one after the other: a part is a word, the whole is a phrase. A camelCase
+word is one token; its parts stand behind the text (`parts`), where each can be found. Scripts that are written
+without spaces become overlapping pairs of characters, and the last character of such a run stands alone, so that
+every character begins some token and can be found by prefix. An emoji is a token.
+
+Tokens consist of a-z, 0-9 and characters beyond ASCII, nothing else. `VERSION` changes when any rule does: an index
+of another version is rebuilt.
+"""
+
+import re
+import sys
+import unicodedata
+from collections.abc import Callable, Iterator
+from itertools import chain
+from operator import add
+from typing import NamedTuple
+
+from memoranda.index.stems import stem
+
+VERSION = 1
+LONGEST_TOKEN = 48
+_MOST_REMEMBERED = 1 << 15
+_LONGEST_REMEMBERED = 24
+
+# Han, kana, bopomofo, Hangul, Thai, Lao, Tibetan, Myanmar, Khmer.
+_UNSPACED = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ecd\u0f40-\u0fbc\u1000-\u103f\u1050-\u109f\u1100-\u11ff\u1780-\u17d3"
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3038-\u303b\u3041-\u3096\u3099\u309a\u309d-\u309f\u30a1-\u30fa"
+    "\u30fc-\u30ff\u3105-\u312f\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f"
+    "\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f\uffa0-\uffdc\U00020000-\U0003ffff"
+)
+_SYMBOLS = "\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
+# Marks that belong to the letter before them but are no letters for `re`, and characters that join without a trace.
+_DROPPED = (
+    "\u00ad\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f"
+    "\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u1dc0-\u1dff\u200c\u200d\u2060\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f"
+)
+
+
+def _vowel_signs() -> str:
+    """The marks of the scripts of India and its neighbours: dropping them would change the word."""
+    codes = (code for code in range(0x0700, 0x1D00) if unicodedata.category(chr(code)) in ("Mn", "Mc"))
+    return "".join(map(chr, codes))
+
+
+_LETTER = rf"[^\W_{_UNSPACED}]"
+_MARK = rf"[{_DROPPED}{_vowel_signs()}'’]"
+_SUFFIX = r"\+\+|#(?![A-Za-z0-9])"
+_ASCII_WORDS = re.compile(rf"[A-Za-z0-9]+(?:'[A-Za-z]+|{_SUFFIX})*")
+# The same words faster, with some of their punctuation still on them.
+_ASCII_BREAKS = {code: " " for code in range(128) if not (chr(code).isalnum() or chr(code) in "'+#")}
+_LOOSE = re.compile("['+#]")
+_WORDS = re.compile(rf"{_LETTER}+(?:{_MARK}+{_LETTER}*|{_SUFFIX})*|[{_UNSPACED}]+|[{_SYMBOLS}]")
+_UNSPACED_RUN = re.compile(rf"[{_UNSPACED}]+")
+_FOLDED_WORDS = re.compile(rf"(?:{_LETTER}|[{_vowel_signs()}])+")
+_MARKS = re.compile(rf"[{_DROPPED}]+")
+_HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
+_HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_ACRONYMS = re.compile(r"([A-Z]{2,})s")
+_NUMBERED = re.compile(r"([a-z]{2,}|v)([0-9]{1,4})")
+# Where one typed word ends and the next begins, besides white space.
+_BREAK = re.compile(r"[\s\u2000-\u200b\u2028-\u202f\u3000-\u3004\u3008-\u3020\u30fb\uff01-\uff0f\uff1a-\uff1f]+")
+
+NAMES = {"c++": "cpp", "g++": "gpp", "c#": "csharp", "f#": "fsharp"}
+_ENDINGS = frozenset({"s", "ll", "re", "ve", "m", "d"})
+_LETTERS = str.maketrans(
+    {"ø": "o", "đ": "d", "ł": "l", "æ": "ae", "œ": "oe", "ı": "i", "ð": "d", "þ": "th", "ħ": "h", "ŋ": "n"}
+    | {"ى": "ي", "ة": "ه", "ی": "ي", "ک": "ك"}
+)
+# A Cyrillic letter of its own, though Unicode can take it apart.
+_SHORT_I, _HELD = "й", "\ue000"
+
+
+class Span(NamedTuple):
+    """A stretch of a text and every token that it gives, parts included."""
+
+    start: int
+    end: int
+    tokens: tuple[str, ...]
+
+
+class Tokens(NamedTuple):
+    """The tokens of a text by how they are indexed."""
+
+    words: list[str]
+    pairs: list[str]
+    """Of unspaced scripts."""
+    parts: list[str]
+    """Of camelCase words."""
+
+
+def segment(text: str) -> list[str]:
+    """The tokens of a text in order of position.
+
+    >>> segment("We've migrated src/user_profile.py")
+    ['we', 'migrat', 'src', 'user', 'profil', 'py']
+    """
+    return list(chain.from_iterable(map(_main.__getitem__, _words(text))))
+
+
+def parts(text: str) -> list[str]:
+    """The parts of its camelCase words, each word once: they are indexed behind the text."""
+    found: list[str] = []
+    for word in dict.fromkeys(_words(text)):
+        found += _parts[word]
+    return found
+
+
+def everything(text: str) -> Tokens:
+    """All tokens of a text in one pass, as they are indexed."""
+    words = _words(text)
+    runs: list[str] = []
+    if not text.isascii():
+        runs = [word for word in words if word > "\u0e00" and _UNSPACED_RUN.match(word)]
+        words = [word for word in words if not (word > "\u0e00" and _UNSPACED_RUN.match(word))]
+    return Tokens(
+        list(chain.from_iterable(map(_main.__getitem__, words))),
+        list(chain.from_iterable(map(_main.__getitem__, runs))),
+        list(chain.from_iterable(map(_parts.__getitem__, dict.fromkeys(words)))),
+    )
+
+
+def query_words(text: str) -> list[tuple[str, ...]]:
+    """For each word as typed the tokens to look for: one is a word, several are a phrase.
+
+    The single last character of an unspaced run is left out, since the text may go on behind it. A run of just one
+    character stays, and the index takes it for the beginning of a token.
+    """
+    found = []
+    for word in _BREAK.split(text):
+        tokens = segment(word)
+        if len(tokens) > 1 and is_single(tokens[-1]) and len(tokens[-2]) == 2 and tokens[-2][1] == tokens[-1]:
+            tokens.pop()
+        if tokens:
+            found.append(tuple(tokens))
+    return found
+
+
+def spans(text: str) -> Iterator[Span]:
+    """Where in the text the tokens come from, for marking what matched. Spans of pairs overlap."""
+    for match in _pattern(text).finditer(text):
+        word = match.group()
+        tokens = _main[word]
+        if len(word) > 1 and _UNSPACED_RUN.fullmatch(word) and len(tokens) == len(word):
+            start = match.start()
+            for offset, token in enumerate(tokens):
+                yield Span(start + offset, start + offset + len(token), (token,))
+        else:
+            yield Span(match.start(), match.end(), (*tokens, *_parts[word]))
+
+
+def is_unspaced(token: str) -> bool:
+    """Whether a token is of an unspaced script: a pair of characters, or the last one of a run."""
+    return _UNSPACED_RUN.match(token) is not None
+
+
+def is_single(token: str) -> bool:
+    """Whether a token is one character of an unspaced script."""
+    return len(token) == 1 and is_unspaced(token)
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return _ASCII_WORDS if text.isascii() else _WORDS
+
+
+def _words(text: str) -> list[str]:
+    return text.translate(_ASCII_BREAKS).split() if text.isascii() else _WORDS.findall(text)
+
+
+class _Memory(dict[str, tuple[str, ...]]):
+    """What a word gives, worked out once; forgets everything when it is full, so it stays small."""
+
+    def __init__(self, work_out: Callable[[str], tuple[str, ...]]) -> None:
+        super().__init__()
+        self._work_out = work_out
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        tokens = self._work_out(word)
+        if len(word) <= _LONGEST_REMEMBERED:
+            if len(self) >= _MOST_REMEMBERED:
+                self.clear()
+            self[word] = tokens
+        return tokens
+
+
+def _tokens(word: str) -> tuple[str, ...]:
+    if word.isascii():
+        if _LOOSE.search(word):
+            return tuple(chain.from_iterable(map(_ascii_tokens, _ASCII_WORDS.findall(word))))
+        return _ascii_tokens(word)
+    if _UNSPACED_RUN.fullmatch(word):
+        return _pairs(word)
+    return _folded_tokens(word) or (() if word[0].isalnum() else (word[0],))
+
+
+def _pairs(run: str) -> tuple[str, ...]:
+    if not unicodedata.is_normalized("NFKC", run):
+        run = "".join(_UNSPACED_RUN.findall(unicodedata.normalize("NFKC", run)))
+    return (*map(add, run, run[1:]), *run[-1:])
+
+
+def _ascii_tokens(word: str) -> tuple[str, ...]:
+    lower = word.lower()
+    if lower in NAMES:
+        return (NAMES[lower],)
+    lower = lower.rstrip("+#'")
+    if "'" in lower:
+        return _apostrophe_tokens(lower)
+    if acronyms := _ACRONYMS.fullmatch(word):
+        return (acronyms[1].lower(),)
+    if numbered := _NUMBERED.fullmatch(lower):
+        return (stem(numbered[1]), numbered[2])
+    return _interned(stem(lower[:LONGEST_TOKEN]))
+
+
+def _interned(token: str) -> tuple[str, ...]:
+    return (sys.intern(token),) if token else ()
+
+
+def _apostrophe_tokens(lower: str) -> tuple[str, ...]:
+    """ "it's" is "it", "don't" is "dont", "l'homme" is two words."""
+    pieces = [piece for piece in re.split("['+#]+", lower) if piece]
+    if len(pieces) > 1 and pieces[-1] in _ENDINGS:
+        pieces.pop()
+    if len(pieces) > 1 and pieces[-1] == "t" and pieces[-2].endswith("n"):
+        pieces[-2:] = [pieces[-2] + "t"]
+        return tuple(pieces)
+    return tuple(chain.from_iterable(map(_ascii_tokens, pieces)))
+
+
+def _folded_tokens(word: str) -> tuple[str, ...]:
+    composed = unicodedata.normalize("NFKC", word.replace("’", "'"))
+    if composed.isascii():
+        return tuple(chain.from_iterable(map(_ascii_tokens, _ASCII_WORDS.findall(composed))))
+    if "'" in composed:
+        return tuple(chain.from_iterable(map(_tokens, filter(None, _elided(composed)))))
+    held = composed.casefold().translate(_LETTERS).replace(_SHORT_I, _HELD)
+    bare = _MARKS.sub("", unicodedata.normalize("NFKD", held))
+    folded = unicodedata.normalize("NFC", bare.replace(_HELD, _SHORT_I)).translate(_LETTERS)
+    folded = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in folded)
+    found: list[str] = []
+    for piece in _FOLDED_WORDS.findall(folded):
+        if piece.isascii():
+            found += _ascii_tokens(piece)
+        else:
+            found.append(piece[:LONGEST_TOKEN])
+    return tuple(found)
+
+
+def _elided(word: str) -> list[str]:
+    pieces = word.split("'")
+    return pieces[:-1] if len(pieces) > 1 and pieces[-1].lower() in _ENDINGS else pieces
+
+
+def _humps(word: str) -> tuple[str, ...]:
+    """The parts of a camelCase word, unless it looks like random characters."""
+    if not word.isascii() or not _HUMP.search(word) or _ACRONYMS.fullmatch(word):
+        return ()
+    if _LOOSE.search(word):
+        return tuple(chain.from_iterable(map(_humps, _LOOSE.split(word))))
+    found = _HUMPS.findall(word)
+    if len(found) < 2 or len(word) > LONGEST_TOKEN or (len(found) > 3 and 2 * len(word) < 5 * len(found)):
+        return ()
+    return tuple(stem(part.lower()) for part in found)
+
+
+_main = _Memory(_tokens)
+_parts = _Memory(_humps)

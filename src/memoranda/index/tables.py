@@ -1,0 +1,95 @@
+"""The tables of an index file.
+
+`words` and `pairs` are contentless full-text tables: tokens, no text. Words know where they stand, so that phrases can
+be found. Pairs of characters of unspaced scripts do not: two that overlap are all but a phrase, and their positions
+would take more room than everything else. Both tables can only be added to. What is alive is said by `docs`: a message
+that is changed or gone loses its row there, and its tokens lead nowhere until the index is rebuilt. A message that
+comes again gets a new number; numbers are never used twice.
+"""
+
+import sqlite3
+from typing import NamedTuple
+
+from memoranda.index.segments import VERSION as SEGMENTATION
+
+# Changes with these tables, or with what is indexed of a message.
+LAYOUT = 1
+FORMAT = f"{LAYOUT}.{SEGMENTATION}"
+
+PAGE_SIZE = 8192
+
+_TABLES = """
+CREATE TABLE state (
+    store TEXT NOT NULL,             -- the truth that this is an index of
+    format TEXT NOT NULL,
+    message INTEGER NOT NULL,        -- every message up to this one is indexed
+    change INTEGER NOT NULL,         -- every change up to this one is applied
+    next_doc INTEGER NOT NULL,
+    messages INTEGER NOT NULL,       -- alive, titles left out
+    tokens INTEGER NOT NULL,         -- of these
+    dead INTEGER NOT NULL            -- docs that lost their row
+);
+CREATE TABLE sessions (
+    number INTEGER PRIMARY KEY,
+    user TEXT,
+    source TEXT NOT NULL,
+    id TEXT NOT NULL UNIQUE,
+    conversation TEXT NOT NULL,
+    title TEXT,
+    started REAL NOT NULL,
+    title_doc INTEGER,               -- the doc of its title, if that has words
+    first_doc INTEGER,               -- its messages' docs lie between these two
+    last_doc INTEGER,
+    places INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE docs (
+    doc INTEGER PRIMARY KEY,         -- the rowid in words and pairs
+    message INTEGER NOT NULL,        -- 0 for a title
+    session INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    role INTEGER NOT NULL,           -- a kind of content.py
+    length INTEGER NOT NULL,
+    time REAL NOT NULL,
+    mark INTEGER NOT NULL            -- tells whether the text has changed
+);
+CREATE VIRTUAL TABLE words USING fts5 (text, content = '', columnsize = 0, tokenize = 'ascii');
+CREATE VIRTUAL TABLE pairs USING fts5 (text, content = '', columnsize = 0, tokenize = 'ascii', detail = none);
+"""
+
+
+class State(NamedTuple):
+    """The one row of `state`."""
+
+    store: str
+    format: str
+    message: int
+    change: int
+    next_doc: int
+    messages: int
+    tokens: int
+    dead: int
+
+
+def create(connection: sqlite3.Connection, store: str) -> None:
+    """Make the tables in an empty file; the caller's transaction."""
+    for statement in _TABLES.split(";\n"):
+        if statement.strip():
+            connection.execute(statement)
+    connection.execute("INSERT INTO state VALUES (?, ?, 0, 0, 1, 0, 0, 0)", (store, FORMAT))
+
+
+def is_empty(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
+
+
+def read_state(connection: sqlite3.Connection) -> State:
+    row = connection.execute("SELECT * FROM state").fetchone()
+    if row is None:
+        raise sqlite3.DatabaseError("the index has lost its state")
+    return State(*row)
+
+
+def write_state(connection: sqlite3.Connection, state: State) -> None:
+    connection.execute(
+        "UPDATE state SET message = ?, change = ?, next_doc = ?, messages = ?, tokens = ?, dead = ?", state[2:]
+    )

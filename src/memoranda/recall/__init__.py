@@ -1,0 +1,1 @@
+"""Finding conversations again: what was typed becomes a query, and what it finds is ranked by conversation."""

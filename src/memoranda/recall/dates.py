@@ -1,0 +1,115 @@
+"""Dates in a question: "on 9 November 2022", "in June", "last Saturday", "two weeks ago"."""
+
+import re
+from calendar import monthrange
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta
+from typing import NamedTuple
+
+_DAY = 86_400.0
+_SLACK_DAYS = 7
+_YEARS_BACK = 6
+_MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+_NUMBER_OF = {name: number for number, name in enumerate(_MONTHS, 1)}
+_NUMBER_OF |= {name[:3]: number for name, number in _NUMBER_OF.items()} | {"sept": 9}
+_WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+_COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "couple": 2, "three": 3, "few": 3, "four": 4, "five": 5, "six": 6}
+_COUNTS |= {"seven": 7, "eight": 8, "nine": 9, "ten": 10}
+
+_MONTH = "(" + "|".join(sorted(_NUMBER_OF, key=len, reverse=True)) + ")"
+_NTH = r"(\d{1,2})(?:st|nd|rd|th)?"
+_ISO = re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b")
+_EAST_ASIAN = re.compile(r"(\d{4})年(\d{1,2})月(?:(\d{1,2})日)?")
+_DAY_MONTH = re.compile(rf"\b{_NTH}(?: of)? {_MONTH}\b\.?,?(?: (\d{{4}})\b)?", re.IGNORECASE)
+_MONTH_DAY = re.compile(rf"\b{_MONTH}\.? {_NTH}\b(?:,? (\d{{4}})\b)?", re.IGNORECASE)
+_MONTH_YEAR = re.compile(rf"\b{_MONTH}\.?,? (?:of )?(\d{{4}})\b", re.IGNORECASE)
+_IN_MONTH = re.compile(rf"\b(?:in|of|during|since|early|late|mid|last|this) {_MONTH}\b", re.IGNORECASE)
+_AGO = re.compile(rf"\b(\d{{1,3}}|{'|'.join(_COUNTS)})(?: of)? (day|week|month|year)s? ago\b", re.IGNORECASE)
+_LAST = re.compile(rf"\blast (week|month|year|{'|'.join(_WEEKDAYS)})\b", re.IGNORECASE)
+_YESTERDAY = re.compile(r"\byesterday\b|昨天|昨日", re.IGNORECASE)
+_LENGTHS = {"day": 1, "week": 7, "month": 30, "year": 365}
+
+
+class Stretch(NamedTuple):
+    """From one moment to another, in seconds since the epoch."""
+
+    start: float
+    end: float
+
+
+def stretches(text: str, now: float) -> list[Stretch]:
+    """The days and months that a text names; a year that is left out can be any of the last ones."""
+    if not re.search(r"\d|\b(?:ago|last|yesterday)\b|昨", text, re.IGNORECASE) and not _IN_MONTH.search(text):
+        return []
+    today = date.fromtimestamp(now)
+    found = _relative(text, today)
+    for year, month, day in _calendar(text):
+        years = [year] if year else range(today.year - _YEARS_BACK, today.year + 1)
+        found += [stretch for each in years if (stretch := _stretch(each, month, day)) is not None]
+    return found
+
+
+def closeness(found: Sequence[Stretch], time: float) -> float:
+    """1 within one of the stretches, falling to 0 a week away from it."""
+    gap = min((max(start - time, time - end, 0.0) for start, end in found), default=_SLACK_DAYS * _DAY)
+    return max(0.0, 1.0 - gap / (_SLACK_DAYS * _DAY))
+
+
+def _calendar(text: str) -> list[tuple[int | None, int, int | None]]:
+    """Year, month and day of every date that is written out; each stretch of text is read once."""
+    found: list[tuple[int | None, int, int | None]] = []
+    for pattern in (_ISO, _EAST_ASIAN):
+        found += [(int(m[1]), int(m[2]), int(m[3]) if m[3] else None) for m in pattern.finditer(text)]
+        text = pattern.sub(" ", text)
+    for pattern, day, month in ((_DAY_MONTH, 1, 2), (_MONTH_DAY, 2, 1)):
+        for m in pattern.finditer(text):
+            found.append((int(m[3]) if m[3] else None, _NUMBER_OF[m[month].lower()], int(m[day])))
+        text = pattern.sub(" ", text)
+    found += [(int(m[2]), _NUMBER_OF[m[1].lower()], None) for m in _MONTH_YEAR.finditer(text)]
+    text = _MONTH_YEAR.sub(" ", text)
+    return found + [(None, _NUMBER_OF[m[1].lower()], None) for m in _IN_MONTH.finditer(text)]
+
+
+def _stretch(year: int, month: int, day: int | None) -> Stretch | None:
+    """A day or a month by the local calendar; None when there is no such date."""
+    try:
+        first = datetime(year, month, day or 1)
+        length = 1 if day else monthrange(year, month)[1]
+        return Stretch(first.timestamp(), (first + timedelta(days=length)).timestamp())
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _relative(text: str, today: date) -> list[Stretch]:
+    """What is counted back from today; the further back, the wider."""
+    days: list[tuple[int, int]] = []
+    for match in _AGO.finditer(text):
+        count = int(match[1]) if match[1].isdigit() else _COUNTS[match[1].lower()]
+        length = _LENGTHS[match[2].lower()]
+        days.append((count * length + length // 4, count * length - length // 4))
+    for match in _LAST.finditer(text):
+        word = match[1].lower()
+        if word in _LENGTHS:
+            days.append((2 * _LENGTHS[word] - 1, 1))
+        else:
+            back = (today.weekday() - _WEEKDAYS.index(word) - 1) % 7 + 1
+            days.append((back, back))
+    if _YESTERDAY.search(text):
+        days.append((1, 1))
+    found = []
+    for first, last in days:
+        start, end = _stretch_of(today, first), _stretch_of(today, last)
+        if start is not None and end is not None:
+            found.append(Stretch(start.start, end.end))
+    return found
+
+
+def _stretch_of(today: date, days_back: int) -> Stretch | None:
+    try:
+        day = today - timedelta(days=days_back)
+    except OverflowError:
+        return None
+    return _stretch(day.year, day.month, day.day)

@@ -1,0 +1,140 @@
+"""Turns hits into evidence: the exact messages around each match, within a size that fits a model's context.
+
+Every answer has a hard limit on its size as JSON. What matters most goes in first: the match, then its neighbours
+outwards, then how the conversation began and ended. What does not fit is cut around the match or left out, and every
+cut is said, with the way to go on.
+"""
+
+import json
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from memoranda.recall.times import show_time
+from memoranda.sessions.feed import FeedMessage
+from memoranda.sessions.records import text_of
+from memoranda.sessions.views import Views
+from memoranda.tools import JsonObject
+
+SPOKEN = ("user", "assistant")
+_WINDOW = 5
+_BOOKEND = 3
+_ANCHOR = 1_200
+_NEIGHBOUR = 500
+_BOOKEND_TEXT = 200
+_ARGUMENTS = 300
+_CALLS = 5
+_NAME = 100
+# What the counts and the empty bookends of a result take.
+_COUNTS = 120
+
+
+def size_of(value: Any) -> int:
+    """How many characters a value takes as JSON."""
+    return len(json.dumps(value, ensure_ascii=False))
+
+
+def show(message: FeedMessage, most: int, room: int, *, start: int = 0, anchor: bool = False) -> JsonObject | None:
+    """One message as a model reads it: at most `most` characters of its text, from `start` on.
+
+    Its JSON takes at most `room`: what does not fit is cut, and None means that not even a little of it fits.
+    """
+    text = text_of(message.content)
+    shown: JsonObject = {"id": message.id, "role": message.role[:_NAME], "when": show_time(message.timestamp)}
+    if message.tool_name:
+        shown["tool_name"] = message.tool_name[:_NAME]
+    if anchor:
+        shown["anchor"] = True
+    if start:
+        shown["from_char"] = start
+    if message.tool_calls:
+        shown["tool_calls"] = shorten_calls(message.tool_calls)
+        if size_of(shown) > room // 2:
+            shown["tool_calls"] = [f"{len(shown['tool_calls'])} calls"]
+    most = min(most, len(text) - start) if start < len(text) else 0
+    while True:
+        entry = shown | {"content": text[start : start + most]}
+        if start or len(text) > start + most:
+            entry |= {"truncated": True, "chars": len(text)}
+        size = size_of(entry)
+        if size <= room:
+            return entry if most or not text or start >= len(text) or shown.get("tool_calls") else None
+        if not most:
+            return None
+        # Some characters take several in JSON, so the cut is found step by step.
+        most = max(0, min(most - 1, most * room // size, most - (size - room) // 6))
+
+
+def shorten_calls(calls: Any) -> list[str]:
+    """Each call as name(arguments): the bookkeeping around them tells a reader nothing."""
+    shown = []
+    every = calls if isinstance(calls, list) else [calls]
+    for call in every[:_CALLS]:
+        function = call.get("function", call) if isinstance(call, dict) else {}
+        name = function.get("name", "tool") if isinstance(function, dict) else "tool"
+        arguments = function.get("arguments", function.get("input", "")) if isinstance(function, dict) else call
+        text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        shown.append(f"{str(name)[:_NAME]}({text if len(text) <= _ARGUMENTS else text[:_ARGUMENTS] + '…'})")
+    return shown if len(every) <= _CALLS else [*shown, f"… and {len(every) - _CALLS} more"]
+
+
+class Evidence:
+    """Collects the messages around hits from one scope of the store."""
+
+    def __init__(self, store: Views, in_context: Collection[int] = ()) -> None:
+        self._store = store
+        self._in_context = in_context
+
+    def around(self, message_id: int, match_at: int, budget: int) -> JsonObject | None:
+        """The window and bookends for a match, together within `budget`; None when the message cannot be seen."""
+        window = self._store.window_around(message_id, _WINDOW, roles=SPOKEN, without=self._in_context)
+        if window is None:
+            return None
+        position = next(place for place, message in enumerate(window.messages) if message.id == message_id)
+        anchor = window.messages[position]
+        most = max(80, min(_ANCHOR, budget // 2))
+        start = max(0, match_at - most // 4) if len(text_of(anchor.content)) > most else 0
+        entry = show(anchor, most, budget - _COUNTS, start=start, anchor=True)
+        shown = [] if entry is None else [entry]
+        room = budget - _COUNTS - size_of(shown)
+        before, after = list(window.messages[:position]), list(window.messages[position + 1 :])
+        while before or after:
+            # Outwards, by turns, so that the nearest on either side come first.
+            take_after = bool(after) and (not before or len(after) >= len(before))
+            message = after[0] if take_after else before[-1]
+            entry = show(message, min(_NEIGHBOUR, max(80, room // 3)), room - 2)
+            if entry is None or not shown:
+                break
+            room -= size_of(entry) + 2
+            if take_after:
+                after.pop(0)
+                shown.append(entry)
+            else:
+                before.pop()
+                shown.insert(0, entry)
+        result: JsonObject = {
+            "messages": shown,
+            "messages_before": window.before + len(before),
+            "messages_after": window.after + len(after),
+        }
+        return (self._bookends(anchor.session_id, shown, room) if shown else {}) | result
+
+    def _bookends(self, session_id: str, shown: list[JsonObject], room: int) -> JsonObject:
+        ends: dict[str, list[JsonObject]] = {"bookend_start": [], "bookend_end": []}
+        place = self._store.conversation_of(session_id)
+        if place is not None and room > _BOOKEND_TEXT:
+            outside = (shown[0]["id"], shown[-1]["id"])
+            first, last = self._store.ends_of(place, _BOOKEND, outside=outside, roles=SPOKEN, without=self._in_context)
+            room = _fill(ends["bookend_start"], first, room, room // 2)
+            _fill(ends["bookend_end"], last[::-1], room, 0)
+            ends["bookend_end"].reverse()
+        return dict(ends)
+
+
+def _fill(entries: list[JsonObject], messages: Iterable[FeedMessage], room: int, keep: int) -> int:
+    for message in messages:
+        entry = show(message, _BOOKEND_TEXT, room - keep - 2)
+        if entry is None:
+            break
+        room -= size_of(entry) + 2
+        entries.append(entry)
+    return room

@@ -1,0 +1,237 @@
+"""What was typed, as a value: words, "phrases", prefix*, AND OR NOT, -word, ( ), or a plain question.
+
+Nothing is an error. A query is a row of parts that belong together, what must not be there (`excluded`), and the
+single terms for when all of it together finds too little.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from memoranda.index.postings import And, Or, Pattern, Phrase, Without, Word
+from memoranda.index.prefixes import prefix_pattern
+from memoranda.index.segments import is_single, query_words, segment
+from memoranda.recall.syntax import Either, Every, Kind, Not, Tree, Typed, affirmed, read
+from memoranda.recall.words import FRAMING, SMALL, asks
+
+LONGEST_QUERY = 2_000
+_MOST_PARTS = 32
+_MOST_TERMS = 40
+_MOST_PAIRS = 6
+# More words than these that say something are a description, not keywords that must all be there.
+_FEW_WORDS = 3
+# In a script without spaces, a longer run is a sentence.
+_LONG_RUN = 8
+# So few words in all are looked for side by side, small ones too: "not working".
+_SHORT_QUERY = 4
+_BROKEN = re.compile(r"[\ud800-\udfff\x00]")
+_WIDE_BREAK = re.compile(r"[\u3000-\u3004\u3008-\u3020\u30fb\uff01-\uff0f\uff1a-\uff1f]+")
+_EDGES = " \t\n.,;:!?'`´’‘()[]{}<>"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One thing that was typed: a word, a phrase, a prefix, or a group."""
+
+    text: str
+    pattern: Pattern
+    tokens: tuple[str, ...]
+    exact: bool = False
+    """Quoted, with a star, or grouped: it was meant as it stands."""
+    small: bool = False
+    prefix: bool = False
+    grouped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One thing to look for by itself; framing words count for less."""
+
+    text: str
+    pattern: Pattern
+    token: str = ""
+    framing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is looked for. Without parts there is nothing to look for."""
+
+    text: str
+    parts: tuple[Part, ...] = ()
+    leaves: tuple[Part, ...] = ()
+    """Every part as typed, those within groups included; nothing that must not be there."""
+    excluded: Pattern | None = None
+    question: bool = False
+    """A sentence rather than keywords: its words need not all be there."""
+    terms: tuple[Term, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
+    """Tokens that stand side by side."""
+
+    @property
+    def alternatives(self) -> bool:
+        """Whether it is nothing but words of which any will do."""
+        pattern = self.parts[0].pattern if len(self.parts) == 1 else None
+        return isinstance(pattern, Or) and all(isinstance(each, Word | Phrase) for each in pattern.parts)
+
+    @property
+    def exact(self) -> bool:
+        """Whether something in it was meant as it stands."""
+        return self.excluded is not None or any(part.exact for part in self.parts)
+
+
+def parse(text: str) -> Query:
+    """Read what a person or a model typed; every text is a query, if perhaps one for nothing."""
+    text = _BROKEN.sub(" ", text[:LONGEST_QUERY])
+    tree = read(text)
+    found = _Collected()
+    found.add(tree)
+    if not found.parts:
+        # Only what must not be there: nobody can list everything else, so that itself is looked for.
+        found = _Collected()
+        found.add(affirmed(tree))
+    telling = [part for part in found.parts if part.exact or not part.small]
+    return Query(
+        text,
+        tuple(dict.fromkeys(telling or found.parts))[:_MOST_PARTS],
+        tuple(dict.fromkeys(found.leaves)),
+        _any_of(found.excluded),
+        bool(telling) and _is_question(found.parts),
+        _terms(found.leaves),
+        _pairs(found.parts),
+    )
+
+
+class _Collected:
+    """What a tree consists of: parts that belong together, the leaves below them, and what is excluded."""
+
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+        self.leaves: list[Part] = []
+        self.excluded: list[Pattern] = []
+
+    def add(self, tree: Tree) -> None:
+        for node in tree.nodes if isinstance(tree, Every) else (tree,):
+            if isinstance(node, Typed):
+                leaves = _leaves(node)
+                self.parts += leaves
+                self.leaves += leaves
+            elif isinstance(node, Not):
+                pattern = _pattern(node.node, [])
+                self.excluded += [] if pattern is None else [pattern]
+            else:
+                self._add_group(node)
+
+    def _add_group(self, node: Every | Either) -> None:
+        inner: list[Part] = []
+        pattern = _pattern(node, inner)
+        if pattern is None:
+            return
+        text = (" OR " if isinstance(node, Either) else " ").join(part.text for part in inner)
+        tokens = tuple(token for part in inner for token in part.tokens)
+        self.parts.append(Part(text, pattern, tokens, exact=True, grouped=True))
+        self.leaves += inner
+
+
+def _pattern(tree: Tree, leaves: list[Part]) -> Pattern | None:
+    """The pattern of a whole tree; None when there is nothing to look for in it. Adds its leaves to `leaves`."""
+    match tree:
+        case Typed():
+            # Within a group even a small word is meant.
+            found = [replace(part, small=False) for part in _leaves(tree)]
+            leaves += found
+            return _all_of([part.pattern for part in found])
+        case Not():
+            # Among alternatives it would mean "everything else".
+            return None
+        case Either(nodes):
+            return _any_of([pattern for node in nodes if (pattern := _pattern(node, leaves)) is not None])
+        case Every(nodes):
+            keep = [_pattern(node, leaves) for node in nodes if not isinstance(node, Not)]
+            drop = [_pattern(node.node, []) for node in nodes if isinstance(node, Not)]
+            kept, dropped = _all_of([each for each in keep if each]), _any_of([each for each in drop if each])
+            return Without(kept, dropped) if kept and dropped else kept
+
+
+def _all_of(patterns: list[Pattern]) -> Pattern | None:
+    return patterns[0] if len(patterns) == 1 else And(tuple(patterns)) if patterns else None
+
+
+def _any_of(patterns: list[Pattern]) -> Pattern | None:
+    return patterns[0] if len(patterns) == 1 else Or(tuple(patterns)) if patterns else None
+
+
+def _leaves(typed: Typed) -> list[Part]:
+    if typed.kind is Kind.PHRASE:
+        return _phrase(typed.text)
+    if typed.kind is Kind.PREFIX:
+        pattern = prefix_pattern(typed.text)
+        tokens = tuple(token for word in query_words(typed.text) for token in word)
+        return [] if pattern is None else [Part(f"{typed.text}*", pattern, tokens, exact=True, prefix=True)]
+    found = []
+    for piece in _WIDE_BREAK.split(typed.text):
+        text = piece.strip(_EDGES) or piece
+        for tokens in query_words(piece):
+            found.append(Part(text, _sequence(tokens), tokens, small=SMALL.issuperset(tokens)))
+    return found
+
+
+def _phrase(text: str) -> list[Part]:
+    """What stands between quotation marks, word after word."""
+    sequences = {_open_ended(segment(text))}
+    if not text.isascii():
+        # In a script without spaces, a space in the query need not be one in the text.
+        sequences.add(_open_ended(segment("".join(text.split()))))
+    patterns = [_sequence(tokens) for tokens in sorted(sequences) if tokens]
+    pattern = _any_of(patterns)
+    tokens = tuple(token for word in query_words(text) for token in word)
+    return [] if pattern is None else [Part(f'"{text}"', pattern, tokens, exact=True)]
+
+
+def _open_ended(tokens: list[str]) -> tuple[str, ...]:
+    """Without the single last character of an unspaced run: the text may go on behind it."""
+    if len(tokens) > 1 and is_single(tokens[-1]) and len(tokens[-2]) > 1 and tokens[-2].endswith(tokens[-1]):
+        tokens = tokens[:-1]
+    return tuple(tokens)
+
+
+def _sequence(tokens: tuple[str, ...]) -> Pattern:
+    return Word(tokens[0]) if len(tokens) == 1 else Phrase(tokens)
+
+
+def _is_question(parts: list[Part]) -> bool:
+    """Small words or many words make a sentence; a question mark alone does not."""
+    plain = [part for part in parts if not part.exact]
+    if any(part.small for part in plain) or sum(not part.small for part in plain) > _FEW_WORDS:
+        return True
+    unspaced = [part for part in plain if is_single(part.tokens[0][0])]
+    return any(len(part.tokens) >= _LONG_RUN or asks(part.text) for part in unspaced)
+
+
+def _terms(leaves: list[Part]) -> tuple[Term, ...]:
+    """The terms that say something, each once; small words only when there are no others."""
+    found: dict[str, Term] = {}
+    small: dict[str, Term] = {}
+    for part in leaves:
+        if part.prefix:
+            found.setdefault(part.text, Term(part.text, part.pattern, part.tokens[-1]))
+            continue
+        for token in part.tokens:
+            text = part.text if len(part.tokens) == 1 else token
+            little = part.small or (token in SMALL and len(part.tokens) > 1) or is_single(token)
+            kept = small if little else found
+            kept.setdefault(token, Term(text, Word(token), token, token in FRAMING))
+    return tuple((found or small).values())[:_MOST_TERMS]
+
+
+def _pairs(parts: list[Part]) -> tuple[tuple[str, str], ...]:
+    """Neighbouring words of a text with spaces."""
+    tokens = [token for part in parts if not part.grouped and not part.prefix for token in part.tokens]
+    with_small = len(tokens) <= _SHORT_QUERY
+    found = []
+    for left, right in pairwise(tokens):
+        small = (left in SMALL) + (right in SMALL)
+        telling = small == 0 or (small == 1 and with_small)
+        if telling and left != right and not is_single(left[0]) and not is_single(right[0]):
+            found.append((left, right))
+    return tuple(dict.fromkeys(found))[:_MOST_PAIRS]

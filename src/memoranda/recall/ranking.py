@@ -1,0 +1,292 @@
+"""Puts conversations in order: by their best messages, by what stands around those, and by all that was said.
+
+Every term weighs what it is worth: rare words much, common ones little, framing words less. A message earns the
+weight of its terms, more so if it is short and said by the one whom the question is about; it borrows from its
+neighbours what it lacks. A session earns its three best messages, each counting less than the one before, and what
+it says about the terms as a whole. Dates that are named and, mildly, recency lift it.
+
+The weights were chosen on development questions of three kinds of conversation at once, as round numbers on a wide
+plateau: see benchmarks/README.md.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from math import exp2, log
+from operator import itemgetter
+
+from memoranda.index.postings import ASSISTANT, TITLE, TOOL, USER, Posting, Size
+from memoranda.recall.dates import Stretch, closeness
+from memoranda.recall.words import Perspective
+
+SATURATION = 1.2
+LENGTH = 0.6
+NEIGHBOUR = 0.4
+FURTHER_NEIGHBOUR = 0.1
+COVERAGE = 0.4
+NEXT_BEST = 0.3
+CONVERSATION = 0.3
+OTHER_ROLE = 0.35
+FRAMING = 0.4
+EVENNESS = 0.5
+SIDE_BY_SIDE = 0.7
+DATE = 0.5
+RECENCY = 0.1
+
+_BEST = 3
+# Sessions that are looked at closely; the others hold too little of what is asked.
+_MOST_SESSIONS = 80
+_HALF_LIFE = 30 * 86_400.0
+_NEIGHBOURS = ((-1, NEIGHBOUR), (1, NEIGHBOUR), (-2, FURTHER_NEIGHBOUR), (2, FURTHER_NEIGHBOUR))
+_session_of = itemgetter(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """A term and where it was found. `frequency` counts also what was not fetched."""
+
+    postings: list[Posting]
+    frequency: int
+    framing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Where two terms stand side by side; they are named by their places among the terms."""
+
+    terms: tuple[int, ...]
+    postings: list[Posting]
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a question says beside its words."""
+
+    perspective: Perspective
+    stretches: Sequence[Stretch]
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A session and why it stands where it does. Terms are bits, in their order."""
+
+    session: int
+    score: float
+    best: Posting
+    own: int
+    """The terms in its best message."""
+    near: int
+    """The most that a message and its neighbours hold together."""
+    whole: int
+    matches: int
+    signals: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Scored:
+    score: float
+    own: float
+    around: float
+    row: Posting
+    mask: int
+
+
+def rank(matched: Sequence[Matched], pairs: Sequence[Pair], size: Size, outlook: Outlook) -> list[Standing]:
+    """The sessions that hold any of the terms, best first; the most promising ones, if they are very many."""
+    return _Ranking(matched, pairs, size, outlook).standings()
+
+
+def rank_messages(matched: Sequence[Matched], pairs: Sequence[Pair], size: Size, outlook: Outlook) -> list[Posting]:
+    """The messages that hold any of the terms, best first, whatever their sessions."""
+    return _Ranking(matched, pairs, size, outlook).messages()
+
+
+def weight(frequency: float, documents: int, *, framing: bool) -> float:
+    """What a term is worth that so many of the messages hold."""
+    return (FRAMING if framing else 1.0) * (_rarity(frequency, documents) + EVENNESS)
+
+
+class _Ranking:
+    def __init__(self, matched: Sequence[Matched], pairs: Sequence[Pair], size: Size, outlook: Outlook) -> None:
+        self._matched = matched
+        self._outlook = outlook
+        self._weights = [weight(each.frequency, size.messages, framing=each.framing) for each in matched]
+        self._total = sum(self._weights) or 1.0
+        self._counts = [Counter(map(_session_of, each.postings)) for each in matched]
+        self._session_weights = [
+            (FRAMING if each.framing else 1.0)
+            * _rarity(len(counts) * each.frequency / max(1, len(each.postings)), size.sessions)
+            for each, counts in zip(matched, self._counts, strict=True)
+        ]
+        self._value = _valuer([weight / self._total for weight in self._weights])
+        self._heft = _hefter(size, outlook.perspective)
+        kept = self._promising()
+        self._masks, self._rows = _gather(matched, kept)
+        self._side_by_side = self._bonuses(pairs, kept)
+
+    def standings(self) -> list[Standing]:
+        by_session: dict[int, list[_Scored]] = {}
+        nearest: dict[int, int] = {}
+        for key, mask in self._masks.items():
+            scored, near = self._score(key, mask)
+            session = scored.row[1]
+            by_session.setdefault(session, []).append(scored)
+            if self._value(near) > self._value(nearest.get(session, 0)):
+                nearest[session] = near
+        found = [self._stand(session, scored, nearest[session]) for session, scored in by_session.items()]
+        found.sort(key=lambda standing: (-standing.score, -standing.best.time))
+        return found
+
+    def messages(self) -> list[Posting]:
+        scored = [self._score(key, mask)[0] for key, mask in self._masks.items()]
+        scored.sort(key=lambda each: (-each.score * self._recency(each.row), -each.row.time))
+        return [each.row for each in scored]
+
+    def _promising(self) -> Collection[int]:
+        """The sessions with the most of the terms; all of them, unless there are very many."""
+        if len(set().union(*self._counts)) <= _MOST_SESSIONS:
+            return set().union(*self._counts)
+        promise: dict[int, float] = {}
+        for counts, weight in zip(self._counts, self._session_weights, strict=True):
+            for session, count in counts.items():
+                promise[session] = promise.get(session, 0.0) + (weight + 0.01) * count / (count + SATURATION)
+        # What is newer comes first among equals: Counter keeps the order of the postings.
+        return frozenset(sorted(promise, key=promise.__getitem__, reverse=True)[:_MOST_SESSIONS])
+
+    def _bonuses(self, pairs: Sequence[Pair], kept: Collection[int]) -> dict[int, float]:
+        bonuses: dict[int, float] = {}
+        for pair in pairs:
+            weight = SIDE_BY_SIDE * sum(self._weights[term] for term in pair.terms) / 2 / self._total
+            for row in pair.postings:
+                if row[1] in kept:
+                    key = (row[1] << 32) + row[2]
+                    bonuses[key] = bonuses.get(key, 0.0) + weight
+        return bonuses
+
+    def _score(self, key: int, mask: int) -> tuple[_Scored, int]:
+        """What a message earns, and the terms that it holds together with its neighbours."""
+        masks, rows, value = self._masks, self._rows, self._value
+        row = rows[key]
+        covered = value(mask) + self._side_by_side.get(key, 0.0)
+        own = covered * self._heft(row)
+        around = 0.0
+        seen = mask
+        for offset, share in _NEIGHBOURS:
+            new = masks.get(key + offset, 0) & ~seen
+            if new:
+                worth = value(new) * share
+                covered += worth
+                around += worth * self._heft(rows[key + offset])
+                seen |= new
+        score = (own + around) * (1.0 + COVERAGE * covered)
+        return _Scored(score, own, around, row, mask), seen
+
+    def _stand(self, session: int, scored: list[_Scored], near: int) -> Standing:
+        scored.sort(key=lambda each: (-each.score, -each.row[5]))
+        # A title names the conversation, but the evidence is a message, where there is one.
+        best = next((each for each in scored if each.row[3] != TITLE), scored[0])
+        messages = sum(each.score * NEXT_BEST**place for place, each in enumerate(scored[:_BEST]))
+        conversation = CONVERSATION * self._said(session, scored)
+        lift = 1.0
+        if self._outlook.stretches:
+            lift += DATE * closeness(self._outlook.stretches, best.row.time)
+        recency = self._recency(best.row)
+        whole = 0
+        for each in scored:
+            whole |= each.mask
+        return Standing(
+            session,
+            (messages + conversation) * lift * recency,
+            best.row,
+            best.mask,
+            near,
+            whole,
+            sum(each.row[3] != TITLE for each in scored),
+            {
+                "message": best.own,
+                "neighbours": best.around,
+                "further_messages": messages - best.score,
+                "conversation": conversation,
+                "coverage": self._value(whole),
+                "date": lift,
+                "recency": recency,
+            },
+        )
+
+    def _recency(self, row: Posting) -> float:
+        age = max(0.0, self._outlook.now - row[5])
+        return 1.0 + RECENCY * exp2(-age / _HALF_LIFE)
+
+    def _said(self, session: int, scored: list[_Scored]) -> float:
+        """How much a session says about the terms, however it is spread over its messages."""
+        amounts = [0.0] * len(self._weights)
+        for each in scored:
+            heft = self._heft(each.row)
+            mask, place = each.mask, 0
+            while mask:
+                if mask & 1:
+                    amounts[place] += heft
+                mask >>= 1
+                place += 1
+        total = sum(self._session_weights) or 1.0
+        said = sum(
+            weight * amount * (SATURATION + 1) / (amount + SATURATION)
+            for weight, amount in zip(self._session_weights, amounts, strict=True)
+        )
+        return said / total
+
+
+def _rarity(frequency: float, documents: int) -> float:
+    return log(1 + (max(documents - frequency, 0.0) + 0.5) / (frequency + 0.5))
+
+
+def _gather(matched: Sequence[Matched], kept: Collection[int]) -> tuple[dict[int, int], dict[int, Posting]]:
+    """Which terms each message holds. Messages are keyed so that neighbours differ by one."""
+    masks: dict[int, int] = {}
+    rows: dict[int, Posting] = {}
+    for place, each in enumerate(matched):
+        bit = 1 << place
+        for row in each.postings:
+            session = row[1]
+            if session in kept:
+                key = (session << 32) + row[2]
+                if key in masks:
+                    masks[key] |= bit
+                else:
+                    masks[key] = bit
+                    rows[key] = row
+    return masks, rows
+
+
+def _valuer(weights: list[float]) -> Callable[[int], float]:
+    """What a set of terms is worth; the same sets come again and again."""
+    known: dict[int, float] = {0: 0.0}
+
+    def value(mask: int) -> float:
+        worth = known.get(mask)
+        if worth is None:
+            worth = known[mask] = sum(weight for place, weight in enumerate(weights) if mask >> place & 1)
+        return worth
+
+    return value
+
+
+def _hefter(size: Size, perspective: Perspective) -> Callable[[Posting], float]:
+    """How much a message counts by its length and by who said it."""
+    average = max(1.0, size.tokens / max(1, size.messages))
+    roles = {USER: 1.0, ASSISTANT: 1.0, TOOL: OTHER_ROLE, TITLE: 1.0}
+    if perspective is Perspective.USER:
+        roles[ASSISTANT] = OTHER_ROLE
+    elif perspective is Perspective.ASSISTANT:
+        roles[USER] = OTHER_ROLE
+    known: dict[int, float] = {}
+
+    def heft(row: Posting) -> float:
+        length = row[4]
+        by_length = known.get(length)
+        if by_length is None:
+            by_length = known[length] = (SATURATION + 1) / (1 + SATURATION * (1 - LENGTH + LENGTH * length / average))
+        return by_length * roles[row[3]]
+
+    return heft

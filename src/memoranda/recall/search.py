@@ -1,0 +1,138 @@
+"""From what was typed to conversations: strictly first, then relaxed by itself, and the answer says which.
+
+Keywords are looked for together in one message, then together in neighbouring messages, then singly. A question is
+ranked by how much of it a conversation holds. What is quoted, starred, grouped or excluded is meant as it stands, and
+is given up only when it finds nothing; what is excluded stays excluded.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from memoranda.index.postings import TITLE, Filter, IndexedSession
+from memoranda.index.reader import Reader
+from memoranda.index.search_index import SearchIndex
+from memoranda.recall.finding import Finding, Outcome
+from memoranda.recall.query import parse
+from memoranda.recall.ranking import Standing
+
+Sort = Literal["newest", "oldest"]
+
+NOTHING_TYPED = "nothing to look for"
+_ROLES = ("user", "assistant", "tool", "session_title")
+# Sessions that nobody sat in front of stand behind the others.
+_BEHIND = frozenset({"cron"})
+_MOST_MESSAGES = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One conversation, by the session in it that matches best."""
+
+    session_id: str
+    conversation_id: str
+    message_id: int | None
+    """The best message; None when only the title matched."""
+    role: str
+    score: float
+    signals: Mapping[str, float]
+    """What put it there, by name."""
+    matches: int
+    """How many messages of the conversation match, as far as they were looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The answer to a search. `how` says in words what was asked of the hits; `missing` occurs nowhere."""
+
+    hits: tuple[Hit, ...]
+    how: str
+    terms: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    matched_sessions: int = 0
+    note: str | None = None
+
+
+class Search:
+    """Searches one index."""
+
+    def __init__(self, index: SearchIndex) -> None:
+        self._index = index
+
+    def find(
+        self,
+        text: str,
+        among: Filter,
+        *,
+        limit: int,
+        sort: Sort | None = None,
+        hidden_messages: frozenset[int] = frozenset(),
+        now: float,
+    ) -> Found:
+        """The conversations that match best, or the newest or oldest of those that match."""
+        query = parse(text)
+        if not query.parts:
+            return Found((), NOTHING_TYPED)
+        with self._index.reading() as reader:
+            outcome = Finding(reader, query, among, hidden_messages, now).conversations(limit, sort)
+            hits = _fold(reader, outcome, sort)[: max(0, limit)]
+            return Found(
+                tuple(hits),
+                outcome.how,
+                tuple(dict.fromkeys(term.text for term in query.terms)),
+                outcome.missing,
+                outcome.sessions,
+                reader.note,
+            )
+
+    def messages(
+        self,
+        text: str,
+        among: Filter,
+        *,
+        limit: int,
+        offset: int = 0,
+        sort: Sort | None = None,
+        hidden_messages: frozenset[int] = frozenset(),
+        now: float = 0.0,
+    ) -> list[int]:
+        """The ids of the messages that match, best first; a negative limit means all."""
+        query = parse(text)
+        if not query.parts:
+            return []
+        most = _MOST_MESSAGES if limit < 0 else limit
+        with self._index.reading() as reader:
+            found = Finding(reader, query, among, hidden_messages, now).messages(offset + most, sort)
+        return [row.message for row in found if row.role != TITLE][offset : offset + most]
+
+
+def _fold(reader: Reader, outcome: Outcome, sort: Sort | None) -> list[Hit]:
+    """One hit per conversation, scheduled jobs last."""
+    sessions = reader.sessions([standing.session for standing in outcome.standings])
+    best: dict[str, tuple[Standing, IndexedSession]] = {}
+    matches: dict[str, int] = {}
+    for standing in outcome.standings:
+        session = sessions.get(standing.session)
+        if session is None:
+            # Gone since the index was asked.
+            continue
+        best.setdefault(session.conversation_id, (standing, session))
+        matches[session.conversation_id] = matches.get(session.conversation_id, 0) + standing.matches
+    hits = [_hit(standing, session, matches[name]) for name, (standing, session) in best.items()]
+    if sort is None:
+        sources = {session.id: session.source for session in sessions.values()}
+        hits.sort(key=lambda hit: sources[hit.session_id] in _BEHIND)
+    return hits
+
+
+def _hit(standing: Standing, session: IndexedSession, matches: int) -> Hit:
+    row = standing.best
+    return Hit(
+        session.id,
+        session.conversation_id,
+        None if row.role == TITLE else row.message,
+        _ROLES[row.role],
+        standing.score,
+        standing.signals,
+        matches,
+    )

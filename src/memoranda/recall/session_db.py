@@ -1,0 +1,92 @@
+"""`SessionDB`: the session store together with the index beside it, so that what is recorded can be found."""
+
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from memoranda.index.content import words_of
+from memoranda.index.follower import Follower
+from memoranda.index.postings import Filter
+from memoranda.index.search_index import SearchIndex
+from memoranda.recall.query import parse
+from memoranda.recall.search import Search
+from memoranda.recall.snippets import snippet
+from memoranda.safety.redaction import Redactor
+from memoranda.sessions.records import text_of
+from memoranda.sessions.store import SessionStore
+
+_CONTEXT = 200
+
+
+class SessionDB(SessionStore):
+    """Sessions and messages in `state.db`, found again through an index that can be deleted at any time."""
+
+    def __init__(self, db_path: Path | str, *, redactor: Redactor | None = None, wait: float = 10.0) -> None:
+        super().__init__(db_path, redactor=redactor, wait=wait)
+        path = Path(db_path)
+        self.index = SearchIndex(path.with_name(f"{path.stem}.index.db"), self)
+        self.search = Search(self.index)
+        self._follower = Follower(self.index)
+
+    def append_messages(self, session_id: str, messages: Iterable[Mapping[str, Any]]) -> list[int]:
+        """Record several messages in one commit: all of them or none. The index follows by itself."""
+        ids = super().append_messages(session_id, messages)
+        self._follower.nudge()
+        return ids
+
+    def search_messages(
+        self,
+        query: str,
+        source_filter: Collection[str] | None = None,
+        exclude_sources: Collection[str] | None = None,
+        role_filter: Collection[str] | None = None,
+        limit: int = 20,
+        offset: int = 0,
+        *,
+        sort: Literal["newest", "oldest"] | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> list[dict[str, Any]]:
+        """Messages that match, best first: id, session_id, role, timestamp, snippet, context, and the session's
+        source, model and start. `context` is the message before and the one after, cut short.
+        """
+        among = Filter(
+            self.scope,
+            sources=None if source_filter is None else frozenset(source_filter),
+            excluded_sources=frozenset(exclude_sources or ()),
+            roles=frozenset(role_filter) if role_filter else None,
+            since=since,
+            until=until,
+            titles=False,
+        )
+        parsed = parse(query)
+        results = []
+        for message_id in self.search.messages(query, among, limit=limit, offset=offset, sort=sort):
+            window = self.window_around(message_id, 1)
+            if window is None:
+                continue
+            message = next(each for each in window.messages if each.id == message_id)
+            session = self.get_session(message.session_id) or {}
+            words = words_of(message)
+            results.append(
+                {
+                    "id": message.id,
+                    "session_id": message.session_id,
+                    "role": message.role,
+                    "timestamp": message.timestamp,
+                    "tool_name": message.tool_name,
+                    "snippet": snippet(f"{words.said}\n{words.beside}".strip(), parsed),
+                    "context": [
+                        {"role": each.role, "content": text_of(each.content)[:_CONTEXT]} for each in window.messages
+                    ],
+                    "source": session.get("source"),
+                    "model": session.get("model"),
+                    "session_started": session.get("started_at"),
+                }
+            )
+        return results
+
+    def close(self) -> None:
+        self._follower.close()
+        self.index.close()
+        super().close()

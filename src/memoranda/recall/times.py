@@ -1,0 +1,46 @@
+"""Moments as people write them, and as answers show them."""
+
+import re
+import time
+from datetime import UTC, date, datetime, timedelta
+
+_UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "y": 31_557_600}
+_AGO = re.compile(r"(\d{1,6})\s*([mhdwy])[a-z]*(?:\s+ago)?", re.IGNORECASE)
+_DAYS = {"today": 0, "yesterday": 1}
+_FORMS = "30d, 12h, 2w, 2026-11-01, 2026-11-01T14:30, today or yesterday"
+
+
+def parse_time(text: object, *, now: float | None = None, end: bool = False) -> float:
+    """Seconds since 1970 for a moment; a day means its beginning, or its end when `end`.
+
+    Raises ValueError, naming the forms there are, for anything else.
+    """
+    now = time.time() if now is None else now
+    if isinstance(text, int | float) and not isinstance(text, bool):
+        return float(text)
+    if not isinstance(text, str):
+        raise ValueError(f"{text!r} is not a time; write {_FORMS}.")
+    word = text.strip()
+    if ago := _AGO.fullmatch(word):
+        return now - int(ago[1]) * _UNITS[ago[2].lower()]
+    try:
+        if word.lower() in _DAYS:
+            day = date.fromtimestamp(now) - timedelta(days=_DAYS[word.lower()])
+        elif re.fullmatch(r"\d{4}-\d{2}-\d{2}", word):
+            day = date.fromisoformat(word)
+        else:
+            return datetime.fromisoformat(word).timestamp()
+        begin = datetime.combine(day, datetime.min.time())
+        return (begin + timedelta(days=1)).timestamp() - 0.001 if end else begin.timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise ValueError(f"{word[:60]!r} is not a time; write {_FORMS}.") from None
+
+
+def show_time(seconds: float | None) -> str | None:
+    """A moment as every answer writes it: UTC, to the second."""
+    if seconds is None:
+        return None
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds:.0f} s since 1970"

@@ -1,0 +1,80 @@
+"""What the doctor looks at in the session store, and how it saves what is in a damaged one."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
+from memoranda.sessions.salvage import salvage
+from memoranda.sessions.store import SessionStore
+from memoranda.support.findings import Finding, loose_permissions
+
+
+def check(path: Path) -> Iterator[Finding]:
+    """Findings about `state.db`: can it be read, is it whole, do its counts hold, may others read it."""
+    if not path.exists():
+        return
+    for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+        if file.exists():
+            yield from loose_permissions(file)
+    try:
+        with SessionStore(path, wait=2.0) as store:
+            yield from _inside(store)
+    except NewerStoreError as error:
+        yield Finding("error", path, str(error), "upgrade Memoranda")
+    except CorruptStoreError as error:
+        yield _damaged(path, str(error))
+    except StorageError as error:
+        yield Finding("error", path, str(error), "mend its permissions, or stop the program that holds it")
+
+
+def _inside(store: SessionStore) -> Iterator[Finding]:
+    problems = store.check_integrity()
+    if problems:
+        yield _damaged(store.path, f"is damaged: {problems[0]}")
+        return
+    if store.journal != "wal":
+        yield Finding("note", store.path, "lies where SQLite has no write-ahead log: readers and writers wait",
+                      "move the home to a local disk if it is slow")  # fmt: skip
+    if store.read_only:
+        yield Finding("warning", store.path, "cannot be written", "make the file and its directory writable")
+        return
+    wrong = store.miscounted_sessions()
+    if wrong:
+        yield Finding("warning", store.path, f"{len(wrong)} sessions have wrong message counts", "count them again",
+                      lambda: _recount(store.path, wrong))  # fmt: skip
+
+
+def _recount(path: Path, session_ids: list[str]) -> None:
+    with SessionStore(path) as store:
+        store.recount_sessions(session_ids)
+
+
+def _damaged(path: Path, problem: str) -> Finding:
+    return Finding(
+        "error",
+        path,
+        problem,
+        "stop every program that uses it, then 'memoranda doctor --mend': it keeps the damaged file beside it and "
+        "saves every session and message that can still be read",
+        lambda: _save(path),
+    )
+
+
+def _save(path: Path) -> None:
+    _require_sqlite(path)
+    stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    salvage(path, path.with_name(f"{path.name}.damaged-{stamp}"))
+
+
+def _require_sqlite(path: Path) -> None:
+    """Only a file that was ours is replaced; anything else is left for a person."""
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+            connection.execute("PRAGMA application_id").fetchone()
+    except sqlite3.DatabaseError as error:
+        raise StorageError(
+            f"{path} is not a database at all ({error}). Move it away and restore it from a backup or an export."
+        ) from error

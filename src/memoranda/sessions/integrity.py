@@ -1,0 +1,84 @@
+"""Looking for damage and wrong counts, and putting counts right."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from memoranda.db.sqlite import Connection
+from memoranda.sessions.feed import note_change
+from memoranda.sessions.messages import SAID, recount
+from memoranda.sessions.part import Part
+from memoranda.sessions.schema import MESSAGES, SESSIONS, STATE_META
+
+_SALVAGED = "salvaged"
+
+
+class Integrity(Part):
+    """For the doctor, who sees every user's sessions."""
+
+    @property
+    def journal(self) -> str:
+        """How the database keeps itself safe: wal, or delete where that cannot be."""
+        return self._db.journal
+
+    @property
+    def read_only(self) -> bool:
+        return self._db.read_only
+
+    def check_integrity(self) -> list[str]:
+        """What is damaged, in the database's words; empty when all is well. Reads the whole file."""
+        return self._db.check()
+
+    def miscounted_sessions(self) -> list[str]:
+        """Sessions whose message_count is not the number of their messages."""
+        with self._db.reading() as connection:
+            rows = connection.execute(
+                "SELECT sessions.id FROM sessions LEFT JOIN"
+                f" (SELECT session_id, count(*) AS said FROM messages WHERE {SAID} GROUP BY session_id) counted"
+                " ON counted.session_id = sessions.id WHERE sessions.message_count <> COALESCE(counted.said, 0)"
+            )
+            return [row[0] for row in rows]
+
+    def recount_sessions(self, session_ids: Iterable[str]) -> None:
+        with self._db.writing() as connection:
+            for session_id in session_ids:
+                recount(connection, session_id)
+
+    def take_rows(self, tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> dict[str, int]:
+        """Take in rows of another store as they are, ids included; rows that do not fit are left out."""
+        taken: dict[str, int] = {}
+        with self._db.writing() as connection:
+            # Parents may come after their children, or be lost.
+            connection.execute("PRAGMA defer_foreign_keys=1")
+            for table in (STATE_META, SESSIONS, MESSAGES):
+                taken[table.name] = sum(_take(connection, table.name, row) for row in tables.get(table.name, ()))
+            _adopt_orphans(connection)
+            for (session_id,) in connection.execute("SELECT id FROM sessions").fetchall():
+                recount(connection, session_id)
+                note_change(connection, session_id)
+        return taken
+
+
+def _take(connection: Connection, table: str, row: Mapping[str, Any]) -> int:
+    filled = {name: value for name, value in row.items() if value is not None}
+    return connection.execute(
+        f"INSERT INTO {table} ({', '.join(filled)}) VALUES ({', '.join('?' * len(filled))}) ON CONFLICT DO NOTHING",
+        tuple(filled.values()),
+    ).rowcount
+
+
+def _adopt_orphans(connection: Connection) -> None:
+    """Give messages whose session is lost a session again, and sessions whose parent is lost none."""
+    orphans = "SELECT DISTINCT session_id FROM messages WHERE session_id NOT IN (SELECT id FROM sessions)"
+    connection.execute(
+        "INSERT INTO sessions (id, source, started_at, last_active, conversation_id)"
+        f" SELECT lost.session_id, '{_SALVAGED}', min(m.timestamp), max(m.timestamp), lost.session_id"
+        f" FROM ({orphans}) lost JOIN messages m ON m.session_id = lost.session_id GROUP BY lost.session_id"
+    )
+    there = "(SELECT id FROM sessions)"
+    connection.execute(
+        f"UPDATE sessions SET parent_session_id = NULL, relation = NULL WHERE parent_session_id NOT IN {there}"
+    )
+    connection.execute(f"UPDATE sessions SET successor_id = NULL WHERE successor_id NOT IN {there}")
+    connection.execute(
+        f"UPDATE sessions SET conversation_id = id WHERE conversation_id IS NULL OR conversation_id NOT IN {there}"
+    )

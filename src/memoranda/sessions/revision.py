@@ -1,0 +1,136 @@
+"""Changing what is there: taking messages back, compressing them away, redacting and deleting them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memoranda.db.sqlite import Connection
+from memoranda.errors import SessionError
+from memoranda.sessions.feed import note_change
+from memoranda.sessions.messages import Messages, insert, recount
+from memoranda.sessions.part import count_redactions
+
+_EMPTIED = ("content_format", "tool_calls", "reasoning", "reasoning_content", "reasoning_details",
+            "codex_reasoning_items", "codex_message_items", "extra")  # fmt: skip
+
+
+class Revision(Messages):
+    """Every change here is told to whoever follows the store, and the counters stay right."""
+
+    def rewind_to_message(self, session_id: str, message_id: int) -> dict[str, Any]:
+        """Take back a message of the user and everything after it; they disappear from every view."""
+        with self._db.writing() as connection:
+            self._require(connection, session_id)
+            target = connection.execute(
+                "SELECT role FROM messages WHERE id = ? AND session_id = ? AND active = 1", (message_id, session_id)
+            ).fetchone()
+            if target is None:
+                raise SessionError(f"Session {session_id!r} has no live message {message_id}.")
+            if target[0] != "user":
+                raise SessionError(f"Message {message_id} is not the user's; only those can be gone back to.")
+            (number,) = connection.execute(
+                "UPDATE sessions SET rewind_count = rewind_count + 1 WHERE id = ? RETURNING rewind_count", (session_id,)
+            ).fetchone()
+            repeated = _repeated(connection, session_id, message_id)
+            gone = connection.execute(
+                "UPDATE messages SET active = 0, rewound = ? WHERE session_id = ? AND id >= ? AND active = 1",
+                (number, session_id, message_id),
+            ).rowcount
+            for message, owner in repeated:
+                connection.execute(
+                    "UPDATE messages SET active = 0, compacted = 0, rewound = ? WHERE id = ?", (number, message)
+                )
+                _changed(connection, owner, message)
+            _changed(connection, session_id, message_id)
+            head = connection.execute(
+                "SELECT max(id) FROM messages WHERE session_id = ? AND active = 1", (session_id,)
+            ).fetchone()[0]
+        return {"rewound_count": gone, "target_message_id": message_id, "new_head_id": head}
+
+    def restore_rewound(self, session_id: str, since_id: int) -> int:
+        """Bring back what the last rewind took; refused when the conversation has gone on since."""
+        with self._db.writing() as connection:
+            self._require(connection, session_id)
+            later = connection.execute(
+                "SELECT count(*) FROM messages WHERE session_id = ? AND id > ? AND active = 1", (session_id, since_id)
+            ).fetchone()[0]
+            if later:
+                raise SessionError(f"Session {session_id!r} has gone on since: nothing can be put before that.")
+            count = connection.execute(
+                "UPDATE messages SET active = 1, rewound = NULL WHERE session_id = ? AND id >= ? AND active = 0"
+                " AND rewound = (SELECT rewind_count FROM sessions WHERE id = ?) AND compacted = 0",
+                (session_id, since_id, session_id),
+            ).rowcount
+            for message, owner in _repeated(connection, session_id, since_id):
+                connection.execute("UPDATE messages SET compacted = 1, rewound = NULL WHERE id = ?", (message,))
+                _changed(connection, owner, message)
+            _changed(connection, session_id, since_id)
+            return count
+
+    def archive_and_compact(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> list[int]:
+        """Put a shorter context in place of the live one; what was said before stays and can be found.
+
+        Give repeated messages `copy_of`, and a summary `is_summary`, so that nothing is found twice.
+        """
+        rows, redacted = self._encode_all(messages)
+        with self._db.writing() as connection:
+            self._require(connection, session_id)
+            connection.execute(
+                "UPDATE messages SET active = 0, compacted = 1 WHERE session_id = ? AND active = 1", (session_id,)
+            )
+            ids = [insert(connection, session_id, row)[0] for row in rows]
+            recount(connection, session_id)
+            count_redactions(connection, redacted)
+        return ids
+
+    def clear_messages(self, session_id: str) -> int:
+        """Delete every message of a session and keep the session; how many there were."""
+        with self._db.writing() as connection:
+            self._require(connection, session_id)
+            count = connection.execute("DELETE FROM messages WHERE session_id = ?", (session_id,)).rowcount
+            _changed(connection, session_id, 0)
+        self._db.shrink_log()
+        return count
+
+    def redact_message(self, message_id: int, content: str = "[redacted]") -> bool:
+        """Replace all of a message's text for good, wherever it is repeated; False when it cannot be seen."""
+        clean, redacted = self._redact(content)
+        with self._db.writing() as connection:
+            row = connection.execute(
+                "SELECT COALESCE(m.copy_of, m.id), sessions.conversation_id FROM messages m"
+                f" JOIN sessions ON sessions.id = m.session_id WHERE m.id = ? AND {self._seen}",
+                (message_id, *self._scope.values),
+            ).fetchone()
+            if row is None:
+                return False
+            original, conversation = row
+            touched = connection.execute(
+                "UPDATE messages SET content = ?, " + ", ".join(f"{name} = NULL" for name in _EMPTIED)
+                + " WHERE (id IN (?, ?) OR copy_of = ?)"
+                " AND session_id IN (SELECT id FROM sessions WHERE conversation_id = ?) RETURNING id, session_id",
+                (clean, message_id, original, original, conversation),
+            ).fetchall()  # fmt: skip
+            for number, owner in touched:
+                _changed(connection, owner, number)
+            count_redactions(connection, redacted)
+        self._db.shrink_log()
+        return True
+
+
+def _repeated(connection: Connection, session_id: str, from_id: int) -> list[tuple[int, str]]:
+    """What the live messages of a session from one on repeat, and other repetitions of that: their ids and sessions.
+
+    Only in the same conversation, whatever a caller said that a message repeats.
+    """
+    return connection.execute(
+        "SELECT other.id, other.session_id FROM messages other"
+        " WHERE other.session_id IN (SELECT id FROM sessions WHERE conversation_id ="
+        "   (SELECT conversation_id FROM sessions WHERE id = ?)) AND other.active = 0"
+        " AND COALESCE(other.copy_of, other.id) IN"
+        "   (SELECT copy_of FROM messages WHERE session_id = ? AND id >= ? AND active = 1)",
+        (session_id, session_id, from_id),
+    ).fetchall()
+
+
+def _changed(connection: Connection, session_id: str, from_message: int) -> None:
+    recount(connection, session_id)
+    note_change(connection, session_id, from_message)

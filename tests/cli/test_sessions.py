@@ -1,0 +1,217 @@
+"""`memoranda sessions` and `memoranda search`, as a person uses them."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+import memoranda
+from tests.cli.terminal import Terminal
+from tests.conftest import mode
+from tests.recall.past import BEGIN, tell
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Terminal:
+    return Terminal(tmp_path / "home")
+
+
+@pytest.fixture
+def past(terminal: Terminal) -> Terminal:
+    """A home with three conversations, one of them another user's."""
+    with memoranda.open(terminal.home) as memory:
+        db = memory.sessions
+        tell(
+            db, "20250615_a", ["How do I fix the zebra build?", "Pin the compiler."], title="Fix the build", model="m/1"
+        )
+        tell(db, "20250616_b", ["The plum cake needs butter", "How much?"], at=BEGIN + 86_400, source="telegram")
+        db.end_session("20250616_b", "user_exit")
+        tell(memory.sessions_for("ana"), "20250617_c", ["Ana's zebra"], at=BEGIN + 2 * 86_400)
+    return terminal
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["sessions", "list"],
+        ["sessions", "stats"],
+        ["sessions", "export"],
+        ["sessions", "prune", "--yes"],
+        ["search", "x"],
+    ],
+    ids=" ".join,
+)
+def test_looking_into_an_empty_home_works_and_leaves_no_trace(terminal: Terminal, words: list[str]) -> None:
+    """Also as JSON."""
+    terminal.ok(*words)
+    if words[1] != "export":
+        terminal.json(*words)
+    assert not terminal.home.exists()
+
+
+def test_sessions_are_listed_latest_first(past: Terminal) -> None:
+    """With their titles, or what was first said."""
+    text = past.ok("sessions", "list")
+    assert text.index("The plum cake needs butter") < text.index("Fix the build")
+    assert "zebra" not in text
+    data = past.json("sessions", "list", "--limit", "1")
+    assert [row["id"] for row in data["sessions"]] == ["20250616_b"]
+    assert data["more"] is True
+    assert [row["id"] for row in past.json("sessions", "list", "--source", "cli")["sessions"]] == ["20250615_a"]
+    assert len(past.json("sessions", "list", "--all-users")["sessions"]) == 3
+    assert len(past.json("sessions", "list", "--user", "ana")["sessions"]) == 1
+
+
+@pytest.mark.parametrize("name", ["20250615_a", "20250615", "Fix the build"])
+def test_a_session_is_shown_by_id_by_its_beginning_or_by_title(past: Terminal, name: str) -> None:
+    """Every message, with who said it."""
+    text = past.ok("sessions", "show", name)
+    assert "How do I fix the zebra build?" in text
+    assert text.index("user") < text.index("assistant")
+    (session,) = past.json("sessions", "show", name)
+    assert [message["role"] for message in session["messages"]] == ["user", "assistant"]
+
+
+def test_a_session_that_is_not_there_is_refused(past: Terminal) -> None:
+    """And so is the beginning of more than one, and another user's."""
+    for name in ("nonsense", "2025", "20250617_c", ""):
+        result = past.run("sessions", "show", name)
+        assert result.exit_code == 1
+        assert "No session has the id or title" in result.output
+
+
+def test_a_session_can_be_renamed(past: Terminal) -> None:
+    """To a title that nobody else has."""
+    past.ok("sessions", "rename", "20250616_b", "Plum cake")
+    assert "Plum cake" in past.ok("sessions", "list")
+    assert past.run("sessions", "rename", "20250616_b", "Fix the build").exit_code == 1
+    past.ok("sessions", "rename", "Plum cake", "")
+    assert "Plum cake" not in past.ok("sessions", "list")
+
+
+def test_deleting_shows_what_would_go_and_asks(past: Terminal, tmp_path: Path) -> None:
+    """No is no; with yes it is gone from the record, from search, and from the bytes of both files."""
+    result = past.run("sessions", "delete", "Fix the build", input="n\n")
+    assert result.exit_code == 1
+    assert "1 session with 2 messages" in result.output
+    assert past.json("search", "zebra")["count"] == 1
+    saved = tmp_path / "saved.jsonl"
+    past.ok("sessions", "delete", "Fix the build", "--yes", "--export", str(saved))
+    assert past.json("search", "zebra")["count"] == 0
+    assert past.json("search", "compiler")["count"] == 0
+    for file in past.home.iterdir():
+        if file.is_file() and file.name.startswith("state"):
+            assert b"compiler" not in file.read_bytes().lower()
+    assert mode(saved) == 0o600
+    past.ok("sessions", "import", str(saved))
+    assert past.json("search", "zebra")["count"] == 1
+
+
+def test_pruning_takes_ended_sessions_that_are_old(past: Terminal) -> None:
+    """Open ones stay, and a dry run takes nothing."""
+    assert past.json("sessions", "prune", "--dry-run")["would_delete"] == ["20250616_b"]
+    assert len(past.json("sessions", "list")["sessions"]) == 2
+    assert past.run("sessions", "prune", input="n\n").exit_code == 1
+    assert past.json("sessions", "prune", "--yes")["deleted"] == 1
+    assert [row["id"] for row in past.json("sessions", "list")["sessions"]] == ["20250615_a"]
+    assert past.ok("sessions", "prune", "--yes") == "There is nothing to prune.\n"
+
+
+def test_an_export_comes_back_as_it_was(past: Terminal, tmp_path: Path) -> None:
+    """Into another home, and a second import adds nothing."""
+    file = tmp_path / "past.jsonl"
+    assert past.json("sessions", "export", "--all-users", "--output", str(file))["sessions"] == 3
+    other = Terminal(tmp_path / "other")
+    report = other.json("sessions", "import", "--all-users", str(file))
+    assert len(report["imported"]) == 3
+    assert other.ok("sessions", "export", "--all-users") == _with_new_ids(past.ok("sessions", "export", "--all-users"))
+    assert len(other.json("sessions", "import", "--all-users", str(file))["skipped"]) == 3
+
+
+def _with_new_ids(exported: str) -> str:
+    """A fresh store counts messages from one, in the order of the export."""
+    lines, number = [], 0
+    for line in exported.splitlines():
+        session = json.loads(line)
+        for message in session["messages"]:
+            number += 1
+            message["id"] = number
+        lines.append(json.dumps(session, ensure_ascii=False))
+    return "\n".join(lines) + "\n"
+
+
+def test_broken_lines_of_an_import_are_reported_and_the_rest_is_taken(terminal: Terminal, tmp_path: Path) -> None:
+    """By their line numbers, with an exit code that says so."""
+    file = tmp_path / "broken.jsonl"
+    good = {"id": "s", "source": "cli", "messages": [{"role": "user", "content": "hello"}]}
+    file.write_text(f"not json\n{json.dumps(good)}\n[1]\n")
+    result = terminal.run("sessions", "import", str(file), "--json")
+    assert result.exit_code == 1
+    report = json.loads(result.output)
+    assert report["imported"] == ["s"]
+    assert [error.get("line") for error in report["errors"]] == [1, None]
+
+
+def test_statistics_count_what_there_is(past: Terminal) -> None:
+    """Per source and model, with the size on disk."""
+    data = past.json("sessions", "stats")
+    assert (data["sessions"], data["messages"]) == (2, 4)
+    assert data["by_source"] == {"cli": {"sessions": 1, "messages": 2}, "telegram": {"sessions": 1, "messages": 2}}
+    assert data["bytes"]["state.db"] > 0
+    assert "messages" in past.ok("sessions", "stats")
+
+
+def test_search_shows_the_match_and_what_was_said_around_it(past: Terminal) -> None:
+    """The match is marked, other users' conversations are not there."""
+    text = past.ok("search", "fixing", "the", "zebra")
+    assert "Fix the build" in text
+    assert ">>>zebra<<<" in text
+    assert "Pin the compiler." in text
+    assert "Ana" not in text
+    assert "why:" in past.ok("search", "zebra", "--why")
+    assert past.ok("search", "nonsense") == "Nothing in past conversations matches.\n"
+    assert past.json("search", "zebra", "--user", "ana")["count"] == 1
+
+
+def test_search_takes_filters(past: Terminal) -> None:
+    """Time, source and role; a wrong one is refused."""
+    assert past.json("search", "butter", "--source", "telegram", "--role", "user")["count"] == 1
+    assert past.json("search", "butter", "--source", "cli")["count"] == 0
+    assert past.json("search", "butter", "--since", "30d")["count"] == 0
+    result = past.run("search", "butter", "--since", "sometime")
+    assert result.exit_code == 2
+    assert "30d" in result.output
+
+
+def test_control_characters_of_a_conversation_do_not_reach_the_terminal(terminal: Terminal) -> None:
+    """In titles, text, tool names and snippets."""
+    with memoranda.open(terminal.home) as memory:
+        escape = "zebra \x1b]0;owned\x07\x1b[2J end"
+        tell(memory.sessions, "s\x1b[2J", [("user", escape), ("tool", escape, {"tool_name": "\x1b[2Jx"})])
+    for words in (["sessions", "list"], ["sessions", "show", "s\x1b[2J"], ["search", "zebra"]):
+        assert "\x1b]" not in terminal.ok(*words)
+        assert "\x1b[2J" not in terminal.ok(*words)
+
+
+def test_a_search_finds_what_another_process_has_just_recorded(terminal: Terminal) -> None:
+    """Without anybody indexing by hand."""
+    with memoranda.open(terminal.home) as memory, memory.session(source="test") as session:
+        for number in range(3):
+            with session.turn(f"question zebra{number}") as turn:
+                turn.done("answer")
+            assert terminal.json("search", f"zebra{number}")["count"] == 1
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="needs tzset")
+def test_times_are_shown_in_the_readers_time_zone(past: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lists are for people; JSON says UTC."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert "2025-06-16 00:07" in past.ok("sessions", "list")
+    finally:
+        monkeypatch.delenv("TZ")
+        time.tzset()
+    assert os.environ.get("TZ") is None

@@ -1,0 +1,229 @@
+"""Older stores are brought up to date, newer ones refused, and a half-done upgrade is finished."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from memoranda.db.schema import Column, Migration, Schema, Table, bring_up
+from memoranda.db.sqlite import Connection, Database
+from memoranda.errors import NewerStoreError
+from memoranda.sessions.schema import SCHEMA
+from memoranda.sessions.store import SessionStore
+from tests.conftest import tree
+
+META = Table("state_meta", "Facts.", (Column("key", "text", "PRIMARY KEY"), Column("value", "text")))
+VERSION = Table("schema_version", "One row.", (Column("version", "integer", "NOT NULL"),))
+THINGS = Table("things", "Things.", (Column("id", "numbered"), Column("name", "text", "NOT NULL")))
+FIRST = Schema(1, (THINGS, META, VERSION), ("CREATE INDEX IF NOT EXISTS idx_name ON things(name)",))
+WIDER = Table("things", "Things.", (*THINGS.columns, Column("size", "integer", "NOT NULL DEFAULT 7")))
+
+
+def _database(path: Path) -> Database:
+    return Database(path, application_id=42)
+
+
+def _set_version(path: Path, version: int, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        for statement in (f"UPDATE schema_version SET version = {version}", *statements):
+            connection.execute(statement)
+        connection.commit()
+
+
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+@pytest.mark.parametrize("version", [SCHEMA.version + 1, 99])
+def test_a_newer_store_is_refused_and_not_touched(tmp_path: Path, version: int, journal: str) -> None:
+    """Not a byte, whatever kind of journal it has; the error names both versions."""
+    path = tmp_path / "home" / "state.db"
+    with SessionStore(path) as store:
+        store.create_session("s", "cli")
+    _set_version(path, version, "COMMIT", f"PRAGMA journal_mode={journal}", "BEGIN")
+    before = tree(path.parent)
+    with pytest.raises(NewerStoreError, match=f"{version}.*{SCHEMA.version}"):
+        SessionStore(path)
+    assert tree(path.parent) == before
+
+
+def test_an_older_store_gets_its_columns(tmp_path: Path) -> None:
+    """Those that are missing, with their defaults, and everything that was there stays."""
+    path = tmp_path / "state.db"
+    with SessionStore(path) as store:
+        store.create_session("s", "cli", model="m")
+        store.append_message("s", "user", "old", reasoning="r")
+    dropped = [("messages", "reasoning_content"), ("messages", "codex_message_items"), ("messages", "copy_of"),
+               ("sessions", "archived"), ("sessions", "rewind_count"), ("sessions", "pricing_version")]  # fmt: skip
+    _set_version(path, 0, *(f"ALTER TABLE {table} DROP COLUMN {column}" for table, column in dropped))
+    for _ in range(2):
+        with SessionStore(path) as store:
+            (message,) = store.get_messages("s")
+            session = store.get_session("s")
+            assert session is not None
+            assert (message["content"], message["reasoning"], message["reasoning_content"]) == ("old", "r", None)
+            assert (session["model"], session["archived"], session["rewind_count"]) == ("m", 0, 0)
+            assert [row["id"] for row in store.list_sessions_rich()] == ["s"]
+    with SessionStore(path) as store:
+        assert store.append_message("s", "user", "new", reasoning_content="c")
+
+
+def test_indexes_come_back(tmp_path: Path) -> None:
+    """An older store gets those that it lacks."""
+    path = tmp_path / "state.db"
+    SessionStore(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE%INDEX%'")]
+        for name in names:
+            connection.execute(f"DROP INDEX {name}")
+        connection.execute("UPDATE schema_version SET version = 0")
+        connection.commit()
+    SessionStore(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        again = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE%INDEX%'")]
+    assert sorted(again) == sorted(names)
+    assert len(names) >= 8
+
+
+def test_a_migration_is_done_once(tmp_path: Path) -> None:
+    """On stores that are older than it, after the columns are there; never on one that was born with it."""
+    calls: list[str] = []
+
+    def double(connection: Connection) -> None:
+        calls.append("double")
+        connection.execute("UPDATE things SET size = size * 2")
+
+    second = replace(FIRST, version=2, tables=(WIDER, META, VERSION), migrations=(Migration("double", double),))
+    database = _database(tmp_path / "old.db")
+    bring_up(database, FIRST)
+    with database.writing() as connection:
+        connection.execute("INSERT INTO things (name) VALUES ('a')")
+    for _ in range(3):
+        bring_up(database, second)
+    with database.reading() as connection:
+        assert connection.execute("SELECT name, size FROM things").fetchall() == [("a", 14)]
+        assert connection.execute("SELECT version FROM schema_version").fetchall() == [(2,)]
+    database.close()
+    assert calls == ["double"]
+    born = _database(tmp_path / "new.db")
+    bring_up(born, second)
+    bring_up(born, replace(second, version=3))
+    born.close()
+    assert calls == ["double"]
+
+
+def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path: Path) -> None:
+    """Its own transaction is undone, earlier migrations stay, and the next program starts where it stopped."""
+    order: list[str] = []
+
+    def first(connection: Connection) -> None:
+        order.append("first")
+        connection.execute("UPDATE things SET size = size + 1")
+
+    def second(connection: Connection) -> None:
+        order.append("second")
+        connection.execute("UPDATE things SET size = 0")
+        if order.count("second") == 1:
+            raise RuntimeError("power cut")
+
+    schema = replace(
+        FIRST, version=2, tables=(WIDER, META, VERSION), migrations=(Migration("1", first), Migration("2", second))
+    )
+    database = _database(tmp_path / "state.db")
+    bring_up(database, FIRST)
+    with database.writing() as connection:
+        connection.execute("INSERT INTO things (name) VALUES ('a')")
+    with pytest.raises(RuntimeError):
+        bring_up(database, schema)
+    with database.reading() as connection:
+        assert connection.execute("SELECT size FROM things").fetchall() == [(8,)]
+        assert connection.execute("SELECT version FROM schema_version").fetchall() == [(1,)]
+    bring_up(database, schema)
+    with database.reading() as connection:
+        assert connection.execute("SELECT size FROM things").fetchall() == [(0,)]
+        assert connection.execute("SELECT version FROM schema_version").fetchall() == [(2,)]
+    database.close()
+    assert order == ["first", "second", "second"]
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("moment", range(1, 12))
+def test_an_upgrade_killed_at_any_statement_is_finished_by_the_next(tmp_path: Path, moment: int) -> None:
+    """Columns, migrations and version end up the same, and the migration was done exactly once."""
+
+    def double(connection: Connection) -> None:
+        connection.execute("UPDATE things SET size = size * 2")
+        connection.execute("UPDATE things SET name = name || '!'")
+
+    schema = replace(FIRST, version=2, tables=(WIDER, META, VERSION), migrations=(Migration("double", double),))
+    path = tmp_path / "state.db"
+    database = _database(path)
+    bring_up(database, FIRST)
+    with database.writing() as connection:
+        connection.execute("INSERT INTO things (name) VALUES ('a')")
+    database.close()
+    child = os.fork()
+    if child == 0:
+        try:
+            own = _database(path)
+            assert own._writer is not None
+            left = [moment]
+
+            def die(statement: str) -> None:
+                left[0] -= 1
+                if left[0] == 0:
+                    os._exit(9)
+
+            own._writer.set_trace_callback(die)
+            bring_up(own, schema)
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    again = _database(path)
+    bring_up(again, schema)
+    with again.reading() as connection:
+        assert connection.execute("SELECT name, size FROM things").fetchall() == [("a!", 14)]
+        assert connection.execute("SELECT version FROM schema_version").fetchall() == [(2,)]
+    again.close()
+
+
+def test_a_new_store_made_by_many_at_once_is_one_store(tmp_path: Path) -> None:
+    """Six processes open a file that is not there yet: all of them can use it, and it has one version."""
+    path = tmp_path / "home" / "state.db"
+    code = (
+        "import sys; from memoranda.sessions.store import SessionStore\n"
+        "with SessionStore(sys.argv[1]) as store: store.create_session(sys.argv[2], 'cli'); print(store.store_id())"
+    )
+    processes = [
+        subprocess.Popen([sys.executable, "-c", code, str(path), f"s{number}"], stdout=subprocess.PIPE, text=True)
+        for number in range(6)
+    ]
+    names = {process.communicate()[0].strip() for process in processes}
+    assert [process.returncode for process in processes] == [0] * 6
+    assert len(names) == 1
+    with SessionStore(path) as store:
+        assert store.session_count() == 6
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*), max(version) FROM schema_version").fetchone() == (1, SCHEMA.version)
+
+
+def test_a_store_killed_while_it_was_made_is_made_by_the_next(tmp_path: Path) -> None:
+    """Signed but without tables, or with tables but without a version."""
+    path = tmp_path / "state.db"
+    _database_of_ours = Database(path, application_id=_application_id(tmp_path))
+    _database_of_ours.close()
+    with SessionStore(path) as store:
+        store.create_session("s", "cli")
+    _set_version(path, 0, "DELETE FROM schema_version")
+    with SessionStore(path) as store:
+        assert store.get_session("s") is not None
+        assert store.append_message("s", "user", "x")
+
+
+def _application_id(directory: Path) -> int:
+    with SessionStore(directory / "other.db") as store:
+        store.create_session("s", "cli")
+    with closing(sqlite3.connect(directory / "other.db")) as connection:
+        return int(connection.execute("PRAGMA application_id").fetchone()[0])

@@ -1,0 +1,81 @@
+"""What of a message is indexed."""
+
+import json
+from typing import Any
+
+import pytest
+
+from memoranda.index.content import CALLS, MOST_CHARACTERS, OTHER, SUMMARY, SYSTEM, Words, kinds_of, words_of
+from memoranda.index.postings import ASSISTANT, TOOL, USER
+from memoranda.sessions.feed import FeedMessage
+
+
+def _words(role: str = "user", content: Any = None, **fields: Any) -> Words:
+    values = {"tool_name": None, "tool_calls": None, "timestamp": 0.0} | fields
+    return words_of(FeedMessage(1, "s", role, content, **values))
+
+
+def test_text_is_taken_as_it_is() -> None:
+    """Plain content is what was said."""
+    assert _words("user", "Hello\nthere") == Words(USER, "Hello\nthere", "")
+
+
+def test_structured_content_gives_its_texts() -> None:
+    """Text parts and nested results, but no types, ids, images or other blobs."""
+    content = [
+        {"type": "text", "text": "look at 架构图"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "QUJD" * 500}},
+        {"type": "image", "source": {"media_type": "image/png", "data": "QUJD" * 500}},
+        {"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "text", "text": "42 files"}]},
+        "bare",
+        7,
+        None,
+        True,
+    ]
+    assert _words("user", content).said.split() == ["look", "at", "架构图", "42", "files", "bare", "7"]
+
+
+def test_a_data_url_in_text_is_left_out() -> None:
+    """The words around it stay."""
+    assert _words("user", "see data:image/png;base64,QUJDRA== here").said.split() == ["see", "here"]
+
+
+@pytest.mark.parametrize(
+    "arguments", ['{"command": "ls -la", "nested": {"paths": ["/tmp/数据"]}, "n": 3}', "ls -la /tmp/数据 3"]
+)
+def test_tool_arguments_are_plain_values(arguments: str) -> None:
+    """No JSON, no names of fields, no name of the tool that was called; what is no JSON is text."""
+    calls = [{"id": "call_1", "type": "function", "function": {"name": "terminal", "arguments": arguments}}]
+    words = _words("assistant", None, tool_calls=calls)
+    assert words.kind == CALLS
+    assert words.beside.split() == ["ls", "-la", "/tmp/数据", "3"]
+
+
+def test_a_result_is_found_by_the_name_of_its_tool() -> None:
+    """The name stands beside what the tool said."""
+    assert _words("tool", "done", tool_name="web_search") == Words(TOOL, "done", "web_search")
+
+
+@pytest.mark.parametrize("calls", ["text", [1, None, {"function": None}, {"function": {"arguments": 5}}], {"a": 1}])
+def test_odd_tool_calls_do_no_harm(calls: Any) -> None:
+    """Whatever a program stored there."""
+    assert _words("assistant", "said", tool_calls=calls).kind == ASSISTANT
+
+
+def test_kinds() -> None:
+    """Who spoke is told apart, and a summary was said by nobody."""
+    assert [_words(role, "x").kind for role in ("system", "developer")] == [SYSTEM, OTHER]
+    assert _words("user", "x", is_summary=True).kind == SUMMARY
+    assert kinds_of(frozenset({"assistant", "function"})) == (ASSISTANT, CALLS, OTHER)
+
+
+def test_very_long_messages_are_clipped() -> None:
+    """The first million characters are enough."""
+    assert len(_words("tool", "ab " * MOST_CHARACTERS).said) == MOST_CHARACTERS
+    assert len(_words("tool", ["ab " * 100_000] * 20).said) <= MOST_CHARACTERS
+
+
+def test_deeply_nested_content_does_no_harm() -> None:
+    """What lies too deep is left out."""
+    content: Any = json.loads("[" * 900 + '"deep"' + "]" * 900)
+    assert _words("user", ["shallow", content]).said == "shallow"

@@ -1,0 +1,85 @@
+"""What the doctor says of the index."""
+
+import sqlite3
+from pathlib import Path
+
+from memoranda.index.health import check
+from memoranda.index.search_index import SearchIndex
+from memoranda.sessions.store import SessionStore
+from tests.index.conftest import ids
+
+
+def _made(sessions: SessionStore, index: SearchIndex) -> list[int]:
+    sessions.create_session("s", "cli", title="Voles")
+    made = sessions.append_messages("s", [{"role": "user", "content": f"vole n{n} 数据"} for n in range(30)])
+    index.catch_up()
+    index.close()
+    return made
+
+
+def _harm(index: SearchIndex, statement: str) -> None:
+    connection = sqlite3.connect(index.files[0])
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+def test_a_sound_index_has_no_findings(tmp_path: Path, sessions: SessionStore, index: SearchIndex) -> None:
+    """Nothing to say, whether it is empty or not."""
+    assert list(check(tmp_path / "index.db", sessions)) == []
+    _made(sessions, index)
+    assert list(check(tmp_path / "index.db", sessions)) == []
+
+
+def test_a_missing_or_late_index_is_noted_and_can_be_made(
+    tmp_path: Path, sessions: SessionStore, index: SearchIndex
+) -> None:
+    """Neither is an error."""
+    made = _made(sessions, index)
+    index.files[0].unlink()
+    (finding,) = check(tmp_path / "index.db", sessions)
+    assert (finding.severity, finding.problem) == ("note", "is not there yet")
+    assert finding.mend is not None
+    finding.mend()
+    assert list(check(tmp_path / "index.db", sessions)) == []
+    sessions.append_message("s", "user", "more")
+    (finding,) = check(tmp_path / "index.db", sessions)
+    assert finding.problem == "is 1 messages behind"
+    assert finding.mend is not None
+    finding.mend()
+    assert index.state().indexed == made[-1] + 1
+
+
+def test_words_that_are_lost_are_noticed_and_mended(tmp_path: Path, sessions: SessionStore, index: SearchIndex) -> None:
+    """The real question is asked, so an index that is sound as a file but empty is found out."""
+    made = _made(sessions, index)
+    _harm(index, "DELETE FROM words_idx")
+    _harm(index, "UPDATE words_data SET block = zeroblob(8) WHERE id = 10")
+    (finding,) = check(tmp_path / "index.db", sessions)
+    assert finding.severity == "error"
+    assert "does not find" in finding.problem
+    assert finding.mend is not None
+    finding.mend()
+    assert list(check(tmp_path / "index.db", sessions)) == []
+    assert ids(index, "vole") == [*made[::-1], 0]
+
+
+def test_wrong_counts_strange_stores_and_damage_are_errors(
+    tmp_path: Path, sessions: SessionStore, index: SearchIndex
+) -> None:
+    """Each with what is wrong, and all mended by a rebuild."""
+    _made(sessions, index)
+    for statement, problem in (
+        ("DELETE FROM docs WHERE message = 3", "counts 30 messages and has 29"),
+        ("UPDATE state SET store = 'x'", "belongs to another store"),
+        ("DROP TABLE docs", "cannot be read"),
+    ):
+        _harm(index, statement)
+        (finding,) = check(tmp_path / "index.db", sessions)
+        assert problem in finding.problem
+        assert finding.severity == "error"
+        assert finding.mend is not None
+        finding.mend()
+    index.files[0].write_bytes(b"no database" * 1000)
+    (finding,) = check(tmp_path / "index.db", sessions)
+    assert "cannot be read (file is not a database)" in finding.problem

@@ -1,0 +1,45 @@
+"""Words with an open end."""
+
+import pytest
+
+from memoranda.index.postings import And, Or, Pattern, Prefix, Word
+from memoranda.index.prefixes import prefix_pattern
+from memoranda.index.segments import segment
+
+
+@pytest.mark.parametrize(
+    ("typed", "pattern"),
+    [
+        ("deploy", Prefix("deploy")),
+        ("migrati", Or((Prefix("migrati"), Word("migrat")))),
+        ("数据", Prefix("数据")),
+        ("数", Prefix("数")),
+        ("foo-ba", And((Word("foo"), Prefix("ba")))),
+        ("Café", Prefix("cafe")),
+        ("?", None),
+        ("", None),
+    ],
+)
+def test_an_open_word_is_a_prefix_and_the_stems_it_may_have_become(typed: str, pattern: Pattern | None) -> None:
+    """The prefix alone would miss what stemming cut shorter than the prefix is."""
+    assert prefix_pattern(typed) == pattern
+
+
+@pytest.mark.parametrize("word", ["migration", "cities", "running", "deployments", "planning", "decision", "agreed"])
+def test_every_beginning_of_a_word_finds_it(word: str) -> None:
+    """From three letters on to the whole word."""
+    token = segment(word)[0]
+    for size in range(3, len(word) + 1):
+        assert _finds(prefix_pattern(word[:size]), token), word[:size]
+
+
+def _finds(pattern: Pattern | None, token: str) -> bool:
+    match pattern:
+        case Word(wanted):
+            return token == wanted
+        case Prefix(wanted):
+            return token.startswith(wanted)
+        case Or(parts):
+            return any(_finds(part, token) for part in parts)
+        case _:
+            return False

@@ -1,0 +1,202 @@
+"""Many processes and threads share one index."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from memoranda.index.follower import Follower
+from memoranda.index.search_index import SearchIndex
+from memoranda.sessions.store import SessionStore
+from tests.index.conftest import ids
+
+_CATCH_UP = """
+import sys
+from pathlib import Path
+from memoranda.index.search_index import SearchIndex
+from memoranda.index import search_index
+from memoranda.sessions.store import SessionStore
+search_index.BATCH = 7
+home = Path(sys.argv[1])
+index = SearchIndex(home / "index.db", SessionStore(home / "state.db"))
+print("ready", flush=True)
+sys.stdin.readline()
+while True:
+    state = index.catch_up(most=7)
+    if state.complete and state.problem is None:
+        break
+"""
+
+
+def _start(home: Path) -> subprocess.Popen[str]:
+    child = subprocess.Popen(
+        [sys.executable, "-c", _CATCH_UP, str(home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    child.stdout.readline()
+    return child
+
+
+def _go(child: subprocess.Popen[str]) -> None:
+    assert child.stdin is not None
+    child.stdin.write("\n")
+    child.stdin.flush()
+
+
+def _fill(sessions: SessionStore, count: int) -> list[int]:
+    made: list[int] = []
+    for name in range(count // 50):
+        sessions.create_session(f"s{name}", "cli", title=f"Badger {name}")
+        made += sessions.append_messages(
+            f"s{name}", [{"role": "user", "content": f"badger n{n} 数据库 in getBadgerName"} for n in range(50)]
+        )
+    return made
+
+
+def _whole(home: Path, sessions: SessionStore, made: list[int]) -> None:
+    """Each message is indexed exactly once, whatever the counters say, and they say the same."""
+    index = SearchIndex(home / "index.db", sessions)
+    assert sorted(ids(index, "badger")) == sorted(made + [0] * (len(made) // 50))
+    assert sorted(ids(index, "数据库")) == made
+    with index.reading() as reader:
+        assert reader.size()[:2] == (len(made), len(made) // 50)
+    (file,) = index.files
+    index.close()
+    connection = sqlite3.connect(file)
+    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert connection.execute("SELECT count(*), count(DISTINCT message) FROM docs WHERE message > 0").fetchone() == (
+        len(made),
+        len(made),
+    )
+    assert connection.execute("SELECT dead FROM state").fetchone() == (0,)
+    connection.close()
+
+
+@pytest.mark.slow
+def test_processes_that_catch_up_at_once_index_each_message_once(tmp_path: Path, sessions: SessionStore) -> None:
+    """They take turns, and none does what another has done."""
+    made = _fill(sessions, 400)
+    children = [_start(tmp_path) for _ in range(3)]
+    for child in children:
+        _go(child)
+    for child in children:
+        child.communicate(timeout=30)
+        assert child.returncode == 0
+    _whole(tmp_path, sessions, made)
+
+
+@pytest.mark.slow
+def test_a_process_killed_while_it_catches_up_leaves_a_whole_index(tmp_path: Path, sessions: SessionStore) -> None:
+    """Rows and cursor move together, so the next one goes on where it was."""
+    made = _fill(sessions, 1_000)
+    for attempt in range(6):
+        child = _start(tmp_path)
+        _go(child)
+        time.sleep(0.01 + 0.012 * attempt)
+        os.kill(child.pid, signal.SIGKILL)
+        child.communicate()
+    _whole(tmp_path, sessions, made)
+
+
+@pytest.mark.slow
+def test_threads_search_while_others_append_and_compact(tmp_path: Path, sessions: SessionStore) -> None:
+    """Every search finds what was acknowledged before it began."""
+    sessions.create_session("s", "cli")
+    index = SearchIndex(tmp_path / "index.db", sessions)
+    acknowledged: list[int] = []
+    done = threading.Event()
+    failures: list[str] = []
+
+    def append() -> None:
+        while not done.is_set():
+            acknowledged.append(sessions.append_message("s", "user", "an otter"))
+
+    def search() -> None:
+        while not done.is_set():
+            before = list(acknowledged)
+            found = set(ids(index, "otters"))
+            if not found.issuperset(before):
+                failures.append(f"{set(before) - found} were not found")
+
+    def compact() -> None:
+        while not done.wait(0.1):
+            index.compact()
+
+    threads = [threading.Thread(target=work) for work in (append, search, search, compact)]
+    for thread in threads:
+        thread.start()
+    time.sleep(1.5)
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert ids(index, "otter") == acknowledged[::-1]
+    index.close()
+
+
+def _wait_for(index: SearchIndex, message: int) -> None:
+    deadline = time.monotonic() + 10
+    while index.state().indexed < message:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_follower_indexes_in_the_background(sessions: SessionStore, index: SearchIndex) -> None:
+    """It starts with the first nudge, and goes on until it is closed."""
+    follower = Follower(index)
+    sessions.create_session("s", "cli")
+    for _ in range(2):
+        made = sessions.append_message("s", "user", "newt")
+        follower.nudge()
+        _wait_for(index, made)
+    follower.close()
+    assert [thread.name for thread in threading.enumerate() if thread.name == "memoranda-index"] == []
+    follower.nudge()
+    assert [thread.name for thread in threading.enumerate() if thread.name == "memoranda-index"] == []
+
+
+def test_a_follower_that_was_never_nudged_closes(index: SearchIndex) -> None:
+    """There is no thread to stop."""
+    Follower(index).close()
+
+
+def test_a_follower_closes_quickly(sessions: SessionStore, index: SearchIndex) -> None:
+    """Even while it waits for more to gather."""
+    follower = Follower(index)
+    follower.nudge()
+    before = time.monotonic()
+    follower.close()
+    assert time.monotonic() - before < 2.0
+
+
+def test_a_follower_outlives_trouble(
+    sessions: SessionStore, index: SearchIndex, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An error is logged, and the next nudge tries again."""
+    monkeypatch.setattr("memoranda.index.follower._PAUSE_AFTER_PROBLEM", 0.01)
+    monkeypatch.setattr("memoranda.index.follower.GATHER", 0.01)
+    troubles = [OSError("trouble")]
+    honest = index.catch_up
+
+    def catch_up(*, most: int | None = None) -> object:
+        if troubles:
+            raise troubles.pop()
+        return honest(most=most)
+
+    monkeypatch.setattr(index, "catch_up", catch_up)
+    follower = Follower(index)
+    sessions.create_session("s", "cli")
+    made = sessions.append_message("s", "user", "newt")
+    follower.nudge()
+    while troubles:
+        time.sleep(0.01)
+    follower.nudge()
+    _wait_for(index, made)
+    follower.close()
+    assert "could not follow" in caplog.text

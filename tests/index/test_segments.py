@@ -1,0 +1,152 @@
+"""How text is cut into tokens."""
+
+import sqlite3
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from memoranda.index.segments import LONGEST_TOKEN, everything, is_single, parts, query_words, segment, spans
+
+TABLE = {
+    "The CAT sat.": "the cat sat",
+    "Straße, ÉCOLE, cafe\u0301, naïve, Łódź": "strass ecol cafe naiv lodz",
+    "Ёлка и ёж; мой дом": "елка и еж мой дом",
+    "Ελλάς ΕΛΛΑΔΑ": "ελλασ ελλαδα",
+    "العَرَبِيَّة مدرســة إسلام": "العربيه مدرسه اسلام",
+    "שָׁלוֹם": "שלום",
+    "हिन्दी में": "हिन्दी में",
+    "数据库迁移。": "数据 据库 库迁 迁移 移",
+    "我们使用docker部署": "我们 们使 使用 用 docker 部署 署",
+    "2024年5月": "2024 年 5 月",
+    "データ移行": "デー ータ タ移 移行 行",
+    "ｶﾞｲﾄﾞ": "ガイ イド ド",
+    "한국어 검색": "한국 국어 어 검색 색",
+    "ทดสอบ": "ทด ดส สอ อบ บ",
+    "Ｆｕｌｌ　ｗｉｄｔｈ！": "full width",
+    "user_profile kebab-case src/app/main.py": "user profil kebab case src app main py",
+    "https://example.org/a?b=c me@example.org": "http exampl org a b c me exampl org",
+    "v1.2.3 utf8 utf-8 python3": "v 1 2 3 utf 8 utf 8 python 3",
+    "getUserName GitHub": "getusernam github",
+    "don't can’t it's John's they’ll l'homme": "dont cant it john they l homm",
+    "'quoted' 'words'": "quot word",
+    "C++ c# F# C++17 i++": "cpp csharp fsharp cpp 17 i",
+    "#1234 $HOME 50% .NET node.js": "1234 home 50 net node js",
+    "APIs URLs IDs": "api url id",
+    "👍🏽 done 🎉🎉 ✓": "👍 🏽 done 🎉 🎉 ✓",
+    "١٢٣ ½": "123 1 2",
+    "soft\u00adhyphen": "softhyphen",
+    "3f2a9c1e-77aa-4b0c": "3f2a9c1e 77aa 4b0c",
+    " \t\n.,;!?…—": "",
+    "": "",
+}
+
+
+@pytest.mark.parametrize(("text", "tokens"), TABLE.items())
+def test_text_falls_into_tokens(text: str, tokens: str) -> None:
+    """Each script and each kind of writing by its own rule."""
+    assert " ".join(segment(text)) == tokens
+
+
+def test_camel_case_words_are_found_in_part() -> None:
+    """The whole is a token of the text, the parts stand behind it, each word's once."""
+    assert parts("getUserName calls parseHTMLDoc, then getUserName") == ["get", "user", "name", "pars", "html", "doc"]
+    assert parts("OAuth2Token 'iPhone'") == ["o", "auth", "2", "token", "i", "phone"]
+
+
+def test_random_characters_have_no_parts() -> None:
+    """A key or a hash is not a camelCase word."""
+    assert parts("eyJhbGciOiJIUzI1NiIsInR5cCI6 plain Title URLs") == []
+
+
+def test_everything_is_both_in_one_pass() -> None:
+    """Indexing cuts a text once."""
+    text = "getUserName in 数据库 for O'Brien"
+    found = everything(text)
+    assert sorted(found.words + found.pairs) == sorted(segment(text))
+    assert found.parts == parts(text)
+    assert found.pairs == ["数据", "据库", "库"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "wanted"),
+    [
+        ("数据库迁移，怎么做？", [("数据", "据库", "库迁", "迁移"), ("怎么", "么做")]),
+        ("数", [("数",)]),
+        ("我用docker", [("我用", "用", "docker")]),
+        ("foo/bar.py baz", [("foo", "bar", "py"), ("baz",)]),
+        ("GitHub actions", [("github",), ("action",)]),
+        ("? ! -", []),
+        ("哈哈哈", [("哈哈", "哈哈")]),
+    ],
+)
+def test_typed_words_become_words_and_phrases(typed: str, wanted: list[tuple[str, ...]]) -> None:
+    """One token is a word, several are a phrase, and the end of an unspaced run stays open."""
+    assert query_words(typed) == wanted
+
+
+def test_spans_say_where_tokens_come_from() -> None:
+    """Every token of the text has its stretch, pairs overlap, parts belong to their word."""
+    text = "我们Docker getUserName"
+    assert [(text[span.start : span.end], span.tokens) for span in spans(text)] == [
+        ("我们", ("我们",)),
+        ("们", ("们",)),
+        ("Docker", ("docker",)),
+        ("getUserName", ("getusernam", "get", "user", "name")),
+    ]
+
+
+TEXTS = st.one_of(
+    st.text(max_size=80),
+    st.text("abcXYZ019_'+#-./ \t数据かナ가ทé\u0301’ß½ﬁ①👍", max_size=60),
+)
+
+
+@given(TEXTS)
+@example("゛ﾞ㎏ Ⅷ ㍻ ﷺ İ ŉ")
+@example("a\x00b\ud800c")
+@settings(max_examples=400)
+def test_tokens_are_plain(text: str) -> None:
+    """A token is short, folded, has no ASCII character but a-z and 0-9, and stays itself when cut again."""
+    for token in (*segment(text), *parts(text)):
+        assert 1 <= len(token) <= LONGEST_TOKEN
+        assert all(c.isalnum() and not c.isupper() for c in token if c.isascii())
+        assert not token.isspace()
+
+
+@given(TEXTS)
+@settings(max_examples=400)
+def test_spans_and_segments_agree(text: str) -> None:
+    """What is marked is what was indexed."""
+    from_spans = [token for span in spans(text) for token in span.tokens]
+    assert sorted(from_spans) == sorted(segment(text) + [t for s in spans(text) for t in parts(text[s.start : s.end])])
+
+
+@given(TEXTS)
+def test_a_typed_text_finds_itself(text: str) -> None:
+    """The tokens of a typed word stand in the text in that order, a single last character as a beginning."""
+    indexed = segment(text)
+    for tokens in query_words(text):
+        assert any(_stands_at(indexed, place, tokens) for place in range(len(indexed)))
+
+
+def _stands_at(indexed: list[str], place: int, tokens: tuple[str, ...]) -> bool:
+    there = indexed[place : place + len(tokens)]
+    if is_single(tokens[-1]):
+        return there[:-1] == list(tokens[:-1]) and there[-1:] != [] and there[-1].startswith(tokens[-1])
+    return there == list(tokens)
+
+
+@given(TEXTS)
+@settings(max_examples=400)
+def test_tokens_pass_through_the_full_text_table_unchanged(text: str) -> None:
+    """Each token is found by its quoted self, and the table holds just these tokens."""
+    tokens = segment(text)
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE VIRTUAL TABLE words USING fts5 (text, tokenize = 'ascii', content = '')")
+    connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab (words, row)")
+    connection.execute("INSERT INTO words (rowid, text) VALUES (1, ?)", (" ".join(tokens),))
+    for token in tokens:
+        assert connection.execute("SELECT rowid FROM words (?)", (f'"{token}"',)).fetchall() == [(1,)]
+    assert {row[0] for row in connection.execute("SELECT term FROM terms")} == set(tokens)
+    connection.close()

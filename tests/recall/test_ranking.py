@@ -1,0 +1,153 @@
+"""The order of conversations, from postings alone."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memoranda.index.postings import ASSISTANT, TITLE, TOOL, USER, Posting, Size
+from memoranda.recall.dates import Stretch, closeness, stretches
+from memoranda.recall.ranking import Matched, Outlook, Pair, rank, rank_messages
+from memoranda.recall.words import Perspective, perspective
+
+NOW = 1_800_000_000.0
+DAY = 86_400.0
+SIZE = Size(messages=10_000, sessions=500, tokens=500_000)
+ANYBODY = Outlook(Perspective.ANYBODY, (), NOW)
+LONG_AGO = NOW - 1_000 * DAY
+
+
+def said(session: int, place: int, role: int = USER, length: int = 50, time: float = LONG_AGO) -> Posting:
+    return Posting(session * 1_000 + place, session, place, role, length, time)
+
+
+def term(*rows: Posting, frequency: int = 20) -> Matched:
+    return Matched(list(rows), frequency)
+
+
+def order(*matched: Matched, pairs: Sequence[Pair] = (), outlook: Outlook = ANYBODY) -> list[int]:
+    return [standing.session for standing in rank(matched, pairs, SIZE, outlook)]
+
+
+def test_more_of_the_terms_is_better() -> None:
+    """A message with both words stands before one with either."""
+    assert order(term(said(1, 0), said(2, 0)), term(said(2, 0), said(3, 0)))[0] == 2
+
+
+def test_a_rare_term_outweighs_a_common_one() -> None:
+    """What few messages hold says more."""
+    assert order(term(said(1, 0), frequency=5_000), term(said(2, 0), frequency=3)) == [2, 1]
+
+
+def test_neighbours_help_the_nearer_the_more() -> None:
+    """Words spread over a question and its answer count nearly as if they were together."""
+    first = term(said(1, 0), said(2, 0), said(3, 0), said(4, 0))
+    second = term(said(1, 0), said(2, 1), said(3, 2), said(4, 9))
+    assert order(first, second) == [1, 2, 3, 4]
+
+
+def test_what_neighbours_hold_together_is_known() -> None:
+    """Three terms in three messages in a row are all there."""
+    (standing,) = rank([term(said(1, 4)), term(said(1, 5)), term(said(1, 6))], (), SIZE, ANYBODY)
+    assert (standing.near, standing.whole) == (0b111, 0b111)
+    assert standing.own in (0b001, 0b010, 0b100)
+
+
+def test_no_session_wins_by_mass_alone() -> None:
+    """Four hundred messages with one word do not hide the one with both."""
+    noisy = [said(1, place) for place in range(400)]
+    assert order(term(*noisy, said(2, 0), frequency=401), term(said(2, 0)))[0] == 2
+
+
+def test_a_short_message_says_more_about_its_words() -> None:
+    """Long messages hold everything."""
+    assert order(term(said(1, 0, length=2_000), said(2, 0, length=20))) == [2, 1]
+
+
+def test_the_one_who_is_asked_about_comes_first() -> None:
+    """What I said is asked of the user, what you said of the assistant; tool output is behind both."""
+    found = term(said(1, 0, USER), said(2, 0, ASSISTANT), said(3, 0, TOOL))
+    assert order(found, outlook=replace(ANYBODY, perspective=Perspective.USER))[0] == 1
+    assert order(found, outlook=replace(ANYBODY, perspective=Perspective.ASSISTANT))[0] == 2
+    assert order(found)[-1] == 3
+
+
+def test_words_side_by_side_count_more() -> None:
+    """The pair as typed stands before the same words apart."""
+    both = [said(1, 0), said(2, 0)]
+    assert order(term(*both), term(*both), pairs=[Pair((0, 1), [said(2, 0)])]) == [2, 1]
+
+
+def test_a_named_date_lifts_what_was_said_then() -> None:
+    """A session within the stretch stands first."""
+    found = term(said(1, 0, time=LONG_AGO), said(2, 0, time=LONG_AGO - 50 * DAY))
+    then = Stretch(LONG_AGO - 51 * DAY, LONG_AGO - 49 * DAY)
+    assert order(found, outlook=replace(ANYBODY, stretches=(then,))) == [2, 1]
+
+
+def test_recency_is_mild() -> None:
+    """Newer wins among equals, and never against a better match."""
+    assert order(term(said(1, 0), said(2, 0, time=NOW))) == [2, 1]
+    assert order(term(said(1, 0), said(2, 0, time=NOW)), term(said(1, 0)))[0] == 1
+
+
+def test_a_title_counts_but_the_evidence_is_a_message() -> None:
+    """The best message is shown; the title's row only when nothing else matches."""
+    (standing,) = rank([term(said(1, -1, TITLE, 3), said(1, 7))], (), SIZE, ANYBODY)
+    assert (standing.best.place, standing.matches) == (7, 1)
+    (only_title,) = rank([term(said(1, -1, TITLE, 3))], (), SIZE, ANYBODY)
+    assert (only_title.best.role, only_title.matches) == (TITLE, 0)
+
+
+def test_messages_are_ranked_by_themselves() -> None:
+    """At the message level the best message comes first, whatever else its session has."""
+    both = said(2, 0)
+    rows = rank_messages([term(*(said(1, n) for n in range(5)), both), term(both)], (), SIZE, ANYBODY)
+    assert rows[0] == both
+    assert len(rows) == 6
+
+
+_ROWS = st.builds(
+    said,
+    st.integers(1, 200),
+    st.integers(0, 5),
+    st.sampled_from([USER, ASSISTANT, TOOL]),
+    st.integers(0, 500),
+    st.sampled_from([0.0, LONG_AGO, NOW, NOW + DAY]),
+)
+
+
+@given(terms=st.lists(st.lists(_ROWS, min_size=1, max_size=30), min_size=1, max_size=5))
+def test_every_session_has_one_finite_place(terms: list[list[Posting]]) -> None:
+    """Whatever the postings, each session stands once, scores are positive and in order."""
+    standings = rank([term(*rows) for rows in terms], (), SIZE, ANYBODY)
+    scores = [standing.score for standing in standings]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 < score < 100 for score in scores)
+    assert len({standing.session for standing in standings}) == len(standings)
+
+
+def test_whose_words_a_question_asks_for() -> None:
+    """A request to the assistant is not a question about what it said."""
+    assert perspective("How many books have I read?") is Perspective.USER
+    assert perspective("Which restaurant did you recommend?") is Perspective.ASSISTANT
+    assert perspective("Can you recommend a film for me?") is Perspective.USER
+    assert perspective("What does Melanie paint?") is Perspective.ANYBODY
+
+
+def test_dates_are_read() -> None:
+    """Days, months and counted-back days; a year that is left out can be any recent one."""
+    for text in ("on 9 November, 2022", "November 9th 2022", "2022-11-09", "2022年11月9日"):
+        (stretch,) = stretches(text, NOW)
+        assert stretch.end - stretch.start <= 1.1 * DAY
+        assert closeness([stretch], stretch.start + 1) == 1.0
+    (month,) = stretches("in June 2022", NOW)
+    assert 29 * DAY < month.end - month.start < 31 * DAY
+    assert len(stretches("what did I do in June", NOW)) > 3
+    (ago,) = stretches("ten days ago", NOW)
+    assert ago.start <= NOW - 10 * DAY <= ago.end
+    assert stretches("last Saturday", NOW)[0].end <= NOW
+    for text in ("31 February 2022", "may I ask", "version 2022-99-99", "9999 days ago", "the last word"):
+        assert stretches(text, NOW) == []
+    assert closeness([ago], NOW + 300 * DAY) == 0.0

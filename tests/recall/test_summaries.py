@@ -1,0 +1,99 @@
+"""Summaries are an option that can only add."""
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoranda.recall.query import parse
+from memoranda.recall.session_db import SessionDB
+from memoranda.recall.settings import RecallSettings
+from memoranda.recall.summaries import cut_around_matches
+from memoranda.recall.tool import SessionSearchTool
+from tests.recall.past import tell
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[SessionDB]:
+    with SessionDB(tmp_path / "state.db") as opened:
+        for number in range(5):
+            tell(opened, f"s{number}", [f"zebra number {number}", "I see"])
+        yield opened
+
+
+def _search(db: SessionDB, summarize: Any, deadline: float = 5.0) -> dict[str, Any]:
+    tool = SessionSearchTool(lambda: db, RecallSettings(summary_deadline=deadline), summarize=summarize)
+    return tool.call({"query": "zebra", "limit": 5})
+
+
+def test_each_result_gets_a_summary_about_the_question(db: SessionDB) -> None:
+    """The model reads the instructions, the question and the transcript."""
+    asked: list[tuple[str, str]] = []
+
+    def summarize(instructions: str, text: str) -> str:
+        asked.append((instructions, text))
+        return "It was about a zebra."
+
+    answer = _search(db, summarize)
+    assert [result["summary"] for result in answer["results"]] == ["It was about a zebra."] * 5
+    assert all("messages" not in result for result in answer["results"])
+    assert all("Question: zebra" in text and "user: zebra number" in text for _, text in asked)
+
+
+def test_a_model_that_fails_leaves_the_messages(db: SessionDB) -> None:
+    """And the answer says how many are missing."""
+
+    def summarize(instructions: str, text: str) -> str:
+        if "number 2" in text:
+            raise ConnectionError("gone")
+        return "fine"
+
+    answer = _search(db, summarize)
+    assert sum("summary" in result for result in answer["results"]) == 4
+    assert sum("messages" in result for result in answer["results"]) == 1
+    assert answer["note"].startswith("1 of 5")
+
+
+def test_one_deadline_holds_for_all(db: SessionDB) -> None:
+    """A model that hangs costs the deadline and no more."""
+    release = threading.Event()
+
+    def summarize(instructions: str, text: str) -> str:
+        release.wait(30)
+        return "too late"
+
+    begin = time.monotonic()
+    answer = _search(db, summarize, deadline=0.3)
+    release.set()
+    assert time.monotonic() - begin < 10
+    assert all("messages" in result for result in answer["results"])
+
+
+def test_no_more_than_a_few_run_at_once(db: SessionDB) -> None:
+    """Three by default."""
+    running, most, lock = 0, 0, threading.Lock()
+
+    def summarize(instructions: str, text: str) -> str:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        time.sleep(0.05)
+        with lock:
+            running -= 1
+        return "fine"
+
+    _search(db, summarize)
+    assert 1 <= most <= 3
+
+
+def test_a_long_transcript_is_cut_where_most_matches_are() -> None:
+    """A quarter of the cut lies before the first of them."""
+    text = "zebra " + "filler " * 1_000 + "zebra zebra zebra " + "filler " * 1_000
+    cut = cut_around_matches(text, parse("zebra"), 1_000)
+    assert len(cut) == 1_000
+    assert cut.count("zebra") == 3
+    assert 200 <= cut.index("zebra") <= 300

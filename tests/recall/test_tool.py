@@ -1,0 +1,288 @@
+"""The session_search tool: its modes, what stays out of sight, and the size of every answer."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memoranda.recall.session_db import SessionDB
+from memoranda.recall.settings import RecallSettings
+from memoranda.recall.tool import PARAMETERS, SessionSearchTool
+from memoranda.sessions.scope import Scope
+from tests.recall.past import BEGIN, tell
+
+Call = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[SessionDB]:
+    with SessionDB(tmp_path / "state.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def call(db: SessionDB) -> Call:
+    """Call the tool with keyword arguments and expect success."""
+
+    def call_tool(**arguments: Any) -> dict[str, Any]:
+        answer = SessionSearchTool(lambda: db).call(arguments)
+        assert answer["success"], answer
+        return answer
+
+    return call_tool
+
+
+def test_without_arguments_the_latest_conversations_are_listed(db: SessionDB, call: Call) -> None:
+    """By last activity, with what a reader needs to choose."""
+    tell(db, "old", ["first words of the old one", "yes"], at=BEGIN, title="Old")
+    tell(db, "new", ["first words of the new one"], at=BEGIN + 1000)
+    tell(db, "helper", ["go and look"], at=BEGIN + 2000, source="subagent")
+    answer = call()
+    assert answer["mode"] == "browse"
+    assert [row["session_id"] for row in answer["results"]] == ["new", "old"]
+    assert answer["results"][1] == {
+        "session_id": "old",
+        "title": "Old",
+        "source": "cli",
+        "started": "2025-06-15T15:06:40Z",
+        "last_active": "2025-06-15T15:07:40Z",
+        "message_count": 2,
+        "preview": "first words of the old one",
+    }
+
+
+def test_an_empty_store_says_so(call: Call) -> None:
+    """Browsing and searching nothing is no error."""
+    assert call()["message"] == "There are no past conversations yet."
+    assert call(query="anything")["message"] == "Nothing in past conversations matches."
+    assert call(query="?!…")["message"] == "There is no word to look for in that query."
+
+
+def test_browsing_goes_on_where_it_ended(db: SessionDB, call: Call) -> None:
+    """Every conversation is listed once, by following the cursor."""
+    for number in range(8):
+        tell(db, f"s{number}", ["hello"], at=BEGIN + number)
+    seen: list[str] = []
+    cursor: str | None = "0"
+    while cursor is not None:
+        answer = call(limit=3, cursor=cursor)
+        seen += [row["session_id"] for row in answer["results"]]
+        cursor = answer.get("cursor")
+    assert seen == [f"s{number}" for number in reversed(range(8))]
+
+
+def test_a_match_comes_with_what_was_said_around_it(db: SessionDB, call: Call) -> None:
+    """The window is anchored on the match, the bookends show how the conversation began and ended."""
+    words = [f"line number {number}" for number in range(40)]
+    words[20] = "the zebra crossed here"
+    ids = tell(db, "s", words, title="Animals", model="m/1")
+    (result,) = call(query="zebra")["results"]
+    assert result["session_id"] == "s"
+    assert result["title"] == "Animals"
+    assert result["model"] == "m/1"
+    assert result["matched_role"] == "user"
+    assert result["match_message_id"] == ids[20]
+    assert result["when"] == "2025-06-15T15:26:40Z"
+    assert result["snippet"] == "the >>>zebra<<< crossed here"
+    assert [message["id"] for message in result["messages"]] == ids[15:26]
+    assert [message["id"] for message in result["messages"] if message.get("anchor")] == [ids[20]]
+    assert [message["id"] for message in result["bookend_start"]] == ids[:3]
+    assert [message["id"] for message in result["bookend_end"]] == ids[-3:]
+    assert (result["messages_before"], result["messages_after"]) == (15, 14)
+
+
+def test_scrolling_reads_on_from_any_message(db: SessionDB, call: Call) -> None:
+    """All roles, and true counts of what lies beyond."""
+    ids = tell(db, "s", [f"line {number}" for number in range(30)])
+    answer = call(session_id="s", around_message_id=ids[10], window=2)
+    assert answer["mode"] == "scroll"
+    assert [message["id"] for message in answer["messages"]] == ids[8:13]
+    assert (answer["messages_before"], answer["messages_after"]) == (8, 17)
+    assert len(call(session_id="s", around_message_id=ids[15], window=99)["messages"]) == 30
+
+
+def test_reading_goes_through_a_conversation_to_its_end(db: SessionDB, call: Call) -> None:
+    """Every message is shown once, by following the cursor."""
+    ids = tell(db, "s", ["word " * 400 for _ in range(100)])
+    seen: list[int] = []
+    cursor: str | None = "0"
+    while cursor is not None:
+        answer = call(session_id="s", cursor=cursor)
+        assert len(json.dumps(answer, ensure_ascii=False)) <= 16_000
+        seen += [message["id"] for message in answer["messages"]]
+        cursor = answer.get("cursor")
+    assert seen == ids
+
+
+def test_a_long_message_is_read_to_its_end(db: SessionDB, call: Call) -> None:
+    """Piece by piece, without a character lost."""
+    text = "".join(f'{number:07d}\n"' for number in range(9_000))
+    ids = tell(db, "s", ["before", text, "after"])
+    pieces: list[str] = []
+    cursor: str | None = "0"
+    while cursor is not None:
+        answer = call(session_id="s", around_message_id=ids[1], window=1, cursor=cursor)
+        assert len(json.dumps(answer, ensure_ascii=False)) <= 16_000
+        pieces.append(next(message["content"] for message in answer["messages"] if message.get("anchor")))
+        cursor = answer.get("cursor")
+    assert "".join(pieces) == text
+
+
+@pytest.mark.parametrize("limit", [1, 3, 10])
+def test_no_answer_is_larger_than_allowed(tmp_path: Path, limit: int) -> None:
+    """However long the messages are, in whatever characters."""
+    with SessionDB(tmp_path / "state.db") as db:
+        for number in range(12):
+            tell(db, f"s{number}", [f"zebra {char * 5_000}" for char in 'a"\n漢\x01😀'], title=f"Zebra {number}")
+        for size in (2_000, 8_000, 16_000):
+            tool = SessionSearchTool(lambda: db, RecallSettings(answer_chars=size))
+            for arguments in ({"query": "zebra", "limit": limit, "why": True}, {"session_id": "s1"}, {"limit": limit}):
+                answer = tool.call(arguments)
+                assert answer["success"]
+                assert len(json.dumps(answer, ensure_ascii=False)) <= size
+
+
+def test_messages_taken_back_are_in_no_answer(db: SessionDB, call: Call) -> None:
+    """Not found, not in windows, not in bookends, not read."""
+    ids = tell(db, "s", ["the zebra stays", "yes", "the giraffe goes", "no"])
+    db.rewind_to_message("s", ids[2])
+    assert call(query="giraffe")["results"] == []
+    assert "giraffe" not in json.dumps(call(query="zebra"))
+    assert "giraffe" not in json.dumps(call(session_id="s"))
+    refused = SessionSearchTool(lambda: db).call({"session_id": "s", "around_message_id": ids[2]})
+    assert refused["reason"] == "not_found"
+
+
+def test_the_current_conversation_is_left_out_as_far_as_the_model_still_sees_it(db: SessionDB) -> None:
+    """What was compressed away is found and can be scrolled; what is in context is not repeated."""
+    ids = tell(db, "now", ["the zebra was early", "I see", "the giraffe is late", "so it is"])
+    tool = SessionSearchTool(lambda: db, current_session_id="now")
+    assert tool.call({"query": "zebra"})["results"] == []
+    assert tool.call({})["results"] == []
+    db.archive_and_compact(
+        "now",
+        [
+            {"role": "user", "content": "summary: a zebra", "is_summary": 1},
+            {"role": "user", "content": "the giraffe is late", "copy_of": ids[2]},
+        ],
+    )
+    (result,) = tool.call({"query": "zebra"})["results"]
+    assert result["match_message_id"] == ids[0]
+    assert tool.call({"query": "giraffe"})["results"] == []
+    assert tool.call({"session_id": "now", "around_message_id": ids[0]})["success"]
+    assert tool.call({"session_id": "now", "around_message_id": ids[2]})["reason"] == "in_context"
+
+
+def test_a_compressed_conversation_is_one_result(db: SessionDB, call: Call) -> None:
+    """Found in whichever session it was said, scrolled across the border."""
+    first = tell(db, "a", ["the zebra came", "yes"], title="Zoo")
+    db.end_session("a", "compression")
+    second = tell(db, "b", ["the zebra left", "no"], at=BEGIN + 5000, parent_session_id="a")
+    answer = call(query="zebra")
+    assert len(answer["results"]) == 1
+    scrolled = call(session_id="b", around_message_id=second[0], window=5)
+    assert [message["id"] for message in scrolled["messages"]] == first + second
+    assert len(call()["results"]) == 1
+
+
+def test_hidden_sources_show_only_when_they_are_named(db: SessionDB, call: Call) -> None:
+    """Delegated work is noise unless it is asked for."""
+    tell(db, "person", ["the zebra is mine"])
+    tell(db, "helper", ["the zebra is theirs"], source="subagent")
+    assert [result["session_id"] for result in call(query="zebra")["results"]] == ["person"]
+    assert [result["session_id"] for result in call(query="zebra", source="subagent")["results"]] == ["helper"]
+
+
+def test_filters_limit_what_is_found(db: SessionDB, call: Call) -> None:
+    """Time, source and role."""
+    tell(db, "june", [("user", "zebra one")], at=BEGIN)
+    tell(db, "july", [("assistant", "zebra two")], at=BEGIN + 30 * 86_400, source="telegram")
+    found = lambda **some: [result["session_id"] for result in call(query="zebra", **some)["results"]]  # noqa: E731
+    assert found(since="2025-07-01") == ["july"]
+    assert found(until="2025-07-01") == ["june"]
+    assert found(source="telegram") == ["july"]
+    assert found(role_filter="user") == ["june"]
+    assert found(sort="newest") == ["july", "june"]
+    assert found(sort="oldest") == ["june", "july"]
+
+
+def test_one_user_never_sees_another(db: SessionDB) -> None:
+    """Not by searching, browsing, scrolling or reading."""
+    ids = tell(db, "anas", ["Ana's zebra secret"], user_id="ana", title="Ana's")
+    bob = SessionSearchTool(lambda: db.scoped(Scope.of("bob")))
+    owner = SessionSearchTool(lambda: db.scoped(Scope.of(None)))
+    for tool in (bob, owner):
+        assert tool.call({"query": "zebra"})["results"] == []
+        assert tool.call({})["results"] == []
+        assert tool.call({"session_id": "anas"})["reason"] == "not_found"
+        assert tool.call({"session_id": "anas", "around_message_id": ids[0]})["reason"] == "not_found"
+    assert SessionSearchTool(lambda: db.scoped(Scope.of("ana"))).call({"query": "zebra"})["count"] == 1
+
+
+def test_why_names_the_signals_and_the_filters(db: SessionDB, call: Call) -> None:
+    """Only when asked."""
+    tell(db, "s", ["the zebra"])
+    answer = call(query="zebra", since="2020-01-01", why=True)
+    assert answer["results"][0]["why"]["score"] > 0
+    assert answer["why"]["filters"]["since"].startswith("20")
+    assert "why" not in call(query="zebra")["results"][0]
+
+
+def test_a_title_leads_to_its_conversation(db: SessionDB, call: Call) -> None:
+    """Also when nobody said its words."""
+    ids = tell(db, "s", ["hello", "yes"], title="Quarterly zebra plan")
+    (result,) = call(query="zebra plan")["results"]
+    assert result["matched_role"] == "session_title"
+    assert result["match_message_id"] == ids[0]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"around_message_id": 5},
+        {"session_id": "s", "around_message_id": "five"},
+        {"query": 7},
+        {"query": "x", "sort": "sideways"},
+        {"query": "x", "since": "next year or so"},
+        {"query": "x", "limit": "many"},
+        {"query": "x", "role_filter": 5},
+        ["query"],
+        None,
+        7,
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused_with_a_reason(db: SessionDB, arguments: Any) -> None:
+    """A JSON answer that says what is wrong."""
+    answer = SessionSearchTool(lambda: db).call(arguments)
+    assert answer["success"] is False
+    assert answer["reason"] == "invalid"
+    assert answer["error"]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@given(
+    arguments=st.dictionaries(
+        st.sampled_from(sorted(PARAMETERS["properties"])),
+        st.one_of(st.text(), st.integers(), st.none(), st.booleans(), st.floats(), st.lists(st.text(), max_size=3)),
+    )
+)
+def test_whatever_a_model_sends_the_answer_is_a_json_object(db: SessionDB, arguments: dict[str, Any]) -> None:
+    """Never an exception, and nothing internal."""
+    answer = SessionSearchTool(lambda: db).call(arguments)
+    assert json.loads(json.dumps(answer, ensure_ascii=False)) is not None
+    assert answer["success"] or answer["reason"] != "internal", answer
+
+
+def test_a_store_that_cannot_be_opened_is_an_answer_too() -> None:
+    """The tool says so instead of raising."""
+
+    def fail() -> SessionDB:
+        from memoranda.errors import StorageError
+
+        raise StorageError("the disk is gone")
+
+    assert SessionSearchTool(fail).call({}) == {"success": False, "reason": "unavailable", "error": "the disk is gone"}

@@ -1,0 +1,34 @@
+"""A session store of its own for every test here, and ways to look behind it."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoranda.sessions.store import SessionStore
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "home" / "state.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SessionStore]:
+    with SessionStore(path) as opened:
+        yield opened
+
+
+def ask(path: Path, sql: str, values: tuple[Any, ...] = ()) -> list[dict[str, Any]]:
+    """What another program reads from the file."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.row_factory = sqlite3.Row
+        return [dict(row) for row in connection.execute(sql, values)]
+
+
+def file_bytes(path: Path) -> bytes:
+    """Everything that the store has written, its log included."""
+    return b"".join(file.read_bytes() for file in sorted(path.parent.iterdir()) if not file.name.endswith("-shm"))

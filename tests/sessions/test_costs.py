@@ -1,0 +1,174 @@
+"""What an operation costs does not grow with the store: indexes are used, and opening reads nothing."""
+
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoranda.db.sqlite import Database
+from memoranda.sessions.scope import Scope
+from memoranda.sessions.store import SessionStore
+
+CALLS = [{"id": "c", "function": {"name": "ls", "arguments": "{}"}}]
+
+
+@contextmanager
+def _traced(each: Callable[[sqlite3.Connection], None]) -> Iterator[None]:
+    """Every connection that is opened in the block is shown to `each` first."""
+    connect = Database._connect
+
+    def traced(self: Database, mode: str) -> sqlite3.Connection:
+        connection = connect(self, mode)
+        each(connection)
+        return connection
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Database, "_connect", traced)
+        yield
+
+
+def _statements(path: Path, do: Callable[[SessionStore], Any]) -> list[str]:
+    statements: list[str] = []
+    with _traced(lambda connection: connection.set_trace_callback(statements.append)), SessionStore(path) as store:
+        statements.clear()
+        do(store)
+        found = [each for each in statements if each.split()[0] in ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")]
+    assert found
+    return found
+
+
+def _plans(path: Path, do: Callable[[SessionStore], Any]) -> list[str]:
+    """How SQLite carries out every statement of an operation."""
+    statements = _statements(path, do)
+    with sqlite3.connect(path) as connection:
+        plans = [str(row[3]) for each in statements for row in connection.execute(f"EXPLAIN QUERY PLAN {each}")]
+    connection.close()
+    return plans
+
+
+def _whole_tables(plans: list[str]) -> list[str]:
+    """Steps that read a whole table; an index that is walked from one end is left after a page."""
+    return [plan for plan in plans if plan.startswith("SCAN") and "INDEX" not in plan and "CONSTANT ROW" not in plan
+            and plan.split()[1] in ("sessions", "messages", "m", "changes", "each", "first", "original")]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of three hundred sessions, some of them chains."""
+    path = tmp_path_factory.mktemp("template") / "state.db"
+    with SessionStore(path) as store:
+        _hurry(store)
+        for number in range(300):
+            parent = f"s{number - 2}" if number % 6 == 2 else None
+            store.create_session(f"s{number}", "cli", user_id="ann" if number % 2 else None, started_at=float(number),
+                                 parent_session_id=parent, relation="compression" if parent else None)  # fmt: skip
+            store.append_messages(f"s{number}", [{"role": "user", "content": str(each)} for each in range(5)])
+    return path
+
+
+@pytest.fixture
+def filled(template: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copy(template, tmp_path / "state.db"))
+
+
+def _hurry(store: SessionStore) -> None:
+    """Do without syncing while a store is filled: durability is not what is measured here."""
+    writer = store._db._writer
+    assert writer is not None
+    writer.execute("PRAGMA synchronous=OFF")
+
+
+OPERATIONS: dict[str, Callable[[SessionStore], Any]] = {
+    "append": lambda store: store.append_message("s7", "user", "x", tool_calls=CALLS),
+    "append with an external id": lambda store: store.append_message("s7", "user", "x", external_id="e"),
+    "batch": lambda store: store.append_messages("s7", [{"role": "user", "content": "x", "external_id": "f"}] * 3),
+    "append in scope": lambda store: store.scoped(Scope.of("ann")).append_message("s7", "user", "x"),
+    "get a session": lambda store: store.get_session("s7"),
+    "get messages": lambda store: store.get_messages("s7"),
+    "get a message": lambda store: store.get_message(33),
+    "as a conversation": lambda store: store.get_messages_as_conversation("s7", include_ancestors=True),
+    "around a message": lambda store: store.window_around(33, 5),
+    "live messages": lambda store: store.live_message_ids("s7"),
+    "head": lambda store: store.head(),
+    "what is new": lambda store: store.messages_after(1480, 10),
+    "changes": lambda store: store.changes_after(0, 10),
+    "by id": lambda store: store.messages_by_id([1, 2, 3]),
+    "end": lambda store: store.end_session("s7", "x"),
+    "tokens": lambda store: store.update_token_counts("s7", input_tokens=1),
+    "title": lambda store: store.set_session_title("s7", "T"),
+    "rewind": lambda store: store.rewind_to_message("s7", store.append_message("s7", "user", "x")),
+    "redact": lambda store: store.redact_message(33),
+    "compact": lambda store: store.archive_and_compact("s7", [{"role": "user", "content": "x", "is_summary": True}]),
+    "archive": lambda store: store.set_session_archived("s7", True),
+    "tip": lambda store: store.get_compression_tip("s7"),
+    "ancestors": lambda store: store.get_ancestors("s7"),
+    "descendants": lambda store: store.get_descendants("s7"),
+    "list": lambda store: store.list_sessions_rich(),
+    "list by activity": lambda store: store.list_sessions_rich(order_by_last_active=True),
+    "list in scope": lambda store: store.scoped(Scope.of("ann")).list_sessions_rich(order_by_last_active=True),
+    "list since": lambda store: store.list_sessions_rich(order_by_last_active=True, since=5.0, min_message_count=1),
+    "create": lambda store: store.create_session("new", "cli", title="New", parent_session_id="s7"),
+    "delete": lambda store: store.delete_session("s9"),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_no_everyday_operation_reads_a_whole_table(filled: Path, name: str) -> None:
+    """Each statement of it finds its rows by an index or a key."""
+    assert _whole_tables(_plans(filled, OPERATIONS[name])) == []
+
+
+@pytest.mark.parametrize("name", ["list", "list by activity", "list in scope", "list since", "get messages"])
+def test_no_list_is_sorted(filled: Path, name: str) -> None:
+    """An index gives the order, so that a page costs a page."""
+    assert [plan for plan in _plans(filled, OPERATIONS[name]) if "TEMP B-TREE FOR ORDER BY" in plan] == []
+
+
+def test_an_append_is_a_few_statements(filled: Path) -> None:
+    """However many messages the session has."""
+    few = _statements(filled, lambda store: store.append_message("s7", "user", "x"))
+    with SessionStore(filled) as store:
+        store.append_messages("s7", [{"role": "user", "content": "x"}] * 3000)
+    assert len(_statements(filled, lambda store: store.append_message("s7", "user", "x"))) == len(few) <= 3
+
+
+def _steps(path: Path, do: Callable[[SessionStore], Any]) -> int:
+    """How many steps of SQLite's machine opening a store and doing something takes."""
+    count = [0]
+
+    def step() -> int:
+        count[0] += 1
+        return 0
+
+    with _traced(lambda connection: connection.set_progress_handler(step, 1)), SessionStore(path) as store:
+        do(store)
+    return count[0]
+
+
+def test_opening_costs_the_same_at_any_size(tmp_path: Path) -> None:
+    """And so do an append, a list of twenty and a look at the head."""
+    operations: dict[str, Callable[[SessionStore], Any]] = {
+        "open": lambda store: None,
+        "append": lambda store: store.append_message("s1", "user", "x"),
+        "list": lambda store: store.list_sessions_rich(limit=20),
+        "by activity": lambda store: store.list_sessions_rich(limit=20, order_by_last_active=True),
+        "head": lambda store: store.head(),
+    }
+    costs: dict[str, list[int]] = {name: [] for name in operations}
+    for size in (30, 1500):
+        path = tmp_path / f"{size}.db"
+        with SessionStore(path) as store:
+            exported = [{"id": f"s{number}", "source": "cli", "started_at": float(number), "messages": []}
+                        for number in range(size)]  # fmt: skip
+            _hurry(store)
+            store.import_sessions(exported)
+            store.append_messages("s1", [{"role": "user", "content": "x" * 200}] * size * 4)
+        for name, do in operations.items():
+            costs[name].append(_steps(path, do))
+    for name, (small, large) in costs.items():
+        assert large <= small * 1.3 + 20, (name, small, large)

@@ -1,0 +1,329 @@
+"""What was acknowledged survives kill -9 and many writers, in order; nobody waits for ever."""
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from memoranda.errors import LockTimeoutError
+from memoranda.sessions.store import SessionStore
+from tests.sessions.conftest import ask
+
+_APPEND_MANY = """
+import sys
+from memoranda.sessions.store import SessionStore
+path, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+with SessionStore(path, wait=60) as store:
+    store.create_session(f"own {name}", "cli")
+    store.create_session("shared", "cli")
+    for number in range(count):
+        store.append_message(f"own {name}", "user", f"{name} says {number}")
+        print(store.append_message("shared", "user", f"{name} says {number}"), flush=True)
+"""
+
+forking = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+
+
+def _start(path: Path, name: str, count: int) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", _APPEND_MANY, str(path), name, str(count)], stdout=subprocess.PIPE, text=True
+    )
+
+
+@pytest.mark.slow
+def test_eight_processes_lose_and_mix_up_nothing(path: Path) -> None:
+    """They open a store that is not there yet, and append to sessions of their own and to a shared one."""
+    processes = [_start(path, str(number), 50) for number in range(8)]
+    answers = [process.communicate()[0].split() for process in processes]
+    assert [process.returncode for process in processes] == [0] * 8
+    with SessionStore(path) as store:
+        shared = store.get_messages("shared")
+        assert sorted(row["id"] for row in shared) == sorted(int(number) for answer in answers for number in answer)
+        for name in range(8):
+            expected = [f"{name} says {number}" for number in range(50)]
+            assert [row["content"] for row in store.get_messages(f"own {name}")] == expected
+            assert [row["content"] for row in shared if row["content"].startswith(f"{name} ")] == expected
+        assert store.miscounted_sessions() == []
+        assert store.check_integrity() == []
+        session = store.get_session("shared")
+        assert session is not None
+        assert session["message_count"] == 400
+
+
+def test_threads_share_a_store(store: SessionStore) -> None:
+    """Readers and writers in one process: every append is there, and every read is consistent."""
+    store.create_session("s", "cli")
+    errors: list[BaseException] = []
+
+    def write(name: int) -> None:
+        try:
+            for number in range(30):
+                store.append_messages("s", [{"role": "user", "content": f"{name} {number}"}] * 2)
+        except BaseException as error:
+            errors.append(error)
+            raise
+
+    def read() -> None:
+        try:
+            while any(writer.is_alive() for writer in writers):
+                exported = store.get_messages("s")
+                assert len(exported) % 2 == 0
+        except BaseException as error:
+            errors.append(error)
+            raise
+
+    writers = [threading.Thread(target=write, args=(name,)) for name in range(4)]
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for thread in [*writers, *readers]:
+        thread.start()
+    for thread in [*writers, *readers]:
+        thread.join()
+    assert errors == []
+    session = store.get_session("s")
+    assert session is not None
+    assert session["message_count"] == len(store.get_messages("s")) == 240
+
+
+@contextmanager
+def _writer(path: Path, name: int) -> Iterator[tuple[int, int]]:
+    """A forked process that appends until it is killed, and a pipe that tells which were acknowledged."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        store = SessionStore(path, wait=60)
+        store.create_session(f"round {name}", "cli")
+        number = 0
+        while True:
+            if name % 2:
+                store.append_message(f"round {name}", "user", f"message {number}")
+            else:
+                store.append_messages(f"round {name}", [{"role": "user", "content": f"message {number}"}])
+            os.write(writer, b".")
+            number += 1
+    os.close(writer)
+    try:
+        yield child, reader
+    finally:
+        os.close(reader)
+
+
+@pytest.mark.slow
+@forking
+def test_two_hundred_kills_lose_no_acknowledged_message(path: Path) -> None:
+    """After each kill -9 the session has every acknowledged message in order, and at most one more."""
+    chance = random.Random(5)
+    SessionStore(path).close()
+    counts: dict[int, int] = {}
+    for name in range(200):
+        with _writer(path, name) as (child, pipe):
+            os.read(pipe, 1)
+            time.sleep(chance.uniform(0, 0.01))
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            # One acknowledgement was read above; the rest is still in the pipe.
+            counts[name] = 1 + len(os.read(pipe, 1_000_000))
+        if name % 20 == 19:
+            with SessionStore(path) as store:
+                assert len(store.get_messages(f"round {name}")) >= counts[name]
+    with SessionStore(path) as store:
+        for name, count in counts.items():
+            found = [row["content"] for row in store.get_messages(f"round {name}")]
+            assert found == [f"message {number}" for number in range(len(found))]
+            assert count <= len(found) <= count + 1
+        assert store.miscounted_sessions() == []
+        assert store.check_integrity() == []
+        store.append_message("round 0", "user", "life goes on")
+    assert {file.name for file in path.parent.iterdir()} == {"state.db"}
+
+
+def test_a_commit_is_synced(store: SessionStore) -> None:
+    """In a write-ahead log with full syncing, which no writer turns off."""
+    writer = store._db._writer
+    assert writer is not None
+    assert store.journal == "wal"
+    assert writer.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert writer.execute("PRAGMA foreign_keys").fetchone() == (1,)
+    assert writer.execute("PRAGMA wal_autocheckpoint").fetchone() == (0,)
+    assert writer.execute("PRAGMA secure_delete").fetchone() == (1,)
+
+
+@contextmanager
+def _lock_held(path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield other
+
+
+def test_waiting_for_a_writer_is_bounded_and_loses_nothing(path: Path) -> None:
+    """A clear error after the time that was given, nothing written; then everything works again."""
+    with SessionStore(path, wait=0.3) as store:
+        store.create_session("s", "cli")
+        with _lock_held(path):
+            began = time.monotonic()
+            with pytest.raises(LockTimeoutError, match="locked"):
+                store.append_message("s", "user", "refused")
+            assert 0.25 < time.monotonic() - began < 3
+        assert store.append_message("s", "user", "taken")
+        assert [row["content"] for row in store.get_messages("s")] == ["taken"]
+        assert store.miscounted_sessions() == []
+
+
+def test_a_writer_that_goes_on_is_waited_for(path: Path) -> None:
+    """The message is there as soon as the lock is free."""
+    with SessionStore(path, wait=20) as store:
+        store.create_session("s", "cli")
+        with _lock_held(path) as other:
+            thread = threading.Thread(target=store.append_message, args=("s", "user", "waited"))
+            thread.start()
+            time.sleep(0.2)
+            assert store.get_messages("s") == []
+            other.execute("COMMIT")
+            thread.join(10)
+        assert [row["content"] for row in store.get_messages("s")] == ["waited"]
+
+
+def test_readers_do_not_wait_for_a_writer(path: Path) -> None:
+    """Every kind of read answers at once from the last commit, and a store can be opened."""
+    with SessionStore(path, wait=30) as store:
+        store.create_session("s", "cli", title="T")
+        number = store.append_message("s", "user", "committed")
+        with _lock_held(path) as other:
+            other.execute("INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s', 'user', 'not', 1)")
+            began = time.monotonic()
+            assert [row["content"] for row in store.get_messages("s")] == ["committed"]
+            assert len(store.list_sessions_rich()) == 1
+            assert store.window_around(number, 3) is not None
+            assert store.resolve_session_by_title("T") == "s"
+            with SessionStore(path, wait=30) as second:
+                assert second.head().message == number
+            assert time.monotonic() - began < 5
+
+
+def test_writers_do_not_wait_for_a_reader(path: Path) -> None:
+    """A reader in the middle of a long read sees its own moment; appends go on and do not fill the disk for ever."""
+    with SessionStore(path) as store:
+        store.create_session("s", "cli")
+        with closing(sqlite3.connect(path)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM messages").fetchone()
+            for number in range(20):
+                store.append_message("s", "user", f"{number}")
+            assert reader.execute("SELECT count(*) FROM messages").fetchone() == (0,)
+        assert len(store.get_messages("s")) == 20
+
+
+def test_the_log_is_copied_back_by_itself(path: Path) -> None:
+    """It does not grow with everything that is appended, and no append pays for it."""
+    with SessionStore(path) as store:
+        store.create_session("s", "cli")
+        for _ in range(70):
+            store.append_messages("s", [{"role": "user", "content": "x" * 100_000}] * 10)
+        deadline = time.monotonic() + 20
+        while path.stat().st_size < 40_000_000 and time.monotonic() < deadline:
+            store.append_message("s", "user", "more")
+        assert path.stat().st_size > 40_000_000
+    assert not Path(f"{path}-wal").exists()
+
+
+@forking
+def test_a_forked_child_uses_the_store_and_the_parent_goes_on(store: SessionStore, path: Path) -> None:
+    """The child has connections of its own; closing the store there does not touch the parent's."""
+    store.create_session("s", "cli")
+    store.append_message("s", "user", "parent 1")
+    assert len(store.get_messages("s")) == 1
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            store.append_message("s", "user", "child")
+            code = 0 if len(store.get_messages("s")) == 2 else 2
+            store.close()
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    store.append_message("s", "user", "parent 2")
+    assert [row["content"] for row in store.get_messages("s")] == ["parent 1", "child", "parent 2"]
+    assert store.check_integrity() == []
+
+
+@forking
+@pytest.mark.parametrize("first", ["close", "read", "nothing"])
+def test_a_forked_child_may_do_as_little_as_it_likes(store: SessionStore, first: str) -> None:
+    """Closing or leaving a store that it never used harms nobody."""
+    store.create_session("s", "cli")
+    store.append_message("s", "user", "1")
+    store.get_messages("s")
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            if first == "close":
+                store.close()
+            elif first == "read":
+                store.get_messages("s")
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    for number in range(2, 5):
+        store.append_message("s", "user", str(number))
+    with SessionStore(store.path) as second:
+        assert [row["content"] for row in second.get_messages("s")] == ["1", "2", "3", "4"]
+
+
+@forking
+def test_a_child_forked_while_a_thread_writes_can_write(path: Path) -> None:
+    """A lock that was held at the moment of the fork is nobody's in the child."""
+    with SessionStore(path, wait=5) as store:
+        store.create_session("s", "cli")
+        held, enough = threading.Event(), threading.Event()
+
+        def write() -> None:
+            with store._db.writing():
+                held.set()
+                enough.wait(10)
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        held.wait(10)
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                store.append_message("s", "user", "child")
+                code = 0
+            finally:
+                os._exit(code)
+        time.sleep(0.1)
+        enough.set()
+        thread.join()
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert [row["content"] for row in store.get_messages("s")] == ["child"]
+
+
+def test_closing_any_other_use_of_the_file_drops_no_lock(store: SessionStore, path: Path) -> None:
+    """A second store on the same file in this process comes and goes while the first is writing."""
+    store.create_session("s", "cli")
+    with store._db.writing() as connection:
+        connection.execute("UPDATE sessions SET model = 'm'")
+        with SessionStore(path, wait=0.1) as second:
+            assert second.get_session("s") is not None
+            with pytest.raises(LockTimeoutError):
+                second.append_message("s", "user", "x")
+        # Another process must still find the lock held.
+        code = (
+            "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], timeout=0, isolation_level=None)\n"
+            "try: c.execute('BEGIN IMMEDIATE')\nexcept sqlite3.OperationalError: sys.exit(7)"
+        )
+        assert subprocess.run([sys.executable, "-c", code, str(path)], check=False).returncode == 7
+    assert ask(path, "SELECT model FROM sessions") == [{"model": "m"}]

@@ -1,0 +1,197 @@
+"""Secrets never reach the file, by whatever way they come; what the caller holds stays as it was."""
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoranda.safety.redaction import Redactor
+from memoranda.sessions.store import SessionStore
+from tests.sessions.conftest import file_bytes
+
+KNOWN = "correct-horse-battery"
+AWKWARD = 'pass"word\\with\nlines é'
+# In the form of an issuer, put together here so that no scanner takes this file for a leak.
+TOKEN = "ghp" + "_AbC1dEf2gHi3jKl4mNo5pQr6sTu7vWx8yZ9a"
+OTHER_TOKEN = TOKEN[:-1] + "b"
+
+
+@pytest.fixture
+def redacting(path: Path) -> Iterator[SessionStore]:
+    with SessionStore(path, redactor=Redactor([KNOWN, AWKWARD, "short"])) as opened:
+        yield opened
+
+
+def _leaks(path: Path) -> list[str]:
+    """Secrets that are in the files, plain or as JSON writes them."""
+    written = file_bytes(path)
+    forms = {form for secret in (KNOWN, TOKEN, OTHER_TOKEN, AWKWARD)
+             for form in (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])}  # fmt: skip
+    return sorted(form for form in forms if form.encode() in written)
+
+
+SECRET_MESSAGES: dict[str, dict[str, Any]] = {
+    "content": {"content": f"it is {KNOWN} and {TOKEN}."},
+    "structured content": {"content": [{"type": "text", "text": f"a {KNOWN}"}, {"deep": [{"er": TOKEN}]}]},
+    "keys": {"content": [{KNOWN: 1, TOKEN: {"x": KNOWN}}]},
+    "tool calls": {"tool_calls": [{"id": "c", "function": {"name": "sh", "arguments": json.dumps({"p": KNOWN})}}]},
+    "awkward value in arguments": {"tool_calls": [{"function": {"arguments": json.dumps({"p": AWKWARD})}}]},
+    "awkward value, not escaped": {
+        "tool_calls": [{"function": {"arguments": json.dumps({"p": AWKWARD}, ensure_ascii=False)}}]
+    },
+    "tool calls as text": {"tool_calls": json.dumps([{"function": {"arguments": f"{TOKEN}"}}])},
+    "awkward value": {"content": AWKWARD},
+    "reasoning": {"reasoning": KNOWN, "reasoning_content": TOKEN},
+    "structured reasoning": {"reasoning_details": [{"text": KNOWN}], "codex_reasoning_items": [{"x": TOKEN}]},
+    "items": {"codex_message_items": [{"text": KNOWN}]},
+    "tool name": {"tool_name": f"tool {KNOWN}"},
+    "unknown fields": {"api_content": KNOWN, "own": {"x": [TOKEN]}},
+    "half characters": {"content": f"\ud800 {KNOWN}", "reasoning": f"\udfff {TOKEN}"},
+}
+
+
+@pytest.mark.parametrize("fields", SECRET_MESSAGES.values(), ids=SECRET_MESSAGES)
+@pytest.mark.parametrize("way", ["append", "batch", "compact", "import"])
+def test_no_part_of_a_message_carries_a_secret(
+    redacting: SessionStore, path: Path, way: str, fields: dict[str, Any]
+) -> None:
+    """Appended, compressed or imported; it is counted, and the caller's message stays as it was."""
+    message = {"role": "assistant", **fields}
+    given = copy.deepcopy(message)
+    redacting.create_session("s", "cli")
+    if way == "append":
+        redacting.append_message("s", **message)
+    elif way == "batch":
+        redacting.append_messages("s", [message])
+    elif way == "compact":
+        redacting.archive_and_compact("s", [message])
+    else:
+        redacting.import_sessions([{"id": "s", "source": "x", "messages": [message]}])
+    assert message == given
+    assert _leaks(path) == []
+    assert len(redacting.get_messages("s")) == 1
+    assert "[redacted:" in json.dumps(redacting.get_messages("s"))
+    assert redacting.statistics()["redacted_secrets"] >= 1
+
+
+def test_nothing_that_is_said_about_a_session_carries_a_secret(redacting: SessionStore, path: Path) -> None:
+    """Prompt, configuration, title, unknown fields, billing, reasons, facts: however they are set."""
+    steps: list[Any] = [
+        lambda: redacting.create_session("a", "cli", system_prompt=f"use {KNOWN}"),
+        lambda: redacting.create_session("b", "cli", model_config={"api_key": TOKEN, KNOWN: 1}),
+        lambda: redacting.create_session("c", "cli", title=f"Key {KNOWN}"),
+        lambda: redacting.create_session("d", "cli", cwd=KNOWN, nested=[{"x": TOKEN}]),
+        lambda: redacting.create_session("e", "cli", model=KNOWN),
+        lambda: redacting.update_session("a", system_prompt=TOKEN),
+        lambda: redacting.update_session("a", model_config={"x": KNOWN}),
+        lambda: redacting.update_session("a", billing_base_url=f"https://{KNOWN}.example"),
+        lambda: redacting.set_session_title("a", f"About {TOKEN}"),
+        lambda: redacting.update_token_counts("a", billing_base_url=f"https://{KNOWN}.example"),
+        lambda: redacting.end_session("a", f"because {KNOWN}"),
+        lambda: redacting.set_meta("k", KNOWN),
+        lambda: redacting.redact_message(redacting.append_message("a", "user", "x"), KNOWN),
+        lambda: redacting.import_sessions([{"id": "f", "source": "x", "title": KNOWN, "own": {TOKEN: KNOWN}}]),
+    ]
+    for number, step in enumerate(steps):
+        before = redacting.statistics()["redacted_secrets"]
+        step()
+        assert _leaks(path) == [], number
+        assert redacting.statistics()["redacted_secrets"] > before, number
+
+
+def test_redacted_secrets_are_counted_one_by_one(redacting: SessionStore) -> None:
+    """Each occurrence, over the life of the store; what was refused or known already does not count."""
+    redacting.create_session("s", "cli")
+    redacting.append_message("s", "user", f"{KNOWN} {KNOWN} {TOKEN}", external_id="e")
+    assert redacting.statistics()["redacted_secrets"] == 3
+    with pytest.raises(ValueError):
+        redacting.append_messages("s", [{"role": "user", "content": KNOWN}, {"content": "no role"}])
+    assert redacting.statistics()["redacted_secrets"] == 3
+
+
+def test_what_is_known_already_is_not_counted_again(redacting: SessionStore) -> None:
+    """A message with the same external id adds nothing, not even to the count."""
+    redacting.create_session("s", "cli")
+    for _ in range(2):
+        redacting.append_message("s", "user", KNOWN, external_id="e")
+    assert redacting.statistics()["redacted_secrets"] == 1
+
+
+def test_names_are_not_redacted(redacting: SessionStore) -> None:
+    """Two messages whose ids look like secrets are still two, and calls still find their answers."""
+    redacting.create_session("s", "cli")
+    redacting.append_message("s", "user", "1", external_id=TOKEN)
+    redacting.append_message("s", "user", "2", external_id=OTHER_TOKEN)
+    redacting.append_message("s", "tool", "3", tool_call_id=TOKEN)
+    rows = redacting.get_messages("s")
+    assert [row["content"] for row in rows] == ["1", "2", "3"]
+    assert rows[2]["tool_call_id"] == TOKEN
+
+
+def test_importing_with_a_redactor_twice_adds_nothing(redacting: SessionStore) -> None:
+    """What was redacted on its way in is known the second time."""
+    session = {"id": "s", "source": "x", "messages": [{"role": "user", "content": f"it is {KNOWN}", "timestamp": 1.0}]}
+    assert redacting.import_sessions([session]).messages == 1
+    assert redacting.import_sessions([session]).messages == 0
+    assert redacting.statistics()["redacted_secrets"] == 1
+
+
+def test_an_imported_session_keeps_its_id(redacting: SessionStore) -> None:
+    """Even when it looks like a secret: ids are names."""
+    session = {"id": TOKEN, "source": "x", "messages": [{"role": "user", "content": "hi"}]}
+    child = {"id": "child", "source": "x", "parent_session_id": TOKEN}
+    report = redacting.import_sessions([session, child])
+    assert report.ok
+    assert redacting.get_compression_lineage(TOKEN) == [TOKEN]
+    assert [row["content"] for row in redacting.get_messages(TOKEN)] == ["hi"]
+    assert report.detached == []
+
+
+def test_everyday_text_stays_as_it_is(redacting: SessionStore) -> None:
+    """Hashes, ids, paths, short words and base64 pictures are no secrets."""
+    redacting.create_session("s", "cli")
+    ordinary = (
+        "commit 9fceb02d0ae598e95dc970b74767f19372d61af8", "call_AbCdEfGh1234567890IjKlMn", "short",
+        "the token is in the vault", "password: see the vault", "/srv/token/key.pem", "api_key=$API_KEY",
+        [{"type": "image_url", "image_url": {"url": "data:image/png;base64," + "iVBORw0KGgoAAAANSUhEUg" * 200}}],
+    )  # fmt: skip
+    for content in ordinary:
+        redacting.append_message("s", "user", content)
+    assert [row["content"] for row in redacting.get_messages("s")] == list(ordinary)
+    assert redacting.statistics()["redacted_secrets"] == 0
+
+
+def test_without_a_redactor_text_is_stored_as_it_comes(store: SessionStore, path: Path) -> None:
+    """The switch is the caller's."""
+    store.create_session("s", "cli", system_prompt=KNOWN)
+    store.append_message("s", "user", TOKEN)
+    assert store.get_messages("s")[0]["content"] == TOKEN
+    assert KNOWN.encode() in file_bytes(path)
+    assert store.statistics()["redacted_secrets"] == 0
+
+
+@pytest.mark.parametrize("how", ["delete", "clear", "redact", "prune"])
+def test_what_was_deleted_is_in_no_file(store: SessionStore, path: Path, how: str) -> None:
+    """Nor in the log; the rest is."""
+    store.create_session("s", "cli", started_at=1.0)
+    store.create_session("t", "cli")
+    store.append_message("t", "user", "what stays")
+    numbers = store.append_messages(
+        "s", [{"role": "user", "content": f"gone for good {each}" * 50, "timestamp": 2.0} for each in range(50)]
+    )
+    assert b"gone for good" in file_bytes(path)
+    if how == "delete":
+        store.delete_session("s")
+    elif how == "clear":
+        store.clear_messages("s")
+    elif how == "prune":
+        store.end_session("s", "user_exit")
+        store.prune_sessions()
+    else:
+        for number in numbers:
+            store.redact_message(number)
+    assert b"gone for good" not in file_bytes(path)
+    assert b"what stays" in file_bytes(path)

@@ -1,0 +1,91 @@
+"""Any store, exported and imported elsewhere, is the same store; twice, and in pieces, as well."""
+
+import json
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memoranda.errors import SessionError
+from memoranda.sessions.store import SessionStore
+from memoranda.testing.asserting import compact, findable
+from memoranda.testing.transfer import picture
+from tests.sessions.test_fidelity import MESSAGE, TEXT
+
+NAMES = ("a", "b", "c", "d")
+STEP = st.tuples(
+    st.sampled_from(["make", "say", "say", "say", "continue", "branch", "delegate", "title", "rewind", "compact", "end",
+                     "archive", "tokens", "delete"]),
+    st.sampled_from(NAMES),
+    st.sampled_from(NAMES),
+    MESSAGE,
+    TEXT,
+)  # fmt: skip
+
+
+def _do(store: SessionStore, step: tuple[str, str, str, dict[str, Any], str]) -> None:
+    what, name, other, message, text = step
+    if what == "make":
+        store.create_session(name, "cli", model_config={"x": [1, "é"]}, own=text)
+    elif what == "say":
+        store.append_message(name, **message)
+    elif what == "continue":
+        store.end_session(name, "compression")
+        store.create_session(other, "cli", parent_session_id=name, started_at=1e9)
+    elif what in ("branch", "delegate"):
+        kind = "branch" if what == "branch" else "delegation"
+        store.create_session(other, "cli", parent_session_id=name, relation=kind)
+    elif what == "title":
+        store.set_session_title(name, text)
+    elif what == "rewind":
+        users = [row["id"] for row in store.get_messages(name) if row["role"] == "user" and not row["is_summary"]]
+        store.rewind_to_message(name, users[-1] if users else 0)
+    elif what == "compact":
+        compact(store, name, 2)
+    elif what == "end":
+        store.end_session(name, "user_exit")
+    elif what == "archive":
+        store.set_session_archived(name, True)
+    elif what == "tokens":
+        store.update_token_counts(name, input_tokens=3, actual_cost_usd=0.5)
+    else:
+        store.delete_session(name)
+
+
+@settings(max_examples=60)
+@given(steps=st.lists(STEP, min_size=3, max_size=25), seed=st.integers(0, 99))
+def test_export_then_import_gives_the_same_store(steps: list[Any], seed: int) -> None:
+    """As values or as JSON text, in any order of sessions; the second time nothing is added."""
+    where = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    with (
+        tempfile.TemporaryDirectory(dir=where) as name,
+        SessionStore(Path(name) / "one.db") as store,
+        SessionStore(Path(name) / "other.db") as other,
+    ):
+        for number, step in enumerate([("make", each, each, {}, "") for each in NAMES[:2]] + steps):
+            with suppress(SessionError):
+                _do(store, step)
+            if number == len(steps) // 2:
+                # Half of it has been exported before.
+                other.import_sessions(store.export_all())
+                seen = other.head()
+                assert other.import_sessions(store.export_all()).messages == 0
+                assert other.head() == seen
+                other.delete_sessions([row["id"] for row in other.export_all()])
+        exported = store.export_all()
+        shuffled = json.loads(json.dumps(exported))
+        Random(seed).shuffle(shuffled)
+        report = other.import_sessions(shuffled)
+        assert report.ok, report.errors
+        assert report.detached == []
+        assert picture(other) == picture(store)
+        assert sorted(map(repr, findable(other))) == sorted(map(repr, findable(store)))
+        assert store.miscounted_sessions() == other.miscounted_sessions() == []
+        before = other.head()
+        again = other.import_sessions(exported)
+        assert (again.imported, again.updated, again.messages) == ([], [], 0)
+        assert other.head() == before
