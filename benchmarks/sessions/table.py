@@ -89,6 +89,7 @@ def _append_rows(result: dict[str, Any], size: int, faster: float, faster_togeth
         row("append, wall, median", "wall_p50"),
         row("append, wall, 95th percentile", "wall_p95"),
         row("append, wall, longest", "wall_max"),
+        row("reference work beside the appends, CPU", "pace"),
         share("disk / raw text", "disk", "raw", 1.7),
     ]
 
@@ -188,4 +189,9 @@ def _verdict(met: bool) -> str:
 
 def _cache_note(result: dict[str, Any]) -> list[str]:
     cached = [size for size, figures in result["load"].items() if figures.get("hermes", {}).get("cached")]
-    return [f"Hermes's loads of {' and '.join(cached)} messages were timed in an earlier run."] if cached else []
+    if not cached:
+        return []
+    return [
+        f"Hermes's load of {' and '.join(cached)} messages was timed in an earlier run; the reference work, the"
+        " same for both, tells how busy the machine was then and now."
+    ]

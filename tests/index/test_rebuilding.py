@@ -87,7 +87,7 @@ def _known(posting: Posting, session: str) -> tuple[int, str, int, int, float]:
 
 
 @given(STEPS)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 def test_a_followed_index_answers_as_a_rebuilt_one(steps: list[tuple[str, str | None, object]]) -> None:
     """Whatever happened to the store, and whenever the index looked."""
     with TemporaryDirectory() as name, SessionStore(Path(name) / "state.db") as store:

@@ -284,7 +284,7 @@ def test_compacting_removes_the_words_of_what_is_gone(sessions: SessionStore, in
 
 def _bytes(index: SearchIndex) -> bytes:
     directory = index.files[0].parent
-    return b"".join(path.read_bytes() for path in directory.glob("index-*"))
+    return b"".join(path.read_bytes() for path in directory.glob("index.db.*"))
 
 
 def test_an_index_with_many_dead_words_wants_compacting(
@@ -309,7 +309,7 @@ def test_the_file_is_private(sessions: SessionStore, index: SearchIndex) -> None
     sessions.create_session("s", "cli")
     sessions.append_message("s", "user", "x")
     index.catch_up()
-    for path in index.files[0].parent.glob("index-*"):
+    for path in index.files[0].parent.glob("index.db.*"):
         assert path.stat().st_mode & 0o077 == 0, path
 
 

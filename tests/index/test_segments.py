@@ -6,7 +6,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memoranda.index.segments import LONGEST_TOKEN, everything, is_single, parts, query_words, segment, spans
+from memoranda.index.segments import (
+    LONGEST_TOKEN,
+    everything,
+    is_single,
+    is_unspaced,
+    parts,
+    query_words,
+    segment,
+    spans,
+)
 
 TABLE = {
     "The CAT sat.": "the cat sat",
@@ -99,6 +108,7 @@ def test_spans_say_where_tokens_come_from() -> None:
 TEXTS = st.one_of(
     st.text(max_size=80),
     st.text("abcXYZ019_'+#-./ \t数据かナ가ทé\u0301’ß½ﬁ①👍", max_size=60),
+    st.text("abst'’‘“”–—…•\u00a0 #+", max_size=60),
 )
 
 
@@ -115,11 +125,23 @@ def test_tokens_are_plain(text: str) -> None:
 
 
 @given(TEXTS)
+@example("0A’")
 @settings(max_examples=400)
 def test_spans_and_segments_agree(text: str) -> None:
     """What is marked is what was indexed."""
     from_spans = [token for span in spans(text) for token in span.tokens]
     assert sorted(from_spans) == sorted(segment(text) + [t for s in spans(text) for t in parts(text[s.start : s.end])])
+
+
+@given(TEXTS)
+@example("1Z㊀'Ⅷ’ 🄉\u0e47")
+@settings(max_examples=400)
+def test_what_is_indexed_is_what_is_looked_for(text: str) -> None:
+    """Each token lies in the table in which a query for it looks."""
+    found = everything(text)
+    assert sorted(found.words + found.pairs) == sorted(segment(text))
+    assert all(map(is_unspaced, found.pairs))
+    assert not any(map(is_unspaced, found.words + found.parts))
 
 
 @given(TEXTS)

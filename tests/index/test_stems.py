@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.index.stems import stem
+from memoranda.index.stems import roots, stem
 
 FAMILIES = """
 migrate migrated migrates migration migrating migrations
@@ -87,3 +87,18 @@ def test_any_word_has_a_stem(base: str, ending: str) -> None:
     """Never an error, never nothing, never longer than the word (a silent e may come back)."""
     word = base + ending
     assert (1 if word else 0) <= len(stem(word)) <= max(len(word), 1)
+
+
+@pytest.mark.parametrize("word", [word for family in FAMILIES for word in family.split()])
+def test_a_word_begins_with_a_root_of_its_stem(word: str) -> None:
+    """So that a plain comparison of letters finds every word that the stem could stand for."""
+    assert any(word.startswith(root) for root in roots(stem(word)))
+
+
+@given(
+    st.text("abcdefghilmnoprstuvy", min_size=1, max_size=9), st.sampled_from(["", "es", "ied", "ings", "ision", "ly"])
+)
+def test_any_word_begins_with_a_root_of_its_stem(base: str, ending: str) -> None:
+    """The same for words that nobody thought of."""
+    word = base + ending
+    assert any(word.startswith(root) for root in roots(stem(word)))

@@ -162,12 +162,24 @@ def test_a_noisy_session_does_not_hide_the_other(library: Library) -> None:
     assert library.names("zebra crossing") == ["quiet"]
 
 
+def test_the_newest_matches_do_not_hide_the_older_ones(library: Library) -> None:
+    """Thousands of newer mentions in one session leave room for an older conversation."""
+    library.add("quiet", "The zebra crossing is repainted in June.", time=NOW - 300 * DAY)
+    library.add("noisy", *(f"zebra log line {number}" for number in range(3_500)))
+    library.index.catch_up()
+    for typed in ("zebra", "what about the zebra?", "zebra OR lion"):
+        assert set(library.names(typed)) == {"noisy", "quiet"}
+    assert library.names("zebra", sort="oldest") == ["quiet", "noisy"]
+
+
 def test_scheduled_jobs_stand_behind_people(library: Library) -> None:
-    """Thirty runs of a job do not push a conversation down."""
+    """A hundred runs of a job do not push a conversation down or out."""
     library.add("person", "Somebody long ago asked, among many other things, about the zebra report and what it needs.")
-    for number in range(30):
+    for number in range(120):
         library.add(f"job{number}", "zebra report", source="cron", time=NOW - DAY)
     assert library.names("zebra report")[0] == "person"
+    assert len(library.names("zebra report")) == 10
+    assert library.names("what about the zebra report?")[0] == "person"
 
 
 def test_a_compression_chain_is_one_conversation(library: Library) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.recall.query import parse
-from memoranda.recall.snippets import CLOSE, CUT, OPEN, first_match, snippet
+from memoranda.recall.snippets import CLOSE, CUT, OPEN, excerpt, snippet
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_the_best_cluster_is_shown() -> None:
     assert shown.startswith(CUT)
     assert shown.endswith(CUT)
     assert 10 < shown.index(OPEN) < 30
-    assert first_match(text, parse("alpha beta gamma"), width=100) == text.index("alpha beta")
+    assert excerpt(text, parse("alpha beta gamma"), width=100).at == text.index("alpha beta")
 
 
 def test_without_a_match_the_text_begins() -> None:
@@ -48,7 +48,7 @@ def test_without_a_match_the_text_begins() -> None:
     shown = snippet(text, parse("zebra"), width=50)
     assert shown.startswith("word word")
     assert shown.endswith(CUT)
-    assert first_match(text, parse("zebra")) == 0
+    assert excerpt(text, parse("zebra")).at is None
 
 
 @given(

@@ -2,8 +2,9 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -20,6 +21,13 @@ def path(tmp_path: Path) -> Path:
 def store(path: Path) -> Iterator[SessionStore]:
     with SessionStore(path) as opened:
         yield opened
+
+
+@contextmanager
+def quick_directory() -> Iterator[Path]:
+    """A directory in memory, where there is such a place: for tests that are not about durability."""
+    with TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as name:
+        yield Path(name)
 
 
 def ask(path: Path, sql: str, values: tuple[Any, ...] = ()) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -235,50 +235,60 @@ def test_the_log_is_copied_back_by_itself(path: Path) -> None:
     assert not Path(f"{path}-wal").exists()
 
 
-@forking
-def test_a_forked_child_uses_the_store_and_the_parent_goes_on(store: SessionStore, path: Path) -> None:
-    """The child has connections of its own; closing the store there does not touch the parent's."""
-    store.create_session("s", "cli")
-    store.append_message("s", "user", "parent 1")
-    assert len(store.get_messages("s")) == 1
+def _in_child(do: Callable[[], object]) -> int:
+    """Do something in a forked process, which is ended when it takes too long; its exit code."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            store.append_message("s", "user", "child")
-            code = 0 if len(store.get_messages("s")) == 2 else 2
-            store.close()
+            signal.alarm(8)
+            do()
+            code = 0
         finally:
             os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@forking
+def test_a_forked_child_uses_the_store_and_the_parent_goes_on(store: SessionStore) -> None:
+    """The child has connections of its own; closing the store there does not touch the parent's."""
+    store.create_session("s", "cli")
+    store.append_message("s", "user", "parent 1")
+    assert len(store.get_messages("s")) == 1
+
+    def use() -> None:
+        store.append_message("s", "user", "child")
+        assert len(store.get_messages("s")) == 2
+        store.close()
+
+    assert _in_child(use) == 0
     store.append_message("s", "user", "parent 2")
     assert [row["content"] for row in store.get_messages("s")] == ["parent 1", "child", "parent 2"]
     assert store.check_integrity() == []
 
 
 @forking
-@pytest.mark.parametrize("first", ["close", "read", "nothing"])
-def test_a_forked_child_may_do_as_little_as_it_likes(store: SessionStore, first: str) -> None:
-    """Closing or leaving a store that it never used harms nobody."""
-    store.create_session("s", "cli")
-    store.append_message("s", "user", "1")
+@pytest.mark.parametrize("first", ["close", "read", "nothing", "delete", "vacuum", "redact"])
+def test_a_forked_child_may_begin_with_anything(store: SessionStore, first: str) -> None:
+    """Closing, reading, deleting: whatever it does first works, and the parent goes on."""
+    for name in ("s", "t"):
+        store.create_session(name, "cli")
+        store.append_message(name, "user", "1")
     store.get_messages("s")
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            if first == "close":
-                store.close()
-            elif first == "read":
-                store.get_messages("s")
-            code = 0
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    steps: dict[str, Callable[[], object]] = {
+        "close": store.close,
+        "read": lambda: store.get_messages("s"),
+        "nothing": lambda: None,
+        "delete": lambda: store.delete_session("t"),
+        "vacuum": store.vacuum,
+        "redact": lambda: store.redact_message(2),
+    }
+    assert _in_child(steps[first]) == 0
     for number in range(2, 5):
         store.append_message("s", "user", str(number))
     with SessionStore(store.path) as second:
         assert [row["content"] for row in second.get_messages("s")] == ["1", "2", "3", "4"]
+        assert second.check_integrity() == []
 
 
 @forking
@@ -286,28 +296,18 @@ def test_a_child_forked_while_a_thread_writes_can_write(path: Path) -> None:
     """A lock that was held at the moment of the fork is nobody's in the child."""
     with SessionStore(path, wait=5) as store:
         store.create_session("s", "cli")
-        held, enough = threading.Event(), threading.Event()
+        held = threading.Event()
 
         def write() -> None:
             with store._db.writing():
                 held.set()
-                enough.wait(10)
+                time.sleep(0.2)
 
         thread = threading.Thread(target=write)
         thread.start()
         held.wait(10)
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                store.append_message("s", "user", "child")
-                code = 0
-            finally:
-                os._exit(code)
-        time.sleep(0.1)
-        enough.set()
+        assert _in_child(lambda: store.append_message("s", "user", "child")) == 0
         thread.join()
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert [row["content"] for row in store.get_messages("s")] == ["child"]
 
 

@@ -1,9 +1,7 @@
 """Whatever several users do in whatever order, none of them sees or changes anything of another's."""
 
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +12,7 @@ from memoranda.errors import SessionError
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
 from memoranda.testing.scopes import reads, writes
+from tests.sessions.conftest import quick_directory
 
 USERS: tuple[str | None, ...] = (None, "%", "_", "a' OR 1=1", "ann", "Ann", "None", "NULL", "\x00", "ann\x00x", "é")
 NAMES = ("s0", "s1", "s2", "s%", "S0", "s_")
@@ -47,7 +46,7 @@ def _everything(store: SessionStore) -> dict[str, Any]:
 @given(steps=st.lists(STEP, min_size=5, max_size=30))
 def test_no_step_of_a_user_touches_or_shows_what_is_not_theirs(steps: list[tuple[str | None, str, int, str]]) -> None:
     """Before and after every step, all that is not the user's own is equal; own reads show own sessions only."""
-    with tempfile.TemporaryDirectory(dir=_fast()) as name, SessionStore(Path(name) / "state.db") as store:
+    with quick_directory() as directory, SessionStore(directory / "state.db") as store:
         for user, session_id, number, what in steps:
             before = _everything(store)
             view = store.scoped(Scope.of(user))
@@ -91,8 +90,3 @@ def _shows(ask: Callable[[], Any]) -> bool:
         return bool(ask())
     except SessionError:
         return False
-
-
-def _fast() -> str | None:
-    """Memory instead of a disk, where there is such a place: what is tested here is not durability."""
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None

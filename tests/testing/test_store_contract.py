@@ -9,9 +9,14 @@ import pytest
 from memoranda.db.sqlite import Database
 from memoranda.sessions.store import SessionStore
 from memoranda.testing.store_contract import StoreContract
+from tests.sessions.conftest import quick_directory
 
 # Tests of the contract that do not hold yet, with the number of the defect.
-_KNOWN: dict[str, str] = {}
+_KNOWN: dict[str, str] = {
+    "test_half_pairs_stay_halves": "D31: two halves become one character",
+    "test_importing_what_was_repeated_twice_adds_nothing": "D50: a message is taken for its own repetition",
+    "test_text_behind_a_nul_can_be_found": "D27: LIKE stops at a NUL",
+}
 
 for _name, _reason in _KNOWN.items():
     setattr(StoreContract, _name, pytest.mark.xfail(strict=True, reason=_reason)(getattr(StoreContract, _name)))
@@ -19,13 +24,13 @@ for _name, _reason in _KNOWN.items():
 
 class TestWithWriteAheadLog(StoreContract):
     @pytest.fixture
-    def store(self, tmp_path: Path) -> Iterator[SessionStore]:
-        with SessionStore(tmp_path / "one" / "state.db") as opened:
+    def store(self) -> Iterator[SessionStore]:
+        with quick_directory() as directory, SessionStore(directory / "home" / "state.db") as opened:
             yield opened
 
     @pytest.fixture
-    def other(self, tmp_path: Path) -> Iterator[SessionStore]:
-        with SessionStore(tmp_path / "other" / "state.db") as opened:
+    def other(self) -> Iterator[SessionStore]:
+        with quick_directory() as directory, SessionStore(directory / "home" / "state.db") as opened:
             yield opened
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
+from weakref import WeakSet
 
 from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, SessionError, StorageError
 from memoranda.support.files import PRIVATE_FILE, make_private_directory
@@ -27,6 +28,7 @@ _SHORT_WAIT_MS = 20
 _JITTER = (0.002, 0.030)
 _IDLE_READERS = 4
 _PAGE = 8192
+_FORK_WAIT = 10.0
 _CHECK_LOG_EVERY = 64
 _LARGE_LOG = 4_000_000
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -56,21 +58,21 @@ class Database:
         self._wait = wait
         self._vfs = vfs
         self._lock = threading.Lock()
-        self._process = os.getpid()
+        self._nested = threading.local()
         self._writer: Connection | None = None
         self._readers: list[Connection] = []
         self._commits = 0
         self._writing_thread = 0
         self._checkpoint: threading.Thread | None = None
+        self._reason = ""
         self._open()
+        _live.add(self)
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """One transaction: all of it is durable when the block ends, none of it when the block raises."""
         if self.read_only:
-            raise StorageError(f"{self.path} cannot be written: it or its directory is read-only.")
-        if self._process != os.getpid():
-            self._leave_parent_process()
+            raise StorageError(f"{self.path} is open read-only. {self._reason}")
         deadline = time.monotonic() + self._wait
         # Waiting with a limit costs more than trying, and there is seldom anybody to wait for.
         if not self._lock.acquire(blocking=False) and not self._lock.acquire(timeout=self._wait):
@@ -103,14 +105,23 @@ class Database:
         """One consistent view, which no writer waits for. Not for use inside `writing`, whose connection reads too."""
         if self._writing_thread == threading.get_ident():
             raise RuntimeError("A reader inside a write would wait for itself where there is no write-ahead log.")
+        outer: Connection | None = getattr(self._nested, "connection", None)
+        if outer is not None:
+            # One view for everything that is read inside another reading.
+            with self._translated():
+                yield outer
+            return
         with self._translated():
             connection = self._borrow()
             try:
                 connection.execute("BEGIN")
+                self._nested.connection = connection
                 yield connection
             except BaseException:
                 connection.close()
                 raise
+            finally:
+                self._nested.connection = None
             connection.execute("ROLLBACK")
         if len(self._readers) < _IDLE_READERS:
             self._readers.append(connection)
@@ -223,7 +234,7 @@ class Database:
 
     def _open_read_only(self, reason: StorageError) -> None:
         """For a directory that cannot be written: as others may still write, else as it lies there."""
-        self.read_only = True
+        self.read_only, self._reason = True, str(reason)
         for mode in ("ro", "ro&immutable=1"):
             self._mode = mode
             with suppress(sqlite3.OperationalError), closing(self._connect(mode)) as connection:
@@ -261,8 +272,6 @@ class Database:
         return self._writer
 
     def _borrow(self) -> Connection:
-        if self._process != os.getpid():
-            self._leave_parent_process()
         try:
             return self._readers.pop()
         except IndexError:
@@ -275,7 +284,7 @@ class Database:
         """After a fork the connections belong to the parent: they are left alone, never used or closed."""
         _of_parents.extend([*self._readers, *([self._writer] if self._writer else [])])
         self._readers, self._writer, self._checkpoint = [], None, None
-        self._lock, self._process = threading.Lock(), os.getpid()
+        self._lock, self._nested, self._writing_thread = threading.Lock(), threading.local(), 0
 
     def _make_room(self, connection: Connection, error: sqlite3.Error) -> None:
         """After a full disk: the log may be what fills it, and copying it back frees its room for the next try."""
@@ -327,6 +336,30 @@ class Database:
 # Paths that were complained about, and connections of a process that this one was forked from.
 _warned: set[Path] = set()
 _of_parents: list[Connection] = []
+_live: "WeakSet[Database]" = WeakSet()
+_held_for_fork: list[threading.Lock] = []
+
+
+def _before_fork() -> None:
+    """No transaction may be open at the moment of a fork: the child would inherit its locks and never get them."""
+    for database in list(_live):
+        if database._writing_thread != threading.get_ident() and database._lock.acquire(timeout=_FORK_WAIT):
+            _held_for_fork.append(database._lock)
+
+
+def _after_fork_in_parent() -> None:
+    while _held_for_fork:
+        _held_for_fork.pop().release()
+
+
+def _after_fork_in_child() -> None:
+    _held_for_fork.clear()
+    for database in list(_live):
+        database._leave_parent_process()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 
 def _unstorable(error: UnicodeEncodeError) -> SessionError:

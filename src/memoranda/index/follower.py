@@ -3,7 +3,6 @@
 import logging
 import sqlite3
 import threading
-import time
 
 from memoranda.errors import MemorandaError
 from memoranda.index.search_index import SearchIndex
@@ -70,7 +69,5 @@ class Follower:
                 return
             if state.complete:
                 break
-            # Searches in this process wait for the same lock.
-            time.sleep(0.001)
         if not self._stopping.is_set() and self._index.wants_compacting():
             self._index.compact()

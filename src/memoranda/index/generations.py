@@ -1,6 +1,6 @@
 """The files of an index: each is made under a name that was never used before, and the newest one counts.
 
-`index.db` stands for `index-<number>.db`. SQLite finds a database's log by name, and removes it by name when the last
+`index.db` stands for `index.db.<number>`. SQLite finds a database's log by name, and removes it by name when the last
 connection closes. If a new file could get the name of an old one that some process still has open, that process would
 mix the two. So a file that is damaged or replaced is deleted for good, and its successor has a higher number.
 """
@@ -23,7 +23,7 @@ _ABANDONED_AFTER = 3600.0
 
 def generations(path: Path) -> list[Path]:
     """The files that are there, the newest first."""
-    pattern = re.compile(rf"{re.escape(path.stem)}-(\d{{1,19}}){re.escape(path.suffix)}")
+    pattern = re.compile(rf"{re.escape(path.name)}\.(\d{{1,19}})")
     try:
         names = os.listdir(path.parent)
     except FileNotFoundError:
@@ -36,8 +36,8 @@ def next_generation(path: Path) -> Path:
     """A name that is newer than every other."""
     number = time.time_ns()
     for file in generations(path)[:1]:
-        number = max(number, int(file.stem.rpartition("-")[2]) + 1)
-    return path.with_name(f"{path.stem}-{number}{path.suffix}")
+        number = max(number, int(file.suffix[1:]) + 1)
+    return path.with_name(f"{path.name}.{number}")
 
 
 @contextmanager
@@ -49,6 +49,7 @@ def making(file: Path) -> Iterator[sqlite3.Connection]:
     try:
         with closing(connect(hidden, 0.0)) as connection:
             connection.execute(f"PRAGMA page_size={PAGE_SIZE}")
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
             # After a crash it is built anew, so it needs no journal.
             connection.execute("PRAGMA journal_mode=OFF")
             connection.execute("PRAGMA synchronous=OFF")
@@ -74,7 +75,7 @@ def remove_older(path: Path, newest: Path) -> None:
     if newest in files:
         for file in files[files.index(newest) + 1 :]:
             remove(file)
-    for file in path.parent.glob(f"{path.stem}-*{path.suffix}.building"):
+    for file in path.parent.glob(f"{path.name}.*.building"):
         with suppress(FileNotFoundError):
             if time.time() - file.stat().st_mtime > _ABANDONED_AFTER:
                 remove(file)

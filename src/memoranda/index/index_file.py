@@ -1,5 +1,6 @@
 """One open generation of the index: a connection that writes, and some that read."""
 
+import errno
 import logging
 import os
 import sqlite3
@@ -15,6 +16,9 @@ _log = logging.getLogger(__name__)
 
 _WAIT = 1.0
 _IDLE_READERS = 4
+_TRIES = 5
+_FEW_PAGES = 16
+_LOG_PAGES = 256
 _CACHE_KIB = 16_384
 
 
@@ -32,6 +36,8 @@ class IndexFile:
         try:
             if not self.read_only:
                 self._writer.execute("PRAGMA synchronous=NORMAL")
+                # The log keeps the size that it once had, so it is kept small.
+                self._writer.execute(f"PRAGMA wal_autocheckpoint={_LOG_PAGES}")
             self.opened_at = read_state(self._writer)
         except BaseException:
             self._writer.close()
@@ -56,6 +62,14 @@ class IndexFile:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+
+    def give_back_room(self) -> None:
+        """Shorten the file when much of it is free: merging full-text segments leaves room behind."""
+        (free,) = self._writer.execute("PRAGMA freelist_count").fetchone()
+        (pages,) = self._writer.execute("PRAGMA page_count").fetchone()
+        if free > max(_FEW_PAGES, pages // 20):
+            # It gives one page per step, and only a script is stepped through to its end.
+            self._writer.executescript(f"PRAGMA incremental_vacuum({free})")
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -92,7 +106,7 @@ _of_parents: list[sqlite3.Connection] = []
 
 def open_newest(path: Path, store: str) -> IndexFile:
     """The newest generation that fits the store, made if there is none. What does not fit, or is older, is deleted."""
-    while True:
+    for _ in range(_TRIES):
         for file in generations.generations(path):
             opened = _fitting(file, store)
             if opened is not None:
@@ -103,6 +117,7 @@ def open_newest(path: Path, store: str) -> IndexFile:
         # Others may do the same now; the newest of all wins, so it is looked for again.
         with generations.making(generations.next_generation(path)) as connection:
             create(connection, store)
+    raise OSError(errno.EIO, "a new file is damaged as soon as it is made", str(path))
 
 
 def _fitting(file: Path, store: str) -> IndexFile | None:
@@ -123,7 +138,8 @@ def _fitting(file: Path, store: str) -> IndexFile | None:
 
 
 def _open(file: Path) -> IndexFile:
-    if os.access(file, os.W_OK) and os.access(file.parent, os.W_OK):
+    effective = os.access in os.supports_effective_ids
+    if all(os.access(place, os.W_OK, effective_ids=effective) for place in (file, file.parent)):
         return IndexFile(file, "rw")
     try:
         return IndexFile(file, "ro")

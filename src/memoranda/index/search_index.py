@@ -8,6 +8,7 @@ import logging
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -29,7 +30,8 @@ _MOST_HEALINGS = 3
 # So large a part of the tokens may lead nowhere before a rebuild pays.
 _DEAD_SHARE = 0.25
 _FEW_DEAD = 2_000
-_PATIENCE = 1.0
+_PATIENCE = 2.0
+_BREATH = 0.0005
 
 Progress = Callable[[int, int], None]
 _Answer = TypeVar("_Answer")
@@ -83,7 +85,14 @@ class SearchIndex:
                 progress(after, max(after, head.message))
             pulled += size
             if not more or (most is not None and pulled >= most):
-                return State(after, max(after, head.message), self._problem)
+                break
+            # Searches wait for the same lock, which would go to whoever runs already.
+            time.sleep(_BREATH)
+        problem = self._problem
+        if problem is None and not more:
+            with self._lock:
+                self._usable(IndexFile.give_back_room)
+        return State(after, max(after, head.message), problem)
 
     @contextmanager
     def reading(self) -> Iterator[Reader]:
@@ -95,7 +104,7 @@ class SearchIndex:
             if lock.acquire(timeout=_PATIENCE):
                 try:
                     self._freshen(head)
-                    view = self._usable(lambda file: View(stack.enter_context(file.reading()), self._discarding(file)))
+                    view = self._usable(lambda file: self._view(file, stack))
                 finally:
                     lock.release()
             reader = Reader(self._feed, head, view, self._problem)
@@ -203,8 +212,8 @@ class SearchIndex:
             self._open = open_newest(self._path, self._feed.store_id())
         return self._open
 
-    def _discarding(self, file: IndexFile) -> Callable[[sqlite3.DatabaseError], None]:
-        return lambda error: self._discard(file, error)
+    def _view(self, file: IndexFile, stack: ExitStack) -> View:
+        return View(stack.enter_context(file.reading()), lambda error: self._discard(file, error))
 
     def _discard(self, file: IndexFile, error: sqlite3.DatabaseError) -> None:
         """Delete a file that turned out to be damaged, if somebody else has not done it already."""

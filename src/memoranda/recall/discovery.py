@@ -1,6 +1,5 @@
 """Discover: from a query to a few conversations with their evidence, under one size."""
 
-import time
 from typing import Any
 
 from memoranda.index.content import words_of
@@ -12,7 +11,7 @@ from memoranda.recall.request import Request
 from memoranda.recall.search import Found, Hit
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.settings import RecallSettings
-from memoranda.recall.snippets import first_match, match_spans, snippet
+from memoranda.recall.snippets import excerpt
 from memoranda.recall.times import show_time
 from memoranda.tools import JsonObject
 
@@ -27,27 +26,28 @@ def discover(
 ) -> JsonObject:
     """The conversations that match best, each with the messages around its best match."""
     among = _filter(db, request, settings)
-    found = db.search.find(
+    found = db.find(
         request.query,
         among,
         limit=request.cursor + request.limit + 1,
         sort=request.sort,
         hidden_messages=in_context,
-        now=time.time(),
     )
     answer = _envelope(request, found, among)
     hits = found.hits[request.cursor : request.cursor + request.limit]
     evidence, query = Evidence(db, in_context), parse(request.query)
     room = settings.answer_chars - size_of(answer) - _CURSOR
     looked_at = 0
-    for number, hit in enumerate(hits):
-        result = _result(db, hit, query, evidence, room // (len(hits) - number) - 2, why=request.why)
-        if result is not None and size_of(result) + 2 > room:
-            break
-        looked_at = number + 1
-        if result is not None:
-            answer["results"].append(result)
-            room -= size_of(result) + 2
+    with db.one_view():
+        for number, hit in enumerate(hits):
+            result = _result(db, hit, query, evidence, room // (len(hits) - number) - 2, why=request.why)
+            size = 0 if result is None else size_of(result) + 2
+            if size > room:
+                break
+            looked_at = number + 1
+            room -= size
+            if result is not None:
+                answer["results"].append(result)
     answer["count"] = len(answer["results"])
     if len(found.hits) > request.cursor + looked_at:
         answer["cursor"] = str(request.cursor + looked_at)
@@ -125,9 +125,12 @@ def _result(db: SessionDB, hit: Hit, query: Query, evidence: Evidence, room: int
     if message is None:
         return None
     words = words_of(message)
-    text = words.said if match_spans(words.said, query) else words.beside or words.said
-    result |= {"when": show_time(message.timestamp), "snippet": snippet(text, query).translate(_CONTROL)}
-    around = evidence.around(hit.message_id, first_match(text, query), room - size_of(result))
+    shown = excerpt(words.said, query)
+    if shown.at is None and words.beside:
+        # What a tool was asked is beside the text, which has no match.
+        shown = excerpt(words.beside, query)._replace(at=0)
+    result |= {"when": show_time(message.timestamp), "snippet": shown.text.translate(_CONTROL)}
+    around = evidence.around(hit.message_id, shown.at or 0, room - size_of(result))
     return None if around is None else result | around
 
 
@@ -138,8 +141,8 @@ def _opening(db: SessionDB, hit: Hit, session: dict[str, Any], result: JsonObjec
         return None
     window = db.messages_behind(place, 0, _OPENING)
     share = (room - size_of(result) - 200) // _OPENING
-    entries = [show(message, 500, share) for message in window.messages]
-    shown = [entry for entry in entries if entry is not None]
+    fitting = [show(message, 500, share) for message in window.messages]
+    shown = [each.entry for each in fitting if each is not None]
     return result | {
         "when": show_time(session["started_at"]),
         "snippet": f"Title: {session['title']}",

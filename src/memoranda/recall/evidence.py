@@ -7,7 +7,7 @@ cut is said, with the way to go on.
 
 import json
 from collections.abc import Collection, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from memoranda.recall.times import show_time
 from memoranda.sessions.feed import FeedMessage
@@ -23,17 +23,28 @@ _NEIGHBOUR = 500
 _BOOKEND_TEXT = 200
 _ARGUMENTS = 300
 _CALLS = 5
+_COMMA = 2
 _NAME = 100
 # What the counts and the empty bookends of a result take.
 _COUNTS = 120
 
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def size_of(value: Any) -> int:
     """How many characters a value takes as JSON."""
-    return len(json.dumps(value, ensure_ascii=False))
+    return len(_encode(value))
 
 
-def show(message: FeedMessage, most: int, room: int, *, start: int = 0, anchor: bool = False) -> JsonObject | None:
+class Shown(NamedTuple):
+    """A message as a model reads it, and how many characters it takes as JSON in a list."""
+
+    entry: JsonObject
+    size: int
+
+
+def show(message: FeedMessage, most: int, room: int, *, start: int = 0, anchor: bool = False) -> Shown | None:
     """One message as a model reads it: at most `most` characters of its text, from `start` on.
 
     Its JSON takes at most `room`: what does not fit is cut, and None means that not even a little of it fits.
@@ -48,16 +59,16 @@ def show(message: FeedMessage, most: int, room: int, *, start: int = 0, anchor: 
         shown["from_char"] = start
     if message.tool_calls:
         shown["tool_calls"] = shorten_calls(message.tool_calls)
-        if size_of(shown) > room // 2:
+        if size_of(shown["tool_calls"]) > room // 2:
             shown["tool_calls"] = [f"{len(shown['tool_calls'])} calls"]
     most = min(most, len(text) - start) if start < len(text) else 0
     while True:
         entry = shown | {"content": text[start : start + most]}
         if start or len(text) > start + most:
             entry |= {"truncated": True, "chars": len(text)}
-        size = size_of(entry)
+        size = size_of(entry) + _COMMA
         if size <= room:
-            return entry if most or not text or start >= len(text) or shown.get("tool_calls") else None
+            return Shown(entry, size) if most or not text or start >= len(text) or "tool_calls" in shown else None
         if not most:
             return None
         # Some characters take several in JSON, so the cut is found step by step.
@@ -93,24 +104,25 @@ class Evidence:
         anchor = window.messages[position]
         most = max(80, min(_ANCHOR, budget // 2))
         start = max(0, match_at - most // 4) if len(text_of(anchor.content)) > most else 0
-        entry = show(anchor, most, budget - _COUNTS, start=start, anchor=True)
-        shown = [] if entry is None else [entry]
-        room = budget - _COUNTS - size_of(shown)
+        room = budget - _COUNTS
+        first = show(anchor, most, room, start=start, anchor=True)
+        shown = [] if first is None else [first.entry]
+        room -= 0 if first is None else first.size
         before, after = list(window.messages[:position]), list(window.messages[position + 1 :])
         while before or after:
             # Outwards, by turns, so that the nearest on either side come first.
             take_after = bool(after) and (not before or len(after) >= len(before))
             message = after[0] if take_after else before[-1]
-            entry = show(message, min(_NEIGHBOUR, max(80, room // 3)), room - 2)
-            if entry is None or not shown:
+            fitting = show(message, min(_NEIGHBOUR, max(80, room // 3)), room)
+            if fitting is None or not shown:
                 break
-            room -= size_of(entry) + 2
+            room -= fitting.size
             if take_after:
                 after.pop(0)
-                shown.append(entry)
+                shown.append(fitting.entry)
             else:
                 before.pop()
-                shown.insert(0, entry)
+                shown.insert(0, fitting.entry)
         result: JsonObject = {
             "messages": shown,
             "messages_before": window.before + len(before),
@@ -132,9 +144,9 @@ class Evidence:
 
 def _fill(entries: list[JsonObject], messages: Iterable[FeedMessage], room: int, keep: int) -> int:
     for message in messages:
-        entry = show(message, _BOOKEND_TEXT, room - keep - 2)
-        if entry is None:
+        fitting = show(message, _BOOKEND_TEXT, room - keep)
+        if fitting is None:
             break
-        room -= size_of(entry) + 2
-        entries.append(entry)
+        room -= fitting.size
+        entries.append(fitting.entry)
     return room

@@ -1,6 +1,6 @@
 """One search in one view of the index: which stage answers, and with what."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Literal
@@ -27,11 +27,17 @@ NOT_EXACT = "not exactly as typed; "
 
 # Only the newest of very many matches are looked at: of everything together, of the single terms, of common terms
 # beside rarer ones, of two terms side by side.
-_MOST_STRICT = 1_500
+_MOST_STRICT = 800
 _MOST_LOOKED_AT = 3_000
-_MOST_BESIDE = 600
+_MOST_BESIDE = 2_000
+_LEAST_BESIDE = 50
+_LEAST_PER_PART = 500
+# A filter that lets less through makes common terms rare.
+_NARROW = 0.2
 _MOST_PER_PAIR = 300
 _MOST_OLDEST = 100_000
+_MOST_FLOODED = 20_000
+_FEW_SESSIONS = 10
 # So many conversations with everything in one message need no company of weaker ones.
 _ENOUGH = 3
 # A question of which so little was ever said is not answered by what has that little.
@@ -59,6 +65,8 @@ class _Ranked:
     sessions: int
     share: float
     """How much of the query's weight occurs anywhere."""
+    complete: bool
+    """Whether there is a bit for every term."""
 
     @property
     def full(self) -> int:
@@ -94,7 +102,7 @@ class Finding:
         if rows:
             found = rank_messages([Matched(rows, len(rows))], (), self._size, self._outlook) if sort is None else rows
         else:
-            fetched = self._fetch(self._query.terms)
+            fetched, _ = self._fetch(self._query.terms)
             found = (
                 rank_messages(list(fetched.values()), self._pairs(list(fetched)), self._size, self._outlook)
                 if fetched
@@ -106,7 +114,7 @@ class Finding:
 
     def _strict(self, enough: int, sort: Sort | None) -> Outcome | None:
         """Everything in one message; if that is rare, everything within a few messages. None when there is nothing."""
-        found = self._postings(self._everything(), _MOST_OLDEST if sort == "oldest" else _MOST_STRICT)
+        found = self._widely(self._everything(), _MOST_OLDEST if sort == "oldest" else _MOST_STRICT)
         sessions = len({row.session for row in found})
         how = AS_TYPED if self._query.exact else ALL_WORDS
         if sessions >= enough or (found and len(self._query.parts) == 1):
@@ -115,22 +123,19 @@ class Finding:
             return Outcome(self._rank_rows(found), how, (), sessions)
         if len(self._query.parts) == 1:
             return None
-        return self._nearby(how, sort, any_strict=bool(found))
-
-    def _nearby(self, how: str, sort: Sort | None, *, any_strict: bool) -> Outcome | None:
-        """Everything within neighbouring messages; of a sentence, at least what was meant as it stands."""
         ranked = self._rank_parts(self._query.parts)
-        if ranked.missing and not self._query.question:
-            return None
-        texts = set(ranked.texts)
-        if any(part.exact and part.text not in texts for part in self._query.parts):
-            return None
-        full = [each for each in ranked.standings if each.near == ranked.full and not ranked.missing]
-        if full and not self._query.question:
-            return Outcome(_sorted(full, sort), how if any_strict else NEARBY, (), len(full))
+        if self._query.question:
+            return self._with_the_exact(ranked, sort)
+        full = [each for each in ranked.standings if ranked.complete and each.near == ranked.full]
+        seen = {each.session for each in full}
+        full += [each for each in self._rank_rows(found) if each.session not in seen] if found else []
+        return Outcome(_sorted(full, sort), how if found else NEARBY, (), len(full)) if full else None
+
+    def _with_the_exact(self, ranked: _Ranked, sort: Sort | None) -> Outcome | None:
+        """Of a sentence, the conversations that have at least what was meant as it stands."""
         exact = {part.text for part in self._query.parts if part.exact}
         need = sum(1 << place for place, text in enumerate(ranked.texts) if text in exact)
-        if not need or not self._query.question:
+        if need.bit_count() < len(exact):
             return None
         kept = [each for each in ranked.standings if each.near & need == need]
         return Outcome(_sorted(kept, sort), self._in_words(ranked, kept), ranked.missing, len(kept)) if kept else None
@@ -154,7 +159,7 @@ class Finding:
 
     def _in_words(self, ranked: _Ranked, kept: Sequence[Standing]) -> str:
         best = max(kept, key=lambda each: each.score)
-        if best.whole != ranked.full or ranked.missing:
+        if best.whole != ranked.full or not ranked.complete:
             return SOME_WORDS + ", ".join(text for place, text in enumerate(ranked.texts) if best.whole >> place & 1)
         if any(part.small for part in self._query.leaves):
             return WITHOUT_SMALL
@@ -168,42 +173,71 @@ class Finding:
         return rank([Matched(found, len(found))], (), self._size, self._outlook)
 
     def _rank_parts(self, parts: Sequence[Part]) -> _Ranked:
-        return self._rank_terms([Term(part.text, part.pattern) for part in parts], pairs=False)
+        """By whole parts, each looked for everywhere."""
+        terms = [Term(part.text, part.pattern) for part in parts]
+        most = max(_LEAST_PER_PART, _MOST_LOOKED_AT // len(terms))
+        found: dict[Term, Matched] = {}
+        for term in terms:
+            if rows := self._widely(term.pattern, most):
+                frequency = len(rows) if len(rows) < most else self._reader.frequency(term.pattern)
+                found[term] = Matched(rows, max(frequency, len(rows)))
+        return self._rank(terms, found, [term for term in terms if term not in found], ())
 
-    def _rank_terms(self, terms: Sequence[Term], *, pairs: bool = True) -> _Ranked:
-        found = self._fetch(terms)
+    def _rank_terms(self, terms: Sequence[Term]) -> _Ranked:
+        found, absent = self._fetch(terms)
+        return self._rank(terms, found, absent, self._pairs([term for term in terms if term in found]))
+
+    def _rank(
+        self, terms: Sequence[Term], found: Mapping[Term, Matched], absent: Sequence[Term], pairs: Sequence[Pair]
+    ) -> _Ranked:
         kept = [term for term in terms if term in found]
         matched = [found[term] for term in kept]
-        standings = rank(matched, self._pairs(kept) if pairs else (), self._size, self._outlook) if matched else []
+        standings = rank(matched, pairs, self._size, self._outlook) if matched else []
         sessions = len(set().union(*(map(_session_of, each.postings) for each in matched)))
-        missing = dict.fromkeys(term.text for term in terms if term not in found)
-        weights = [
-            weight(found[term].frequency if term in found else 0, self._size.messages, framing=term.framing)
-            for term in terms
-        ]
-        share = sum(each for each, term in zip(weights, terms, strict=True) if term in found) / (sum(weights) or 1.0)
-        return _Ranked(standings, tuple(term.text for term in kept), tuple(missing), sessions, share)
-
-    def _fetch(self, terms: Sequence[Term]) -> dict[Term, Matched]:
-        """Where the terms are: the rarer ones everywhere, the common and the framing ones only beside these."""
-        counted = sorted(
-            ((term.framing, count, term) for term in terms if (count := self._reader.frequency(term.pattern))),
-            key=itemgetter(0, 1),
+        return _Ranked(
+            standings,
+            tuple(term.text for term in kept),
+            tuple(dict.fromkeys(term.text for term in absent)),
+            sessions,
+            self._share(found, absent),
+            len(kept) == len(terms),
         )
+
+    def _share(self, found: Mapping[Term, Matched], absent: Sequence[Term]) -> float:
+        """How much of the weight of the terms occurs at all."""
+        messages = self._size.messages
+        there = sum(weight(each.frequency, messages, framing=each.framing) for each in found.values())
+        return there / (there + sum(weight(0, messages, framing=term.framing) for term in absent) or 1.0)
+
+    def _fetch(self, terms: Sequence[Term]) -> tuple[dict[Term, Matched], list[Term]]:
+        """Where the terms are, and those that are nowhere.
+
+        The rarer ones are fetched everywhere; the common and the framing ones only beside these, unless the filter
+        lets so little through that nothing is common.
+        """
+        counts = {term: self._reader.frequency(term.pattern) for term in terms}
         found: dict[Term, Matched] = {}
+        absent = [term for term in terms if not counts[term]]
         leading: list[Pattern] = []
-        left = _MOST_LOOKED_AT
-        for framing, count, term in counted:
-            pattern = term.pattern
-            if found and (framing or count > left):
-                rows = self._postings(And((pattern, Or(tuple(leading)))), _MOST_BESIDE)
+        left, left_beside, passed, asked = _MOST_LOOKED_AT, _MOST_BESIDE, 0, 0
+        for term in sorted((term for term in terms if counts[term]), key=lambda term: (term.framing, counts[term])):
+            count, pattern = counts[term], term.pattern
+            narrow = passed < _NARROW * min(asked, _MOST_LOOKED_AT)
+            beside = bool(leading) and not narrow and (term.framing or count > left)
+            if beside:
+                rows = self._postings(And((pattern, Or(tuple(leading)))), max(left_beside, _LEAST_BESIDE))
+                left_beside -= len(rows)
             else:
-                rows = self._postings(pattern, _MOST_LOOKED_AT)
+                rows = self._widely(pattern, _MOST_LOOKED_AT)
                 left -= len(rows)
+                passed += len(rows)
+                asked += count
                 leading.append(pattern)
             if rows:
-                found[term] = Matched(rows, max(count, len(rows)), framing)
-        return found
+                found[term] = Matched(rows, max(count, len(rows)), term.framing)
+            elif not beside:
+                absent.append(term)
+        return found, absent
 
     def _pairs(self, terms: Sequence[Term]) -> list[Pair]:
         places = {term.token: place for place, term in enumerate(terms)}
@@ -213,6 +247,13 @@ class Finding:
             rows = self._postings(Phrase(pair), _MOST_PER_PAIR) if telling else []
             if rows:
                 found.append(Pair(telling, rows))
+        return found
+
+    def _widely(self, pattern: Pattern, most: int) -> list[Posting]:
+        """The newest matches; more of them when a few sessions would otherwise hide all others."""
+        found = self._postings(pattern, most)
+        if most <= len(found) < _MOST_FLOODED and len(set(map(_session_of, found))) < _FEW_SESSIONS:
+            found = self._postings(pattern, _MOST_FLOODED)
         return found
 
     def _postings(self, pattern: Pattern, most: int) -> list[Posting]:

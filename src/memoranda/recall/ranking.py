@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from math import exp2, log
 from operator import itemgetter
+from typing import NamedTuple
 
 from memoranda.index.postings import ASSISTANT, TITLE, TOOL, USER, Posting, Size
 from memoranda.recall.dates import Stretch, closeness
@@ -35,7 +36,7 @@ RECENCY = 0.1
 
 _BEST = 3
 # Sessions that are looked at closely; the others hold too little of what is asked.
-_MOST_SESSIONS = 80
+_MOST_SESSIONS = 50
 _HALF_LIFE = 30 * 86_400.0
 _NEIGHBOURS = ((-1, NEIGHBOUR), (1, NEIGHBOUR), (-2, FURTHER_NEIGHBOUR), (2, FURTHER_NEIGHBOUR))
 _session_of = itemgetter(1)
@@ -83,13 +84,15 @@ class Standing:
     signals: dict[str, float] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _Scored:
+class _Scored(NamedTuple):
+    """What a message earns. Compares by score, then by time."""
+
     score: float
+    time: float
     own: float
     around: float
-    row: Posting
     mask: int
+    row: Posting
 
 
 def rank(matched: Sequence[Matched], pairs: Sequence[Pair], size: Size, outlook: Outlook) -> list[Standing]:
@@ -99,7 +102,7 @@ def rank(matched: Sequence[Matched], pairs: Sequence[Pair], size: Size, outlook:
 
 def rank_messages(matched: Sequence[Matched], pairs: Sequence[Pair], size: Size, outlook: Outlook) -> list[Posting]:
     """The messages that hold any of the terms, best first, whatever their sessions."""
-    return _Ranking(matched, pairs, size, outlook).messages()
+    return _Ranking(matched, pairs, size, outlook, most_sessions=None).messages()
 
 
 def weight(frequency: float, documents: int, *, framing: bool) -> float:
@@ -108,8 +111,14 @@ def weight(frequency: float, documents: int, *, framing: bool) -> float:
 
 
 class _Ranking:
-    def __init__(self, matched: Sequence[Matched], pairs: Sequence[Pair], size: Size, outlook: Outlook) -> None:
-        self._matched = matched
+    def __init__(
+        self,
+        matched: Sequence[Matched],
+        pairs: Sequence[Pair],
+        size: Size,
+        outlook: Outlook,
+        most_sessions: int | None = _MOST_SESSIONS,
+    ) -> None:
         self._outlook = outlook
         self._weights = [weight(each.frequency, size.messages, framing=each.framing) for each in matched]
         self._total = sum(self._weights) or 1.0
@@ -119,9 +128,10 @@ class _Ranking:
             * _rarity(len(counts) * each.frequency / max(1, len(each.postings)), size.sessions)
             for each, counts in zip(matched, self._counts, strict=True)
         ]
-        self._value = _valuer([weight / self._total for weight in self._weights])
+        self._value = _valuer([worth / self._total for worth in self._weights])
         self._heft = _hefter(size, outlook.perspective)
-        kept = self._promising()
+        self._places = _placer()
+        kept = self._promising(most_sessions)
         self._masks, self._rows = _gather(matched, kept)
         self._side_by_side = self._bonuses(pairs, kept)
 
@@ -143,25 +153,26 @@ class _Ranking:
         scored.sort(key=lambda each: (-each.score * self._recency(each.row), -each.row.time))
         return [each.row for each in scored]
 
-    def _promising(self) -> Collection[int]:
-        """The sessions with the most of the terms; all of them, unless there are very many."""
-        if len(set().union(*self._counts)) <= _MOST_SESSIONS:
-            return set().union(*self._counts)
+    def _promising(self, most: int | None) -> Collection[int]:
+        """The sessions with the most of the terms; all of them, unless they are too many."""
+        sessions = set().union(*self._counts)
+        if most is None or len(sessions) <= most:
+            return sessions
         promise: dict[int, float] = {}
-        for counts, weight in zip(self._counts, self._session_weights, strict=True):
+        for counts, worth in zip(self._counts, self._session_weights, strict=True):
             for session, count in counts.items():
-                promise[session] = promise.get(session, 0.0) + (weight + 0.01) * count / (count + SATURATION)
+                promise[session] = promise.get(session, 0.0) + (worth + 0.01) * count / (count + SATURATION)
         # What is newer comes first among equals: Counter keeps the order of the postings.
-        return frozenset(sorted(promise, key=promise.__getitem__, reverse=True)[:_MOST_SESSIONS])
+        return frozenset(sorted(promise, key=promise.__getitem__, reverse=True)[:most])
 
     def _bonuses(self, pairs: Sequence[Pair], kept: Collection[int]) -> dict[int, float]:
         bonuses: dict[int, float] = {}
         for pair in pairs:
-            weight = SIDE_BY_SIDE * sum(self._weights[term] for term in pair.terms) / 2 / self._total
+            worth = SIDE_BY_SIDE * sum(self._weights[term] for term in pair.terms) / 2 / self._total
             for row in pair.postings:
                 if row[1] in kept:
                     key = (row[1] << 32) + row[2]
-                    bonuses[key] = bonuses.get(key, 0.0) + weight
+                    bonuses[key] = bonuses.get(key, 0.0) + worth
         return bonuses
 
     def _score(self, key: int, mask: int) -> tuple[_Scored, int]:
@@ -180,10 +191,10 @@ class _Ranking:
                 around += worth * self._heft(rows[key + offset])
                 seen |= new
         score = (own + around) * (1.0 + COVERAGE * covered)
-        return _Scored(score, own, around, row, mask), seen
+        return _Scored(score, row[5], own, around, mask, row), seen
 
     def _stand(self, session: int, scored: list[_Scored], near: int) -> Standing:
-        scored.sort(key=lambda each: (-each.score, -each.row[5]))
+        scored.sort(reverse=True)
         # A title names the conversation, but the evidence is a message, where there is one.
         best = next((each for each in scored if each.row[3] != TITLE), scored[0])
         messages = sum(each.score * NEXT_BEST**place for place, each in enumerate(scored[:_BEST]))
@@ -223,17 +234,13 @@ class _Ranking:
         amounts = [0.0] * len(self._weights)
         for each in scored:
             heft = self._heft(each.row)
-            mask, place = each.mask, 0
-            while mask:
-                if mask & 1:
-                    amounts[place] += heft
-                mask >>= 1
-                place += 1
+            for place in self._places(each.mask):
+                amounts[place] += heft
         total = sum(self._session_weights) or 1.0
-        said = sum(
-            weight * amount * (SATURATION + 1) / (amount + SATURATION)
-            for weight, amount in zip(self._session_weights, amounts, strict=True)
-        )
+        said = 0.0
+        for worth, amount in zip(self._session_weights, amounts, strict=True):
+            if amount:
+                said += worth * amount * (SATURATION + 1) / (amount + SATURATION)
         return said / total
 
 
@@ -270,6 +277,19 @@ def _valuer(weights: list[float]) -> Callable[[int], float]:
         return worth
 
     return value
+
+
+def _placer() -> Callable[[int], tuple[int, ...]]:
+    """Which terms a set consists of."""
+    known: dict[int, tuple[int, ...]] = {}
+
+    def places(mask: int) -> tuple[int, ...]:
+        found = known.get(mask)
+        if found is None:
+            found = known[mask] = tuple(place for place in range(mask.bit_length()) if mask >> place & 1)
+        return found
+
+    return places
 
 
 def _hefter(size: Size, perspective: Perspective) -> Callable[[Posting], float]:

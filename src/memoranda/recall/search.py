@@ -6,7 +6,7 @@ is given up only when it finds nothing; what is excluded stays excluded.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from memoranda.index.postings import TITLE, Filter, IndexedSession
@@ -74,10 +74,17 @@ class Search:
         if not query.parts:
             return Found((), NOTHING_TYPED)
         with self._index.reading() as reader:
-            outcome = Finding(reader, query, among, hidden_messages, now).conversations(limit, sort)
-            hits = _fold(reader, outcome, sort)[: max(0, limit)]
+            hits: list[Hit] = []
+            how = ""
+            for each in _in_order(among, sort):
+                outcome = Finding(reader, query, each, hidden_messages, now).conversations(limit, sort)
+                found = _fold(reader, outcome, sort)
+                hits = _joined(hits, found) if outcome.how == how else found
+                how = outcome.how
+                if len(hits) >= limit:
+                    break
             return Found(
-                tuple(hits),
+                tuple(hits[: max(0, limit)]),
                 outcome.how,
                 tuple(dict.fromkeys(term.text for term in query.terms)),
                 outcome.missing,
@@ -104,6 +111,18 @@ class Search:
         with self._index.reading() as reader:
             found = Finding(reader, query, among, hidden_messages, now).messages(offset + most, sort)
         return [row.message for row in found if row.role != TITLE][offset : offset + most]
+
+
+def _in_order(among: Filter, sort: Sort | None) -> tuple[Filter, ...]:
+    """Where to look: first where people sat, so that the runs of a job cannot crowd them out, then everywhere."""
+    if sort is not None or among.sources is not None or among.excluded_sources >= _BEHIND:
+        return (among,)
+    return replace(among, excluded_sources=among.excluded_sources | _BEHIND), among
+
+
+def _joined(first: list[Hit], then: list[Hit]) -> list[Hit]:
+    seen = {hit.conversation_id for hit in first}
+    return first + [hit for hit in then if hit.conversation_id not in seen]
 
 
 def _fold(reader: Reader, outcome: Outcome, sort: Sort | None) -> list[Hit]:

@@ -1,6 +1,7 @@
 """`SessionDB`: the session store together with the index beside it, so that what is recorded can be found."""
 
-from collections.abc import Collection, Iterable, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,11 +10,12 @@ from memoranda.index.follower import Follower
 from memoranda.index.postings import Filter
 from memoranda.index.search_index import SearchIndex
 from memoranda.recall.query import parse
-from memoranda.recall.search import Search
+from memoranda.recall.search import Found, Search
 from memoranda.recall.snippets import snippet
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.records import text_of
 from memoranda.sessions.store import SessionStore
+from memoranda.sessions.transfer import ImportReport
 
 _CONTEXT = 200
 
@@ -25,7 +27,7 @@ class SessionDB(SessionStore):
         super().__init__(db_path, redactor=redactor, wait=wait)
         path = Path(db_path)
         self.index = SearchIndex(path.with_name(f"{path.stem}.index.db"), self)
-        self.search = Search(self.index)
+        self._search = Search(self.index)
         self._follower = Follower(self.index)
 
     def append_messages(self, session_id: str, messages: Iterable[Mapping[str, Any]]) -> list[int]:
@@ -33,6 +35,19 @@ class SessionDB(SessionStore):
         ids = super().append_messages(session_id, messages)
         self._follower.nudge()
         return ids
+
+    def import_sessions(
+        self, sessions: Iterable[Mapping[str, Any]], progress: Callable[[int], None] | None = None
+    ) -> ImportReport:
+        """Take in exported sessions, each in one commit. The index follows by itself."""
+        report = super().import_sessions(sessions, progress)
+        self._follower.nudge()
+        return report
+
+    def find(self, query: str, among: Filter, **options: Any) -> Found:
+        """The conversations that match best; see `Search.find`. An index that is far behind goes on behind it."""
+        self._follower.nudge()
+        return self._search.find(query, among, now=time.time(), **options)
 
     def search_messages(
         self,
@@ -61,7 +76,7 @@ class SessionDB(SessionStore):
         )
         parsed = parse(query)
         results = []
-        for message_id in self.search.messages(query, among, limit=limit, offset=offset, sort=sort):
+        for message_id in self._search.messages(query, among, limit=limit, offset=offset, sort=sort):
             window = self.window_around(message_id, 1)
             if window is None:
                 continue

@@ -23,9 +23,15 @@ class _Match(NamedTuple):
 
 def snippet(text: str, query: Query, width: int = 240) -> str:
     """At most `width` characters around the best cluster of matches, markers not counted; a text without one begins."""
+    return excerpt(text, query, width).text
+
+
+def excerpt(text: str, query: Query, width: int = 240) -> "Excerpt":
+    """The snippet, and where its matches are."""
     text = text[:_LONGEST_TEXT]
     found = _matches(text, query)
-    start, end = _window(text, _best_cluster(found, width), width)
+    cluster = _best_cluster(found, width)
+    start, end = _window(text, cluster, width)
     pieces = [CUT] if start else []
     at = start
     for match_start, match_end in _merged(found):
@@ -36,13 +42,14 @@ def snippet(text: str, query: Query, width: int = 240) -> str:
     pieces.append(text[at:end])
     if end < len(text):
         pieces.append(CUT)
-    return "".join(pieces).translate(_FLAT)
+    return Excerpt("".join(pieces).translate(_FLAT), cluster)
 
 
-def first_match(text: str, query: Query, width: int = 240) -> int:
-    """Where the best cluster of matches begins; 0 when there is none."""
-    found = _matches(text[:_LONGEST_TEXT], query)
-    return _best_cluster(found, width) or 0
+class Excerpt(NamedTuple):
+    """A snippet, and where in the text its best cluster of matches begins; None when nothing in it matches."""
+
+    text: str
+    at: int | None
 
 
 def match_spans(text: str, query: Query) -> list[tuple[int, int]]:

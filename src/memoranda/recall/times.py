@@ -2,7 +2,7 @@
 
 import re
 import time
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 
 _UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "y": 31_557_600}
 _AGO = re.compile(r"(\d{1,6})\s*([mhdwy])[a-z]*(?:\s+ago)?", re.IGNORECASE)
@@ -41,6 +41,7 @@ def show_time(seconds: float | None) -> str | None:
     if seconds is None:
         return None
     try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        year, month, day, hour, minute, second, *_ = time.gmtime(seconds)
+        return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"
     except (ValueError, OverflowError, OSError):
         return f"{seconds:.0f} s since 1970"

@@ -141,12 +141,12 @@ class SessionSearchTool:
         answer |= {"messages": [], "messages_before": window.before, "messages_after": window.after}
         room = self._settings.answer_chars - size_of(answer) - 200
         for number, message in enumerate(window.messages):
-            entry = show(message, _most_of(message), room - 2)
-            if entry is None:
+            fitting = show(message, _most_of(message), room)
+            if fitting is None:
                 answer["messages_after"] += len(window.messages) - number
                 break
-            room -= size_of(entry) + 2
-            answer["messages"].append(entry)
+            room -= fitting.size
+            answer["messages"].append(fitting.entry)
         if answer["messages_after"] and answer["messages"]:
             answer |= {"cursor": str(answer["messages"][-1]["id"]), "message": guidance.READ_ON}
         return answer
@@ -188,16 +188,14 @@ def _most_of(message: FeedMessage) -> int:
 def _fill_scroll(answer: JsonObject, window: Window, around: int, start: int, budget: int) -> JsonObject:
     """The anchor with as much of its text as fits, from `start` on, and its neighbours in what room they need."""
     room = budget - size_of(answer) - 300
-    share = room // 2 // max(1, len(window.messages) - 1) - 2
-    entries: dict[int, JsonObject | None] = {}
-    for message in window.messages:
-        if message.id != around:
-            entries[message.id] = entry = show(message, _READ_MESSAGE, share)
-            room -= size_of(entry) + 2
+    share = room // 2 // max(1, len(window.messages) - 1)
+    fitting = {each.id: show(each, _READ_MESSAGE, share) for each in window.messages if each.id != around}
+    room -= sum(each.size for each in fitting.values() if each is not None)
     anchor = next(message for message in window.messages if message.id == around)
-    entries[around] = shown = show(anchor, room, room, start=start, anchor=True)
+    fitting[around] = whole = show(anchor, room, room, start=start, anchor=True)
+    shown = whole.entry if whole is not None else None
     answer |= {
-        "messages": [entry for message in window.messages if (entry := entries[message.id]) is not None],
+        "messages": [each.entry for message in window.messages if (each := fitting[message.id]) is not None],
         "messages_before": window.before,
         "messages_after": window.after,
     }

@@ -46,13 +46,37 @@ class Redactor:
         return "".join(pieces) + text[position:], count + len(found)
 
     def value(self, value: Any) -> tuple[Any, int]:
-        """A JSON-like value with every string in it redacted; the value that was given is not changed."""
+        """A JSON-like value with every string in it redacted; the value that was given is not changed.
+
+        All its text is looked at in one go; only when there is something in it, the value is taken apart.
+        """
+        texts: list[str] = []
+        _collect(value, texts)
+        together = "\n".join(texts)
+        if not find_secrets(together) and not any(known in together for known in self._known):
+            return value, 0
+        return self._replaced(value)
+
+    def _replaced(self, value: Any) -> tuple[Any, int]:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
-            pairs = [(self.value(key), self.value(item)) for key, item in value.items()]
+            pairs = [(self._replaced(key), self._replaced(item)) for key, item in value.items()]
             return {key: item for (key, _), (item, _) in pairs}, sum(key[1] + item[1] for key, item in pairs)
         if isinstance(value, list | tuple):
-            items = [self.value(item) for item in value]
+            items = [self._replaced(item) for item in value]
             return [item for item, _ in items], sum(count for _, count in items)
         return value, 0
+
+
+def _collect(value: Any, texts: list[str]) -> None:
+    if isinstance(value, str):
+        if len(value) >= _SHORTEST_VALUE:
+            texts.append(value)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            _collect(key, texts)
+            _collect(item, texts)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _collect(item, texts)

@@ -50,9 +50,9 @@ class Messages(Part):
         rows, redacted = self._encode_all(messages)
         with self._db.writing() as connection:
             ids = [insert(connection, session_id, row) for row in rows]
-            added = [row for row, (_, is_new) in zip(rows, ids, strict=True) if is_new]
-            self._count(connection, session_id, added)
-            count_redactions(connection, redacted)
+            added = [place for place, (_, is_new) in enumerate(ids) if is_new]
+            self._count(connection, session_id, [rows[place] for place in added])
+            count_redactions(connection, sum(redacted[place] for place in added))
         return [number for number, _ in ids]
 
     def get_messages(
@@ -95,13 +95,13 @@ class Messages(Part):
             )
             return frozenset(number for row in rows for number in row if number is not None)
 
-    def _encode_all(self, messages: Iterable[Mapping[str, Any]], now: float | None = None) -> tuple[list[Any], int]:
-        """Rows for messages as they may be stored, and how many secrets were taken out of them."""
-        rows, redacted = [], 0
+    def _encode_all(self, messages: Iterable[Mapping[str, Any]]) -> tuple[list[Any], list[int]]:
+        """Rows for messages as they may be stored, and how many secrets were taken out of each."""
+        rows, redacted = [], []
         for message in messages:
             clean, count = self._redact_message(message)
-            redacted += count
-            rows.append(encode(clean, now))
+            rows.append(encode(clean))
+            redacted.append(count)
         return rows, redacted
 
     def _redact_message(self, message: Mapping[str, Any]) -> tuple[Message, int]:
@@ -121,7 +121,7 @@ class Messages(Part):
     def _count(self, connection: Connection, session_id: str, rows: Sequence[Sequence[Any]]) -> None:
         """Add new rows to the session's counters; this is also where another user's session is refused."""
         said = [row for row in rows if row[_COPY_OF] is None and row[_IS_SUMMARY] is None]
-        latest = max((row[_TIMESTAMP] for row in rows), default=None)
+        latest = max((row[_TIMESTAMP] for row in said), default=None)
         updated = connection.execute(
             "UPDATE sessions SET message_count = message_count + ?, tool_call_count = tool_call_count + ?,"
             " last_active = CASE WHEN message_count = 0 OR last_active < ? THEN COALESCE(?, last_active)"
@@ -160,8 +160,8 @@ def recount(connection: Connection, session_id: str) -> None:
     connection.execute(
         "UPDATE sessions SET"
         f" message_count = (SELECT count(*) FROM messages WHERE session_id = sessions.id AND {SAID}),"
-        " last_active = COALESCE((SELECT max(timestamp) FROM messages WHERE session_id = sessions.id"
-        "   AND (active = 1 OR compacted = 1)), started_at)"
+        " last_active = COALESCE("
+        f"  (SELECT max(timestamp) FROM messages WHERE session_id = sessions.id AND {SAID}), started_at)"
         " WHERE id = ?",
         (session_id,),
     )

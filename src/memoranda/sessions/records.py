@@ -22,6 +22,7 @@ _NUMBERS = ("token_count", "copy_of", "is_summary")
 _OURS = frozenset({"id", "session_id", "active", "compacted", "rewound", "content_format", "extra"})
 _LARGEST = 2**62
 _MOST_PARTS = 1_000_000
+_DEEPEST = 200
 # Other programs' names for the same thing.
 _ALIASES = {"platform_message_id": "external_id", "message_id": "external_id"}
 
@@ -83,24 +84,28 @@ def encode_content(content: Any) -> tuple[str | None, str | None]:
         return None, None
     if isinstance(content, str):
         return (content, None) if _storable(content) else (dump_json(content), "json")
-    _require_text_keys(content)
     return dump_json(content), "json"
 
 
-def _require_text_keys(value: Any) -> None:
-    """JSON would turn other keys into text without a word."""
-    waiting = [value]
-    for _ in range(_MOST_PARTS):
-        if not waiting:
+def _require_plain(value: Any) -> None:
+    """Raise for keys that JSON would turn into text without a word, and for what is too deep to be read again."""
+    level, parts = [value], 0
+    for _ in range(_DEEPEST):
+        below: list[Any] = []
+        for each in level:
+            if isinstance(each, Mapping):
+                if not all(isinstance(key, str) for key in each):
+                    raise SessionError("A structure that is stored must have text as its keys.")
+                below += each.values()
+            elif isinstance(each, list | tuple):
+                below += each
+        parts += len(below)
+        if not below:
             return
-        each = waiting.pop()
-        if isinstance(each, Mapping):
-            if not all(isinstance(key, str) for key in each):
-                raise SessionError("Structured content must have text as its keys.")
-            waiting += each.values()
-        elif isinstance(each, list | tuple):
-            waiting += each
-    raise SessionError("Structured content has too many parts, or contains itself.")
+        if parts > _MOST_PARTS:
+            break
+        level = below
+    raise SessionError("What is to be stored is nested too deeply, has too many parts, or contains itself.")
 
 
 def require_storable(name: str, text: Any) -> None:
@@ -115,6 +120,7 @@ def decode_content(stored: str | None, content_format: str | None) -> Any:
 
 def dump_json(value: Any) -> str:
     """JSON with every character as it is, except those that cannot be stored."""
+    _require_plain(value)
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError) as error:

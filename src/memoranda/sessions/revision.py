@@ -79,7 +79,7 @@ class Revision(Messages):
             )
             ids = [insert(connection, session_id, row)[0] for row in rows]
             recount(connection, session_id)
-            count_redactions(connection, redacted)
+            count_redactions(connection, sum(redacted))
         return ids
 
     def clear_messages(self, session_id: str) -> int:

@@ -229,7 +229,7 @@ def _add_messages(
         # What repeats a message that did not come along is the only record of it.
         repeats = new_ids.get(copied) if isinstance(copied, int) else None
         row = encode({**message, "copy_of": repeats}, started_at)
-        same = known.get(_mark(row))
+        same = known.get(_mark(row)) if row[_EXTERNAL_ID] is None else None
         number, is_new = (same.pop(0), False) if same else insert(connection, session_id, row)
         if isinstance(old_id, int):
             new_ids[old_id] = number
@@ -251,7 +251,8 @@ def _known(connection: Connection, session_id: str) -> dict[tuple[Any, ...], lis
     return known
 
 
-_MARKED = ("role", "content", "timestamp", "tool_call_id", "tool_calls", "is_summary")
+_MARKED = ("role", "content", "timestamp", "tool_call_id", "tool_calls", "is_summary", "copy_of")
+_EXTERNAL_ID = WRITTEN.index("external_id")
 
 
 def _mark(row: list[Any]) -> tuple[Any, ...]:

@@ -98,14 +98,20 @@ class Upkeep(Part):
 
 def _delete(connection: Connection, session_id: str) -> None:
     """Delete one session and mend the chain that it stood in."""
-    successor, conversation = connection.execute(
-        "SELECT successor_id, conversation_id FROM sessions WHERE id = ?", (session_id,)
+    row = connection.execute(
+        "SELECT parent_session_id, successor_id, conversation_id FROM sessions WHERE id = ?", (session_id,)
     ).fetchone()
+    if row is None:
+        return
+    parent, successor, conversation = row
     relatives = connection.execute(
-        "SELECT id FROM sessions WHERE parent_session_id = ? OR (conversation_id = ? AND id <> ?) OR successor_id = ?",
-        (session_id, conversation, session_id, session_id),
+        "SELECT id FROM sessions WHERE parent_session_id = ? UNION SELECT id FROM sessions WHERE conversation_id = ?"
+        " EXCEPT SELECT ?",
+        (session_id, conversation, session_id),
     ).fetchall()
-    connection.execute("UPDATE sessions SET successor_id = NULL WHERE successor_id = ?", (session_id,))
+    connection.execute(
+        "UPDATE sessions SET successor_id = NULL WHERE id = ? AND successor_id = ?", (parent, session_id)
+    )
     connection.execute(
         "UPDATE sessions SET parent_session_id = NULL, relation = NULL WHERE parent_session_id = ?", (session_id,)
     )

@@ -21,6 +21,7 @@ from memoranda.testing.taking_back import TakingBackContract
 from memoranda.testing.titles import TitleContract
 from memoranda.testing.transfer import TransferContract
 from memoranda.testing.upkeep import UpkeepContract
+from memoranda.testing.views import ViewContract
 
 
 class StoreContract(
@@ -30,6 +31,7 @@ class StoreContract(
     TitleContract,
     LineageContract,
     ListContract,
+    ViewContract,
     UpkeepContract,
     TransferContract,
     ScopeContract,

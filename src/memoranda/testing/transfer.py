@@ -81,6 +81,15 @@ class TransferContract:
         assert other.head() == head
         assert store.import_sessions(store.export_all()).messages == 0
 
+    def test_importing_what_was_repeated_twice_adds_nothing(self, store: SessionStore, other: SessionStore) -> None:
+        """A message with an external id is not taken for its own repetition, which has none."""
+        store.create_session("s", "cli")
+        store.append_message("s", "user", "x", external_id="e", timestamp=5.0)
+        compact(store, "s", 1)
+        assert other.import_sessions(store.export_all()).messages == 3
+        assert other.import_sessions(store.export_all()).messages == 0
+        assert picture(other) == picture(store)
+
     def test_importing_messages_without_time_or_id_twice_adds_nothing(self, store: SessionStore) -> None:
         """They are known by what they say, as often as it is said."""
         session = {

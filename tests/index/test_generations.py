@@ -1,0 +1,66 @@
+"""The files of an index and their names."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from memoranda.index.generations import generations, making, next_generation, remove, remove_older
+
+
+def _make(path: Path) -> Path:
+    file = next_generation(path)
+    with making(file) as connection:
+        connection.execute("CREATE TABLE t (x)")
+    return file
+
+
+def test_every_file_has_a_newer_name_than_those_before(tmp_path: Path) -> None:
+    """Even when the clock goes backwards."""
+    path = tmp_path / "index.db"
+    assert generations(path) == generations(tmp_path / "nowhere" / "index.db") == []
+    future = path.with_name(f"index.db.{time.time_ns() + 10**15}")
+    future.touch()
+    newer = _make(path)
+    assert generations(path) == [newer, future]
+    remove_older(path, newer)
+    assert generations(path) == [newer]
+    assert next_generation(path) != newer
+
+
+def test_other_files_are_left_alone(tmp_path: Path) -> None:
+    """Only names of ours count, and only what is long abandoned is cleared away."""
+    path = tmp_path / "index.db"
+    others = [
+        tmp_path / name for name in ("index.db", "index.db.1-wal", "index.db.x", "other.db.1", "index.db.2.building")
+    ]
+    for other in others:
+        other.touch()
+    abandoned = tmp_path / "index.db.1.building"
+    abandoned.touch()
+    os.utime(abandoned, (1, 1))
+    made = _make(path)
+    remove_older(path, made)
+    assert generations(path) == [made]
+    assert all(other.exists() for other in others)
+    assert not abandoned.exists()
+
+
+def test_a_file_that_could_not_be_finished_leaves_nothing(tmp_path: Path) -> None:
+    """Nobody ever sees half an index."""
+    file = next_generation(tmp_path / "index.db")
+    with pytest.raises(RuntimeError), making(file):
+        assert not file.exists()
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_removed_with_its_companions(tmp_path: Path) -> None:
+    """No log of it may be found by anybody else."""
+    file = _make(tmp_path / "index.db")
+    Path(f"{file}-wal").touch()
+    Path(f"{file}-shm").touch()
+    remove(file)
+    remove(file)
+    assert list(tmp_path.iterdir()) == []
