@@ -18,11 +18,8 @@ from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from memoranda.index.postings import Filter
-from memoranda.index.search_index import SearchIndex
-from memoranda.recall.search import Search
-from memoranda.sessions.scope import Scope
-from memoranda.sessions.store import SessionStore
+from memoranda.recall.session_db import SessionDB
+from memoranda.recall.tool import SessionSearchTool
 
 LIMIT = 10
 DEPTHS = (1, 3, 5, 10)
@@ -75,25 +72,19 @@ def score(question: dict[str, Any], ranked: list[str]) -> dict[str, float]:
 @contextmanager
 def asking(data: dict[str, Any], store: dict[str, Any]) -> Iterator[Ask]:
     """A home with the sessions of one store, and the function that asks it: a question in, session ids out."""
-    with TemporaryDirectory(prefix="memoranda-recall-") as home:
-        sessions = SessionStore(Path(home, "state.db"))
-        index = SearchIndex(Path(home, "index.db"), sessions)
-        try:
-            names = _fill(sessions, data["name"], store)
-            index.catch_up()
-            search, among = Search(index), Filter(Scope.everyone())
+    with TemporaryDirectory(prefix="memoranda-recall-") as home, SessionDB(Path(home, "state.db")) as sessions:
+        names = _fill(sessions, data["name"], store)
+        sessions.index.catch_up()
+        tool = SessionSearchTool(lambda: sessions)
 
-            def ask(question: str) -> list[str]:
-                found = search.find(question, among, limit=LIMIT, now=time.time())
-                return [names[hit.session_id] for hit in found.hits]
+        def ask(question: str) -> list[str]:
+            answer = tool.call({"query": question, "limit": LIMIT})
+            return [names[result["session_id"]] for result in answer["results"]]
 
-            yield ask
-        finally:
-            index.close()
-            sessions.close()
+        yield ask
 
 
-def _fill(sessions: SessionStore, set_name: str, store: dict[str, Any]) -> dict[str, str]:
+def _fill(sessions: SessionDB, set_name: str, store: dict[str, Any]) -> dict[str, str]:
     """Record every message in its session; the answer maps our session ids to those of the data."""
     named = set_name.startswith("locomo")
     names = {}

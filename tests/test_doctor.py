@@ -1,9 +1,12 @@
 """The doctor finds what is wrong and says how to mend it."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+import memoranda
 from memoranda.curated.settings import CuratedSettings
 from memoranda.curated.store import MemoryStore
 from memoranda.doctor import examine
@@ -162,3 +165,57 @@ def test_waiting_proposals_are_a_note(home: Home) -> None:
     """They are easy to forget."""
     MemoryStore(home.memories(), CuratedSettings(write_approval="propose")).add("memory", "two")
     assert _problems(home) == ["pending 1 proposals wait"]
+
+
+def test_a_damaged_index_is_found_and_made_anew(tmp_path: Path) -> None:
+    """Nothing is lost by that: the index is a cache."""
+    with memoranda.open(tmp_path) as memory:
+        with memory.session(source="test") as session, session.turn("the zebra is here") as turn:
+            turn.done("I see")
+        memory.sessions.index.catch_up()
+        (file, *_) = memory.sessions.index.files
+    file.write_bytes(file.read_bytes()[:2000] + b"\xff" * 6000)
+    found = [finding for finding in examine(Home.at(tmp_path)) if finding.severity == "error"]
+    assert [finding.path for finding in found] == [file]
+    assert found[0].mend is not None
+    found[0].mend()
+    assert list(examine(Home.at(tmp_path))) == []
+    with memoranda.open(tmp_path) as memory:
+        assert memory.search("zebra")["count"] == 1
+
+
+def test_a_damaged_store_is_saved_as_far_as_it_can_be_read(tmp_path: Path) -> None:
+    """The damaged file is kept, and what is left is found again."""
+    with memoranda.open(tmp_path) as memory:
+        for number in range(200):
+            memory.sessions.create_session(f"s{number}", "cli")
+            memory.sessions.append_message(f"s{number}", "user", f"zebra {number} " + "filler " * 200)
+    path = tmp_path / "state.db"
+    content = bytearray(path.read_bytes())
+    for page in (20, 21, 22, 30):
+        content[page * 8192 : (page + 1) * 8192] = b"\xa5" * 8192
+    path.write_bytes(content)
+    (finding,) = [finding for finding in examine(Home.at(tmp_path)) if finding.path == path]
+    assert finding.mend is not None
+    finding.mend()
+    assert len(list(tmp_path.glob("state.db.damaged-*"))) >= 1
+    with memoranda.open(tmp_path) as memory:
+        left = memory.sessions.statistics()["messages"]
+        assert 150 < left < 200
+        assert memory.search("zebra 3")["count"] >= 1
+        assert memory.sessions.miscounted_sessions() == []
+
+
+def test_wrong_counts_are_found_and_counted_again(tmp_path: Path) -> None:
+    """As another program may leave them."""
+    with memoranda.open(tmp_path) as memory:
+        memory.sessions.create_session("s", "cli")
+        memory.sessions.append_message("s", "user", "hello")
+        memory.sessions.index.catch_up()
+    with closing(sqlite3.connect(tmp_path / "state.db")) as connection, connection:
+        connection.execute("UPDATE sessions SET message_count = 7")
+    (finding,) = examine(Home.at(tmp_path))
+    assert "wrong message counts" in finding.problem
+    assert finding.mend is not None
+    finding.mend()
+    assert list(examine(Home.at(tmp_path))) == []

@@ -2,11 +2,15 @@
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 from memoranda import config
 from memoranda.curated import health
 from memoranda.curated.settings import CuratedSettings
-from memoranda.errors import ConfigError, HomeError
+from memoranda.errors import ConfigError, HomeError, StorageError
+from memoranda.index import health as index_health
+from memoranda.recall.session_db import SessionDB, index_path
 from memoranda.sessions import health as session_health
 from memoranda.support.findings import Finding, as_far_as_possible, loose_permissions, not_writable
 from memoranda.support.home import Home, decode_user_id
@@ -32,7 +36,26 @@ def examine(home: Home) -> Iterator[Finding]:
         yield Finding("error", home.config_file, str(error), "correct the file")
     yield from health.check(home.memories(), settings)
     yield from as_far_as_possible(home.state_db, lambda: session_health.check(home.state_db))
+    yield from as_far_as_possible(home.state_db, lambda: _check_index(home.state_db))
     yield from as_far_as_possible(home.memories(), lambda: _check_users(home, settings))
+
+
+def _check_index(path: Path) -> Iterator[Finding]:
+    if not path.exists():
+        return
+    try:
+        with SessionDB(path, wait=2.0) as db:
+            found = list(index_health.check(index_path(path), db))
+    except StorageError:
+        # The finding about the store itself says why, and without it there is nothing to compare with.
+        return
+    for finding in found:
+        yield replace(finding, mend=lambda: _rebuild_index(path))
+
+
+def _rebuild_index(path: Path) -> None:
+    with SessionDB(path) as db:
+        db.index.compact()
 
 
 def _check_users(home: Home, settings: CuratedSettings) -> Iterator[Finding]:

@@ -77,7 +77,9 @@ def tables() -> str:
     parts = [f"Schema version {SCHEMA.version}."]
     for table in SCHEMA.tables:
         parts += [f"\n## {table.name}\n\n{table.meaning}\n", "| column | type | meaning |", "|---|---|---|"]
-        parts += [f"| `{each.name}` | `{each.declaration().split(' ', 1)[1]}` | {each.meaning} |" for each in table.columns]
+        parts += [
+            f"| `{each.name}` | `{each.declaration().split(' ', 1)[1]}` | {each.meaning} |" for each in table.columns
+        ]
     parts += ["\n## Indexes\n", "```sql", *(f"{index};" for index in SCHEMA.indexes), "```"]
     return "\n".join(parts)
 

@@ -201,7 +201,10 @@ def test_filters_limit_what_is_found(db: SessionDB, call: Call) -> None:
     """Time, source and role."""
     tell(db, "june", [("user", "zebra one")], at=BEGIN)
     tell(db, "july", [("assistant", "zebra two")], at=BEGIN + 30 * 86_400, source="telegram")
-    found = lambda **some: [result["session_id"] for result in call(query="zebra", **some)["results"]]  # noqa: E731
+
+    def found(**some: str) -> list[str]:
+        return [result["session_id"] for result in call(query="zebra", **some)["results"]]
+
     assert found(since="2025-07-01") == ["july"]
     assert found(until="2025-07-01") == ["june"]
     assert found(source="telegram") == ["july"]

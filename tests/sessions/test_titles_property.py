@@ -22,7 +22,6 @@ def shared() -> Iterator[SessionStore]:
         yield opened
 
 
-@pytest.mark.xfail(strict=True, reason="D49: a shortened numbered title leads to another one")
 @settings(max_examples=60)
 @example(base="0" * 98, rounds=3)
 @given(base=TITLE, rounds=st.integers(1, 11))

@@ -24,6 +24,7 @@ MESSAGE = st.fixed_dictionaries(
     },
     optional={
         "timestamp": st.sampled_from([0.0, 5.0, 5.5]),
+        "external_id": st.sampled_from(["e1", "e2"]),
         "tool_calls": st.sampled_from([[{"id": "c"}], []]),
         "reasoning": st.sampled_from(["r", "s"]),
         "own": st.sampled_from([{"x": None}, "text"]),

@@ -11,16 +11,6 @@ from memoranda.sessions.store import SessionStore
 from memoranda.testing.store_contract import StoreContract
 from tests.sessions.conftest import quick_directory
 
-# Tests of the contract that do not hold yet, with the number of the defect.
-_KNOWN: dict[str, str] = {
-    "test_half_pairs_stay_halves": "D31: two halves become one character",
-    "test_importing_what_was_repeated_twice_adds_nothing": "D50: a message is taken for its own repetition",
-    "test_text_behind_a_nul_can_be_found": "D27: LIKE stops at a NUL",
-}
-
-for _name, _reason in _KNOWN.items():
-    setattr(StoreContract, _name, pytest.mark.xfail(strict=True, reason=_reason)(getattr(StoreContract, _name)))
-
 
 class TestWithWriteAheadLog(StoreContract):
     @pytest.fixture

@@ -25,6 +25,7 @@ from memoranda.support.files import PRIVATE_FILE, make_private_directory
 _log = logging.getLogger(__name__)
 
 _SHORT_WAIT_MS = 20
+_LONG_WAIT_MS = 1000
 _JITTER = (0.002, 0.030)
 _IDLE_READERS = 4
 _PAGE = 8192
@@ -162,14 +163,25 @@ class Database:
         try:
             if not self.path.exists():
                 self._create()
-            with self._translated():
-                self._writer = self._prepare(self._connect("rw"))
+            self._writer = self._prepare_patiently()
         except OSError as error:
             raise StorageError(f"{self.path} cannot be made: {error.strerror}.") from error
         except StorageError as error:
             if isinstance(error, CorruptStoreError | LockTimeoutError | NewerStoreError):
                 raise
             self._open_read_only(error)
+
+    def _prepare_patiently(self) -> Connection:
+        """Somebody may be making, closing or recovering the file at this moment, and SQLite does not always wait."""
+        deadline = time.monotonic() + self._wait
+        while True:
+            try:
+                with self._translated():
+                    return self._prepare(self._connect("rw"))
+            except LockTimeoutError:
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(random.uniform(*_JITTER))
 
     def _create(self) -> None:
         make_private_directory(self.path.parent)
@@ -179,6 +191,7 @@ class Database:
 
     def _prepare(self, connection: Connection) -> Connection:
         try:
+            connection.execute(f"PRAGMA busy_timeout={_LONG_WAIT_MS}")
             (owner,) = connection.execute("PRAGMA application_id").fetchone()
             if owner != self._application_id:
                 # Counts only for a file that is empty; messages leave less room unused on larger pages.
@@ -192,6 +205,7 @@ class Database:
             connection.execute(f"PRAGMA synchronous={'FULL' if self.journal == 'wal' else 'EXTRA'}")
             if sys.platform == "darwin":
                 connection.execute("PRAGMA fullfsync=1")
+            connection.execute(f"PRAGMA busy_timeout={_SHORT_WAIT_MS}")
             return connection
         except BaseException:
             connection.close()
@@ -360,6 +374,11 @@ def _after_fork_in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+
+
+def holds_nul(column: str) -> str:
+    """A condition: the text of a column has a NUL in it, which ends it for most of SQLite's functions."""
+    return f"instr({column}, char(0)) > 0"
 
 
 def _unstorable(error: UnicodeEncodeError) -> SessionError:

@@ -1,5 +1,6 @@
 """Discover: from a query to a few conversations with their evidence, under one size."""
 
+from dataclasses import replace
 from typing import Any
 
 from memoranda.index.content import words_of
@@ -22,9 +23,12 @@ _OPENING = 3
 
 
 def discover(
-    db: SessionDB, request: Request, settings: RecallSettings, in_context: frozenset[int] = frozenset()
+    db: SessionDB, request: Request, settings: RecallSettings, current: str | None, in_context: frozenset[int]
 ) -> JsonObject:
-    """The conversations that match best, each with the messages around its best match."""
+    """The conversations that match best, each with the messages around its best match.
+
+    Of the `current` session, what is `in_context` does not count, and neither does its title.
+    """
     among = _filter(db, request, settings)
     found = db.find(
         request.query,
@@ -33,6 +37,10 @@ def discover(
         sort=request.sort,
         hidden_messages=in_context,
     )
+    place = db.conversation_of(current) if current else None
+    if place is not None:
+        others = [hit for hit in found.hits if hit.message_id or hit.conversation_id != place.conversation_id]
+        found = replace(found, hits=tuple(others))
     answer = _envelope(request, found, among)
     hits = found.hits[request.cursor : request.cursor + request.limit]
     evidence, query = Evidence(db, in_context), parse(request.query)

@@ -20,13 +20,17 @@ from memoranda.sessions.transfer import ImportReport
 _CONTEXT = 200
 
 
+def index_path(db_path: Path) -> Path:
+    """Where the index of a store lies: beside it."""
+    return db_path.with_name(f"{db_path.stem}.index.db")
+
+
 class SessionDB(SessionStore):
     """Sessions and messages in `state.db`, found again through an index that can be deleted at any time."""
 
     def __init__(self, db_path: Path | str, *, redactor: Redactor | None = None, wait: float = 10.0) -> None:
         super().__init__(db_path, redactor=redactor, wait=wait)
-        path = Path(db_path)
-        self.index = SearchIndex(path.with_name(f"{path.stem}.index.db"), self)
+        self.index = SearchIndex(index_path(Path(db_path)), self)
         self._search = Search(self.index)
         self._follower = Follower(self.index)
 

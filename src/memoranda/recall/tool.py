@@ -84,7 +84,7 @@ class SessionSearchTool:
         if request.session_id:
             return self._read(db, request)
         if request.query:
-            answer = discover(db, request, self._settings, self._in_context(db))
+            answer = discover(db, request, self._settings, self._current, self._in_context(db))
             if self._summarize is not None:
                 add_summaries(answer, request.query, db, self._summarize, self._settings)
             return answer

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from memoranda.db.sqlite import Connection
+from memoranda.db.sqlite import Connection, holds_nul
 from memoranda.errors import SessionError
 from memoranda.sessions.part import Part
 from memoranda.sessions.records import decode_content, decode_json
@@ -107,12 +107,16 @@ class Feed(Part):
         return found
 
     def messages_like(self, patterns: Sequence[str], after: int, limit: int) -> list[FeedMessage]:
-        """The newest messages behind one that hold any of the patterns, as LIKE understands them."""
+        """The newest messages behind one that hold any of the patterns, as LIKE understands them.
+
+        LIKE sees nothing behind a NUL, so whatever has one is a candidate.
+        """
         either = " OR ".join(
             f"m.{column} LIKE ? ESCAPE '\\'" for column in ("content", "tool_calls", "tool_name") for _ in patterns
         )
         return self._messages(
-            f"m.id > ? AND ({either}) ORDER BY m.id DESC LIMIT ?", (after, *list(patterns) * 3, limit)
+            f"m.id > ? AND ({either} OR {holds_nul('m.content')}) ORDER BY m.id DESC LIMIT ?",
+            (after, *list(patterns) * 3, limit),
         )
 
     def changes_after(self, seq: int, limit: int) -> list[Change]:

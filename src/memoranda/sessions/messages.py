@@ -104,10 +104,10 @@ class Messages(Part):
             redacted.append(count)
         return rows, redacted
 
-    def _redact_message(self, message: Mapping[str, Any]) -> tuple[Message, int]:
+    def _redact_message(self, message: Mapping[str, Any]) -> tuple[Mapping[str, Any], int]:
         names = {key: message[key] for key in _NAMES if key in message}
         clean, count = self._redact({key: value for key, value in message.items() if key not in names})
-        return {**clean, **names}, count
+        return ({**clean, **names}, count) if count else (message, 0)
 
     def _select(self, condition: str, values: Sequence[Any]) -> list[Message]:
         with self._db.reading() as connection:

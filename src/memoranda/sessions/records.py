@@ -8,13 +8,14 @@ come back where they were.
 import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from memoranda.errors import SessionError
 from memoranda.sessions.schema import MESSAGES
 
+_BETWEEN_HALVES = re.compile("(?<=[\ud800-\udbff])(?=[\udc00-\udfff])")
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _TEXTS = ("tool_call_id", "tool_name", "finish_reason", "reasoning", "reasoning_content", "external_id")
 _JSONS = ("tool_calls", "reasoning_details", "codex_reasoning_items", "codex_message_items")
@@ -35,26 +36,32 @@ Message = dict[str, Any]
 
 def encode(message: Mapping[str, Any], now: float | None = None) -> list[Any]:
     """The values of a new row for the columns in WRITTEN."""
-    fields = {key: value for key, value in message.items() if key not in _OURS}
-    for alias, name in _ALIASES.items():
-        if alias in fields and fields.get(name) is None:
-            fields[name] = fields.pop(alias)
-    if fields.get("copy_of") is not None:
-        # The name that a message has elsewhere stays with the first one.
-        fields.pop("external_id", None)
-    role = fields.pop("role", None)
-    if not isinstance(role, str) or not role:
-        raise SessionError(f"A message needs a role such as user or assistant, not {role!r}.")
-    require_storable("role", role)
-    content, content_format = encode_content(fields.pop("content", None))
-    row = [role, content, content_format, _timestamp(fields.pop("timestamp", None), now)]
+    row: list[Any] = [None] * len(WRITTEN)
     beside: Message = {}
-    row += [_encode_text(name, fields.pop(name, None), beside) for name in _TEXTS]
-    row += [_encode_json_field(name, fields.pop(name, None)) for name in _JSONS]
-    row += [encode_number(name, fields.pop(name, None)) for name in ("token_count", "copy_of")]
-    row.append(1 if fields.pop("is_summary", None) else None)
-    fields |= beside
-    row.append(dump_json(fields) if fields else None)
+    for key, value in message.items():
+        place = _PLACES.get(key)
+        if place is None:
+            if key not in _OURS:
+                beside[key] = value
+        elif value is not None and row[place] is None:
+            row[place] = value
+        elif value is not None:
+            # Two names for the same thing: the second is kept as it is.
+            beside[key] = value
+    if not isinstance(row[_ROLE], str) or not row[_ROLE]:
+        raise SessionError(f"A message needs a role such as user or assistant, not {row[_ROLE]!r}.")
+    require_storable("role", row[_ROLE])
+    row[_CONTENT], row[_FORMAT] = encode_content(row[_CONTENT])
+    row[_TIMESTAMP] = _timestamp(row[_TIMESTAMP], now)
+    row[_SUMMARY] = 1 if row[_SUMMARY] else None
+    for name, place, encode_value in _ENCODERS:
+        if row[place] is not None:
+            row[place] = encode_value(name, row[place], beside)
+    if row[_COPY_OF] is not None:
+        # The name that a message has elsewhere stays with the first one.
+        row[_EXTERNAL_ID] = None
+        beside.pop("external_id", None)
+    row[_EXTRA] = dump_json(beside) if beside else None
     return row
 
 
@@ -82,9 +89,13 @@ def encode_content(content: Any) -> tuple[str | None, str | None]:
     """The stored form of any content, and its format."""
     if content is None:
         return None, None
-    if isinstance(content, str):
-        return (content, None) if _storable(content) else (dump_json(content), "json")
-    return dump_json(content), "json"
+    if not isinstance(content, str):
+        return dump_json(content), "json"
+    if _storable(content):
+        return content, None
+    # Two halves that stand together would come back as one character.
+    pieces = _BETWEEN_HALVES.split(content)
+    return (dump_json(content), "json") if len(pieces) == 1 else (dump_json(pieces), "pieces")
 
 
 def _require_plain(value: Any) -> None:
@@ -115,7 +126,10 @@ def require_storable(name: str, text: Any) -> None:
 
 
 def decode_content(stored: str | None, content_format: str | None) -> Any:
-    return decode_json(stored) if content_format == "json" and stored is not None else stored
+    if content_format is None or stored is None:
+        return stored
+    value = decode_json(stored)
+    return "".join(value) if content_format == "pieces" else value
 
 
 def dump_json(value: Any) -> str:
@@ -159,17 +173,17 @@ def _storable(text: str) -> bool:
     return True
 
 
-def _encode_text(name: str, value: Any, beside: Message) -> str | None:
-    if value is None or (isinstance(value, str) and _storable(value)):
-        return value
+def _encode_text(name: str, value: Any, beside: Message) -> str:
     if not isinstance(value, str):
         raise SessionError(f"{name} must be text, not {type(value).__name__}.")
+    if _storable(value):
+        return value
     beside[name] = value
     return _HALF_PAIR.sub("\ufffd", value)
 
 
-def _encode_json_field(name: str, value: Any) -> str | None:
-    if value is None or value == []:
+def _encode_json(name: str, value: Any, beside: Message) -> str | None:
+    if value == []:
         return None
     if isinstance(value, str):
         # Some callers hand on what they read from elsewhere, already as JSON.
@@ -177,10 +191,8 @@ def _encode_json_field(name: str, value: Any) -> str | None:
     return dump_json(value)
 
 
-def encode_number(name: str, value: Any) -> int | None:
+def encode_number(name: str, value: Any, beside: Message | None = None) -> int:
     """A whole number that a database can hold."""
-    if value is None:
-        return None
     if isinstance(value, int) and abs(value) < _LARGEST:
         return int(value)
     raise SessionError(f"{name} must be a whole number, not {str(value)[:60]}.")
@@ -199,3 +211,16 @@ def seconds(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not -_LARGEST < value < _LARGEST:
         raise SessionError(f"{str(value)[:60]} is not a time: give seconds since 1970 or a datetime.")
     return float(value)
+
+
+_PLACES = {name: place for place, name in enumerate(WRITTEN) if name not in _OURS}
+_PLACES |= {alias: _PLACES[name] for alias, name in _ALIASES.items()}
+_ROLE, _CONTENT, _FORMAT, _TIMESTAMP, _EXTERNAL_ID, _COPY_OF, _SUMMARY, _EXTRA = map(
+    WRITTEN.index,
+    ("role", "content", "content_format", "timestamp", "external_id", "copy_of", "is_summary", "extra"),
+)
+_ENCODERS: tuple[tuple[str, int, Callable[[str, Any, Message], Any]], ...] = (
+    *((name, WRITTEN.index(name), _encode_text) for name in _TEXTS),
+    *((name, WRITTEN.index(name), _encode_json) for name in _JSONS),
+    *((name, WRITTEN.index(name), encode_number) for name in ("token_count", "copy_of")),
+)

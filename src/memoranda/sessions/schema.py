@@ -73,7 +73,7 @@ MESSAGES = Table(
         Column("rewound", "integer", "", "Which of the session's rewinds took it back."),
         Column("copy_of", "integer", "", "The message that this one repeats after compression."),
         Column("is_summary", "integer", "", "1: written by compression, said by nobody."),
-        Column("content_format", "text", "", "json: content is JSON; null: it is text."),
+        Column("content_format", "text", "", "json: content is JSON; pieces: a list of its pieces; null: text."),
         Column("extra", "text", "", "Fields that have no column, as JSON."),
     ),
 )  # fmt: skip

@@ -59,6 +59,9 @@ class Titles(Part):
             return None
         with self._db.reading() as connection:
             found = variants(connection, wanted, self._scope)
+        if _NUMBERED.fullmatch(wanted):
+            # One of a row, named as it stands.
+            found = [each for each in found if each[0] == 1] or found
         return max(found)[2] if found else None
 
     def get_next_title_in_lineage(self, base: str) -> str:

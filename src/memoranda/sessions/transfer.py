@@ -17,7 +17,6 @@ from memoranda.sessions.messages import insert, recount
 from memoranda.sessions.part import count_redactions
 from memoranda.sessions.records import (
     WRITTEN,
-    Message,
     dump_json,
     encode,
     encode_number,
@@ -213,7 +212,7 @@ def _check_column(column: Column, value: Any) -> None:
 def _add_messages(
     connection: Connection,
     session_id: str,
-    rows: list[tuple[Any, Message]],
+    rows: list[tuple[Any, Mapping[str, Any]]],
     started_at: float,
     new_ids: dict[int, int],
 ) -> int:
