@@ -206,6 +206,23 @@ def test_a_damaged_store_is_saved_as_far_as_it_can_be_read(tmp_path: Path) -> No
         assert memory.sessions.miscounted_sessions() == []
 
 
+def test_a_store_that_was_cut_off_is_still_ours_and_can_be_saved(tmp_path: Path) -> None:
+    """The curated memory stays in use meanwhile."""
+    with memoranda.open(tmp_path) as memory:
+        memory.remember("Prefers tea.")
+        for number in range(50):
+            memory.sessions.create_session(f"s{number}", "cli")
+            memory.sessions.append_message(f"s{number}", "user", "filler " * 300)
+    path = tmp_path / "state.db"
+    path.write_bytes(path.read_bytes()[:60_000])
+    with memoranda.open(tmp_path) as memory:
+        assert memory.entries("memory") == ("Prefers tea.",)
+    (finding,) = [each for each in examine(Home.at(tmp_path)) if each.severity == "error"]
+    assert finding.mend is not None
+    finding.mend()
+    assert [each for each in examine(Home.at(tmp_path)) if each.severity == "error"] == []
+
+
 def test_wrong_counts_are_found_and_counted_again(tmp_path: Path) -> None:
     """As another program may leave them."""
     with memoranda.open(tmp_path) as memory:

@@ -89,7 +89,7 @@ def _append_rows(result: dict[str, Any], size: int, faster: float, faster_togeth
         row("append, wall, median", "wall_p50"),
         row("append, wall, 95th percentile", "wall_p95"),
         row("append, wall, longest", "wall_max"),
-        row("reference work beside the appends, CPU", "pace"),
+        row("reference work before and after, CPU", "pace"),
         share("disk / raw text", "disk", "raw", 1.7),
     ]
 

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, Protocol
 
 from benchmarks.sessions.corpus import Message, Session, corpus
 
-# The reference work is done beside the load, after so many sessions.
-PACE_EVERY = 25
+# How often the reference work is done before a load, and again after it.
+PACES = 50
 
 
 class Store(Protocol):
@@ -92,22 +92,20 @@ def load(subject: Subject, home: Path, messages: int) -> dict[str, Any]:
     sessions = _corpus(messages)
     calls: list[Clocks] = []
     aside: list[Clocks] = []
-    paces: list[Clocks] = []
+    paces = _paces()
     with _opened(subject, home) as store:
         start = Clocks.now()
-        for number, session in enumerate(sessions):
+        for session in sessions:
             aside.append(_timed(store.create, session))
             calls += [_timed(store.append, session.id, message) for message in session.messages]
-            if number % PACE_EVERY == 0:
-                paces.append(_timed(_reference_work))
         waited = _timed(store.settle)
         together = Clocks.now().since(start)
     # What this thread did besides appending is left out: making sessions, and looking whether the index is complete.
-    besides = sum(each.thread for each in (*aside, *paces, waited))
+    besides = sum(each.thread for each in (*aside, waited))
     return _appends(calls) | {
         "together_cpu": (together.process - besides) / messages,
-        "together_wall": (together.wall - sum(each.wall for each in (*aside, *paces))) / messages,
-        "pace": median(each.thread for each in paces),
+        "together_wall": (together.wall - sum(each.wall for each in aside)) / messages,
+        "pace": median(each.thread for each in paces + _paces()),
         "disk": disk(home),
         "raw": sum(message.raw_size for session in sessions for message in session.messages),
         "sessions": len(sessions),
@@ -165,7 +163,7 @@ def search(subject: Subject, home: Path, texts: list[str], repetitions: int) -> 
     answers: list[dict[str, Any]] = []
     with _opened(subject, home) as store:
         for text in texts:
-            answer = json.loads(store.discover(text))
+            answer = _succeeded(store.discover(text))
             calls = [_timed(store.discover, text) for _ in range(repetitions)]
             found = [result["session_id"] for result in answer["results"]]
             size = len(json.dumps(answer, ensure_ascii=False))
@@ -175,7 +173,7 @@ def search(subject: Subject, home: Path, texts: list[str], repetitions: int) -> 
 
 def browse(subject: Subject, home: Path, repetitions: int) -> dict[str, Any]:
     with _opened(subject, home) as store:
-        answer = json.loads(store.browse())
+        answer = _succeeded(store.browse())
         calls = [_timed(store.browse) for _ in range(repetitions)]
     return _both(calls) | {"found": [result["session_id"] for result in answer["results"]]}
 
@@ -202,6 +200,18 @@ def disk(home: Path) -> int:
 
 def percentile(values: list[float], percent: int) -> float:
     return quantiles(values, n=100, method="inclusive")[percent - 1]
+
+
+def _succeeded(answer: str) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(answer)
+    if not data["success"]:
+        raise RuntimeError(f"session_search failed: {data['error']}")
+    return data
+
+
+def _paces() -> list[Clocks]:
+    """The reference work some times, while the program does nothing."""
+    return [_timed(_reference_work) for _ in range(PACES)]
 
 
 def _reference_work() -> None:

@@ -116,7 +116,7 @@ class Session:
 
     def conversation(self) -> list[dict[str, Any]]:
         """What was recorded, as chat APIs take it."""
-        return self._record().get_messages_as_conversation(self.id)
+        return self._memory.sessions_for(self.user).get_messages_as_conversation(self.id)
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
         """Call a tool as the model would; the answer is always a JSON object."""

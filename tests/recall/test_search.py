@@ -1,6 +1,7 @@
 """Searching real stores: stages, folding, filters, and the probes of everyday use."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -203,8 +204,8 @@ def test_titles_count(library: Library) -> None:
 def test_hidden_messages_are_not_found(library: Library) -> None:
     """What is still in the model's context is left out, and the rest of that conversation is not."""
     first, second = library.add("now", "The zebra is striped.", "The zebra eats.")
-    assert library.names("zebra", hidden_messages=frozenset({first, second})) == []
-    (hit,) = library.find("zebra", hidden_messages=frozenset({second})).hits
+    assert library.names("zebra", among=replace(library.everyone, without=frozenset({first, second}))) == []
+    (hit,) = library.find("zebra", among=replace(library.everyone, without=frozenset({second}))).hits
     assert hit.message_id == first
 
 

@@ -1,5 +1,6 @@
 """Summaries are an option that can only add."""
 
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -41,6 +42,16 @@ def test_each_result_gets_a_summary_about_the_question(db: SessionDB) -> None:
     assert [result["summary"] for result in answer["results"]] == ["It was about a zebra."] * 5
     assert all("messages" not in result for result in answer["results"])
     assert all("Question: zebra" in text and "user: zebra number" in text for _, text in asked)
+
+
+def test_summaries_keep_to_the_size_of_an_answer(db: SessionDB) -> None:
+    """However much a model writes, in whatever characters."""
+    tool = SessionSearchTool(
+        lambda: db, RecallSettings(answer_chars=4_000), summarize=lambda instructions, text: '"\n' * 5_000
+    )
+    answer = tool.call({"query": "zebra", "limit": 5})
+    assert all(result["summary"] for result in answer["results"])
+    assert len(json.dumps(answer, ensure_ascii=False)) <= 4_000
 
 
 def test_a_model_that_fails_leaves_the_messages(db: SessionDB) -> None:

@@ -16,6 +16,8 @@ NOW = datetime(2026, 11, 15, 12, 0).timestamp()
         ("12h", NOW - 12 * 3_600),
         ("2w", NOW - 14 * 86_400),
         ("90 minutes ago", NOW - 5_400),
+        ("3 months", NOW - 3 * 2_629_800),
+        ("6mo", NOW - 6 * 2_629_800),
         ("2026-11-01", datetime(2026, 11, 1).timestamp()),
         ("2026-11-01T14:30", datetime(2026, 11, 1, 14, 30).timestamp()),
         ("2026-11-01T14:30:00+00:00", 1793543400.0),
@@ -34,7 +36,10 @@ def test_a_day_as_an_end_means_its_last_moment() -> None:
     assert parse_time("2026-11-01", now=NOW, end=True) == pytest.approx(datetime(2026, 11, 2).timestamp(), abs=0.01)
 
 
-@pytest.mark.parametrize("text", ["", "soon", "2026-13-01", "9999999d9", None, True, [], "99999-01-01"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "soon", "3M", "5 moons", float("nan"), 10**400, "2026-13-01", "9999999d9", None, True, [], "99999-01-01"],
+)
 def test_anything_else_is_refused_with_the_forms_there_are(text: object) -> None:
     """The message says what to write instead."""
     with pytest.raises(ValueError, match="30d"):

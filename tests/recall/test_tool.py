@@ -105,6 +105,46 @@ def test_scrolling_reads_on_from_any_message(db: SessionDB, call: Call) -> None:
     assert len(call(session_id="s", around_message_id=ids[15], window=99)["messages"]) == 30
 
 
+def test_scrolling_in_little_room_counts_what_it_leaves_out(db: SessionDB) -> None:
+    """What is shown and what is said to lie beyond make up the whole conversation."""
+    ids = tell(db, "s", [f"line {number} " + "word " * 200 for number in range(100)])
+    tool = SessionSearchTool(lambda: db, RecallSettings(answer_chars=4_000))
+    answer = tool.call({"session_id": "s", "around_message_id": ids[50], "window": 20})
+    shown = [message["id"] for message in answer["messages"]]
+    assert shown == ids[ids.index(shown[0]) : ids.index(shown[-1]) + 1]
+    assert (answer["messages_before"], answer["messages_after"]) == (ids.index(shown[0]), 99 - ids.index(shown[-1]))
+
+
+def test_the_pages_of_a_search_are_its_results_in_order(db: SessionDB, call: Call) -> None:
+    """One by one, by following the cursor, nothing twice and nothing left out."""
+    for number in range(12):
+        tell(db, f"s{number}", ["alpha beta", "yes"] if number % 3 else ["alpha", "beta"], at=BEGIN + number)
+    for sort in (None, "newest", "oldest"):
+        whole = [result["session_id"] for result in call(query="alpha beta", limit=10, sort=sort)["results"]]
+        seen: list[str] = []
+        cursor: str | None = "0"
+        while cursor is not None and len(seen) < 10:
+            answer = call(query="alpha beta", limit=1, sort=sort, cursor=cursor)
+            seen += [result["session_id"] for result in answer["results"]]
+            cursor = answer.get("cursor")
+        assert seen[: len(whole)] == whole
+        assert len(set(seen)) == len(seen)
+
+
+def test_what_a_group_excludes_stays_excluded_when_the_query_is_relaxed(db: SessionDB, call: Call) -> None:
+    """A word that was not wanted is not brought back."""
+    tell(db, "both", ["alpha beta"])
+    tell(db, "one", ["alpha alone"])
+    answer = call(query="(alpha NOT beta) AND gamma")
+    assert [result["session_id"] for result in answer["results"]] == ["one"]
+
+
+def test_the_current_conversation_is_not_found_by_its_title(db: SessionDB) -> None:
+    """The model is in it."""
+    tell(db, "now", ["hello"], title="Zebra plans")
+    assert SessionSearchTool(lambda: db, current_session_id="now").call({"query": "zebra"})["results"] == []
+
+
 def test_reading_goes_through_a_conversation_to_its_end(db: SessionDB, call: Call) -> None:
     """Every message is shown once, by following the cursor."""
     ids = tell(db, "s", ["word " * 400 for _ in range(100)])

@@ -19,7 +19,11 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.option("--mend", is_flag=True, help="Do the mends that are safe: permissions and leftover files.")
+@click.option(
+    "--mend",
+    is_flag=True,
+    help="Do the mends that lose nothing; what is replaced is kept.",
+)
 @common_options
 def command(mend: bool) -> None:
     """Check the home, its permissions, configuration, memory files and leftovers.

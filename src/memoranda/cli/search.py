@@ -1,5 +1,6 @@
 """`memoranda search`: find past conversations and read the messages around each match."""
 
+import shutil
 import sys
 from typing import Any
 
@@ -8,7 +9,7 @@ import click
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.opening import open_home
 from memoranda.cli.sessions.naming import since_option, until_option
-from memoranda.cli.text import bold, dim, marked, print_long, wrapped
+from memoranda.cli.text import bold, dim, marked, wrapped
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.tool import SessionSearchTool
 
@@ -19,12 +20,12 @@ Examples:
   memoranda search '"connection pool" NOT redis' --source cli --role user
   memoranda search 数据库 --why
 """
-_LINE = 100
 
 
 @click.command(epilog=_EPILOG)
 @click.argument("words", nargs=-1, required=True)
 @click.option("--limit", type=click.IntRange(1, 10), default=5, show_default=True, help="How many conversations.")
+@click.option("--offset", type=click.IntRange(0), default=0, help="Leave out so many first.")
 @click.option("--source", multiple=True, help="Only from there: cli, telegram … Can be repeated.")
 @click.option("--role", multiple=True, help="Only what these said: user, assistant, tool. Can be repeated.")
 @click.option("--sort", type=click.Choice(["newest", "oldest"]), help="Order by time instead of by relevance.")
@@ -32,24 +33,24 @@ _LINE = 100
 @since_option
 @until_option
 @memory_options
-def command(
-    words: tuple[str, ...], limit: int, source: tuple[str, ...], role: tuple[str, ...], sort: str | None, why: bool,
-    since: float | None, until: float | None,
-) -> None:  # fmt: skip
+def command(words: tuple[str, ...], **options: Any) -> None:
     """Search every past conversation: words, "a phrase", AND OR NOT, ( ), prefix*, or a plain question."""
     invocation = Invocation.current()
-    arguments = {"query": " ".join(words), "limit": limit, "source": list(source) or None, "sort": sort, "why": why,
-                 "role_filter": list(role) or None, "since": since, "until": until}  # fmt: skip
+    if not " ".join(words).strip():
+        invocation.refuse("Say what to look for; 'memoranda sessions list' shows the latest conversations.")
+    names = {"role": "role_filter", "offset": "cursor"}
+    given = {names.get(name, name): list(value) or None if isinstance(value, tuple) else value
+             for name, value in options.items()}  # fmt: skip
     with open_home(invocation) as memory:
         db = memory.sessions
         _catch_up(db, invocation)
-        answer = SessionSearchTool(lambda: db, memory.config.recall).call(arguments)
+        answer = SessionSearchTool(lambda: db, memory.config.recall).call({"query": " ".join(words), **given})
     if not answer["success"]:
         invocation.refuse(answer["error"], answer)
     if invocation.as_json:
         invocation.say("", answer)
     else:
-        print_long(_show(answer))
+        click.echo(_show(answer))
 
 
 def _catch_up(db: SessionDB, invocation: Invocation) -> None:
@@ -58,7 +59,7 @@ def _catch_up(db: SessionDB, invocation: Invocation) -> None:
 
     def progress(done: int, total: int) -> None:
         nonlocal shown
-        if sys.stderr.isatty() and not invocation.as_json and total:
+        if sys.stderr.isatty() and not invocation.as_json and done < total:
             shown = True
             click.echo(f"\rIndexing {done:,} of {total:,} messages", nl=False, err=True)
 
@@ -71,23 +72,23 @@ def _show(answer: dict[str, Any]) -> str:
     if not answer["results"]:
         return str(answer["message"]) + (f"\n{answer['note']}" if answer.get("note") else "")
     count = answer["sessions_matched"]
-    head = f"{count:,} conversation{'' if count == 1 else 's'} ({answer['matched']})"
+    head = f"{count:,} session{'' if count == 1 else 's'} match{'es' if count == 1 else ''} ({answer['matched']})"
     lines = [dim(head + (f" · {answer['note']}" if answer.get("note") else "")), ""]
     for number, result in enumerate(answer["results"], start=1):
         lines += _result(number, result)
     if answer.get("cursor"):
-        lines.append(dim(f"More matched: raise --limit above {answer['count']}, or say more."))
+        lines.append(dim(f"More: --offset {answer['cursor']}"))
     return "\n".join(lines)
 
 
 def _result(number: int, result: dict[str, Any]) -> list[str]:
     title = wrapped(result["title"] or "(no title)", 70)
-    lines = [f"{number}. {bold(title)}", dim(f"   {result['when']} · {result['source']} · {result['session_id']}"),
-             f"   {marked(wrapped(result['snippet']))}"]  # fmt: skip
+    facts = wrapped(f"{result['when']} · {result['source']} · {result['session_id']}")
+    lines = [f"{number}. {bold(title)}", dim(f"   {facts}"), f"   {marked(wrapped(result['snippet']))}"]
     for message in result.get("messages", []):
         sign = "▸" if message.get("anchor") else " "
-        text = wrapped(" ".join(message["content"].split()), _LINE)
-        lines.append(f"   {sign} {message['role']:<9} {text if message.get('anchor') else dim(text)}")
+        text = wrapped(" ".join(message["content"].split()), max(40, shutil.get_terminal_size().columns - 15))
+        lines.append(f"   {sign} {wrapped(message['role']):<9} {text if message.get('anchor') else dim(text)}")
     if result.get("summary"):
         lines.append(f"   {wrapped(result['summary'])}")
     if "why" in result:

@@ -66,6 +66,7 @@ class Database:
         self._writing_thread = 0
         self._checkpoint: threading.Thread | None = None
         self._reason = ""
+        self._closed = False
         self._open()
         _live.add(self)
 
@@ -153,6 +154,7 @@ class Database:
         """Close every connection; the last one of all processes copies the log back."""
         if self._checkpoint is not None:
             self._checkpoint.join()
+        self._closed = True
         with self._lock:
             connections = [*self._readers, *([self._writer] if self._writer else [])]
             self._readers, self._writer = [], None
@@ -281,11 +283,15 @@ class Database:
         return connection
 
     def _writing_connection(self) -> Connection:
+        if self._closed:
+            raise StorageError(f"{self.path} has been closed.")
         if self._writer is None:
             self._writer = self._prepare(self._connect("rw"))
         return self._writer
 
     def _borrow(self) -> Connection:
+        if self._closed:
+            raise StorageError(f"{self.path} has been closed.")
         try:
             return self._readers.pop()
         except IndexError:
@@ -374,11 +380,6 @@ def _after_fork_in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
-
-
-def holds_nul(column: str) -> str:
-    """A condition: the text of a column has a NUL in it, which ends it for most of SQLite's functions."""
-    return f"instr({column}, char(0)) > 0"
 
 
 def _unstorable(error: UnicodeEncodeError) -> SessionError:

@@ -28,7 +28,10 @@ class Posting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which messages may be seen at all. `roles` are the roles of the truth; `titles` says whether titles count."""
+    """Which messages may be seen at all. `roles` are the roles of the truth; `titles` says whether titles count.
+
+    `without` are messages that are left out by their ids.
+    """
 
     scope: "Scope"
     sources: frozenset[str] | None = None
@@ -37,6 +40,7 @@ class Filter:
     since: float | None = None
     until: float | None = None
     titles: bool = True
+    without: frozenset[int] = frozenset()
 
 
 class Size(NamedTuple):

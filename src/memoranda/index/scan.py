@@ -28,6 +28,7 @@ class Scan:
         self._new_numbers = count(FIRST_NUMBER)
         self._seen: set[int] = set()
         self._asked: set[str] = set()
+        self._took_accents = False
         self.partial = False
         self.connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         create(self.connection, "scan")
@@ -42,7 +43,13 @@ class Scan:
         if not wanted:
             return
         self._asked.update(wanted)
-        found = self._feed.messages_like(wanted, self._after, MOST_CANDIDATES)
+        self._take(self._feed.messages_like(wanted, self._after, MOST_CANDIDATES))
+        if not self._took_accents:
+            # A pattern cannot say that "é" counts as "e", so whatever has such letters is a candidate.
+            self._took_accents = True
+            self._take(self._feed.messages_beyond_ascii(self._after, MOST_CANDIDATES))
+
+    def _take(self, found: list[FeedMessage]) -> None:
         self.partial = self.partial or len(found) == MOST_CANDIDATES
         self._add([message for message in reversed(found) if message.id not in self._seen])
 
@@ -76,7 +83,7 @@ class Scan:
 
 
 def like_patterns(pattern: Pattern) -> set[str]:
-    """LIKE patterns, one of which every message has that matches. Letters with diacritics may escape them."""
+    """LIKE patterns, one of which every message in plain ASCII has that matches."""
     return {f"%{_escaped(piece)}%" for piece in _pieces(pattern)}
 
 

@@ -29,13 +29,12 @@ def discover(
 
     Of the `current` session, what is `in_context` does not count, and neither does its title.
     """
-    among = _filter(db, request, settings)
+    among = replace(_filter(db, request, settings), without=in_context)
     found = db.find(
         request.query,
         among,
         limit=request.cursor + request.limit + 1,
         sort=request.sort,
-        hidden_messages=in_context,
     )
     place = db.conversation_of(current) if current else None
     if place is not None:

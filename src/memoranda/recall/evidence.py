@@ -6,7 +6,7 @@ cut is said, with the way to go on.
 """
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from memoranda.recall.times import show_time
@@ -88,6 +88,30 @@ def shorten_calls(calls: Any) -> list[str]:
     return shown if len(every) <= _CALLS else [*shown, f"… and {len(every) - _CALLS} more"]
 
 
+def outwards(
+    messages: Sequence[FeedMessage], position: int, shown: list[JsonObject], most: int, room: int
+) -> tuple[int, int, int]:
+    """Add the neighbours of the message that is in `shown`, the nearest first and by turns, as long as they fit.
+
+    How many are left out before and behind, and how much room is left.
+    """
+    before, after = list(messages[:position]), list(messages[position + 1 :])
+    while shown and (before or after):
+        take_after = bool(after) and (not before or len(after) >= len(before))
+        message = after[0] if take_after else before[-1]
+        fitting = show(message, min(most, max(80, room // 3)), room)
+        if fitting is None:
+            break
+        room -= fitting.size
+        if take_after:
+            after.pop(0)
+            shown.append(fitting.entry)
+        else:
+            before.pop()
+            shown.insert(0, fitting.entry)
+    return len(before), len(after), room
+
+
 class Evidence:
     """Collects the messages around hits from one scope of the store."""
 
@@ -108,25 +132,11 @@ class Evidence:
         first = show(anchor, most, room, start=start, anchor=True)
         shown = [] if first is None else [first.entry]
         room -= 0 if first is None else first.size
-        before, after = list(window.messages[:position]), list(window.messages[position + 1 :])
-        while before or after:
-            # Outwards, by turns, so that the nearest on either side come first.
-            take_after = bool(after) and (not before or len(after) >= len(before))
-            message = after[0] if take_after else before[-1]
-            fitting = show(message, min(_NEIGHBOUR, max(80, room // 3)), room)
-            if fitting is None or not shown:
-                break
-            room -= fitting.size
-            if take_after:
-                after.pop(0)
-                shown.append(fitting.entry)
-            else:
-                before.pop()
-                shown.insert(0, fitting.entry)
+        before, after, room = outwards(window.messages, position, shown, _NEIGHBOUR, room)
         result: JsonObject = {
             "messages": shown,
-            "messages_before": window.before + len(before),
-            "messages_after": window.after + len(after),
+            "messages_before": window.before + before,
+            "messages_after": window.after + after,
         }
         return (self._bookends(anchor.session_id, shown, room) if shown else {}) | result
 

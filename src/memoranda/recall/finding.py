@@ -54,6 +54,8 @@ class Outcome:
     how: str
     missing: tuple[str, ...] = ()
     sessions: int = 0
+    more: bool = False
+    """Whether there were more matches than were looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +78,11 @@ class _Ranked:
 class Finding:
     """Asks the reader stage by stage; a stage that finds nothing hands over to the next."""
 
-    def __init__(self, reader: Reader, query: Query, among: Filter, hidden: frozenset[int], now: float) -> None:
+    def __init__(self, reader: Reader, query: Query, among: Filter, now: float) -> None:
         self._reader = reader
         self._query = query
         self._among = among
-        self._hidden = hidden
+        self._excluded = query.excluded
         self._size = reader.size()
         self._outlook = Outlook(perspective(query.text), stretches(query.text, now), now)
 
@@ -91,7 +93,7 @@ class Finding:
         if query.alternatives and sort is None:
             outcome = self._alternatives()
         elif not query.question or query.exact:
-            outcome = self._strict(min(limit, _ENOUGH), sort)
+            outcome = self._strict(_ENOUGH, sort)
         if outcome is None:
             outcome = self._relaxed(sort)
         return outcome
@@ -120,7 +122,7 @@ class Finding:
         if sessions >= enough or (found and len(self._query.parts) == 1):
             if sort is not None:
                 return Outcome(_by_time(found, sort), how, (), sessions)
-            return Outcome(self._rank_rows(found), how, (), sessions)
+            return Outcome(self._rank_rows(found), how, (), sessions, len(found) >= _MOST_STRICT)
         if len(self._query.parts) == 1:
             return None
         ranked = self._rank_parts(self._query.parts)
@@ -148,6 +150,8 @@ class Finding:
 
     def _relaxed(self, sort: Sort | None) -> Outcome:
         """By the single terms: the more of their weight a conversation holds, the better."""
+        # What is left out of a group has no group any more to be left out of.
+        self._excluded = self._query.unwanted
         ranked = self._rank_terms(self._query.terms)
         found = ranked.standings
         if not found or ranked.share * max(each.signals["coverage"] for each in found) < _LEAST_SHARE:
@@ -257,10 +261,10 @@ class Finding:
         return found
 
     def _postings(self, pattern: Pattern, most: int) -> list[Posting]:
-        if self._query.excluded is not None:
-            pattern = Without(pattern, self._query.excluded)
+        if self._excluded is not None:
+            pattern = Without(pattern, self._excluded)
         found = self._reader.postings(pattern, self._among, most)
-        return [row for row in found if row[0] not in self._hidden] if self._hidden else found
+        return found
 
 
 def _by_time(found: list[Posting], sort: Sort) -> list[Standing]:

@@ -1,7 +1,7 @@
 """What a model reads about session search."""
 
 TOOL_DESCRIPTION = (
-    "Search every past conversation, word for word. Nothing is summarised or made up: you get the messages themselves. "
+    "Search every past conversation, word for word. Nothing is made up: you get what was said. "
     "Without arguments it lists the latest conversations. With `query` it finds conversations: words, "
     '"an exact phrase", AND, OR, NOT, ( ), prefix*, or a plain question, in any language. Each result shows the match, '
     "the messages around it, and how the conversation began and ended. With `session_id` and `around_message_id` you "
@@ -24,6 +24,7 @@ WHY = "Also say which signals put each result there."
 
 NOTHING = "Nothing in past conversations matches."
 NO_WORDS = "There is no word to look for in that query."
+NO_OTHERS = "There are no other conversations of that kind."
 EMPTY = "There are no past conversations yet."
 IN_CONTEXT = "That message is in your context already; look above."
 READ_ON = "To read on, call again with the same arguments and this cursor."

@@ -62,6 +62,8 @@ class Query:
     leaves: tuple[Part, ...] = ()
     """Every part as typed, those within groups included; nothing that must not be there."""
     excluded: Pattern | None = None
+    unwanted: Pattern | None = None
+    """Everything that is excluded, also within groups."""
     question: bool = False
     """A sentence rather than keywords: its words need not all be there."""
     terms: tuple[Term, ...] = ()
@@ -96,6 +98,7 @@ def parse(text: str) -> Query:
         tuple(dict.fromkeys(telling or found.parts))[:_MOST_PARTS],
         tuple(dict.fromkeys(found.leaves)),
         _any_of(found.excluded),
+        _any_of([*found.excluded, *found.unwanted]),
         bool(telling) and _is_question(found.parts),
         _terms(found.leaves),
         _pairs(found.parts),
@@ -109,6 +112,7 @@ class _Collected:
         self.parts: list[Part] = []
         self.leaves: list[Part] = []
         self.excluded: list[Pattern] = []
+        self.unwanted: list[Pattern] = []
 
     def add(self, tree: Tree) -> None:
         for node in tree.nodes if isinstance(tree, Every) else (tree,):
@@ -117,14 +121,14 @@ class _Collected:
                 self.parts += leaves
                 self.leaves += leaves
             elif isinstance(node, Not):
-                pattern = _pattern(node.node, [])
+                pattern = _pattern(node.node, [], [])
                 self.excluded += [] if pattern is None else [pattern]
             else:
                 self._add_group(node)
 
     def _add_group(self, node: Every | Either) -> None:
         inner: list[Part] = []
-        pattern = _pattern(node, inner)
+        pattern = _pattern(node, inner, self.unwanted)
         if pattern is None:
             return
         text = (" OR " if isinstance(node, Either) else " ").join(part.text for part in inner)
@@ -133,8 +137,11 @@ class _Collected:
         self.leaves += inner
 
 
-def _pattern(tree: Tree, leaves: list[Part]) -> Pattern | None:
-    """The pattern of a whole tree; None when there is nothing to look for in it. Adds its leaves to `leaves`."""
+def _pattern(tree: Tree, leaves: list[Part], unwanted: list[Pattern]) -> Pattern | None:
+    """The pattern of a whole tree; None when there is nothing to look for in it.
+
+    Adds its leaves to `leaves`, and what it leaves out to `unwanted`.
+    """
     match tree:
         case Typed():
             # Within a group even a small word is meant.
@@ -145,11 +152,12 @@ def _pattern(tree: Tree, leaves: list[Part]) -> Pattern | None:
             # Among alternatives it would mean "everything else".
             return None
         case Either(nodes):
-            return _any_of([pattern for node in nodes if (pattern := _pattern(node, leaves)) is not None])
+            return _any_of([pattern for node in nodes if (pattern := _pattern(node, leaves, unwanted)) is not None])
         case Every(nodes):
-            keep = [_pattern(node, leaves) for node in nodes if not isinstance(node, Not)]
-            drop = [_pattern(node.node, []) for node in nodes if isinstance(node, Not)]
-            kept, dropped = _all_of([each for each in keep if each]), _any_of([each for each in drop if each])
+            keep = [_pattern(node, leaves, unwanted) for node in nodes if not isinstance(node, Not)]
+            drop = [each for node in nodes if isinstance(node, Not) and (each := _pattern(node.node, [], []))]
+            unwanted += drop
+            kept, dropped = _all_of([each for each in keep if each]), _any_of(drop)
             return Without(kept, dropped) if kept and dropped else kept
 
 

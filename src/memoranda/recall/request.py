@@ -50,7 +50,7 @@ def read_request(arguments: Any, now: float) -> Request:
         window=_clamp(_DEFAULT_WINDOW if window is None else window, MOST_WINDOW),
         limit=_clamp(_DEFAULT_RESULTS if limit is None else limit, MOST_RESULTS),
         sort=_sort(arguments.get("sort")),
-        roles=_names(arguments, "role_filter"),
+        roles=_lower(_names(arguments, "role_filter")),
         sources=_names(arguments, "source"),
         since=_time(arguments, "since", now, end=False),
         until=_time(arguments, "until", now, end=True),
@@ -105,6 +105,10 @@ def _names(arguments: Mapping[str, Any], name: str) -> frozenset[str] | None:
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
         raise InvalidRequestError(f"{name} must be names separated by commas, not {type(value).__name__}.")
     return frozenset(item.strip() for item in value if item.strip()) or None
+
+
+def _lower(names: frozenset[str] | None) -> frozenset[str] | None:
+    return None if names is None else frozenset(name.lower() for name in names)
 
 
 def _time(arguments: Mapping[str, Any], name: str, now: float, *, end: bool) -> float | None:

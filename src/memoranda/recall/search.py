@@ -19,6 +19,7 @@ from memoranda.recall.ranking import Standing
 Sort = Literal["newest", "oldest"]
 
 NOTHING_TYPED = "nothing to look for"
+NOT_ALL = "So much matches that only the newest of it was looked at; add a word or a time."
 _ROLES = ("user", "assistant", "tool", "session_title")
 # Sessions that nobody sat in front of stand behind the others.
 _BEHIND = frozenset({"cron"})
@@ -66,7 +67,6 @@ class Search:
         *,
         limit: int,
         sort: Sort | None = None,
-        hidden_messages: frozenset[int] = frozenset(),
         now: float,
     ) -> Found:
         """The conversations that match best, or the newest or oldest of those that match."""
@@ -75,21 +75,22 @@ class Search:
             return Found((), NOTHING_TYPED)
         with self._index.reading() as reader:
             hits: list[Hit] = []
-            how = ""
+            told = None
             for each in _in_order(among, sort):
-                outcome = Finding(reader, query, each, hidden_messages, now).conversations(limit, sort)
-                found = _fold(reader, outcome, sort)
-                hits = _joined(hits, found) if outcome.how == how else found
-                how = outcome.how
+                outcome = Finding(reader, query, each, now).conversations(limit, sort)
+                if told is None or not hits:
+                    told = outcome
+                hits = _joined(hits, _fold(reader, outcome, sort))
                 if len(hits) >= limit:
                     break
+            assert told is not None
             return Found(
                 tuple(hits[: max(0, limit)]),
-                outcome.how,
+                told.how,
                 tuple(dict.fromkeys(term.text for term in query.terms)),
-                outcome.missing,
-                outcome.sessions,
-                reader.note,
+                told.missing,
+                max(told.sessions, outcome.sessions),
+                reader.note or (NOT_ALL if told.more else None),
             )
 
     def messages(
@@ -100,7 +101,6 @@ class Search:
         limit: int,
         offset: int = 0,
         sort: Sort | None = None,
-        hidden_messages: frozenset[int] = frozenset(),
         now: float = 0.0,
     ) -> list[int]:
         """The ids of the messages that match, best first; a negative limit means all."""
@@ -109,7 +109,7 @@ class Search:
             return []
         most = _MOST_MESSAGES if limit < 0 else limit
         with self._index.reading() as reader:
-            found = Finding(reader, query, among, hidden_messages, now).messages(offset + most, sort)
+            found = Finding(reader, query, among, now).messages(offset + most, sort)
         return [row.message for row in found if row.role != TITLE][offset : offset + most]
 
 

@@ -20,6 +20,11 @@ from memoranda.sessions.transfer import ImportReport
 _CONTEXT = 200
 
 
+def _names(given: Collection[str]) -> frozenset[str]:
+    """One name counts as a list of one."""
+    return frozenset({given} if isinstance(given, str) else given)
+
+
 def index_path(db_path: Path) -> Path:
     """Where the index of a store lies: beside it."""
     return db_path.with_name(f"{db_path.stem}.index.db")
@@ -71,16 +76,16 @@ class SessionDB(SessionStore):
         """
         among = Filter(
             self.scope,
-            sources=None if source_filter is None else frozenset(source_filter),
-            excluded_sources=frozenset(exclude_sources or ()),
-            roles=frozenset(role_filter) if role_filter else None,
+            sources=None if source_filter is None else _names(source_filter),
+            excluded_sources=_names(exclude_sources or ()),
+            roles=_names(role_filter) if role_filter else None,
             since=since,
             until=until,
             titles=False,
         )
         parsed = parse(query)
         results = []
-        for message_id in self._search.messages(query, among, limit=limit, offset=offset, sort=sort):
+        for message_id in self._search.messages(query, among, limit=limit, offset=max(0, offset), sort=sort):
             window = self.window_around(message_id, 1)
             if window is None:
                 continue

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
 from memoranda.recall import guidance
+from memoranda.recall.evidence import size_of
 from memoranda.recall.query import Query, parse
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.settings import RecallSettings
@@ -28,6 +29,7 @@ _MOST_WORKERS = 5
 _TRANSCRIPT = 100_000
 _AT_ONCE = 500
 _LONGEST_SUMMARY = 2_000
+_NOTE = 200
 
 
 def add_summaries(
@@ -47,7 +49,7 @@ def add_summaries(
             try:
                 text = transcript(db, results[number]["session_id"], query)
                 done.put((number, summarize(guidance.SUMMARY, f"Question: {question}\n\nTranscript:\n{text}")))
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 # A model that fails costs its summary and nothing else.
                 _log.warning("a summary failed: %s", error)
                 done.put((number, None))
@@ -55,13 +57,24 @@ def add_summaries(
     for _ in range(min(len(results), max(1, min(settings.summary_workers, _MOST_WORKERS)))):
         threading.Thread(target=work, name="memoranda-summary", daemon=True).start()
     summaries = _collect(done, len(results), settings.summary_deadline)
-    for number, summary in summaries.items():
-        results[number]["summary"] = summary[:_LONGEST_SUMMARY]
+    for number in summaries:
         for part in ("messages", "bookend_start", "bookend_end"):
             results[number].pop(part, None)
+    room = settings.answer_chars - size_of(answer) - _NOTE
+    for number, summary in summaries.items():
+        results[number]["summary"] = _cut(summary, min(_LONGEST_SUMMARY, room // len(summaries)))
     missing = len(results) - len(summaries)
     if missing:
-        answer["note"] = f"{missing} of {len(results)} summaries could not be made; the messages themselves are there."
+        said = f"{missing} of {len(results)} summaries could not be made; the messages themselves are there."
+        answer["note"] = f"{answer['note']} {said}" if "note" in answer else said
+
+
+def _cut(text: str, room: int) -> str:
+    """As much of a text as its JSON has room for."""
+    text = text[: max(0, room)]
+    while text and size_of(text) > room:
+        text = text[: len(text) * 3 // 4]
+    return text
 
 
 def _collect(done: "SimpleQueue[tuple[int, str | None]]", expected: int, deadline: float) -> dict[int, str]:

@@ -4,10 +4,19 @@ import re
 import time
 from datetime import date, datetime, timedelta
 
-_UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "y": 31_557_600}
-_AGO = re.compile(r"(\d{1,6})\s*([mhdwy])[a-z]*(?:\s+ago)?", re.IGNORECASE)
+_UNITS = {
+    "m min mins minute minutes": 60,
+    "h hour hours": 3_600,
+    "d day days": 86_400,
+    "w week weeks": 604_800,
+    "mo month months": 2_629_800,
+    "y year years": 31_557_600,
+}
+_SECONDS = {name: seconds for names, seconds in _UNITS.items() for name in names.split()}
+_AGO = re.compile(r"(\d{1,6})\s*([a-z]+)(?:\s+ago)?")
 _DAYS = {"today": 0, "yesterday": 1}
-_FORMS = "30d, 12h, 2w, 2026-11-01, 2026-11-01T14:30, today or yesterday"
+_LATEST = 253_402_300_800
+_FORMS = "30d, 12h, 2w, 6mo, 2026-11-01, 2026-11-01T14:30, today or yesterday"
 
 
 def parse_time(text: object, *, now: float | None = None, end: bool = False) -> float:
@@ -16,13 +25,13 @@ def parse_time(text: object, *, now: float | None = None, end: bool = False) -> 
     Raises ValueError, naming the forms there are, for anything else.
     """
     now = time.time() if now is None else now
-    if isinstance(text, int | float) and not isinstance(text, bool):
+    if isinstance(text, int | float) and not isinstance(text, bool) and abs(text) < _LATEST:
         return float(text)
     if not isinstance(text, str):
         raise ValueError(f"{text!r} is not a time; write {_FORMS}.")
     word = text.strip()
-    if ago := _AGO.fullmatch(word):
-        return now - int(ago[1]) * _UNITS[ago[2].lower()]
+    if (ago := _AGO.fullmatch(word)) and ago[2] in _SECONDS:
+        return now - int(ago[1]) * _SECONDS[ago[2]]
     try:
         if word.lower() in _DAYS:
             day = date.fromtimestamp(now) - timedelta(days=_DAYS[word.lower()])

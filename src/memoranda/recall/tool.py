@@ -11,7 +11,7 @@ from typing import Any
 from memoranda.errors import StorageError
 from memoranda.recall import guidance
 from memoranda.recall.discovery import discover
-from memoranda.recall.evidence import show, size_of
+from memoranda.recall.evidence import outwards, show, size_of
 from memoranda.recall.request import MOST_RESULTS, MOST_WINDOW, InvalidRequestError, Request, read_request
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.settings import RecallSettings
@@ -26,6 +26,9 @@ _log = logging.getLogger(__name__)
 _READ_AT_ONCE = 60
 _READ_MESSAGE = 1_500
 _TOOL_OUTPUT = 300
+_NEIGHBOUR_SHARE = 700
+# What the counts, a cursor and the word about it take.
+_CURSOR = 300
 
 PARAMETERS: JsonObject = {
     "type": "object",
@@ -114,20 +117,21 @@ class SessionSearchTool:
         if len(others) > len(shown):
             answer["cursor"] = str(request.cursor + rows.index(others[len(shown)]))
         if not shown:
-            answer["message"] = guidance.EMPTY
+            limited = request.sources or request.since or request.until or request.cursor or rows
+            answer["message"] = guidance.NO_OTHERS if limited else guidance.EMPTY
         return answer
 
     def _scroll(self, db: SessionDB, request: Request, around: int) -> JsonObject:
         place = db.conversation_of(request.session_id)
         if place is None:
-            return _refuse("not_found", f"There is no session {request.session_id!r}.")
+            return _refuse("not_found", f"There is no session {request.session_id[:100]!r}.")
         in_context = self._in_context(db)
         if around in in_context:
             return _refuse("in_context", guidance.IN_CONTEXT)
         window = db.window_around(around, request.window, without=in_context)
         owner = next((m.session_id for m in window.messages if m.id == around), "") if window else ""
         if window is None or owner not in place.sessions:
-            return _refuse("not_found", f"Message {around} is not in the conversation of {request.session_id!r}.")
+            return _refuse("not_found", f"Message {around} is not in the conversation of {request.session_id[:100]!r}.")
         answer = {"success": True, "mode": "scroll", "around_message_id": around, "window": request.window}
         answer |= _meta(db, owner)
         return _fill_scroll(answer, window, around, request.cursor, self._settings.answer_chars)
@@ -135,7 +139,7 @@ class SessionSearchTool:
     def _read(self, db: SessionDB, request: Request) -> JsonObject:
         place = db.conversation_of(request.session_id)
         if place is None:
-            return _refuse("not_found", f"There is no session {request.session_id!r}.")
+            return _refuse("not_found", f"There is no session {request.session_id[:100]!r}.")
         window = db.messages_behind(place, request.cursor, _READ_AT_ONCE, without=self._in_context(db))
         answer: JsonObject = {"success": True, "mode": "read"} | _meta(db, request.session_id)
         answer |= {"messages": [], "messages_before": window.before, "messages_after": window.after}
@@ -186,20 +190,17 @@ def _most_of(message: FeedMessage) -> int:
 
 
 def _fill_scroll(answer: JsonObject, window: Window, around: int, start: int, budget: int) -> JsonObject:
-    """The anchor with as much of its text as fits, from `start` on, and its neighbours in what room they need."""
-    room = budget - size_of(answer) - 300
-    share = room // 2 // max(1, len(window.messages) - 1)
-    fitting = {each.id: show(each, _READ_MESSAGE, share) for each in window.messages if each.id != around}
-    room -= sum(each.size for each in fitting.values() if each is not None)
-    anchor = next(message for message in window.messages if message.id == around)
-    fitting[around] = whole = show(anchor, room, room, start=start, anchor=True)
-    shown = whole.entry if whole is not None else None
-    answer |= {
-        "messages": [each.entry for message in window.messages if (each := fitting[message.id]) is not None],
-        "messages_before": window.before,
-        "messages_after": window.after,
-    }
-    end = start + len(shown["content"]) if shown else start
-    if shown and shown.get("chars", 0) > end > start:
+    """The anchor with as much of its text as fits, from `start` on, and its neighbours in what room there is."""
+    position = next(place for place, message in enumerate(window.messages) if message.id == around)
+    room = budget - size_of(answer) - _CURSOR
+    # Neighbours get a share, so that one long message does not hide what was said around it.
+    for_anchor = room - min(room // 2, _NEIGHBOUR_SHARE * (len(window.messages) - 1))
+    anchor = show(window.messages[position], for_anchor, for_anchor, start=start, anchor=True)
+    shown = [] if anchor is None else [anchor.entry]
+    room -= 0 if anchor is None else anchor.size
+    before, after, _ = outwards(window.messages, position, shown, _READ_MESSAGE, room)
+    answer |= {"messages": shown, "messages_before": window.before + before, "messages_after": window.after + after}
+    end = start + len(anchor.entry["content"]) if anchor else start
+    if anchor and anchor.entry.get("chars", 0) > end > start:
         answer |= {"cursor": str(end), "message": guidance.READ_ON}
     return answer

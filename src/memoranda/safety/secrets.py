@@ -132,16 +132,18 @@ def _literal_first(pattern: str) -> str:
 def _candidates(text: str) -> Iterator[Secret]:
     # Tokens have no blanks in them, so only long words can hold one, and most text has few of those.
     long_words = " ".join([word for word in text.split() if len(word) >= _SHORTEST_TOKEN])
-    if (long_words and occurs(_ISSUER_HINTS, long_words)) or _KEY_BLOCK in text:
-        yield from _formatted(text)
+    if _KEY_BLOCK in text:
+        long_words += _KEY_BLOCK
+    if long_words and occurs(_ISSUER_HINTS, long_words):
+        yield from _formatted(text, long_words)
     if occurs(_VALUE_HINTS, text):
         yield from _with_value(text)
     yield from _assigned(text)
 
 
-def _formatted(text: str) -> Iterator[Secret]:
+def _formatted(text: str, long_words: str) -> Iterator[Secret]:
     for kind, hints, pattern in _FORMATS:
-        if occurs(hints, text):
+        if occurs(hints, long_words):
             for match in _compiled(pattern).finditer(text):
                 if kind in ("private_key", "json_web_token") or _looks_random(match[0]):
                     yield Secret(kind, match.start(), match.end())

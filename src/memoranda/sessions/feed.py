@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from memoranda.db.sqlite import Connection, holds_nul
+from memoranda.db.dialect import beyond_ascii, holds_nul
+from memoranda.db.sqlite import Connection
 from memoranda.errors import SessionError
 from memoranda.sessions.part import Part
 from memoranda.sessions.records import decode_content, decode_json
@@ -118,6 +119,10 @@ class Feed(Part):
             f"m.id > ? AND ({either} OR {holds_nul('m.content')}) ORDER BY m.id DESC LIMIT ?",
             (after, *list(patterns) * 3, limit),
         )
+
+    def messages_beyond_ascii(self, after: int, limit: int) -> list[FeedMessage]:
+        """The newest messages behind one that hold other letters than those of ASCII."""
+        return self._messages(f"m.id > ? AND {beyond_ascii('m.content')} ORDER BY m.id DESC LIMIT ?", (after, limit))
 
     def changes_after(self, seq: int, limit: int) -> list[Change]:
         self._require_everyone()

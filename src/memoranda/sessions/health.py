@@ -75,6 +75,8 @@ def _require_sqlite(path: Path) -> None:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
             connection.execute("PRAGMA application_id").fetchone()
     except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
+            return
         raise StorageError(
             f"{path} is not a database at all ({error}). Move it away and restore it from a backup or an export."
         ) from error

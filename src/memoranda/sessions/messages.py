@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from memoranda.db.dialect import add_row
 from memoranda.db.sqlite import Connection
 from memoranda.sessions.lineage import chain_of
 from memoranda.sessions.part import Part, count_redactions, unknown
@@ -11,7 +12,7 @@ from memoranda.sessions.records import READ, WRITTEN, Message, as_chat, decode, 
 
 _INSERT = (
     f"INSERT INTO messages (session_id, {', '.join(WRITTEN)}) VALUES ({', '.join('?' * (len(WRITTEN) + 1))})"
-    " ON CONFLICT (session_id, external_id) WHERE external_id IS NOT NULL DO NOTHING RETURNING id"
+    " ON CONFLICT (session_id, external_id) WHERE external_id IS NOT NULL DO NOTHING"
 )
 _FIELDS = ", ".join(f"m.{name}" for name in READ)
 _EXTERNAL_ID = WRITTEN.index("external_id")
@@ -138,11 +139,11 @@ def insert(connection: Connection, session_id: str, row: Sequence[Any]) -> tuple
     if row[_COPY_OF] is not None:
         row = [*row[:_COPY_OF], _original(connection, row[_COPY_OF]), *row[_COPY_OF + 1 :]]
     try:
-        added = connection.execute(_INSERT, (session_id, *row)).fetchone()
+        number = add_row(connection, _INSERT, (session_id, *row))
     except sqlite3.IntegrityError as error:
         raise unknown(session_id) from error
-    if added is not None:
-        return int(added[0]), True
+    if number is not None:
+        return number, True
     there = connection.execute(
         "SELECT id FROM messages WHERE session_id = ? AND external_id = ?", (session_id, row[_EXTERNAL_ID])
     ).fetchone()

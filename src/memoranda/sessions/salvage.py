@@ -13,8 +13,8 @@ from memoranda.sessions.schema import MESSAGES, SESSIONS, STATE_META
 from memoranda.sessions.store import SessionStore
 
 _SIDE_FILES = ("", "-wal", "-shm")
-# Far above any row there can be, for a table whose end cannot be read.
-_FAR = 2**40
+# No row takes less room in the file, so there are at most so many.
+_SMALLEST_ROW = 50
 
 
 def salvage(path: Path, keep_as: Path) -> dict[str, int]:
@@ -22,16 +22,21 @@ def salvage(path: Path, keep_as: Path) -> dict[str, int]:
     fresh = path.with_name(f".{path.name}.salvaged")
     for ending in _SIDE_FILES:
         Path(f"{fresh}{ending}").unlink(missing_ok=True)
-    with closing(_open(path)) as damaged, SessionStore(fresh) as store:
-        saved = store.take_rows(
-            {
-                SESSIONS.name: _readable(damaged, SESSIONS),
-                MESSAGES.name: _readable(damaged, MESSAGES),
-                STATE_META.name: (
-                    row for row in _readable(damaged, STATE_META) if row.get("key") not in (None, "store_id")
-                ),
-            }
-        )
+    try:
+        with closing(_open(path)) as damaged, SessionStore(fresh) as store:
+            saved = store.take_rows(
+                {
+                    SESSIONS.name: _readable(damaged, SESSIONS),
+                    MESSAGES.name: _readable(damaged, MESSAGES),
+                    STATE_META.name: (
+                        row for row in _readable(damaged, STATE_META) if row.get("key") not in (None, "store_id")
+                    ),
+                }
+            )
+    except BaseException:
+        for ending in _SIDE_FILES:
+            Path(f"{fresh}{ending}").unlink(missing_ok=True)
+        raise
     for ending in _SIDE_FILES:
         if os.path.exists(f"{path}{ending}"):
             os.replace(f"{path}{ending}", f"{keep_as}{ending}")
@@ -44,11 +49,15 @@ def _open(path: Path) -> Connection:
     for mode in ("ro", "ro&immutable=1"):
         connection = sqlite3.connect(f"{path.as_uri()}?mode={mode}", uri=True, isolation_level=None)
         try:
+            # With this SQLite also reads a file that is shorter than it should be.
+            connection.execute("PRAGMA writable_schema=1")
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            return connection
+            break
         except sqlite3.DatabaseError:
+            if mode != "ro":
+                break
             connection.close()
-    return sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None)
+    return connection
 
 
 def _readable(connection: Connection, table: Table) -> Iterator[dict[str, Any]]:
@@ -59,15 +68,21 @@ def _readable(connection: Connection, table: Table) -> Iterator[dict[str, Any]]:
     names = [column.name for column in table.columns if column.name in there]
     if names:
         select = f"SELECT {', '.join(names)} FROM {table.name} WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
-        for row in _rows(connection, select, 0, _last(connection, table)):
+        for row in _rows(connection, select, 0, _last(connection, table.name)):
             yield dict(zip(names, row, strict=True))
 
 
-def _last(connection: Connection, table: Table) -> int:
-    try:
-        return int(connection.execute(f"SELECT max(rowid) FROM {table.name}").fetchone()[0] or 0)
-    except sqlite3.DatabaseError:
-        return _FAR
+def _last(connection: Connection, table: str) -> int:
+    """The number of a table's last row, from the table, else from SQLite's notes, else by the size of the file."""
+    for question in (f"SELECT max(rowid) FROM {table}", f"SELECT seq FROM sqlite_sequence WHERE name = '{table}'"):
+        try:
+            row = connection.execute(question).fetchone()
+        except sqlite3.DatabaseError:
+            continue
+        if row is not None:
+            return int(row[0] or 0)
+    (pages,), (size,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
+    return int(pages * size // _SMALLEST_ROW)
 
 
 def _rows(connection: Connection, select: str, low: int, high: int) -> Iterator[tuple[Any, ...]]:

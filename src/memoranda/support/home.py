@@ -19,11 +19,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 from memoranda.errors import ForeignHomeError, HomeError
+from memoranda.support.files import read_file
 
 DEFAULT_PROFILE = "default"
 
 # The mark that SQLite keeps of the program that made a file ("Memo" for ours, zero for most others).
 APPLICATION_ID = b"Memo"
+_MARK = slice(68, 72)
 
 _PROFILE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _PLAIN_BYTES = frozenset((string.ascii_lowercase + string.digits + "-_").encode())
@@ -134,7 +136,8 @@ def _owner_of(path: Path) -> bytes | None:
     except sqlite3.OperationalError as error:
         raise OSError(errno.EACCES, str(error), str(path)) from error
     except sqlite3.DatabaseError:
-        return b"????"
+        # Damaged, so nobody has it open; the mark may still be there to say whose it was.
+        return read_file(path, _MARK.stop)[_MARK]
 
 
 def decode_user_id(name: str) -> str | None:

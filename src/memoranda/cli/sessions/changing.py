@@ -125,7 +125,7 @@ def _describe(rows: list[dict[str, Any]]) -> str:
     messages = sum(row["message_count"] for row in rows)
     lines = [f"{_count(len(rows), 'session')} with {_count(messages, 'message')}:"]
     lines += [
-        f"  {local_time(row['last_active'])}  {row['id']}  {wrapped(row['title'] or '', 50)}"
+        f"  {local_time(row['last_active'])}  {wrapped(row['id'])}  {wrapped(row['title'] or '', 50)}"
         for row in rows[:_SHOWN_AT_MOST]
     ]
     if len(rows) > _SHOWN_AT_MOST:

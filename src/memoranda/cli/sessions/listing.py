@@ -58,7 +58,7 @@ def _times(row: dict[str, Any]) -> dict[str, Any]:
 
 def _line(row: dict[str, Any]) -> str:
     name = row["title"] or row["preview"] or "(nothing said)"
-    facts = f"{row['id']} · {row['source']} · {row['message_count']} messages"
+    facts = wrapped(f"{row['id']} · {row['source']} · {row['message_count']} messages")
     return f"{local_time(row['last_active'])}  {bold(wrapped(name, 70))}\n{' ' * 18}{dim(facts)}"
 
 
@@ -97,9 +97,8 @@ def _message(message: dict[str, Any], tools: bool) -> list[str]:
     if message["role"] == "tool" and not tools and len(text) > _TOOL_OUTPUT:
         text = text[:_TOOL_OUTPUT] + f"… ({len(text):,} characters; --tools shows them)"
     name = f" {message['tool_name']}" if message["tool_name"] else ""
-    lines = [
-        f"{bold(message['role'] + name)}  {dim(local_time(message['timestamp']))}  {dim('#' + str(message['id']))}"
-    ]
+    facts = f"{local_time(message['timestamp'])}  #{message['id']}"
+    lines = [f"{bold(wrapped(message['role'] + name))}  {dim(facts)}"]
     lines += [f"  {wrapped(line)}" for line in text.splitlines()]
     if message["tool_calls"]:
         lines += [dim(f"  → {wrapped(call)}") for call in shorten_calls(message["tool_calls"])]
@@ -114,7 +113,8 @@ def stats(all_users: bool) -> None:
     invocation = Invocation.current()
     with open_sessions(invocation, everyone=all_users) as db:
         numbers = db.statistics()
-        sizes = {path.name: path.stat().st_size for path in (db.path, *db.index.files) if path.exists()}
+        here = (db.path, *db.index.files) if invocation.place().state_db.exists() else ()
+        sizes = {path.name: path.stat().st_size for path in here if path.exists()}
     data = numbers | {"first": show_time(numbers["first"] or None), "last": show_time(numbers["last"] or None),
                       "bytes": sizes}  # fmt: skip
     lines = [f"{numbers[name]:>14,}  {name.replace('_', ' ')}" for name in _COUNTS]

@@ -32,7 +32,8 @@ until_option = click.option("--until", metavar="TIME", callback=moment(end=True)
 
 def find_session(invocation: Invocation, db: SessionDB, name: str) -> str:
     """The session that a person means; leaves the command when there is none or more than one."""
-    found = db.resolve_session_id(name) or db.resolve_session_by_title(name[:100])
+    # What is named exactly comes before what only begins so.
+    found = name if db.get_session(name) else db.resolve_session_by_title(name[:100]) or db.resolve_session_id(name)
     if found is None:
         invocation.refuse(
             f"No session has the id or title {name!r}, or its id begins like more than one. "

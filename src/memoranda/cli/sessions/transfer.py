@@ -35,7 +35,8 @@ def export(session: str | None, output: Path | None, source: str | None, all_use
         lines = (json.dumps(each, ensure_ascii=False) for each in sessions)
         if output is None:
             for line in lines:
-                click.echo(line)
+                # As bytes: half a character is kept here, and would be replaced on its way to a terminal.
+                click.echo(line.encode("utf-8", "surrogatepass"))
             return
         count = write_sessions(output, lines)
     invocation.say(
@@ -89,7 +90,7 @@ def _read(file: Path, broken: list[dict[str, Any]]) -> Iterator[Any]:
                 continue
             try:
                 yield json.loads(line.decode("utf-8", "surrogatepass"))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 broken.append({"line": number, "error": f"not JSON ({error})"})
 
 
@@ -99,6 +100,6 @@ def _progress(invocation: Invocation) -> Any:
 
     def report(count: int) -> None:
         if count % 50 == 0:
-            click.echo(f"\r{count:,} sessions read", nl=False, err=True)
+            click.echo(f"{count:,} sessions read", err=True)
 
     return report
