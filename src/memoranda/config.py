@@ -96,7 +96,7 @@ def _name(value: Any) -> str:
 
 def _answer_size(value: Any) -> int:
     number = _count(value)
-    if number < 2000:
+    if number < 4000:
         raise ValueError
     return number
 
@@ -115,7 +115,7 @@ KEYS = (
         "After how many user turns memory is reviewed. No loop uses it yet."),
     Key("sessions.redact_secrets", True, "true or false", _flag,
         "Keep credentials out of recorded conversations."),
-    Key("search.answer_chars", 16_000, "a whole number, 2000 or more", _answer_size,
+    Key("search.answer_chars", 16_000, "a whole number, 4000 or more", _answer_size,
         "How many characters one answer of session_search may have."),
 )  # fmt: skip
 

@@ -178,7 +178,7 @@ def test_no_answer_is_larger_than_allowed(tmp_path: Path, limit: int) -> None:
     with SessionDB(tmp_path / "state.db") as db:
         for number in range(12):
             tell(db, f"s{number}", [f"zebra {char * 5_000}" for char in 'a"\n漢\x01😀'], title=f"Zebra {number}")
-        for size in (2_000, 8_000, 16_000):
+        for size in (4_000, 8_000, 16_000):
             tool = SessionSearchTool(lambda: db, RecallSettings(answer_chars=size))
             for arguments in ({"query": "zebra", "limit": limit, "why": True}, {"session_id": "s1"}, {"limit": limit}):
                 answer = tool.call(arguments)

@@ -3,6 +3,7 @@
 import logging
 import sqlite3
 import threading
+import time
 
 from memoranda.errors import MemorandaError
 from memoranda.index.search_index import SearchIndex
@@ -10,6 +11,7 @@ from memoranda.index.search_index import SearchIndex
 _log = logging.getLogger(__name__)
 
 GATHER = 0.25
+_LONGEST_GATHER = 5.0
 _BATCH = 1_000
 _PAUSE_AFTER_PROBLEM = 5.0
 
@@ -50,15 +52,24 @@ class Follower:
     def _run(self) -> None:
         while not self._stopping.is_set():
             self._nudged.wait()
-            if self._stopping.wait(GATHER):
+            if not self._gather():
                 return
-            self._nudged.clear()
             try:
                 self._follow()
             except (MemorandaError, OSError, sqlite3.Error) as error:
                 # The next nudge tries again; a search catches up by itself in any case.
                 _log.warning("The search index could not follow the sessions: %s", error)
                 self._stopping.wait(_PAUSE_AFTER_PROBLEM)
+
+    def _gather(self) -> bool:
+        """Let appends gather until there is a moment without one, but not for ever; False when it is time to stop."""
+        deadline = time.monotonic() + _LONGEST_GATHER
+        while self._nudged.is_set() and time.monotonic() < deadline:
+            self._nudged.clear()
+            if self._stopping.wait(GATHER):
+                return False
+        self._nudged.clear()
+        return True
 
     def _follow(self) -> None:
         while not self._stopping.is_set():

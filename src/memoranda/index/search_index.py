@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from memoranda.errors import StorageError
 from memoranda.index import generations, tables
 from memoranda.index.damage import in_words, is_damage
 from memoranda.index.index_file import IndexFile, open_newest
@@ -25,7 +26,7 @@ from memoranda.sessions.feed import Feed, Head
 
 _log = logging.getLogger(__name__)
 
-BATCH = 200
+BATCH = 1_000
 _MOST_HEALINGS = 3
 # So large a part of the tokens may lead nowhere before a rebuild pays.
 _DEAD_SHARE = 0.25
@@ -120,25 +121,31 @@ class SearchIndex:
     def compact(self, progress: Progress | None = None) -> None:
         """Rebuild into a new file and put it in place of the old one, which is deleted with every word in it."""
         file = generations.next_generation(self._path)
-        with generations.making(file) as connection:
-            tables.create(connection, self._feed.store_id())
-            more = True
-            while more:
-                head = self._feed.head()
-                connection.execute("BEGIN")
-                ledger = Ledger(connection, self._feed)
-                more = ledger.follow(BATCH)
-                ledger.close()
-                connection.execute("COMMIT")
-                if progress is not None:
-                    progress(ledger.state.message, max(ledger.state.message, head.message))
-            # One segment per table: smallest and fastest, and nobody waits for it here.
-            connection.execute("INSERT INTO words (words) VALUES ('optimize')")
-            connection.execute("INSERT INTO pairs (pairs) VALUES ('optimize')")
-            connection.execute("VACUUM")
+        try:
+            with generations.making(file) as connection:
+                self._build(connection, progress)
+        except (sqlite3.Error, OSError) as error:
+            raise StorageError(f"The search index could not be rebuilt: {in_words(error)}.") from error
         with self._lock:
             self._close()
             generations.remove_older(self._path, file)
+
+    def _build(self, connection: sqlite3.Connection, progress: Progress | None) -> None:
+        tables.create(connection, self._feed.store_id())
+        more = True
+        while more:
+            head = self._feed.head()
+            connection.execute("BEGIN")
+            ledger = Ledger(connection, self._feed)
+            more = ledger.follow(BATCH)
+            ledger.close()
+            connection.execute("COMMIT")
+            if progress is not None:
+                progress(ledger.state.message, max(ledger.state.message, head.message))
+        # One segment per table: smallest and fastest, and nobody waits for it here.
+        connection.execute("INSERT INTO words (words) VALUES ('optimize')")
+        connection.execute("INSERT INTO pairs (pairs) VALUES ('optimize')")
+        connection.execute("VACUUM")
 
     def close(self) -> None:
         with self._lock:

@@ -83,10 +83,6 @@ def create(connection: sqlite3.Connection, store: str) -> None:
     connection.execute("INSERT INTO state VALUES (?, ?, 0, 0, 1, 0, 0, 0)", (store, FORMAT))
 
 
-def is_empty(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone() is None
-
-
 def read_state(connection: sqlite3.Connection) -> State:
     row = connection.execute("SELECT * FROM state").fetchone()
     if row is None:

@@ -49,7 +49,7 @@ def discover(
         for number, hit in enumerate(hits):
             result = _result(db, hit, query, evidence, room // (len(hits) - number) - 2, why=request.why)
             size = 0 if result is None else size_of(result) + 2
-            if size > room:
+            if size > room and answer["results"]:
                 break
             looked_at = number + 1
             room -= size
@@ -136,7 +136,11 @@ def _result(db: SessionDB, hit: Hit, query: Query, evidence: Evidence, room: int
     if shown.at is None and words.beside:
         # What a tool was asked is beside the text, which has no match.
         shown = excerpt(words.beside, query)._replace(at=0)
-    result |= {"when": show_time(message.timestamp), "snippet": shown.text.translate(_CONTROL)}
+    result |= {
+        "matched_role": message.role[:_NAME],
+        "when": show_time(message.timestamp),
+        "snippet": shown.text.translate(_CONTROL),
+    }
     around = evidence.around(hit.message_id, shown.at or 0, room - size_of(result))
     return None if around is None else result | around
 

@@ -29,6 +29,7 @@ _TOOL_OUTPUT = 300
 _NEIGHBOUR_SHARE = 700
 # What the counts, a cursor and the word about it take.
 _CURSOR = 300
+_NAME = 100
 
 PARAMETERS: JsonObject = {
     "type": "object",
@@ -163,8 +164,8 @@ def _meta(db: SessionDB, session_id: str) -> JsonObject:
         "session_meta": {
             "title": session.get("title"),
             "when": show_time(session.get("started_at")),
-            "source": session.get("source"),
-            "model": session.get("model"),
+            "source": (session.get("source") or "")[:_NAME],
+            "model": (session.get("model") or "")[:_NAME] or None,
         },
     }
 
@@ -177,7 +178,7 @@ def _list_entry(row: Mapping[str, Any]) -> JsonObject:
     return {
         "session_id": row["id"],
         "title": row["title"],
-        "source": row["source"][:100],
+        "source": row["source"][:_NAME],
         "started": show_time(row["started_at"]),
         "last_active": show_time(row["last_active"]),
         "message_count": row["message_count"],

@@ -26,6 +26,7 @@ class Secret:
 _KEY_BLOCK = "-----BEGIN"
 # No other format below is shorter, so a text of shorter words has none.
 _SHORTEST_TOKEN = 15
+_VARIED = re.compile(r"[A-Z0-9]")
 # kind, texts of which one must occur, pattern. Lengths are those the issuers document or use, with some room.
 _FORMATS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("anthropic_key", ("sk-ant-",), r"\bsk-ant-[A-Za-z0-9_-]{20,200}"),
@@ -88,6 +89,8 @@ _VALUE_HINTS = tuple(hint for _, hints, _ in _WITH_VALUE for hint in hints)
 
 # Matched on a lower-case copy; the value is then read from the text itself.
 _ASSIGNMENT_HINTS = ("key", "token", "secret", "passw", "passphrase", "pwd")
+# The longest such word with what may stand between it and its value.
+_NAME_AND_SIGN = 24
 _ASSIGNMENT = (
     r"(?:api[_ -]?key|access[_ -]?key|secret[_ -]?key|private[_ -]?key|auth[_ -]?token|secret|token|password"
     r"|passwd|passphrase|pwd)"
@@ -130,8 +133,9 @@ def _literal_first(pattern: str) -> str:
 
 
 def _candidates(text: str) -> Iterator[Secret]:
-    # Tokens have no blanks in them, so only long words can hold one, and most text has few of those.
-    long_words = " ".join([word for word in text.split() if len(word) >= _SHORTEST_TOKEN])
+    # Tokens have no blanks in them, and capitals or digits: only such long words can hold one, and most text has few.
+    varied = _VARIED.search
+    long_words = " ".join([word for word in text.split() if len(word) >= _SHORTEST_TOKEN and varied(word)])
     if _KEY_BLOCK in text:
         long_words += _KEY_BLOCK
     if long_words and occurs(_ISSUER_HINTS, long_words):
@@ -161,7 +165,7 @@ def _assigned(text: str) -> Iterator[Secret]:
     lower = text.lower()
     if len(lower) != len(text):  # a few capitals grow when lowered, which would shift offsets
         lower = "".join(char.lower() if char.isascii() else char for char in text)
-    if not occurs(_ASSIGNMENT_HINTS, lower):
+    if not any(_assigns(lower, hint) for hint in _ASSIGNMENT_HINTS):
         return
     assignment, position = _compiled(_ASSIGNMENT), 0
     while match := assignment.search(lower, position):
@@ -170,6 +174,17 @@ def _assigned(text: str) -> Iterator[Secret]:
             position = value.end()
             if _looks_real("assigned_secret", value[0]):
                 yield Secret("assigned_secret", *value.span())
+
+
+def _assigns(lower: str, hint: str) -> bool:
+    """Whether a word that names secrets is somewhere followed by a sign that gives it a value."""
+    position = lower.find(hint)
+    while position >= 0:
+        following = lower[position : position + _NAME_AND_SIGN]
+        if ":" in following or "=" in following or " is" in following:
+            return True
+        position = lower.find(hint, position + len(hint))
+    return False
 
 
 def _looks_random(token: str) -> bool:

@@ -13,7 +13,7 @@ from memoranda.cli.opening import open_sessions
 from memoranda.cli.sessions.naming import all_users_option, find_session, moment
 from memoranda.cli.sessions.transfer import write_sessions
 from memoranda.cli.text import local_time, wrapped
-from memoranda.errors import SessionError
+from memoranda.errors import SessionError, StorageError
 from memoranda.recall.session_db import SessionDB
 
 _SHOWN_AT_MOST = 20
@@ -112,12 +112,16 @@ def _carry_out(
         saved = (db.export_session(row["id"]) for row in rows)
         write_sessions(export_to, (json.dumps(each, ensure_ascii=False) for each in saved))
     deleted = delete([row["id"] for row in rows])
-    db.index.compact()
+    unfinished = ""
+    try:
+        db.index.compact()
+    except StorageError as error:
+        unfinished = f"\n{error} Nothing of them is found any more, but their words stay in its file until it is."
     kept = f" They are saved in {export_to}." if export_to else ""
     invocation.say(
-        f"Deleted {_count(deleted, 'session')}.{kept}",
+        f"Deleted {_count(deleted, 'session')}.{kept}{unfinished}",
         {"success": True, "deleted": deleted, "session_ids": [row["id"] for row in rows],
-         "exported_to": str(export_to) if export_to else None},
+         "exported_to": str(export_to) if export_to else None, "index_rebuilt": not unfinished},
     )  # fmt: skip
 
 
