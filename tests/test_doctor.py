@@ -197,8 +197,9 @@ def test_a_damaged_store_is_saved_as_far_as_it_can_be_read(tmp_path: Path) -> No
     path.write_bytes(content)
     (finding,) = [finding for finding in examine(Home.at(tmp_path)) if finding.path == path]
     assert finding.mend is not None
-    finding.mend()
+    assert "messages, which is all that could be read" in str(finding.mend())
     assert len(list(tmp_path.glob("state.db.damaged-*"))) >= 1
+    assert list(examine(Home.at(tmp_path))) == []
     with memoranda.open(tmp_path) as memory:
         left = memory.sessions.statistics()["messages"]
         assert 150 < left < 200

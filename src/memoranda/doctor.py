@@ -1,7 +1,7 @@
 """The doctor: looks at a home from the outside, so that it works on one that cannot be opened."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,9 +35,24 @@ def examine(home: Home) -> Iterator[Finding]:
     except ConfigError as error:
         yield Finding("error", home.config_file, str(error), "correct the file")
     yield from health.check(home.memories(), settings)
-    yield from as_far_as_possible(home.state_db, lambda: session_health.check(home.state_db))
+    yield from as_far_as_possible(home.state_db, lambda: _check_sessions(home.state_db))
     yield from as_far_as_possible(home.state_db, lambda: _check_index(home.state_db))
     yield from as_far_as_possible(home.memories(), lambda: _check_users(home, settings))
+
+
+def _check_sessions(path: Path) -> Iterator[Finding]:
+    for finding in session_health.check(path):
+        mend = finding.mend
+        if finding.severity == "error" and mend is not None:
+
+            def save(mend: Callable[[], object] = mend) -> object:
+                told = mend()
+                # A store that was saved is another one for the index.
+                _rebuild_index(path)
+                return told
+
+            mend = save
+        yield replace(finding, mend=mend)
 
 
 def _check_index(path: Path) -> Iterator[Finding]:

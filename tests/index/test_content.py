@@ -79,3 +79,21 @@ def test_deeply_nested_content_does_no_harm() -> None:
     """What lies too deep is left out."""
     content: Any = json.loads("[" * 900 + '"deep"' + "]" * 900)
     assert _words("user", ["shallow", content]).said == "shallow"
+
+
+def test_everything_that_a_tool_was_asked_can_be_found() -> None:
+    """Also what stands under names that elsewhere only describe something."""
+    call = {"id": "call_1", "function": {"name": "get_ticket", "arguments": '{"id": "INC-4711", "format": "brief"}'}}
+    assert _words("assistant", None, tool_calls=[call]).beside.split() == ["INC-4711", "brief"]
+    other = {"name": "get_ticket", "input": {"id": "INC-4712"}}
+    assert _words("assistant", None, tool_calls=[other]).beside.split() == ["INC-4712"]
+    part = [{"type": "tool_use", "id": "toolu_1", "name": "get", "input": {"id": "INC-4713"}}]
+    assert _words("assistant", part).said.split() == ["get", "INC-4713"]
+
+
+def test_a_list_of_names_is_no_blob() -> None:
+    """Encoded bytes come in long lines, lists in short ones."""
+    names = "\n".join(f"host-{number}" for number in range(100))
+    assert _words("tool", names).said == names
+    assert _words("tool", "QUJD" * 500).said == ""
+    assert _words("tool", "\n".join(["QUJD" * 19] * 20)).said == ""

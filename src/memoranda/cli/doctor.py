@@ -26,41 +26,47 @@ Examples:
 )
 @common_options
 def command(mend: bool) -> None:
-    """Check the home, its permissions, configuration, memory files and leftovers.
+    """Check the home: permissions, configuration, memory files, sessions, index and leftovers.
 
     Each finding says how to mend it. The exit code is 1 while an error or a warning stands.
     """
     invocation = Invocation.current()
     home = invocation.place()
     findings = list(examine(home))
-    mended = _mend(home, findings) if mend else [False] * len(findings)
+    mended, told = _mend(home, findings) if mend else ([False] * len(findings), {})
     stands = [not done and finding.severity != "note" for finding, done in zip(findings, mended, strict=True)]
     lines = [f"Home: {home.root}" + ("" if home.root.exists() else " (not there yet; the first write makes it)")]
-    lines += [_show(finding, done) for finding, done in zip(findings, mended, strict=True)]
+    lines += [
+        _show(finding, done, told.get(place, ""))
+        for place, (finding, done) in enumerate(zip(findings, mended, strict=True))
+    ]
     lines.append(f"{sum(stands)} to mend." if any(stands) else "All is well.")
     data = [
         {
             "severity": finding.severity, "path": str(finding.path), "problem": finding.problem,
-            "remedy": finding.remedy, "can_mend": finding.mend is not None, "mended": done,
+            "remedy": finding.remedy, "can_mend": finding.mend is not None, "mended": done, "told": told.get(place),
         }
-        for finding, done in zip(findings, mended, strict=True)
+        for place, (finding, done) in enumerate(zip(findings, mended, strict=True))
     ]  # fmt: skip
     invocation.say("\n".join(lines), {"home": str(home.root), "healthy": not any(stands), "findings": data})
     sys.exit(REFUSED if any(stands) else 0)
 
 
-def _mend(home: Home, findings: list[Finding]) -> list[bool]:
-    """Mend what can be mended, then look again: mended is what no longer shows."""
-    for finding in findings:
+def _mend(home: Home, findings: list[Finding]) -> tuple[list[bool], dict[int, str]]:
+    """Mend what can be mended, then look again: mended is what no longer shows. Also what the mends told."""
+    told: dict[int, str] = {}
+    for place, finding in enumerate(findings):
         if finding.mend is not None:
             try:
-                finding.mend()
+                said = finding.mend()
+                told |= {place: said} if isinstance(said, str) else {}
             except (OSError, MemorandaError) as error:
                 click.echo(f"{finding.path} could not be mended: {error}", err=True)
     still = {(finding.path, finding.problem) for finding in examine(home)}
-    return [finding.mend is not None and (finding.path, finding.problem) not in still for finding in findings]
+    gone = [finding.mend is not None and (finding.path, finding.problem) not in still for finding in findings]
+    return gone, told
 
 
-def _show(finding: Finding, mended: bool) -> str:
-    outcome = "mended" if mended else f"to mend: {finding.remedy}"
+def _show(finding: Finding, mended: bool, told: str) -> str:
+    outcome = f"mended{': ' + told if told else ''}" if mended else f"to mend: {finding.remedy}"
     return f"{finding.severity:>8}  {finding.path} {finding.problem}\n          {outcome}"

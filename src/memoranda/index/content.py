@@ -21,7 +21,14 @@ _ROLES = {"user": (USER,), "assistant": (ASSISTANT, CALLS), "tool": (TOOL,), "sy
 _ENVELOPE = {"type", "id", "tool_use_id", "tool_call_id", "call_id", "media_type", "mime_type", "mimeType"} | {
     "format", "detail", "role", "cache_control",
 }  # fmt: skip
+# What structured content is made of, and the fields in it that hold what a tool was asked.
+_PARTS = frozenset(
+    {"text", "input_text", "output_text", "image", "image_url", "input_image", "audio", "input_audio", "file"}
+    | {"document", "tool_use", "tool_result", "thinking", "reasoning", "refusal"}
+)
+_ASKED = ("input", "arguments")
 _DATA_URL = re.compile(r"data:[\w.+/-]+(?:;[\w=-]+)*;base64,[A-Za-z0-9+/=_-]*")
+_ENCODED_LINE = 60
 _BLOB = re.compile(r"[A-Za-z0-9+/=_\r\n-]{400,}\Z")
 
 
@@ -56,8 +63,11 @@ def kinds_of(roles: frozenset[str]) -> tuple[int, ...]:
     return tuple(sorted({kind for role in roles for kind in _ROLES.get(role, (OTHER,))}))
 
 
-def texts(value: Any, depth: int = 0) -> Iterator[str]:
-    """Every text in a value, whatever it is made of; images and other blobs are no text."""
+def texts(value: Any, depth: int = 0, *, described: bool = False) -> Iterator[str]:
+    """Every text in a value, whatever it is made of; images and other blobs are no text.
+
+    Of a part that says its type, the fields that only describe it are left out; what a tool is asked is all said.
+    """
     if depth > _DEEPEST:
         return
     if isinstance(value, str):
@@ -68,12 +78,13 @@ def texts(value: Any, depth: int = 0) -> Iterator[str]:
     elif isinstance(value, int | float):
         yield str(value)
     elif isinstance(value, dict):
+        described = described or value.get("type") in _PARTS
         for key, item in value.items():
-            if key not in _ENVELOPE:
-                yield from texts(item, depth + 1)
+            if not described or key not in _ENVELOPE:
+                yield from texts(item, depth + 1, described=described and key not in _ASKED)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from texts(item, depth + 1)
+            yield from texts(item, depth + 1, described=described)
 
 
 def _beside(message: FeedMessage) -> Iterator[str]:
@@ -84,7 +95,7 @@ def _beside(message: FeedMessage) -> Iterator[str]:
     for call in message.tool_calls:
         function = call.get("function", call) if isinstance(call, dict) else None
         if isinstance(function, dict):
-            yield from _arguments(function.get("arguments"))
+            yield from _arguments(function.get("arguments", function.get("input")))
 
 
 def _arguments(arguments: Any) -> Iterator[str]:
@@ -99,7 +110,11 @@ def _arguments(arguments: Any) -> Iterator[str]:
 
 
 def _is_blob(text: str) -> bool:
-    return len(text) >= 400 and " " not in text[:400] and _BLOB.match(text) is not None
+    if len(text) < 400 or " " in text[:400] or _BLOB.match(text) is None:
+        return False
+    # Encoded bytes come in long lines; a list of names does not.
+    *lines, _ = text.split()
+    return all(len(line) >= _ENCODED_LINE for line in lines)
 
 
 def _clipped(pieces: Iterator[str]) -> str:

@@ -11,8 +11,8 @@ from memoranda.index.search_index import SearchIndex
 _log = logging.getLogger(__name__)
 
 GATHER = 0.25
-_LONGEST_GATHER = 5.0
-_BATCH = 1_000
+_LONGEST_GATHER = 60.0
+_BATCH = 5_000
 _PAUSE_AFTER_PROBLEM = 5.0
 
 
@@ -26,11 +26,14 @@ class Follower:
         self._index = index
         self._nudged = threading.Event()
         self._stopping = threading.Event()
+        self._hurry = threading.Event()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def nudge(self) -> None:
-        """Something is new. Returns at once."""
+    def nudge(self, *, hurry: bool = False) -> None:
+        """Something is new; in a hurry it does not wait for a quiet moment. Returns at once."""
+        if hurry:
+            self._hurry.set()
         self._nudged.set()
         if self._thread is None or not self._thread.is_alive():
             self._start()
@@ -64,11 +67,12 @@ class Follower:
     def _gather(self) -> bool:
         """Let appends gather until there is a moment without one, but not for ever; False when it is time to stop."""
         deadline = time.monotonic() + _LONGEST_GATHER
-        while self._nudged.is_set() and time.monotonic() < deadline:
+        while self._nudged.is_set() and time.monotonic() < deadline and not self._hurry.is_set():
             self._nudged.clear()
             if self._stopping.wait(GATHER):
                 return False
         self._nudged.clear()
+        self._hurry.clear()
         return True
 
     def _follow(self) -> None:

@@ -20,6 +20,8 @@ PAGE_SIZE = 8192
 # A leaf of a full-text table fills a page of the file and never flows over into a second one: damage to any page is
 # then noticed by SQLite, and there are fewer leaves to merge than with the usual half of that.
 _LEAF_SIZE = 8000
+# A batch is gathered in memory as one piece: pieces have to be merged later, and each repeats the words of the others.
+_GATHERED = 32_000_000
 
 _TABLES = """
 CREATE TABLE state (
@@ -80,6 +82,7 @@ def create(connection: sqlite3.Connection, store: str) -> None:
             connection.execute(statement)
     for table in ("words", "pairs"):
         connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('pgsz', ?)", (_LEAF_SIZE,))
+        connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('hashsize', ?)", (_GATHERED,))
     connection.execute("INSERT INTO state VALUES (?, ?, 0, 0, 1, 0, 0, 0)", (store, FORMAT))
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from memoranda.recall.times import show_time
 from memoranda.sessions.feed import FeedMessage
 from memoranda.sessions.records import text_of
-from memoranda.sessions.views import Views
+from memoranda.sessions.views import Place, Views
 from memoranda.tools import JsonObject
 
 SPOKEN = ("user", "assistant")
@@ -138,12 +138,11 @@ class Evidence:
             "messages_before": window.before + before,
             "messages_after": window.after + after,
         }
-        return (self._bookends(anchor.session_id, shown, room) if shown else {}) | result
+        return (self._bookends(window.place, shown, room) if shown else {}) | result
 
-    def _bookends(self, session_id: str, shown: list[JsonObject], room: int) -> JsonObject:
+    def _bookends(self, place: Place, shown: list[JsonObject], room: int) -> JsonObject:
         ends: dict[str, list[JsonObject]] = {"bookend_start": [], "bookend_end": []}
-        place = self._store.conversation_of(session_id)
-        if place is not None and room > _BOOKEND_TEXT:
+        if room > _BOOKEND_TEXT:
             outside = (shown[0]["id"], shown[-1]["id"])
             first, last = self._store.ends_of(place, _BOOKEND, outside=outside, roles=SPOKEN, without=self._in_context)
             room = _fill(ends["bookend_start"], first, room, room // 2)

@@ -55,8 +55,10 @@ class SessionDB(SessionStore):
 
     def find(self, query: str, among: Filter, **options: Any) -> Found:
         """The conversations that match best; see `Search.find`. An index that is far behind goes on behind it."""
-        self._follower.nudge()
-        return self._search.find(query, among, now=time.time(), **options)
+        found = self._search.find(query, among, now=time.time(), **options)
+        if found.note:
+            self._follower.nudge(hurry=True)
+        return found
 
     def search_messages(
         self,

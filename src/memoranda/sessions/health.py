@@ -63,10 +63,14 @@ def _damaged(path: Path, problem: str) -> Finding:
     )
 
 
-def _save(path: Path) -> None:
+def _save(path: Path) -> str:
     _require_sqlite(path)
-    stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-    salvage(path, path.with_name(f"{path.name}.damaged-{stamp}"))
+    kept = path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+    saved = salvage(path, kept)
+    return (
+        f"saved {saved['sessions']:,} sessions and {saved['messages']:,} messages, which is all that could be read; "
+        f"the damaged file is {kept.name}"
+    )
 
 
 def _require_sqlite(path: Path) -> None:

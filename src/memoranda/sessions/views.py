@@ -15,20 +15,21 @@ from memoranda.sessions.part import Part
 _SAID = f"{SEARCHABLE} AND m.is_summary IS NULL"
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Some messages of a conversation in order, and how many there are before and behind them."""
-
-    messages: tuple[FeedMessage, ...]
-    before: int
-    after: int
-
-
 class Place(NamedTuple):
     """Which conversation a message belongs to, and the sessions of that conversation."""
 
     conversation_id: str
     sessions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Some messages of a conversation in order, and how many there are before and behind them."""
+
+    place: Place
+    messages: tuple[FeedMessage, ...]
+    before: int
+    after: int
 
 
 class Views(Part):
@@ -76,7 +77,7 @@ class Views(Part):
             messages = (*reversed(earlier), *anchor, *later)
             before = _count(connection, place, f"m.id < ?{condition}", [messages[0].id, *values])
             after = _count(connection, place, f"m.id > ?{condition}", [messages[-1].id, *values])
-            return Window(messages, before, after)
+            return Window(place, messages, before, after)
 
     def messages_behind(self, place: Place, message_id: int, size: int, *, without: Collection[int] = ()) -> Window:
         """Up to `size` messages of a conversation behind one; 0 is its beginning."""
@@ -87,7 +88,7 @@ class Views(Part):
             first, last = (messages[0].id, messages[-1].id) if messages else (message_id + 1, message_id)
             before = _count(connection, place, f"m.id < ?{condition}", [first, *values])
             after = _count(connection, place, f"m.id > ?{condition}", [last, *values])
-            return Window(tuple(messages), before, after)
+            return Window(place, tuple(messages), before, after)
 
     def ends_of(
         self,

@@ -16,13 +16,13 @@ _LITTLE_ROOM = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`mend` is there when the mend is safe enough to be done by 'memoranda doctor --mend'."""
+    """`mend` is there when the mend is safe enough to be done by 'memoranda doctor --mend'; it may tell what it did."""
 
     severity: Literal["error", "warning", "note"]
     path: Path
     problem: str
     remedy: str
-    mend: Callable[[], None] | None = None
+    mend: Callable[[], object] | None = None
 
 
 def as_far_as_possible(place: Path, check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
