@@ -7,7 +7,7 @@ from memoranda.index.content import words_of
 from memoranda.index.postings import Filter
 from memoranda.recall import guidance
 from memoranda.recall.evidence import Evidence, show, size_of
-from memoranda.recall.query import Query, parse
+from memoranda.recall.query import Query
 from memoranda.recall.request import Request
 from memoranda.recall.search import Found, Hit
 from memoranda.recall.session_db import SessionDB
@@ -42,12 +42,12 @@ def discover(
         found = replace(found, hits=tuple(others))
     answer = _envelope(request, found, among)
     hits = found.hits[request.cursor : request.cursor + request.limit]
-    evidence, query = Evidence(db, in_context), parse(request.query)
+    evidence = Evidence(db, in_context)
     room = settings.answer_chars - size_of(answer) - _CURSOR
     looked_at = 0
     with db.one_view():
         for number, hit in enumerate(hits):
-            result = _result(db, hit, query, evidence, room // (len(hits) - number) - 2, why=request.why)
+            result = _result(db, hit, found.query, evidence, room // (len(hits) - number) - 2, why=request.why)
             size = 0 if result is None else size_of(result) + 2
             if size > room and answer["results"]:
                 break

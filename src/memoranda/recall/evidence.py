@@ -23,7 +23,10 @@ _NEIGHBOUR = 500
 _BOOKEND_TEXT = 200
 _ARGUMENTS = 300
 _CALLS = 5
-_COMMA = 2
+_ROLES = frozenset({"user", "assistant", "tool", "system"})
+# A character takes at most six in JSON; everything around a message's text takes at most so many.
+_ESCAPED = 6
+_AROUND = 190
 _NAME = 100
 # What the counts and the empty bookends of a result take.
 _COUNTS = 120
@@ -38,7 +41,7 @@ def size_of(value: Any) -> int:
 
 
 class Shown(NamedTuple):
-    """A message as a model reads it, and how many characters it takes as JSON in a list."""
+    """A message as a model reads it, and how many characters it takes at most as JSON in a list."""
 
     entry: JsonObject
     size: int
@@ -51,8 +54,10 @@ def show(message: FeedMessage, most: int, room: int, *, start: int = 0, anchor: 
     """
     text = text_of(message.content)
     shown: JsonObject = {"id": message.id, "role": message.role[:_NAME], "when": show_time(message.timestamp)}
+    around = _AROUND + _ESCAPED * (len(shown["role"]) if shown["role"] not in _ROLES else 1)
     if message.tool_name:
         shown["tool_name"] = message.tool_name[:_NAME]
+        around += size_of(shown["tool_name"]) + len('"tool_name": , ')
     if anchor:
         shown["anchor"] = True
     if start:
@@ -61,18 +66,23 @@ def show(message: FeedMessage, most: int, room: int, *, start: int = 0, anchor: 
         shown["tool_calls"] = shorten_calls(message.tool_calls)
         if size_of(shown["tool_calls"]) > room // 2:
             shown["tool_calls"] = [f"{len(shown['tool_calls'])} calls"]
+        around += size_of(shown["tool_calls"]) + len('"tool_calls": , ')
     most = min(most, len(text) - start) if start < len(text) else 0
     while True:
-        entry = shown | {"content": text[start : start + most]}
-        if start or len(text) > start + most:
-            entry |= {"truncated": True, "chars": len(text)}
-        size = size_of(entry) + _COMMA
+        content = text[start : start + most]
+        size = around + size_of(content)
         if size <= room:
-            return Shown(entry, size) if most or not text or start >= len(text) or "tool_calls" in shown else None
+            break
         if not most:
             return None
         # Some characters take several in JSON, so the cut is found step by step.
-        most = max(0, min(most - 1, most * room // size, most - (size - room) // 6))
+        most = max(0, min(most - 1, most * room // size, most - (size - room) // _ESCAPED))
+    if text and not most and start < len(text) and "tool_calls" not in shown:
+        return None
+    shown["content"] = content
+    if start or len(text) > start + most:
+        shown |= {"truncated": True, "chars": len(text)}
+    return Shown(shown, size)
 
 
 def shorten_calls(calls: Any) -> list[str]:

@@ -13,7 +13,7 @@ from memoranda.index.postings import TITLE, Filter, IndexedSession
 from memoranda.index.reader import Reader
 from memoranda.index.search_index import SearchIndex
 from memoranda.recall.finding import Finding, Outcome
-from memoranda.recall.query import parse
+from memoranda.recall.query import Query, parse
 from memoranda.recall.ranking import Standing
 
 Sort = Literal["newest", "oldest"]
@@ -46,6 +46,7 @@ class Hit:
 class Found:
     """The answer to a search. `how` says in words what was asked of the hits; `missing` occurs nowhere."""
 
+    query: Query
     hits: tuple[Hit, ...]
     how: str
     terms: tuple[str, ...] = ()
@@ -72,7 +73,7 @@ class Search:
         """The conversations that match best, or the newest or oldest of those that match."""
         query = parse(text)
         if not query.parts:
-            return Found((), NOTHING_TYPED)
+            return Found(query, (), NOTHING_TYPED)
         with self._index.reading() as reader:
             hits: list[Hit] = []
             told = None
@@ -85,6 +86,7 @@ class Search:
                     break
             assert told is not None
             return Found(
+                query,
                 tuple(hits[: max(0, limit)]),
                 told.how,
                 tuple(dict.fromkeys(term.text for term in query.terms)),
