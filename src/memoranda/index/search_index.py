@@ -90,7 +90,7 @@ class SearchIndex:
             # Searches wait for the same lock, which would go to whoever runs already.
             time.sleep(_BREATH)
         problem = self._problem
-        if problem is None and not more:
+        if problem is None and after >= head.message:
             with self._lock:
                 self._usable(IndexFile.give_back_room)
         return State(after, max(after, head.message), problem)
