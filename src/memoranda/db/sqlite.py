@@ -17,19 +17,19 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
-from weakref import WeakSet
 
+from memoranda.db import forks
 from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, SessionError, StorageError
 from memoranda.support.files import PRIVATE_FILE, make_private_directory
 
 _log = logging.getLogger(__name__)
 
+_MOMENT_MS = 5
 _SHORT_WAIT_MS = 20
 _LONG_WAIT_MS = 1000
 _JITTER = (0.002, 0.030)
 _IDLE_READERS = 4
 _PAGE = 8192
-_FORK_WAIT = 10.0
 _CHECK_LOG_EVERY = 64
 _LARGE_LOG = 4_000_000
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -68,7 +68,7 @@ class Database:
         self._reason = ""
         self._closed = False
         self._open()
-        _live.add(self)
+        forks.watch(self)
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -204,6 +204,7 @@ class Database:
             self.journal = self._choose_journal(connection)
             connection.execute("PRAGMA wal_autocheckpoint=0")
             connection.execute("PRAGMA secure_delete=1")
+            connection.execute(f"PRAGMA journal_size_limit={_LARGE_LOG}")
             connection.execute(f"PRAGMA synchronous={'FULL' if self.journal == 'wal' else 'EXTRA'}")
             if sys.platform == "darwin":
                 connection.execute("PRAGMA fullfsync=1")
@@ -300,7 +301,14 @@ class Database:
             connection.execute("PRAGMA query_only=1")
             return connection
 
-    def _leave_parent_process(self) -> None:
+    def hold_for_fork(self) -> bool:
+        """Let no write begin; False when this very thread is in one."""
+        return self._writing_thread != threading.get_ident() and self._lock.acquire(timeout=self._wait)
+
+    def go_on_after_fork(self) -> None:
+        self._lock.release()
+
+    def leave_parent_process(self) -> None:
         """After a fork the connections belong to the parent: they are left alone, never used or closed."""
         _of_parents.extend([*self._readers, *([self._writer] if self._writer else [])])
         self._readers, self._writer, self._checkpoint = [], None, None
@@ -321,10 +329,15 @@ class Database:
                 self._checkpoint.start()
 
     def _copy_back(self) -> None:
+        """Copy nearly all of the log while others write; then the rest, which takes a moment, so that it begins anew.
+
+        Without the second step somebody who writes all the time would make it grow for ever.
+        """
         try:
-            connection = self._connect("rw")
-            connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-            connection.close()
+            with closing(self._connect("rw")) as connection:
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                connection.execute(f"PRAGMA busy_timeout={_MOMENT_MS}")
+                connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
         except sqlite3.Error as error:
             _log.warning("The log of %s could not be copied back: %s. It will be tried again.", self.path, error)
 
@@ -356,30 +369,6 @@ class Database:
 # Paths that were complained about, and connections of a process that this one was forked from.
 _warned: set[Path] = set()
 _of_parents: list[Connection] = []
-_live: "WeakSet[Database]" = WeakSet()
-_held_for_fork: list[threading.Lock] = []
-
-
-def _before_fork() -> None:
-    """No transaction may be open at the moment of a fork: the child would inherit its locks and never get them."""
-    for database in list(_live):
-        if database._writing_thread != threading.get_ident() and database._lock.acquire(timeout=_FORK_WAIT):
-            _held_for_fork.append(database._lock)
-
-
-def _after_fork_in_parent() -> None:
-    while _held_for_fork:
-        _held_for_fork.pop().release()
-
-
-def _after_fork_in_child() -> None:
-    _held_for_fork.clear()
-    for database in list(_live):
-        database._leave_parent_process()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 
 def _unstorable(error: UnicodeEncodeError) -> SessionError:
