@@ -33,9 +33,10 @@ def test_every_key_is_read_from_the_file(home: Home) -> None:
     }  # fmt: skip
     memory = "".join(f"  {key}: {value}\n" for key, value in values.items())
     others = "sessions:\n  redact_secrets: off\nsearch:\n  answer_chars: 5000\n"
+    others += "provider:\n  mode: tools\n  recall_chars: 8\n  every_n_turns: 3\n  recall_seconds: 0.5\n"
     home.config_file.write_text(f"memory:\n{memory}{others}")
     loaded = config.load(home, {})
-    expected = [False, False, 5, 6, "propose", "honcho", 7, False, 5000]
+    expected = [False, False, 5, 6, "propose", "honcho", 7, "tools", 8, 3, 0.5, False, 5000]
     assert [config.value_of(loaded, key) for key in config.KEYS] == expected
 
 

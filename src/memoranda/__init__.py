@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from memoranda.app import open_memory as open
     from memoranda.curated.store import MemoryStore as MemoryStore
     from memoranda.errors import MemorandaError as MemorandaError
+    from memoranda.providers.provider import MemoryProvider as MemoryProvider
     from memoranda.recall.session_db import SessionDB as SessionDB
     from memoranda.tools import Tool as Tool
 
@@ -34,12 +35,24 @@ _LAZY = {
     "Memory": ("memoranda.app", "Memory"),
     "Session": ("memoranda.app", "Session"),
     "MemoryStore": ("memoranda.curated.store", "MemoryStore"),
+    "MemoryProvider": ("memoranda.providers.provider", "MemoryProvider"),
     "SessionDB": ("memoranda.recall.session_db", "SessionDB"),
     "MemorandaError": ("memoranda.errors", "MemorandaError"),
     "Tool": ("memoranda.tools", "Tool"),
     "safety": ("memoranda.safety", ""),
 }
-__all__ = ["MemorandaError", "Memory", "MemoryStore", "Session", "SessionDB", "Tool", "__version__", "open", "safety"]
+__all__ = [
+    "MemorandaError",
+    "Memory",
+    "MemoryProvider",
+    "MemoryStore",
+    "Session",
+    "SessionDB",
+    "Tool",
+    "__version__",
+    "open",
+    "safety",
+]
 
 
 def __getattr__(name: str) -> Any:

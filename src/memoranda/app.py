@@ -8,6 +8,7 @@ module.
 import secrets
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +20,8 @@ from memoranda.curated.settings import Target
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.tool import MemoryTool
 from memoranda.errors import SessionError
+from memoranda.providers.external import ExternalMemory
+from memoranda.providers.text import plain_text
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.scope import Scope
 from memoranda.support.home import Home
@@ -40,12 +43,17 @@ class Turn:
     def __init__(self, session: "Session", text: Any) -> None:
         self.interrupted = True
         self._session = session
+        self._asked = text
         self.message_id = session.record("user", text)
+        session.external.begin_turn(plain_text(text), session.id)
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The conversation so far as chat APIs take it, without the system prompt."""
-        return self._session.conversation()
+        """The conversation so far as chat APIs take it, without the system prompt.
+
+        What an external memory recalled is fenced into this copy of the user's message; the record never has it.
+        """
+        return self._session.external.with_recall(self._session.conversation())
 
     def record(self, role: str, content: Any = None, **fields: Any) -> int:
         """Record a step of the turn, such as a tool call or its result, before the next one is taken."""
@@ -59,6 +67,15 @@ class Turn:
             reply = [{"role": "assistant", **reply}]
         ids = self._session.record_all(reply)
         self.interrupted = False
+        session = self._session
+        said = plain_text(reply[-1].get("content")) if reply else ""
+        session.external.finish_turn(
+            plain_text(self._asked),
+            said,
+            session.id,
+            session.conversation(),
+            key=f"turn:{session.id}:{self.message_id}",
+        )
         return ids
 
     def __enter__(self) -> Self:
@@ -81,7 +98,9 @@ class Session:
         self._memory = memory
         self._store = memory.curated_for(user)
         self._store.load_from_disk()
+        self.external = memory.external_for(session_id, source=source, user=user)
         blocks = [self._store.format_for_system_prompt(target) for target in self._store.settings.targets()]
+        blocks.append(self.external.system_prompt())
         self._prompt = "\n\n".join(block for block in blocks if block)
         self._memory_tool = MemoryTool(self._store, Origin("agent", session_id))
         self._begun = False
@@ -95,7 +114,8 @@ class Session:
     def tools(self) -> tuple[Tool, ...]:
         """What the model may call; a part that is switched off offers no tool."""
         search = self._memory.search_tool(self.user, self.id)
-        return (*self._memory_tool.definitions(), *search.definitions())
+        own = [replace(tool, call=self._remembering) for tool in self._memory_tool.definitions()]
+        return (*own, *search.definitions(), *self.external.tools())
 
     def turn(self, text: Any) -> Turn:
         """Begin a turn: the user's message (text or structured content) is durable when this returns."""
@@ -124,13 +144,17 @@ class Session:
 
     def remember(self, text: str, target: Target = "memory") -> JsonObject:
         """Save a fact that the user asked to keep; the answer is a receipt."""
-        return _remember(self._store, text, target, self.id)
+        receipt = _remember(self._store, text, target, self.id)
+        self.external.mirror(receipt, self.id)
+        return receipt
 
     def end(self, reason: str = "session_end") -> None:
         """Say that the conversation is over; opening a session with its id takes it up again."""
+        conversation = self.conversation() if self._begun else []
         if self._begun:
             self._record().end_session(self.id, reason)
             self._begun = False
+        self.external.end(conversation, self.id)
 
     def __enter__(self) -> Self:
         return self
@@ -139,6 +163,12 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.end()
+
+    def _remembering(self, arguments: Mapping[str, Any]) -> JsonObject:
+        """The memory tool, whose writes an external memory hears of."""
+        result = self._memory_tool.call(arguments)
+        self.external.mirror(result, self.id)
+        return result
 
     def _record(self) -> "SessionDB":
         """The store of this session's user; the session gets its row when something is first recorded."""
@@ -242,6 +272,17 @@ class Memory:
                 redactor = Redactor(config.known_secrets(self.home)) if self.config.redact_secrets else None
                 self._db = SessionDB(self.home.state_db, redactor=redactor)
             return self._db.scoped(Scope.of(user))
+
+    def external_for(self, session_id: str, *, source: str, user: str | None) -> ExternalMemory:
+        """The external memory that is configured, for one session; without one it does nothing."""
+        if not self.config.provider:
+            return ExternalMemory()
+        from memoranda.providers.joining import join
+
+        return join(
+            self.home.root, self.config.provider, self.config.external, session_id, ("memory", "session_search"),
+            platform=source, user_id=user or "", agent_identity=self.home.profile, agent_context="primary",
+        )  # fmt: skip
 
     def search_tool(self, user: str | None, current_session_id: str | None = None) -> "SessionSearchTool":
         """The session_search tool for one user and, if there is one, the conversation that is going on."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from memoranda.curated.settings import CuratedSettings
 from memoranda.errors import ConfigError, HomeError
+from memoranda.providers.settings import MODES, ProviderSettings
 from memoranda.recall.settings import RecallSettings
 from memoranda.support.files import make_private_directory, read_file, write_private
 from memoranda.support.home import Home
@@ -46,6 +47,7 @@ class Config:
 
     curated: CuratedSettings = field(default_factory=CuratedSettings)
     recall: RecallSettings = field(default_factory=RecallSettings)
+    external: ProviderSettings = field(default_factory=ProviderSettings)
     redact_secrets: bool = True
     provider: str = ""
     nudge_interval: int = 10
@@ -94,6 +96,26 @@ def _name(value: Any) -> str:
     raise ValueError
 
 
+def _mode(value: Any) -> str:
+    if value not in MODES:
+        raise ValueError
+    return str(value)
+
+
+def _positive(value: Any) -> int:
+    number = _count(value)
+    if number < 1:
+        raise ValueError
+    return number
+
+
+def _seconds(value: Any) -> float:
+    number = float(value)
+    if isinstance(value, bool) or not 0 < number < 3_600:
+        raise ValueError
+    return number
+
+
 def _answer_size(value: Any) -> int:
     number = _count(value)
     if number < 4000:
@@ -110,9 +132,14 @@ KEYS = (
     Key("memory.write_approval", "off", "off, propose or explicit-only", _approval,
         "Whether a person must approve what the agent saves."),
     Key("memory.provider", "", "a provider's name, or nothing", _name,
-        "The external memory provider. None can be plugged in yet."),
+        "The external memory provider; see 'memoranda provider'."),
     Key("memory.nudge_interval", 10, _A_COUNT, _count,
         "After how many user turns memory is reviewed. No loop uses it yet."),
+    Key("provider.mode", "hybrid", "hybrid, context or tools", _mode,
+        "Whether the provider recalls into each turn (context), offers tools, or both (hybrid)."),
+    Key("provider.recall_chars", 4_000, _A_COUNT, _count, "How many characters of recall a turn may get."),
+    Key("provider.every_n_turns", 1, "a whole number, 1 or more", _positive, "How often the provider is asked."),
+    Key("provider.recall_seconds", 2.0, "seconds, more than 0", _seconds, "How long a turn waits for recall at most."),
     Key("sessions.redact_secrets", True, "true or false", _flag,
         "Keep credentials out of recorded conversations."),
     Key("search.answer_chars", 16_000, "a whole number, 4000 or more", _answer_size,
@@ -126,6 +153,11 @@ def locate_home(home: str | Path | None = None, profile: str | None = None) -> H
         raise HomeError("The home is empty. Leave it out for ~/.memoranda, or name a directory.")
     base = home or os.environ.get("MEMORANDA_HOME", "").strip() or "~/.memoranda"
     return Home.at(Path(base), profile or os.environ.get("MEMORANDA_PROFILE", "").strip() or None)
+
+
+def is_set(name: str) -> bool:
+    """Whether the environment has a variable, such as a provider's key."""
+    return bool(os.environ.get(name, "").strip())
 
 
 def editor_is_set() -> bool:
@@ -152,6 +184,12 @@ def load(home: Home, environ: Mapping[str, str] | None = None) -> Config:
             write_approval=values["memory.write_approval"],
         ),
         recall=RecallSettings(answer_chars=values["search.answer_chars"]),
+        external=ProviderSettings(
+            mode=values["provider.mode"],
+            recall_chars=values["provider.recall_chars"],
+            every_n_turns=values["provider.every_n_turns"],
+            recall_seconds=values["provider.recall_seconds"],
+        ),
         redact_secrets=values["sessions.redact_secrets"],
         provider=values["memory.provider"],
         nudge_interval=values["memory.nudge_interval"],
@@ -162,7 +200,7 @@ def load(home: Home, environ: Mapping[str, str] | None = None) -> Config:
 def value_of(config: Config, key: Key) -> Any:
     """The value of one key in a loaded configuration."""
     name = key.name.partition(".")[2]
-    part = next((each for each in (config.curated, config.recall) if hasattr(each, name)), config)
+    part = next((each for each in (config.curated, config.recall, config.external) if hasattr(each, name)), config)
     return getattr(part, name)
 
 

@@ -10,6 +10,7 @@ from memoranda.curated import health
 from memoranda.curated.settings import CuratedSettings
 from memoranda.errors import ConfigError, HomeError, StorageError
 from memoranda.index import health as index_health
+from memoranda.providers.discovery import discover
 from memoranda.recall.session_db import SessionDB, index_path
 from memoranda.sessions import health as session_health
 from memoranda.support.findings import Finding, as_far_as_possible, loose_permissions, not_writable
@@ -92,6 +93,6 @@ def _check_config(home: Home, loaded: config.Config) -> Iterator[Finding]:
     for name in loaded.unknown_keys:
         yield Finding("note", home.config_file, f"{name} is not a setting and has no effect",
                       "check its spelling against 'memoranda config list'")  # fmt: skip
-    if loaded.provider:
-        yield Finding("note", home.config_file, f"names the provider {loaded.provider}; none can be plugged in yet",
-                      "leave memory.provider empty")  # fmt: skip
+    if loaded.provider and loaded.provider not in (known := discover(home.root)):
+        yield Finding("warning", home.config_file, f"names the provider {loaded.provider}, which is not there",
+                      f"one of {', '.join(known)}, or 'memoranda provider off'")  # fmt: skip

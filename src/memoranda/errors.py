@@ -3,6 +3,7 @@
     MemorandaError
     ├── HomeError            a home cannot be used as it is
     │   └── ForeignHomeError another program owns it
+    ├── ProviderError        an external memory cannot be loaded or used
     ├── ConfigError          config.yaml, .env or an environment override is not usable
     └── StorageError         the disk, a lock or a file stands in the way
         ├── LockTimeoutError another process holds the lock
@@ -29,6 +30,10 @@ class ForeignHomeError(HomeError):
 
 class ConfigError(MemorandaError):
     """The configuration cannot be used; nothing is opened until it is mended."""
+
+
+class ProviderError(MemorandaError):
+    """An external memory provider cannot be found, loaded or used."""
 
 
 class StorageError(MemorandaError):

@@ -63,6 +63,7 @@ class _Story:
         self._person()
         self._past()
         self._turn()
+        self._provider()
         self._say("")
         self._say("That was a throw-away home. Now your own, in ~/.memoranda:")
         self._say('  .venv/bin/memoranda memory add "Something worth remembering."')
@@ -134,6 +135,22 @@ class _Story:
                 turn.done("99.9 % uptime; that is why their limits stayed as they are.")
             self.facts["found"] = found["session_id"]
             self.facts["recorded"] = len(memory.sessions.get_messages(session.id))
+
+    def _provider(self) -> None:
+        self._title("7. An external memory joins in, one that needs only this machine:")
+        self._say("\n   $ memoranda provider setup holographic --set auto_extract=no")
+        self._run("provider", "setup", "holographic", "--set", "auto_extract=no")
+        external = Config(provider="holographic")
+        with Memory(Home.at(self.home), external) as memory:
+            with memory.session(source="demo") as session:
+                fact = {"action": "add", "content": "Priya owns the staging cluster.", "category": "project"}
+                session.call("fact_store", fact)
+                self._say(f"   fact_store({json.dumps(fact)})")
+            with memory.session(source="demo") as session, session.turn("Who owns staging, is it Priya?") as turn:
+                self._say("   What the model is asked in the next session; the record has only the first line:")
+                self._say(_indent(turn.messages[-1]["content"]))
+                self.facts["recalled"] = "Priya owns" in turn.messages[-1]["content"]
+                turn.done("Priya does.")
 
     def _run(self, *arguments: str) -> None:
         unset = dict.fromkeys([key.variable for key in KEYS] + ["MEMORANDA_PROFILE"])

@@ -14,6 +14,7 @@ _COMMANDS = {
     "memory": ("memoranda.cli.memory", "See and change what the agent remembers."),
     "search": ("memoranda.cli.search", "Search every past conversation."),
     "sessions": ("memoranda.cli.sessions", "See, name, export and delete past conversations."),
+    "provider": ("memoranda.cli.provider", "Use an external memory beside the built-in one."),
     "doctor": ("memoranda.cli.doctor", "Check the home and say how to mend what is wrong."),
     "config": ("memoranda.cli.config", "See and change the settings."),
     "secret": ("memoranda.cli.secret", "Keep API keys in .env; values are never printed."),

@@ -1,0 +1,210 @@
+"""How well the holographic memory answers by entity, against chance, and what a call costs.
+
+Facts are generated: fifty people with names that share their parts, facts about one of them, facts about two, and
+distractors about nobody or about a namesake. They are stored as text, so the figures hold for
+finding the names as well. `python benchmarks/holographic.py` prints tables; run it with a Python that has numpy to
+see both kinds of arithmetic.
+"""
+
+import argparse
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from statistics import mean
+from tempfile import TemporaryDirectory
+
+from memoranda.providers.holographic import algebra
+from memoranda.providers.holographic.contradictions import find_contradictions
+from memoranda.providers.holographic.facts import FactStore
+from memoranda.providers.holographic.retrieval import Filter, Retriever
+
+DEPTH = 4
+SEEDS = (1, 2)
+_FIRST = ("Ana", "Bruno", "Chidi", "Dora", "Emil", "Farah", "Goran", "Hana", "Ivo", "Jelena")
+_LAST = ("Kovac", "Novak", "Okafor", "Marin", "Horvat", "Silva", "Tanaka", "Weber", "Larsen", "Moreau")
+_ONE = (
+    "{a} keeps the notes of the {thing} in a paper folder",
+    "{a} is responsible for the {thing} since spring",
+    "{a} reviews every change of the {thing} on Tuesdays",
+    "According to the wiki, {a} wrote the first version of the {thing}",
+    "The {thing} was tested by {a} last month",
+    "{a} wants the {thing} to be quieter",
+)
+_TWO = (
+    "{a} and {b} maintain the {thing} together",
+    "{a} handed the {thing} over to {b}",
+    "{a} asked {b} about the {thing}",
+    "The {thing} was planned by {a} with {b}",
+    "{a} pairs with {b} on the {thing}",
+)
+_NOBODY = (
+    "The {thing} is tested on Tuesdays by whoever is free",
+    "Every change of the {thing} needs a review and a note in the wiki",
+    "The first version of the {thing} was written in spring",
+    "Somebody should hand the {thing} over before the summer",
+    "Somebody called {first} asked about the {thing}",
+    "A Mr {last} maintains the {thing} elsewhere",
+)
+_THINGS = tuple(
+    f"{kind} {part}"
+    for kind in ("billing", "search", "login", "audit", "backup", "image", "metrics", "payment", "mail", "export")
+    for part in ("service", "page", "queue", "index", "report", "worker", "table", "gateway")
+)
+
+
+@dataclass(frozen=True)
+class Generated:
+    """Texts, and the names that each of them is about."""
+
+    names: tuple[str, ...]
+    facts: tuple[tuple[str, frozenset[str]], ...]
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """Every two names that have facts in common."""
+        return sorted({(min(about), max(about)) for _, about in self.facts if len(about) == 2})
+
+
+def generate(seed: int, facts: int = 400, names: int = 50) -> Generated:
+    """A quarter of the facts is about two people, an eighth about nobody, the rest about one."""
+    chance = random.Random(seed)
+    people = chance.sample([f"{first} {last}" for first in _FIRST for last in _LAST], names)
+    made: dict[str, frozenset[str]] = {}
+    number = 0
+
+    def thing() -> str:
+        nonlocal number
+        number += 1
+        return f"{chance.choice(_THINGS)} {number}" if facts > 1000 else chance.choice(_THINGS)
+
+    def fill(count: int, shapes: tuple[str, ...], who: Callable[[], tuple[str, ...]]) -> None:
+        wanted = len(made) + count
+        while len(made) < wanted:
+            about = who()
+            text = chance.choice(shapes).format(
+                thing=thing(), first=chance.choice(_FIRST), last=chance.choice(_LAST),
+                **dict(zip("ab", about, strict=False)),
+            )  # fmt: skip
+            made.setdefault(text, frozenset(about))
+
+    together = [(people[index], people[(index + 1) % names]) for index in range(0, names, 2)]
+    for pair in together:
+        fill(facts // 4 // len(together), _TWO, lambda pair=pair: pair)  # type: ignore[misc]
+    fill(facts // 8, _NOBODY, tuple)
+    for index in range(facts - len(made)):
+        fill(1, _ONE, lambda index=index: (people[index % names],))  # type: ignore[misc]
+    order = list(made.items())
+    chance.shuffle(order)
+    return Generated(tuple(people), tuple(order))
+
+
+@contextmanager
+def stored(generated: Generated, dimension: int = 1024) -> Iterator[FactStore]:
+    """A throw-away store with all the facts."""
+    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    with TemporaryDirectory(dir=memory) as place:
+        store = FactStore(Path(place) / "holographic.db", dimension=dimension)
+        try:
+            for text, _ in generated.facts:
+                store.add(text)
+            yield store
+        finally:
+            store.close()
+
+
+def precision(store: FactStore, generated: Generated) -> dict[str, float]:
+    """Precision at 4 of probe, reason and related; what is not returned counts as wrong."""
+    ask = Retriever(store)
+    wanted = Filter(limit=DEPTH)
+    about = dict(generated.facts)
+
+    def share(texts: list[str], names: set[str]) -> float:
+        return sum(names <= about[text] for text in texts) / DEPTH
+
+    def neighbours(name: str) -> float:
+        true = {other for people in about.values() if name in people for other in people} - {name}
+        found = [neighbour.name for neighbour in ask.related(name, wanted)[0]][: len(true)]
+        return sum(other in true for other in found) / len(true) if true else 1.0
+
+    probes = [share([found.fact.content for found in ask.probe(name, wanted)], {name}) for name in generated.names]
+    reasons = [
+        share([found.fact.content for found in ask.reason(pair, wanted)], set(pair)) for pair in generated.pairs()
+    ]
+    related = [share([f.fact.content for f in ask.related(name, wanted)[1]], {name}) for name in generated.names]
+    return {
+        "probe": mean(probes),
+        "reason": mean(reasons),
+        "related (facts)": mean(related),
+        "related (entities)": mean(map(neighbours, generated.names)),
+    }
+
+
+def chance_level(generated: Generated) -> dict[str, float]:
+    """The share of right facts among all: what picking at random gives."""
+    total = len(generated.facts)
+    single = mean(sum(name in about for _, about in generated.facts) / total for name in generated.names)
+    both = mean(sum(set(pair) <= about for _, about in generated.facts) / total for pair in generated.pairs())
+    return {
+        "probe": single, "reason": both, "related (facts)": single, "related (entities)": 1 / len(generated.names)
+    }  # fmt: skip
+
+
+def costs(facts: int) -> dict[str, float]:
+    """Milliseconds of processor time per call, the median."""
+    generated = generate(SEEDS[0], facts)
+    started = time.process_time()
+    with stored(generated) as store:
+        adding = 1000 * (time.process_time() - started) / facts
+        ask, wanted = Retriever(store), Filter(limit=10)
+        names, pairs = generated.names, generated.pairs()
+        return {
+            "add": adding,
+            "search": _median(lambda turn: ask.search(f"who tested the {_THINGS[turn]}", wanted)),
+            "probe": _median(lambda turn: ask.probe(names[turn], wanted)),
+            "probe, misspelt": _median(lambda turn: ask.probe(names[turn] + "x", wanted)),
+            "related": _median(lambda turn: ask.related(names[turn], wanted)),
+            "reason": _median(lambda turn: ask.reason(pairs[turn], wanted)),
+            "contradict": _median(lambda turn: find_contradictions(store), turns=3),
+        }
+
+
+def _median(call: Callable[[int], object], turns: int = 15) -> float:
+    times = []
+    for turn in range(turns):
+        started = time.process_time()
+        call(turn)
+        times.append(1000 * (time.process_time() - started))
+    return sorted(times)[turns // 2]
+
+
+def _without_numpy() -> None:
+    algebra.fast_arithmetic = cache(lambda: None)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--dimension", type=int, default=1024)
+    parser.add_argument("--sizes", type=int, nargs="*", default=[400, 5000])
+    options = parser.parse_args()
+    for seed in SEEDS:
+        generated = generate(seed)
+        with stored(generated, options.dimension) as store:
+            reached = precision(store, generated)
+        level = chance_level(generated)
+        print(f"\n{len(generated.facts)} facts, {len(generated.names)} entities, seed {seed}: precision at {DEPTH}")
+        for question, value in reached.items():
+            print(f"  {question:20} {value:.3f}   chance {level[question]:.3f}")
+    kinds = ["numpy", "pure Python"] if algebra.fast_arithmetic() is not None else ["pure Python"]
+    for kind in kinds:
+        if kind == "pure Python":
+            _without_numpy()
+        for size in options.sizes:
+            figures = "  ".join(f"{name} {value:.1f}" for name, value in costs(size).items())
+            print(f"\n{size} facts, {kind}, ms of CPU per call: {figures}")
+
+
+if __name__ == "__main__":
+    main()

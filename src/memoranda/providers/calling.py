@@ -1,0 +1,260 @@
+"""Calling a provider that somebody else wrote: with the arguments it takes, in a thread of its own, under a deadline.
+
+What it takes is seen from the signature of each method, once. Whatever it raises, exits and interrupts included, ends
+here: logged with the provider, the phase and the error, and noted in its health. A call that is overdue goes on in its
+thread, which does not keep the process alive; the same hook is not called again until it has returned.
+"""
+
+import inspect
+import logging
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memoranda.providers.health import HealthBook
+from memoranda.providers.provider import MemoryProvider
+from memoranda.safety.redaction import Redactor
+
+_log = logging.getLogger(__name__)
+
+_LONGEST_ERROR = 500
+_NOTHING: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a call: a value, or an error in words. `overdue` says that it may still be running."""
+
+    value: Any = None
+    error: str = ""
+    overdue: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return not self.error
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The parameters of a method: by place, by name, and whether it takes any others."""
+
+    places: tuple[str, ...]
+    names: frozenset[str]
+    any_place: bool
+    any_name: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Arguments as a method takes them, and the names of those that it has no room for."""
+
+    places: tuple[Any, ...]
+    names: dict[str, Any]
+    lost: tuple[str, ...]
+
+
+class Pending:
+    """A call that runs in a daemon thread; `then` is called there with the answer, if anybody cares."""
+
+    def __init__(self, call: Callable[[], Any], name: str, then: Callable[[Answer], Any] | None = None) -> None:
+        self.began = time.monotonic()
+        self.answer: Answer | None = None
+        self._call = call
+        self._then = then
+        self._done = threading.Event()
+        try:
+            threading.Thread(target=self._run, name=name, daemon=True).start()
+        except RuntimeError as error:
+            self._finish(Answer(error=describe(error)))
+
+    @property
+    def done(self) -> bool:
+        return self._done.is_set()
+
+    def wait(self, seconds: float) -> Answer | None:
+        """The answer, or None when it has not come in time."""
+        self._done.wait(max(seconds, 0.0))
+        return self.answer if self.done else None
+
+    def _run(self) -> None:
+        try:
+            answer = Answer(self._call())
+        except BaseException as error:
+            # Even SystemExit and KeyboardInterrupt: a provider has no say over the process.
+            answer = Answer(error=describe(error))
+            _log.debug("A memory provider raised", exc_info=True)
+        self._finish(answer)
+
+    def _finish(self, answer: Answer) -> None:
+        self.answer = answer
+        self._done.set()
+        if self._then is not None:
+            self._then(answer)
+
+
+class Calling:
+    """All calls of one provider go through here."""
+
+    def __init__(self, provider: object, name: str, health: HealthBook) -> None:
+        self.provider = provider
+        self.name = name
+        self._health = health
+        self._lock = threading.Lock()
+        self._shapes: dict[str, Shape | None] = {}
+        self._overdue: dict[str, list[Pending]] = {}
+        self._said: set[tuple[str, str]] = set()
+
+    def call(
+        self, hook: str, args: Mapping[str, Any] = _NOTHING, facts: Mapping[str, Any] = _NOTHING, *, within: float
+    ) -> Answer:
+        """Call and wait at most `within` seconds; a failure is logged and noted, never raised."""
+        pending = self.start(hook, args, facts)
+        if pending is None:
+            return Answer(error="still busy with an earlier call", overdue=True)
+        answer = pending.wait(within)
+        if answer is None:
+            self.overdue(hook, pending)
+            answer = Answer(error=f"no answer within {within:g} s", overdue=True)
+        return self.settle(hook, answer)
+
+    def start(
+        self, hook: str, args: Mapping[str, Any] = _NOTHING, facts: Mapping[str, Any] = _NOTHING
+    ) -> Pending | None:
+        """Begin a call and come back at once; None while an overdue call of the same hook is still running."""
+        if self.stuck(hook):
+            return None
+        return Pending(lambda: self._invoke(hook, args, facts), f"memoranda-{self.name}-{hook}")
+
+    def tell(self, hook: str, args: Mapping[str, Any] = _NOTHING, facts: Mapping[str, Any] = _NOTHING) -> None:
+        """Call without waiting at all; a failure is logged and noted when it happens."""
+        if not self.stuck(hook):
+            name = f"memoranda-{self.name}-{hook}"
+            self.overdue(
+                hook, Pending(lambda: self._invoke(hook, args, facts), name, lambda answer: self.settle(hook, answer))
+            )
+
+    def settle(self, hook: str, answer: Answer) -> Answer:
+        """Note how a call went."""
+        if answer.ok:
+            self._health.worked(hook)
+        else:
+            _log.warning("Memory provider %s failed in %s: %s", self.name, hook, answer.error)
+            self._health.failed(hook, answer.error)
+        return answer
+
+    def overdue(self, hook: str, pending: Pending) -> None:
+        """Remember a call that has not come back in time."""
+        with self._lock:
+            self._overdue.setdefault(hook, []).append(pending)
+
+    def stuck(self, hook: str) -> bool:
+        """Whether an overdue call of this hook is still running."""
+        with self._lock:
+            running = [pending for pending in self._overdue.get(hook, []) if not pending.done]
+            self._overdue[hook] = running
+            return bool(running)
+
+    def as_text(self, hook: str, answer: Answer, most: int) -> str:
+        """An answer as text of a bounded size; anything but text is a failure of the provider."""
+        if answer.value is None:
+            return ""
+        if not isinstance(answer.value, str):
+            self.settle(hook, Answer(error=f"answered with {type(answer.value).__name__} instead of text"))
+            return ""
+        return cut(answer.value.strip(), most)
+
+    def shape(self, hook: str) -> Shape | None:
+        """What a hook takes; None when that cannot be seen."""
+        if hook not in self._shapes:
+            self._shapes[hook] = shape_of(getattr(self.provider, hook))
+        return self._shapes[hook]
+
+    def takes(self, hook: str, name: str) -> bool:
+        """Whether a hook can be told a fact of this name."""
+        shape = self.shape(hook)
+        return shape is None or shape.any_name or name in shape.names
+
+    def _invoke(self, hook: str, args: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
+        fitted = fit(self.shape(hook) or _contract(hook), args, facts)
+        for name in fitted.lost:
+            if (hook, name) not in self._said:
+                self._said.add((hook, name))
+                _log.info("Memory provider %s takes no %r in %s, and is not told it.", self.name, name, hook)
+        return getattr(self.provider, hook)(*fitted.places, **fitted.names)
+
+
+def shape_of(method: Callable[..., Any]) -> Shape | None:
+    """The parameters of a bound method; None when it does not show them."""
+    try:
+        parameters = inspect.signature(method).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    by_name = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return Shape(
+        places=tuple(parameter.name for parameter in parameters if parameter.kind in by_place),
+        names=frozenset(parameter.name for parameter in parameters if parameter.kind in by_name),
+        any_place=any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters),
+        any_name=any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters),
+    )
+
+
+def fit(shape: Shape, args: Mapping[str, Any], facts: Mapping[str, Any]) -> Fitted:
+    """Arguments in their order and facts by name, as far as a method takes them.
+
+    `metadata` is special, because providers were written before it came: it is passed by name, else in the next free
+    place whatever that is called, and what is in it is passed to parameters of the same names.
+    """
+    places: list[Any] = []
+    names: dict[str, Any] = {}
+    lost: list[str] = []
+    for name, value in args.items():
+        if len(places) < len(shape.places) or shape.any_place:
+            places.append(value)
+        elif name in shape.names or shape.any_name:
+            names[name] = value
+        else:
+            lost.append(name)
+    free = shape.places[len(places) :]
+    filled = set(shape.places[: len(places)])
+    for name, value in facts.items():
+        if name not in filled and (name in shape.names or (shape.any_name and name not in free)):
+            names[name] = value
+    metadata = facts.get("metadata")
+    if isinstance(metadata, dict):
+        for name in shape.names & metadata.keys() - filled - names.keys():
+            names[name] = metadata[name]
+        rest = [name for name in free if name not in names]
+        if "metadata" not in names and rest:
+            if rest[0] in shape.names:
+                names[rest[0]] = metadata
+            else:
+                places.append(metadata)
+        elif "metadata" not in names:
+            lost.append("metadata")
+    return Fitted(tuple(places), names, tuple(lost))
+
+
+def _contract(hook: str) -> Shape:
+    """What the contract says that a hook takes, for a method that does not show it; without the facts to come."""
+    shape = shape_of(getattr(MemoryProvider, hook))
+    assert shape is not None
+    return Shape(shape.places[1:], shape.names - {"self"}, any_place=False, any_name=False)
+
+
+def describe(error: BaseException) -> str:
+    """An exception in one line without credentials, even one that cannot say what it is."""
+    line = " ".join(traceback.format_exception_only(error)[-1].split())
+    return cut(Redactor().text(line)[0], _LONGEST_ERROR)
+
+
+def cut(text: str, most: int) -> str:
+    """At most so many characters, the last of which shows that there was more."""
+    if len(text) <= most:
+        return text
+    kept = text[: max(most - 1, 0)]
+    line = kept.rfind("\n", len(kept) // 2)
+    return (kept[:line] if line > 0 else kept).rstrip() + "…"

@@ -1,0 +1,86 @@
+"""The external memory of one session: what was recalled goes into a copy of the user's message, and nowhere else."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from memoranda.providers.status import keep
+from memoranda.safety.fence import build_memory_context_block, inject
+from memoranda.tools import Tool
+
+if TYPE_CHECKING:
+    from memoranda.providers.manager import MemoryManager
+
+_log = logging.getLogger(__name__)
+
+Message = dict[str, Any]
+
+
+class ExternalMemory:
+    """The external memory of one session; without a provider it does nothing, at once."""
+
+    def __init__(self, manager: "MemoryManager | None" = None, *, most: int = 0) -> None:
+        self._manager = manager
+        self._most = most
+        self._turns = 0
+        self._block = ""
+
+    @property
+    def manager(self) -> "MemoryManager | None":
+        return self._manager
+
+    def system_prompt(self) -> str:
+        """What the provider says in the system prompt."""
+        return "" if self._manager is None else self._manager.system_prompt()
+
+    def tools(self) -> tuple[Tool, ...]:
+        return () if self._manager is None else tuple(self._manager.tools_for())
+
+    def begin_turn(self, text: str, session_id: str) -> None:
+        """A user message came in: ask what is remembered about it, under the manager's deadline."""
+        self._block = ""
+        if self._manager is None:
+            return
+        self._turns += 1
+        self._manager.turn_started(self._turns, text, session_id)
+        recalled = self._manager.recall(text, session_id)
+        name = self._manager.provider.name if self._manager.provider else ""
+        self._block = build_memory_context_block(recalled, most=self._most, source=name)
+
+    def with_recall(self, messages: Sequence[Message]) -> list[Message]:
+        """A copy of the messages with what was recalled behind the user's last one; the record never has it."""
+        copied = [dict(message) for message in messages]
+        asked = next((message for message in reversed(copied) if message.get("role") == "user"), None)
+        if self._block and asked is not None:
+            content = asked.get("content")
+            asked["content"] = inject(content if isinstance(content, str | list) else str(content or ""), self._block)
+        return copied
+
+    def finish_turn(self, user: Any, reply: Any, session_id: str, messages: Sequence[Message], key: str) -> None:
+        """A completed turn, to be delivered; an interrupted one never comes here."""
+        if self._manager is not None:
+            self._manager.turn_finished(user, reply, session_id, list(messages), key=key)
+
+    def mirror(self, result: Mapping[str, Any], session_id: str) -> None:
+        """Hand on what the memory tool really changed; what was staged or refused changed nothing."""
+        if self._manager is None or result.get("success") is not True or result.get("staged"):
+            return
+        for place, change in enumerate(result.get("changed") or ()):
+            metadata = {"session_id": session_id, "tool_name": "memory", "write_origin": "assistant_tool"}
+            if change.get("before") is not None:
+                metadata["old_text"] = change["before"]
+            key = f"memory:{result.get('stored_in', '')}:{result.get('change', '')}:{place}"
+            target = str(result.get("target", "memory"))
+            self._manager.memory_written(change["action"], target, change.get("after"), metadata, key=key)
+
+    def end(self, messages: Sequence[Message], session_id: str) -> None:
+        """The session is over: the provider hears of it, now or at its next start."""
+        if self._manager is None:
+            return
+        self._manager.session_ended(list(messages), session_id)
+        self._manager.shutdown()
+        status = self._manager.status()
+        try:
+            keep(self._manager.home, status.provider, status.health)
+        except OSError as error:
+            _log.warning("How the memory provider did could not be written down: %s", error)

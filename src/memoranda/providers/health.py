@@ -1,0 +1,55 @@
+"""How a provider is doing: its last failure and its last recall, as a value that can be shown."""
+
+import threading
+import time
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """`consecutive_failures` counts those of the phase that failed last, 0 once it works again; times are wall time."""
+
+    last_error: str = ""
+    phase: str = ""
+    when: float | None = None
+    consecutive_failures: int = 0
+    last_recall: float | None = None
+    last_recall_chars: int = 0
+    latency: float | None = None
+
+    @property
+    def well(self) -> bool:
+        return self.consecutive_failures == 0
+
+
+class HealthBook:
+    """Where failures and successes are noted, from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._health = Health()
+        self._failures: dict[str, int] = {}
+
+    def failed(self, phase: str, error: str) -> None:
+        with self._lock:
+            self._failures[phase] = self._failures.get(phase, 0) + 1
+            self._health = replace(
+                self._health,
+                last_error=error,
+                phase=phase,
+                when=time.time(),
+                consecutive_failures=self._failures[phase],
+            )
+
+    def worked(self, phase: str) -> None:
+        with self._lock:
+            if self._failures.pop(phase, 0) and self._health.phase == phase:
+                self._health = replace(self._health, consecutive_failures=0)
+
+    def recalled(self, chars: int, seconds: float) -> None:
+        with self._lock:
+            self._health = replace(self._health, last_recall=time.time(), last_recall_chars=chars, latency=seconds)
+
+    def value(self) -> Health:
+        with self._lock:
+            return self._health

@@ -1,0 +1,200 @@
+"""Finding the names in a text, conservatively: better no entity than a wrong one.
+
+Names are capitalised words inside a sentence and runs of them (ACME Corp, University of Oslo), what stands in
+quotation marks and is short, @handles, names of files and code, and both sides of "X aka Y". A capitalised word that
+only begins a sentence counts when what follows says so (Peppi runs …), or when it is known already. Unspaced scripts
+have no capitals: their names are taken from quotation marks, or found when they are known.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from memoranda.index.segments import is_unspaced
+
+LONGEST_NAME = 80
+_MOST_QUOTED_WORDS = 5
+_LONGEST_KNOWN_RUN = 6
+
+_QUOTED = re.compile(
+    r"\"([^\"\n]{1,80})\"|“([^”\n]{1,80})”|「([^」\n]{1,80})」|『([^』\n]{1,80})』|《([^》\n]{1,80})》"
+    r"|(?<![^\s(\[,:])['‘]([^'’\n]{1,80})['’](?![^\s)\].,:;!?])"
+)
+_CODE = re.compile(r"`([^`\n]{1,80})`")
+_HANDLE = re.compile(r"(?<![\w.@/])@[^\W_][\w-]*(?:\.[\w-]+)*")
+_FILE = re.compile(
+    r"(?<![\w/.@:-])(?:~?\.{0,2}/)?(?:[\w.-]+/)+[\w.-]*[\w-](?:\.\w{1,5})?|(?<![\w/.@:-])[\w-]+\.[a-z][a-z0-9]{0,4}\b(?![\w/.])"
+)
+_IDENTIFIER = re.compile(
+    r"\b(?:[A-Za-z][a-z0-9]*_[a-z0-9_]+|[A-Z]+(?:_[A-Z0-9]+)+|[a-z]+[A-Z]\w*|(?:[A-Z][a-z0-9]+){2,})\b"
+)
+_ALIAS = re.compile(r"\s*[,(]?\s*\b(?:aka|a\.k\.a\.|also known as|alias|better known as)\s+", re.IGNORECASE)
+_WORD = re.compile(r"[^\W\d_](?:[\w'’&+#-]|\.(?=\w))*")
+_SENTENCE_END = re.compile(r"[.!?:;。！？\n•]\s*[\"'“”‘’(\[*-]*\s*$|^[\s\"'“”‘’(\[*#-]*$")
+_PARTICLES = frozenset(("of", "de", "van", "von", "der", "den", "da", "del", "di", "la", "al", "bin", "&"))
+_CALENDAR = """
+Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June July August September
+October November December Mon Tue Tues Wed Thu Thurs Fri Sat Sun Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec
+Christmas Easter
+"""
+_NO_NAMES = """
+I I'm I've I'd I'll OK TODO FYI NOTE NB AM PM UTC GMT ASAP PS ETA N/A FIXME WIP TBD AKA YES NO A AN THE AND OR NOT
+"""
+# Words that begin sentences and notes without being names.
+_OPENERS = """
+a an the this that these those there here it its he she they we you our your my his her their i if when while where why
+how what which who whose whenever wherever because since although though unless until before after during for from in
+on at by with without about into over under between through as and or but so nor yet not no yes please also then thus
+hence however therefore moreover meanwhile today yesterday tomorrow now later soon sometimes usually often always never
+rarely maybe perhaps probably currently recently previously finally first second third last next each every all any
+some many most few several both either neither one two three four five once again only just even still already
+use uses using used add adds run runs set sets make makes do does don't did is are was were be been has have had can
+could will would shall should may might must let let's keep keeps get gets put puts give take takes try tries see note
+remember forget prefer prefers like likes love loves hate hates want wants need needs avoid avoids check checks call
+calls write writes read reads build builds test tests deploy deploys install installs update updates remove removes
+delete deletes create creates start starts stop stops open opens close closes send sends ask asks tell tells show shows
+move moves change changes fix fixes work works live lives enable disable switch store stores save saves include includes
+ensure verify consider follow apply treat assume expect start work report review merge commit push pull format log
+user users project tool general fact facts memory thanks hello hi hey sorry sure
+"""
+_NOT_NAMES = frozenset(word.casefold() for word in (_CALENDAR + _NO_NAMES).split())
+_OPENING = frozenset(_OPENERS.split())
+_VERBS = re.compile(
+    r"\s+(?:(?:also|still|now|never|always|usually|often|currently|really|no longer)\s+)?"
+    r"(?:is|was|has|had|will|would|can|could|does|did|wrote|said|told|made|went|met|got|took|came|left|kept|ran|built"
+    r"|chose|spoke|knows|saw|gave|found|sent|bought|sold|knew|held|led|taught|won|lost|began|grew|spent|ate|drove|[a-z]{2,}(?:[^s\W\d_]s|ed))\b|['’]s\b"
+)
+_USER = re.compile(r"\b(?:the user|user)(?:['’]s)?\b", re.IGNORECASE)
+
+Known = Callable[[list[str]], set[str]]
+
+
+class Entity(NamedTuple):
+    """A name as written, the kind of name, and the other name that the text says it goes by."""
+
+    name: str
+    kind: str = "name"
+    alias_of: str = ""
+
+
+class _Place(NamedTuple):
+    start: int
+    end: int
+    entity: Entity
+
+
+def key_of(name: str) -> str:
+    """What two spellings of one name have in common: case, width, spaces and quotation marks do not count."""
+    plain = " ".join(unicodedata.normalize("NFKC", name).replace("’", "'").casefold().split())
+    return plain.strip("\"'`.,;:!?()[]{}“”‘「」『』《》 ").removesuffix("'s").strip()
+
+
+def find_entities(text: str, known: Known = lambda keys: set()) -> list[Entity]:
+    """The names in a text in order, each once. `known` says which of some keys are names already."""
+    places: list[_Place] = []
+    for place in (*_marked(text), *_capitalised(text, known), *_known_runs(text, known)):
+        if not any(place.start < other.end and other.start < place.end for other in places):
+            places.append(place)
+    places.sort()
+    found: dict[str, Entity] = {}
+    for before, place in zip([None, *places], places, strict=False):
+        entity = place.entity
+        if before is not None and _ALIAS.fullmatch(text[before.end : place.start]):
+            entity = entity._replace(alias_of=before.entity.name)
+        found.setdefault(key_of(entity.name), entity)
+    return [entity for key, entity in found.items() if key]
+
+
+def _marked(text: str) -> Iterator[_Place]:
+    """Names that stand out by a mark, or by what they are made of."""
+    for match in _CODE.finditer(text):
+        yield _Place(match.start(), match.end(), Entity(match[1].strip(), "code"))
+    for match in _QUOTED.finditer(text):
+        name = next(group for group in match.groups() if group is not None).strip()
+        if name and len(name.split()) <= _MOST_QUOTED_WORDS and name[-1] not in ".!?,;:。！？":
+            yield _Place(match.start(), match.end(), Entity(name, "quoted"))
+    for pattern, kind in ((_HANDLE, "handle"), (_FILE, "code"), (_IDENTIFIER, "code")):
+        for match in pattern.finditer(text):
+            if any(letter.isalpha() for letter in match.group()):
+                yield _Place(match.start(), match.end(), Entity(match.group(), kind))
+    for match in _USER.finditer(text):
+        yield _Place(match.start(), match.end(), Entity("user", "user"))
+    for match in _ALIAS.finditer(text):
+        # "Guido aka bdfl": here a plain word is a name too.
+        if (word := _WORD.match(text, match.end())) and word.group().islower() and word.group() not in _OPENING:
+            yield _Place(word.start(), word.end(), Entity(word.group()))
+
+
+def _capitalised(text: str, known: Known) -> Iterator[_Place]:
+    words = list(_WORD.finditer(text))
+    index = 0
+    while index < len(words):
+        if not _looks_like_a_name(words[index].group()):
+            index += 1
+            continue
+        last = _run_end(text, words, index)
+        yield from _run(text, words[index : last + 1], known)
+        index = last + 1
+
+
+def _run_end(text: str, words: list[re.Match[str]], first: int) -> int:
+    """The last word of the run of names that begins here."""
+    last = index = first
+    while index + 1 < len(words) and text[words[index].end() : words[index + 1].start()] in (" ", " & "):
+        if words[last].group().endswith(("'s", "’s")):
+            break
+        index += 1
+        if _looks_like_a_name(words[index].group()):
+            last = index
+        elif words[index].group() not in _PARTICLES or index - last > 2:
+            break
+    return last
+
+
+def _run(text: str, words: list[re.Match[str]], known: Known) -> Iterator[_Place]:
+    if _SENTENCE_END.search(text[: words[0].start()]):
+        if words[0].group().replace("’", "'").casefold().removesuffix("'s") in _OPENING:
+            words = words[1:]
+            while words and words[0].group() in _PARTICLES:
+                words = words[1:]
+        elif len(words) == 1 and not _surely_a_name(text, words[0], known):
+            return
+    if not words:
+        return
+    end = words[-1].end() - (2 if words[-1].group().endswith(("'s", "’s")) else 0)
+    name = text[words[0].start() : end].rstrip("'’-.&")
+    if len(name) > 1 and len(name) <= LONGEST_NAME:
+        yield _Place(words[0].start(), words[0].start() + len(name), Entity(name))
+
+
+def _surely_a_name(text: str, word: re.Match[str], known: Known) -> bool:
+    """Whether a word that begins a sentence is a name all the same."""
+    shape = word.group()
+    if (len(shape) > 1 and shape.isupper()) or shape.endswith(("'s", "’s")) or _VERBS.match(text, word.end()):
+        return True
+    return bool(_ALIAS.match(text, word.end()) or known([key_of(shape)]))
+
+
+def _looks_like_a_name(word: str) -> bool:
+    plain = word.replace("’", "'").casefold()
+    return word[0].isupper() and plain.removesuffix("'s") not in _NOT_NAMES
+
+
+def _known_runs(text: str, known: Known) -> Iterator[_Place]:
+    """Known names inside runs of unspaced scripts, the longest first."""
+    if text.isascii():
+        return
+    spots: dict[str, list[int]] = {}
+    for start, character in enumerate(text):
+        if is_unspaced(character):
+            for length in range(2, _LONGEST_KNOWN_RUN + 1):
+                piece = text[start : start + length]
+                if len(piece) == length and is_unspaced(piece[-1]):
+                    spots.setdefault(piece, []).append(start)
+    if not spots:
+        return
+    names = known(list(spots))
+    for piece in sorted((piece for piece in spots if key_of(piece) in names), key=len, reverse=True):
+        for start in spots[piece]:
+            yield _Place(start, start + len(piece), Entity(piece))

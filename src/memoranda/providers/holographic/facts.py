@@ -1,0 +1,317 @@
+"""Facts in `holographic.db`: durable when a call returns, shared by any number of processes.
+
+Adding a fact costs the same however many there are: its words, its links and its vector are written, and nothing else
+is touched. A vector that was encoded for another dimension is encoded again when it is next needed.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from memoranda.db.schema import bring_up, refuse_newer
+from memoranda.db.sqlite import Connection, Database
+from memoranda.providers.holographic.algebra import Vector, pack, sketch, unpack
+from memoranda.providers.holographic.encoding import MOST_ENTITIES, Encoder
+from memoranda.providers.holographic.entities import Entity, find_entities, key_of
+from memoranda.providers.holographic.links import drop_unused, entities_of, known_keys, link
+from memoranda.providers.holographic.records import (
+    CATEGORIES,
+    COLUMNS,
+    UNKNOWN,
+    Fact,
+    FactError,
+    Provenance,
+    content_key,
+    fact_from,
+)
+from memoranda.providers.holographic.schema import APPLICATION_ID, SCHEMA
+from memoranda.providers.holographic.words import forget_words, store_words
+from memoranda.safety.redaction import Redactor
+
+LONGEST_CONTENT = 4000
+HELPFUL, UNHELPFUL = 0.05, -0.10
+_ENCODED_AT_ONCE = 100
+_READ_AT_ONCE = 500
+_CLEANED_EVERY = 50
+
+
+class FactStore:
+    """All facts of one home."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        dimension: int = 1024,
+        default_trust: float = 0.5,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.encoder = Encoder(dimension)
+        self.clock = clock
+        self._default_trust = default_trust
+        self._redactor = Redactor()
+        self._removed = 0
+        self.database = Database(
+            path, application_id=APPLICATION_ID, inspect=lambda connection: refuse_newer(connection, SCHEMA, path)
+        )
+        try:
+            bring_up(self.database, SCHEMA)
+        except BaseException:
+            self.database.close()
+            raise
+
+    def close(self) -> None:
+        self.database.close()
+
+    def add(
+        self,
+        content: str,
+        *,
+        category: str = "general",
+        tags: Iterable[str] = (),
+        entities: Sequence[str] | None = None,
+        provenance: Provenance = UNKNOWN,
+        mirror_of: str = "",
+    ) -> tuple[Fact, bool]:
+        """Store a fact, and say whether it is new; one with the same text stays as it is and is returned.
+
+        Entities that are given are taken as they are; without, they are found in the text.
+        """
+        content = self._checked(content)
+        _check_category(category)
+        now = self.clock()
+        with self.database.writing() as connection:
+            there = _find(connection, "content_key = ?", (content_key(content),))
+            if there is not None:
+                return there, False
+            row = connection.execute(
+                "INSERT INTO facts (content, content_key, category, tags, trust_score, created_at, updated_at,"
+                " session_id, message, written_by, mirror_of) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (content, content_key(content), category, join_tags(tags), self._default_trust, now, now,
+                 *provenance, mirror_of),
+            )  # fmt: skip
+            fact_id = int(row.lastrowid or 0)
+            self._describe(connection, fact_id, entities)
+            return _existing(connection, fact_id), True
+
+    def update(
+        self,
+        fact_id: int,
+        *,
+        content: str | None = None,
+        category: str | None = None,
+        tags: Iterable[str] | None = None,
+        entities: Sequence[str] | None = None,
+        trust_delta: float = 0.0,
+    ) -> Fact:
+        """Change what is given of a fact. Raises FactError for an unknown fact or a text that another one has."""
+        if category is not None:
+            _check_category(category)
+        content = None if content is None else self._checked(content)
+        with self.database.writing() as connection:
+            fact = _existing(connection, fact_id)
+            if content is not None:
+                other = _find(connection, "content_key = ?", (content_key(content),))
+                if other is not None and other.fact_id != fact_id:
+                    raise FactError(f"Fact {other.fact_id} already says that. Remove fact {fact_id} if it is outdated.")
+            changed = content is not None and content != fact.content
+            fact = replace(
+                fact,
+                content=fact.content if content is None else content,
+                category=category or fact.category,
+                tags=fact.tags if tags is None else split_tags(tags),
+                trust=_clamped(fact.trust + trust_delta),
+                updated_at=self.clock() if changed else fact.updated_at,
+            )
+            connection.execute(
+                "UPDATE facts SET content = ?, content_key = ?, category = ?, tags = ?, trust_score = ?, updated_at = ?"
+                " WHERE fact_id = ?",
+                (fact.content, content_key(fact.content), fact.category, ",".join(fact.tags), fact.trust,
+                 fact.updated_at, fact_id),
+            )  # fmt: skip
+            if changed or entities is not None:
+                self._describe(connection, fact_id, entities)
+            elif tags is not None:
+                store_words(connection, fact_id, fact.content, fact.tags)
+            return _existing(connection, fact_id)
+
+    def remove(self, fact_id: int) -> bool:
+        """Forget a fact; False when there is none."""
+        with self.database.writing() as connection:
+            found = connection.execute("DELETE FROM facts WHERE fact_id = ?", (fact_id,)).rowcount > 0
+            connection.execute("DELETE FROM vectors WHERE fact_id = ?", (fact_id,))
+            connection.execute("DELETE FROM fact_entities WHERE fact_id = ?", (fact_id,))
+            forget_words(connection, fact_id)
+            self._removed += found
+            if self._removed % _CLEANED_EVERY == 1:
+                drop_unused(connection)
+        return found
+
+    def rate(self, fact_id: int, helpful: bool) -> tuple[float, Fact]:
+        """Let trust rise or fall; the trust before, and the fact."""
+        with self.database.writing() as connection:
+            before = _existing(connection, fact_id)
+            trust = _clamped(before.trust + (HELPFUL if helpful else UNHELPFUL))
+            connection.execute(
+                "UPDATE facts SET trust_score = ?, helpful_count = helpful_count + ? WHERE fact_id = ?",
+                (trust, int(helpful), fact_id),
+            )
+            return before.trust, _existing(connection, fact_id)
+
+    def get(self, fact_id: int) -> Fact | None:
+        with self.database.reading() as connection:
+            return _find(connection, "fact_id = ?", (fact_id,))
+
+    def listed(self, *, category: str | None = None, min_trust: float = 0.0, limit: int = 10) -> list[Fact]:
+        """The newest facts."""
+        with self.database.reading() as connection:
+            return _select(
+                connection,
+                "(? IS NULL OR category = ?) AND trust_score >= ? ORDER BY fact_id DESC LIMIT ?",
+                (category, category, min_trust, limit),
+            )
+
+    def mirrored(self, target: str, text: str) -> list[Fact]:
+        """The copies of entries of curated memory that have this text in them; just the one that is it, if one is."""
+        with self.database.reading() as connection:
+            found = _select(connection, "mirror_of = ? AND instr(content, ?) > 0", (target, text))
+        return [fact for fact in found if fact.content == text] or found
+
+    def facts(self, fact_ids: Sequence[int]) -> dict[int, Fact]:
+        with self.database.reading() as connection:
+            found: dict[int, Fact] = {}
+            for start in range(0, len(fact_ids), _READ_AT_ONCE):
+                batch = fact_ids[start : start + _READ_AT_ONCE]
+                condition = f"fact_id IN ({', '.join('?' * len(batch))})"
+                found |= {fact.fact_id: fact for fact in _select(connection, condition, tuple(batch))}
+            return found
+
+    def vectors(self, fact_ids: Sequence[int]) -> dict[int, Vector]:
+        with self.database.reading() as connection:
+            found: dict[int, Vector] = {}
+            for start in range(0, len(fact_ids), _READ_AT_ONCE):
+                batch = fact_ids[start : start + _READ_AT_ONCE]
+                marks = ", ".join("?" * len(batch))
+                rows = connection.execute(f"SELECT fact_id, vector FROM vectors WHERE fact_id IN ({marks})", batch)
+                found |= {fact_id: unpack(vector) for fact_id, vector in rows}
+            return found
+
+    def count_retrieved(self, fact_ids: Iterable[int]) -> None:
+        """Note that these were returned."""
+        numbers = [(fact_id,) for fact_id in fact_ids]
+        if numbers:
+            with self.database.writing() as connection:
+                connection.executemany(
+                    "UPDATE facts SET retrieval_count = retrieval_count + 1 WHERE fact_id = ?", numbers
+                )
+
+    def encode_stale(self) -> int:
+        """Encode again what was encoded otherwise, in short transactions; how many facts that were."""
+        done = 0
+        while not self.database.read_only:
+            with self.database.reading() as connection:
+                stale = _stale(connection, "facts", "fact_id", self.encoder.name)
+                names = _stale(connection, "entities", "entity_id", self.encoder.name)
+            if not stale and not names:
+                return done
+            with self.database.writing() as connection:
+                for fact_id in stale:
+                    self._encode(connection, fact_id)
+                for entity_id in names:
+                    self._encode_name(connection, entity_id)
+            done += len(stale)
+        return done
+
+    def _checked(self, content: str) -> str:
+        content = content.strip()
+        if not content:
+            raise FactError("content is empty; say the fact in a sentence.")
+        if len(content) > LONGEST_CONTENT:
+            raise FactError(f"content has {len(content)} characters; a fact has at most {LONGEST_CONTENT}. Split it.")
+        return self._redactor.text(content)[0]
+
+    def _describe(self, connection: Connection, fact_id: int, names: Sequence[str] | None) -> None:
+        """Write everything that follows from a fact's text."""
+        content, tags, mirror_of = connection.execute(
+            "SELECT content, tags, mirror_of FROM facts WHERE fact_id = ?", (fact_id,)
+        ).fetchone()
+        if names is None:
+            entities = find_entities(content, lambda keys: known_keys(connection, keys))
+        else:
+            entities = [Entity(name.strip(), "given") for name in names if key_of(name)]
+        if mirror_of == "user":
+            # What is kept about the user seldom says so.
+            entities = [Entity("user", "user"), *entities]
+        link(connection, self.encoder, fact_id, entities[:MOST_ENTITIES], self.clock())
+        store_words(connection, fact_id, content, tags.split(","))
+        self._encode(connection, fact_id)
+
+    def _encode(self, connection: Connection, fact_id: int) -> None:
+        row = connection.execute("SELECT content FROM facts WHERE fact_id = ?", (fact_id,)).fetchone()
+        if row is None:
+            return
+        keys = [known.key for known in entities_of(connection, [fact_id]).get(fact_id, [])]
+        vector = self.encoder.fact(row[0], keys)
+        connection.execute(
+            "INSERT INTO vectors (fact_id, vector) VALUES (?, ?) ON CONFLICT (fact_id) DO UPDATE SET vector = ?",
+            (fact_id, pack(vector), pack(vector)),
+        )
+        connection.execute(
+            "UPDATE facts SET entity_count = ?, encoding = ?, sketch = ? WHERE fact_id = ?",
+            (len(keys), self.encoder.name, sketch(vector), fact_id),
+        )
+
+    def _encode_name(self, connection: Connection, entity_id: int) -> None:
+        row = connection.execute("SELECT name_key FROM entities WHERE entity_id = ?", (entity_id,)).fetchone()
+        if row is not None:
+            connection.execute(
+                "UPDATE entities SET encoding = ?, sketch = ? WHERE entity_id = ?",
+                (self.encoder.name, self.encoder.name_sketch(row[0]), entity_id),
+            )
+
+
+def split_tags(tags: Iterable[str]) -> tuple[str, ...]:
+    pieces = (piece.strip() for tag in tags for piece in tag.split(","))
+    return tuple(dict.fromkeys(piece for piece in pieces if piece))
+
+
+def join_tags(tags: Iterable[str]) -> str:
+    return ",".join(split_tags(tags))
+
+
+def _check_category(category: str) -> None:
+    if category not in CATEGORIES:
+        raise FactError(f"category must be one of {', '.join(CATEGORIES)}, not {category[:40]!r}.")
+
+
+def _clamped(trust: float) -> float:
+    return round(min(1.0, max(0.0, trust)), 6)
+
+
+def _stale(connection: Connection, table: str, number: str, encoding: str) -> list[int]:
+    # An index can answer this; it cannot answer "is not".
+    rows = connection.execute(
+        f"SELECT {number} FROM {table} WHERE encoding < ? OR encoding > ? LIMIT ?",
+        (encoding, encoding, _ENCODED_AT_ONCE),
+    )
+    return [row[0] for row in rows]
+
+
+def _select(connection: Connection, condition: str, values: tuple[Any, ...]) -> list[Fact]:
+    rows = connection.execute(f"SELECT {COLUMNS} FROM facts WHERE {condition}", values).fetchall()
+    entities = entities_of(connection, [row[0] for row in rows])
+    return [fact_from(row, tuple(known.name for known in entities.get(row[0], []))) for row in rows]
+
+
+def _find(connection: Connection, condition: str, values: tuple[Any, ...]) -> Fact | None:
+    found = _select(connection, condition, values)
+    return found[0] if found else None
+
+
+def _existing(connection: Connection, fact_id: int) -> Fact:
+    fact = _find(connection, "fact_id = ?", (fact_id,))
+    if fact is None:
+        raise FactError(f"There is no fact {fact_id}.")
+    return fact

@@ -1,0 +1,40 @@
+"""What a model reads about this memory."""
+
+SYSTEM_PROMPT = """\
+# Facts
+Long-term facts are kept on this machine. Relevant ones join your turn by themselves, with their age and trust.
+Use fact_store to keep a lasting fact (one plain sentence that names who or what it is about), to look for more, to ask
+about one entity (probe, related) or several at once (reason), and to find facts that contradict each other. Update or
+remove what is outdated. Say with fact_feedback whether a recalled fact helped: trust follows."""
+
+STORE = """\
+Long-term facts about people, projects and tools, kept on this machine.
+add: keep a fact; content is one plain sentence that names what it is about, such as "Ana lives in Berlin".
+search: facts by the words of query.
+probe: facts about entity; a partial or misspelt name will do.
+related: what is connected to entity, and the facts that connect them.
+reason: facts that hold all of entities at once.
+contradict: pairs of facts that cannot both be right.
+update: change content, category, tags, entities or trust of fact_id.
+remove: forget fact_id.
+list: the newest facts."""
+
+FEEDBACK = """\
+Say whether a fact that you recalled helped. Helpful facts gain trust and rank higher; unhelpful or wrong ones lose it \
+and are no longer recalled in the end."""
+
+ACTION = "What to do."
+CONTENT = "The fact, in one sentence. For add and update."
+QUERY = "Words to look for. For search."
+ENTITY = "A name. For probe and related."
+ENTITIES = (
+    "Names. For reason: all must be in a fact. For add and update: what the fact is about, if its text is unclear."
+)
+FACT_ID = "The number of a fact. For update and remove."
+RATED = "The number of the fact."
+CATEGORY = "Kind of fact. For add (default general) and update; elsewhere only facts of this kind are returned."
+TAGS = "Words that the fact should also be found by, separated by commas. For add and update."
+TRUST_DELTA = "Change of trust, between -1 and 1. For update."
+MIN_TRUST = "Leave out facts that are trusted less (default {default:g}; for list 0)."
+LIMIT = "Most results (default 10)."
+RATING = "helpful: the fact was right and of use. unhelpful: it was wrong, outdated or beside the point."

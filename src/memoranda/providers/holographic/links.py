@@ -1,0 +1,131 @@
+"""Entities in the store: names and their aliases, and which facts are about which entity.
+
+Names are compared by key and for equality only. Two names become one entity when a text or a caller says that they
+are one; the facts of both are then encoded again.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+from memoranda.db.sqlite import Connection
+from memoranda.providers.holographic.encoding import Encoder
+from memoranda.providers.holographic.entities import Entity, key_of
+
+_BATCH = 500
+_T = TypeVar("_T")
+
+
+class Known(NamedTuple):
+    """An entity of the store; `key` is what its vector is made from."""
+
+    entity_id: int
+    name: str
+    key: str
+
+
+def lookup(connection: Connection, name: str) -> Known | None:
+    """The entity with this name or alias."""
+    row = connection.execute(
+        "SELECT entities.entity_id, name, name_key FROM aliases JOIN entities USING (entity_id) WHERE alias_key = ?",
+        (key_of(name),),
+    ).fetchone()
+    return Known(*row) if row else None
+
+
+def known_keys(connection: Connection, names: list[str]) -> set[str]:
+    """Which of these names are known, by key."""
+    found: set[str] = set()
+    for batch in _batches([key_of(name) for name in names]):
+        marks = ", ".join("?" * len(batch))
+        found |= {
+            row[0] for row in connection.execute(f"SELECT alias_key FROM aliases WHERE alias_key IN ({marks})", batch)
+        }
+    return found
+
+
+def link(connection: Connection, encoder: Encoder, fact_id: int, entities: Iterable[Entity], now: float) -> list[Known]:
+    """Make these the entities of a fact, in place of those that it had."""
+    connection.execute("DELETE FROM fact_entities WHERE fact_id = ?", (fact_id,))
+    for entity in entities:
+        known = _resolve(connection, encoder, entity, now)
+        if entity.alias_of:
+            other = _resolve(connection, encoder, Entity(entity.alias_of), now)
+            known = _join(connection, other, known)
+        connection.execute(
+            "INSERT INTO fact_entities (fact_id, entity_id) VALUES (?, ?) ON CONFLICT DO NOTHING",
+            (fact_id, known.entity_id),
+        )
+    return entities_of(connection, [fact_id]).get(fact_id, [])
+
+
+def entities_of(connection: Connection, fact_ids: Sequence[int]) -> dict[int, list[Known]]:
+    """The entities of each fact, in the order in which they were first met."""
+    found: dict[int, list[Known]] = {}
+    for batch in _batches(list(fact_ids)):
+        marks = ", ".join("?" * len(batch))
+        rows = connection.execute(
+            "SELECT fact_id, entity_id, name, name_key FROM fact_entities JOIN entities USING (entity_id)"
+            f" WHERE fact_id IN ({marks}) ORDER BY entity_id",
+            batch,
+        )
+        for fact_id, *known in rows:
+            found.setdefault(fact_id, []).append(Known(*known))
+    return found
+
+
+def similar(connection: Connection, encoder: Encoder, name: str, least: float) -> list[tuple[float, Known]]:
+    """The entities whose names the given one may be a part or a misspelling of, best first."""
+    key = key_of(name)
+    asked = int.from_bytes(encoder.name_sketch(key), "little")
+    found = []
+    for entity_id, known_name, known_key, sketch in connection.execute(
+        "SELECT entity_id, name, name_key, sketch FROM entities WHERE encoding = ?", (encoder.name,)
+    ):
+        coverage = encoder.name_coverage(key, asked, known_key, int.from_bytes(sketch, "little"))
+        if coverage >= least:
+            found.append((min(1.0, coverage), Known(entity_id, known_name, known_key)))
+    return sorted(found, key=lambda pair: (-pair[0], len(pair[1].key), pair[1].entity_id))
+
+
+def drop_unused(connection: Connection) -> None:
+    """Forget entities that no fact is about any more."""
+    gone = "SELECT entity_id FROM entities WHERE entity_id NOT IN (SELECT entity_id FROM fact_entities)"
+    connection.execute(f"DELETE FROM aliases WHERE entity_id IN ({gone})")
+    connection.execute("DELETE FROM entities WHERE entity_id NOT IN (SELECT entity_id FROM fact_entities)")
+
+
+def _resolve(connection: Connection, encoder: Encoder, entity: Entity, now: float) -> Known:
+    known = lookup(connection, entity.name)
+    if known is not None:
+        return known
+    key = key_of(entity.name)
+    row = connection.execute(
+        "INSERT INTO entities (name, name_key, entity_type, created_at, encoding, sketch) VALUES (?, ?, ?, ?, ?, ?)",
+        (entity.name, key, entity.kind, now, encoder.name, encoder.name_sketch(key)),
+    )
+    entity_id = int(row.lastrowid or 0)
+    connection.execute(
+        "INSERT INTO aliases (alias_key, alias, entity_id) VALUES (?, ?, ?)", (key, entity.name, entity_id)
+    )
+    return Known(entity_id, entity.name, key)
+
+
+def _join(connection: Connection, kept: Known, joined: Known) -> Known:
+    """One entity out of two; all names lead to it, and the facts of the other are to be encoded again."""
+    if kept.entity_id == joined.entity_id:
+        return kept
+    numbers = (kept.entity_id, joined.entity_id)
+    connection.execute(
+        "UPDATE facts SET encoding = '' WHERE fact_id IN (SELECT fact_id FROM fact_entities WHERE entity_id = ?)",
+        (joined.entity_id,),
+    )
+    connection.execute("UPDATE OR IGNORE fact_entities SET entity_id = ? WHERE entity_id = ?", numbers)
+    connection.execute("DELETE FROM fact_entities WHERE entity_id = ?", (joined.entity_id,))
+    connection.execute("UPDATE aliases SET entity_id = ? WHERE entity_id = ?", numbers)
+    connection.execute("DELETE FROM entities WHERE entity_id = ?", (joined.entity_id,))
+    return kept
+
+
+def _batches(items: list[_T]) -> Iterator[list[_T]]:
+    for start in range(0, len(items), _BATCH):
+        yield items[start : start + _BATCH]

@@ -1,0 +1,183 @@
+"""Holographic: long-term facts on this machine, as an external memory."""
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from memoranda.errors import ProviderError, StorageError
+from memoranda.providers.holographic import guidance
+from memoranda.providers.holographic import settings as settings_module
+from memoranda.providers.holographic.entities import find_entities
+from memoranda.providers.holographic.extraction import statements
+from memoranda.providers.holographic.facts import FactStore
+from memoranda.providers.holographic.links import lookup
+from memoranda.providers.holographic.mirror import mirror
+from memoranda.providers.holographic.records import Fact, Provenance
+from memoranda.providers.holographic.retrieval import Filter, Found, Retriever
+from memoranda.providers.holographic.tool import FactTools, schemas
+from memoranda.providers.provider import MemoryProvider
+
+_log = logging.getLogger(__name__)
+
+DATABASE = "holographic.db"
+# Facts that have less of what a turn is about are not recalled with it.
+_LEAST_COVERAGE = 0.45
+# A fact about an entity of the turn, without any of its other words.
+_BY_NAME_ALONE = 0.5
+_MOST_NAMES = 4
+_LONGEST_QUERY = 2000
+_LONGEST_LINE = 400
+_DAY = 86_400
+
+
+class HolographicProvider(MemoryProvider):
+    """Facts in `holographic.db` of the home. Needs nothing but this machine."""
+
+    def __init__(self, home: Path | None = None, settings: Mapping[str, Any] | None = None) -> None:
+        self._home = home
+        self._given = dict(settings or {})
+        self._lock = threading.Lock()
+        self._session_id = ""
+        self._settings: settings_module.Settings | None = None
+        self._store: FactStore | None = None
+        self._retriever: Retriever | None = None
+        self._tools: FactTools | None = None
+
+    @property
+    def name(self) -> str:
+        return "holographic"
+
+    def is_available(self) -> bool:
+        return True
+
+    def initialize(self, session_id: str, **facts: Any) -> None:
+        self._session_id = session_id
+        given = facts.get("hermes_home") or facts.get("home")
+        with self._lock:
+            if given:
+                self._home = Path(given)
+            self._close()
+            self._open()
+
+    def system_prompt_block(self) -> str:
+        return guidance.SYSTEM_PROMPT
+
+    def prefetch(self, query: str, *, session_id: str = "", **facts: Any) -> str:
+        """The facts that a turn is about, a line each, with their age and trust."""
+        query = query[:_LONGEST_QUERY].encode("utf-8", "replace").decode()
+        store, retriever, current = self._store, self._retriever, self._settings
+        if store is None or retriever is None or current is None or not current.prefetch_limit:
+            return ""
+        wanted = Filter(None, current.min_trust, current.prefetch_limit)
+        found = {each.fact.fact_id: each for each in self._about_names(store, retriever, query, wanted)}
+        found |= {each.fact.fact_id: each for each in retriever.search(query, wanted, _LEAST_COVERAGE)}
+        best = sorted(found.values(), key=lambda each: (-each.score, -each.fact.fact_id))[: wanted.limit]
+        try:
+            store.count_retrieved(each.fact.fact_id for each in best)
+        except StorageError as error:
+            _log.warning("recalled facts were not counted: %s", error)
+        return "\n".join(_line(each.fact, store.clock()) for each in best)
+
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        return schemas((self._settings or settings_module.Settings()).min_trust)
+
+    def handle_tool_call(self, tool_name: str, args: dict[str, Any], **facts: Any) -> str:
+        tools = self._tools
+        if tools is None:
+            return json.dumps({"error": "The facts are not open: the provider was not started, or is shut down."})
+        origin = Provenance(
+            str(facts.get("session_id") or self._session_id), str(facts.get("tool_call_id") or ""), "tool"
+        )
+        return json.dumps(tools.call(tool_name, args, origin), ensure_ascii=False)
+
+    def on_memory_write(
+        self, action: str, target: str, content: str, metadata: dict[str, Any] | None = None, **facts: Any
+    ) -> None:
+        """Keep a copy of every entry of curated memory, and let it follow what happens to the entry."""
+        known = dict(metadata or {}) | {name: value for name, value in facts.items() if value}
+        origin = Provenance(
+            str(known.get("session_id") or self._session_id),
+            str(known.get("tool_call_id") or known.get("task_id") or ""),
+            f"mirror:{known.get('write_origin') or 'memory'}",
+        )
+        mirror(self._opened(), action, target, content, str(known.get("old_text") or ""), origin)
+
+    def on_session_switch(self, new_session_id: str, **facts: Any) -> None:
+        self._session_id = new_session_id
+
+    def on_session_end(self, messages: list[dict[str, Any]], **facts: Any) -> None:
+        """Keep what the user stated, if that is wanted."""
+        store = self._opened()
+        if self._settings is None or not self._settings.auto_extract:
+            return
+        session_id = str(facts.get("session_id") or self._session_id)
+        for statement in statements(messages):
+            said = statement.text.rstrip(".").replace('"', "'")
+            store.add(
+                f'The user said: "{said}."'.encode("utf-8", "replace").decode(),
+                category=statement.category,
+                provenance=Provenance(session_id, statement.message, "extraction"),
+            )
+
+    def get_config_schema(self) -> list[dict[str, Any]]:
+        return [dict(field) for field in settings_module.SCHEMA]
+
+    def save_config(self, values: dict[str, Any], hermes_home: str, **facts: Any) -> None:
+        settings_module.save(values, Path(hermes_home))
+
+    def shutdown(self) -> None:
+        with self._lock:
+            self._close()
+
+    def _about_names(self, store: FactStore, retriever: Retriever, query: str, wanted: Filter) -> list[Found]:
+        """Facts about the names in a text, aliases included; only names that are known to the letter."""
+        names = [entity.name for entity in find_entities(query) if entity.kind != "user"]
+        with store.database.reading() as connection:
+            known = [name for name in names if lookup(connection, name) is not None][:_MOST_NAMES]
+        return [
+            Found(each.fact, each.score * _BY_NAME_ALONE, each.match)
+            for name in known
+            for each in retriever.probe(name, wanted)
+        ]
+
+    def _opened(self) -> FactStore:
+        """The store for a delivery; raises when there is none, so that the delivery comes again."""
+        if self._store is None:
+            raise ProviderError("The facts of holographic are not open.")
+        return self._store
+
+    def _open(self) -> None:
+        if self._home is None:
+            raise ProviderError("holographic was not told which home its facts are in.")
+        current = settings_module.load(self._home, self._given)
+        self._store = FactStore(
+            self._home / DATABASE, dimension=current.dimension, default_trust=current.default_trust, clock=time.time
+        )
+        self._settings = current
+        self._retriever = Retriever(self._store, current.half_life_days)
+        self._tools = FactTools(self._store, self._retriever, current.min_trust)
+
+    def _close(self) -> None:
+        store, self._store, self._retriever, self._tools = self._store, None, None, None
+        if store is not None:
+            store.close()
+
+
+def _line(fact: Fact, now: float) -> str:
+    content = " ".join(fact.content.split())
+    if len(content) > _LONGEST_LINE:
+        content = content[:_LONGEST_LINE] + "…"
+    return f"- {content} ({_age(now - fact.updated_at)}, trust {fact.trust:.2f}, fact {fact.fact_id})"
+
+
+def _age(seconds: float) -> str:
+    days = int(max(0.0, seconds) // _DAY)
+    if days == 0:
+        return "today"
+    if days < 60:
+        return "1 day old" if days == 1 else f"{days} days old"
+    return f"{days // 30} months old" if days < 730 else f"{days // 365} years old"

@@ -1,0 +1,111 @@
+"""What can be set, with the form that setup asks for it in."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from memoranda.errors import ConfigError
+from memoranda.support.files import read_file, write_private
+
+FILE = "holographic.json"
+SMALLEST_DIMENSION = 256
+LARGEST_DIMENSION = 8192
+_YES = frozenset({"true", "yes", "on", "1"})
+_NO = frozenset({"false", "no", "off", "0", ""})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    auto_extract: bool = False
+    default_trust: float = 0.5
+    min_trust: float = 0.3
+    dimension: int = 1024
+    half_life_days: float = 0.0
+    prefetch_limit: int = 5
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> "Settings":
+        """Settings from what a file, a form or a caller says; names that are not known are left alone."""
+        known = {field.name: field.default for field in fields(cls)}
+        return cls(**{name: _typed(name, values[name], known[name]) for name in known if values.get(name) is not None})
+
+
+_LIMITS: dict[str, tuple[float, float]] = {
+    "default_trust": (0, 1),
+    "min_trust": (0, 1),
+    "dimension": (SMALLEST_DIMENSION, LARGEST_DIMENSION),
+    "half_life_days": (0, 36500),
+    "prefetch_limit": (0, 20),
+}
+
+SCHEMA: list[dict[str, Any]] = [
+    {
+        "key": "auto_extract",
+        "description": "Keep what the user states about preferences and decisions when a session ends",
+        "type": "boolean",
+        "default": False,
+    },
+    {"key": "default_trust", "description": "Trust of a new fact, 0 to 1", "type": "number", "default": 0.5},
+    {"key": "min_trust", "description": "Facts trusted less are not recalled", "type": "number", "default": 0.3},
+    {
+        "key": "half_life_days",
+        "description": "Days after which a fact counts half; 0: facts do not age",
+        "type": "number",
+        "default": 0.0,
+    },
+    {
+        "key": "dimension",
+        "description": "Dimensions of a vector; facts are encoded again when it changes",
+        "type": "integer",
+        "default": 1024,
+    },
+    {"key": "prefetch_limit", "description": "Most facts recalled per turn", "type": "integer", "default": 5},
+]
+
+
+def load(home: Path, given: Mapping[str, Any] | None = None) -> Settings:
+    """The settings of a home; what the caller gives goes before what is saved."""
+    path = home / FILE
+    saved: Any = {}
+    if path.exists():
+        try:
+            saved = json.loads(read_file(path))
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{path} cannot be read: {error}. Mend or remove it.") from error
+    if not isinstance(saved, dict):
+        raise ConfigError(f"{path} must hold a JSON object.")
+    return Settings.read(saved | dict(given or {}))
+
+
+def save(values: Mapping[str, Any], home: Path) -> Settings:
+    """Check the values and keep them, with their types, beside what was saved before."""
+    settings = Settings.read(asdict(load(home)) | dict(values))
+    write_private(home / FILE, (json.dumps(asdict(settings), indent=2) + "\n").encode())
+    return settings
+
+
+def _typed(name: str, value: Any, default: Any) -> Any:
+    if isinstance(default, bool):
+        return _boolean(name, value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    low, high = _LIMITS[name]
+    if isinstance(value, bool) or not low <= number <= high:
+        raise ConfigError(f"holographic: {name} must be a number from {low:g} to {high:g}, not {value!r}.")
+    if isinstance(default, int) and number != int(number):
+        raise ConfigError(f"holographic: {name} must be a whole number, not {value!r}.")
+    return int(number) if isinstance(default, int) else number
+
+
+def _boolean(name: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = str(value).strip().lower()
+    if word in _YES or word in _NO:
+        return word in _YES
+    raise ConfigError(f"holographic: {name} must be true or false, not {value!r}.")

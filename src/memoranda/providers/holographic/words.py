@@ -1,0 +1,94 @@
+"""Word search over facts: the segmentation of session search, in a full-text table beside the facts."""
+
+import math
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from memoranda.db.sqlite import Connection
+from memoranda.index.segments import everything, is_single, is_unspaced, query_words, segment
+
+_SMALL = """
+a an the and or but if then of at by for with about between into through during before after to from up down in out on
+off over under again once here there when where why how all any both each more most other some such no not only
+same so than too very can will just should now i me my we our us you your he him his she her it its they them their
+what which who whom whose this that these those am is are was were be been being have has had do does did would could
+might must shall may as because while until also please tell know
+"""
+SMALL = frozenset(token for word in _SMALL.split() for token in segment(word))
+# Japanese writes its small words in these letters.
+_GRAMMAR = re.compile("[\u3041-\u309f]{2}")
+_MOST_WORDS = 24
+_MOST_ROWS = 2000
+# A word that no fact has may be beside the point.
+_UNKNOWN = 0.7
+_BY_COVERAGE = 0.8
+
+
+class Matched(NamedTuple):
+    """A fact that has words of a query: which share of them by weight, and the score that follows from it."""
+
+    fact_id: int
+    coverage: float
+    score: float
+
+
+def store_words(connection: Connection, fact_id: int, content: str, tags: Iterable[str]) -> None:
+    """Index a fact, or index it again."""
+    forget_words(connection, fact_id)
+    tokens = everything("\n".join([content, *tags]))
+    text = " ".join([*tokens.words, *tokens.pairs, *tokens.parts])
+    connection.execute("INSERT INTO fact_words (rowid, text) VALUES (?, ?)", (fact_id, text))
+
+
+def forget_words(connection: Connection, fact_id: int) -> None:
+    connection.execute("DELETE FROM fact_words WHERE rowid = ?", (fact_id,))
+
+
+def matching(connection: Connection, query: str, *, small_too: bool = True) -> list[Matched]:
+    """The facts that have words of the query, best first. Whatever the query is, it is never a syntax error.
+
+    Small words are looked for when there is nothing else, unless `small_too` says not to.
+    """
+    phrases = _phrases(query, small_too)
+    (total,) = connection.execute("SELECT count(*) FROM facts").fetchone()
+    weights: dict[int, float] = {}
+    everything_asked = 0.0
+    for phrase in phrases:
+        found = connection.execute(
+            "SELECT rowid FROM fact_words WHERE fact_words MATCH ? LIMIT ?", (phrase, _MOST_ROWS)
+        ).fetchall()
+        weight = math.log(1 + (total + 1) / (len(found) + 0.5))
+        everything_asked += weight if found else weight * _UNKNOWN
+        for (fact_id,) in found:
+            weights[fact_id] = weights.get(fact_id, 0.0) + weight
+    if not weights:
+        return []
+    ranks = dict(
+        connection.execute(
+            "SELECT rowid, -rank FROM fact_words WHERE fact_words MATCH ? ORDER BY rank LIMIT ?",
+            (" OR ".join(phrases), _MOST_ROWS),
+        ).fetchall()
+    )
+    highest = max([*ranks.values(), 1e-9])
+    matched = []
+    for fact_id, weight in weights.items():
+        coverage = weight / everything_asked
+        score = _BY_COVERAGE * coverage + (1 - _BY_COVERAGE) * ranks.get(fact_id, 0.0) / highest
+        matched.append(Matched(fact_id, coverage, score))
+    return sorted(matched, key=lambda match: (-match.score, -match.fact_id))
+
+
+def _phrases(query: str, small_too: bool) -> list[str]:
+    words: list[tuple[str, ...]] = []
+    for word in query_words(query):
+        # A run of an unspaced script may be a whole question: each of its pairs is a word.
+        words += [(token,) for token in word] if is_unspaced(word[0]) else [word]
+    words = list(dict.fromkeys(words))
+    telling = [word for word in words if not all(token in SMALL or _GRAMMAR.fullmatch(token) for token in word)]
+    return [_phrase(word) for word in (telling or (words if small_too else []))[:_MOST_WORDS]]
+
+
+def _phrase(tokens: tuple[str, ...]) -> str:
+    """A word is looked for as it is, several as a phrase; a single character begins some pair."""
+    return f'"{" ".join(tokens)}"' + (" *" if is_single(tokens[-1]) else "")

@@ -1,0 +1,176 @@
+"""Turns a candidate into a provider: imports its code, and that code only.
+
+A plugin in the home may have been written for Hermes: it imports Hermes's provider module by its name, and registers
+itself with a context. Both are offered here, so that it works as it is. What it registers besides a provider has no
+place here, and is said in the log.
+"""
+
+import importlib
+import importlib.util
+import inspect
+import logging
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from memoranda.errors import ProviderError
+from memoranda.providers.discovery import Candidate
+from memoranda.providers.provider import MemoryProvider
+
+_log = logging.getLogger(__name__)
+
+_PACKAGE = "memoranda_home_plugins"
+_OURS = "__offered_by_memoranda__"
+
+
+class Context:
+    """What a plugin's `register(ctx)` is given."""
+
+    def __init__(self, plugin: str) -> None:
+        self.providers: list[MemoryProvider] = []
+        self._plugin = plugin
+
+    def register_memory_provider(self, provider: MemoryProvider) -> None:
+        self.providers.append(provider)
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("register_"):
+            raise AttributeError(name)
+
+        def leave_out(*arguments: Any, **facts: Any) -> None:
+            _log.warning(
+                "The plugin %s calls %s, for which there is no place here; it is left out.", self._plugin, name
+            )
+
+        return leave_out
+
+
+def load(candidate: Candidate, home: Path, settings: Mapping[str, Any] | None = None) -> MemoryProvider:
+    """The provider of a candidate; raises ProviderError, saying why, when it cannot be had."""
+    if candidate.problem:
+        raise ProviderError(f"The provider {candidate.name} cannot be used: {candidate.problem}.")
+    try:
+        if candidate.origin == "home":
+            return _from_module(_import_plugin(Path(candidate.reference), home), candidate.name)
+        return _make(_import_class(candidate.reference), home, settings)
+    except ProviderError:
+        raise
+    except (Exception, SystemExit) as error:
+        # Somebody else's code runs here; whatever it raises is a reason, and no more than that.
+        _log.warning("The provider %s could not be loaded.", candidate.name, exc_info=True)
+        raise ProviderError(
+            f"The provider {candidate.name} could not be loaded ({type(error).__name__}: {error})."
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """What a plugin's `cli.py` brings: how its arguments are read, and what runs them."""
+
+    register: Callable[[Any], Any]
+    handler: Callable[[Any], Any] | None
+
+
+def load_commands(candidate: Candidate, home: Path) -> Commands:
+    """The commands of a plugin in the home; raises ProviderError when it brings none."""
+    if candidate.origin != "home" or not (Path(candidate.reference) / "cli.py").is_file():
+        raise ProviderError(f"The provider {candidate.name} brings no commands of its own.")
+    try:
+        package = _import_plugin(Path(candidate.reference), home)
+        module = importlib.import_module(f"{package.__name__}.cli")
+        return Commands(module.register_cli, getattr(module, f"{candidate.name.replace('-', '_')}_command", None))
+    except (Exception, SystemExit) as error:
+        raise ProviderError(f"The commands of {candidate.name} could not be loaded: {error}.") from error
+
+
+def _import_class(reference: str) -> type[MemoryProvider]:
+    module, _, attribute = reference.partition(":")
+    found = importlib.import_module(module)
+    for name in attribute.split(".") if attribute else []:
+        found = getattr(found, name)
+    if isinstance(found, ModuleType):
+        raise ProviderError(f"{reference} names no class.")
+    return found
+
+
+def _make(kind: Any, home: Path, settings: Mapping[str, Any] | None) -> MemoryProvider:
+    """An instance, given what its constructor takes: the home, its settings, or nothing."""
+    taken = inspect.signature(kind).parameters
+    offered = {"home": home, "settings": settings}
+    made = kind(**{name: value for name, value in offered.items() if name in taken})
+    if not isinstance(made, MemoryProvider):
+        raise ProviderError(f"{kind!r} is no MemoryProvider.")
+    return made
+
+
+def _import_plugin(place: Path, home: Path) -> ModuleType:
+    """Import a directory as a package of its own, so that its relative imports work and its name takes nobody's."""
+    _offer_hermes_modules(home)
+    if _PACKAGE not in sys.modules:
+        root = ModuleType(_PACKAGE)
+        root.__path__ = []
+        sys.modules[_PACKAGE] = root
+    name = f"{_PACKAGE}.{place.name.replace('-', '_')}"
+    for known in [each for each in sys.modules if each == name or each.startswith(f"{name}.")]:
+        del sys.modules[known]
+    spec = importlib.util.spec_from_file_location(name, place / "__init__.py", submodule_search_locations=[str(place)])
+    if spec is None or spec.loader is None:
+        raise ProviderError(f"{place} cannot be imported.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _from_module(module: ModuleType, name: str) -> MemoryProvider:
+    """What `register(ctx)` registers; if it is not there, fails or registers nothing, a subclass in the module."""
+    register = getattr(module, "register", None)
+    context = Context(name)
+    failure: BaseException | None = None
+    if callable(register):
+        try:
+            register(context)
+        except (Exception, SystemExit) as error:
+            failure = error
+            _log.warning("register() of the plugin %s failed: %s. Its class is tried.", name, error)
+    if len(context.providers) > 1:
+        _log.warning("The plugin %s registers %d providers; the first is used.", name, len(context.providers))
+    if context.providers:
+        return context.providers[0]
+    own = [
+        each
+        for each in vars(module).values()
+        if inspect.isclass(each) and issubclass(each, MemoryProvider) and not inspect.isabstract(each)
+    ]
+    if not own:
+        raise ProviderError(f"The plugin {name} has no provider in it.") from failure
+    return own[0]()
+
+
+def _offer_hermes_modules(home: Path) -> None:
+    """Put modules under the names that Hermes plugins import, unless Hermes itself is installed."""
+    if _is_free("hermes_constants"):
+        _offer("hermes_constants", get_hermes_home=lambda: home)
+    if _is_free("agent"):
+        provider = _offer("agent.memory_provider", MemoryProvider=MemoryProvider)
+        _offer("agent", __path__=[], memory_provider=provider)
+
+
+def _is_free(name: str) -> bool:
+    if name in sys.modules:
+        return hasattr(sys.modules[name], _OURS)
+    return importlib.util.find_spec(name) is None
+
+
+def _offer(name: str, **attributes: Any) -> ModuleType:
+    module = ModuleType(name, "Offered by Memoranda to plugins that were written for Hermes.")
+    vars(module).update(attributes | {_OURS: True})
+    sys.modules[name] = module
+    return module

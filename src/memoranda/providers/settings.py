@@ -1,0 +1,62 @@
+"""What a user can set about external memory, and the tool names that no provider may take."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+# `context`: recalled text joins each turn; `tools`: the model asks by itself; `hybrid`: both.
+Mode = Literal["hybrid", "context", "tools"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+CORE_TOOLS = frozenset({
+    "memory", "session_search", "remember", "todo", "clarify", "delegate_task", "terminal", "process", "execute_code",
+    "read_file", "write_file", "edit_file", "patch", "search_files", "list_files", "web_search", "web_extract",
+    "web_fetch", "vision_analyze", "image_generate", "text_to_speech", "send_message", "cronjob", "skill_manage",
+    "skill_view", "skills_list", "browser_navigate", "browser_snapshot", "browser_click", "browser_type",
+    "browser_scroll", "browser_back", "browser_press", "browser_console", "browser_get_images", "browser_vision",
+    "bash", "python", "mixture_of_agents",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSettings:
+    """Budgets count characters, everything that ends in `_seconds` is a hard limit that the manager enforces.
+
+    A delivery that fails is tried again after `first_retry_seconds`, then after twice that, and so on. One that has
+    failed `tries` times while others got through is parked; while nothing gets through, for `patience_seconds`, the
+    other side is thought to be down and nothing is parked.
+    """
+
+    mode: Mode = "hybrid"
+    recall_chars: int = 4_000
+    every_n_turns: int = 1
+    recall_seconds: float = 2.0
+    prompt_chars: int = 4_000
+    tool_chars: int = 50_000
+    start_seconds: float = 5.0
+    call_seconds: float = 2.0
+    tool_seconds: float = 60.0
+    deliver_seconds: float = 60.0
+    shutdown_seconds: float = 2.0
+    lease_seconds: float = 30.0
+    first_retry_seconds: float = 1.0
+    longest_retry_seconds: float = 600.0
+    tries: int = 12
+    patience_seconds: float = 86_400.0
+
+    def narrowed(self, limits: Mapping[str, Any]) -> "ProviderSettings":
+        """These settings with what a provider wants tighter; whatever would widen them, or is no limit, is ignored."""
+        mode = limits.get("mode")
+        return replace(
+            self,
+            mode=mode if self.mode == "hybrid" and mode in MODES else self.mode,
+            recall_chars=int(_number(limits.get("recall_chars"), self.recall_chars, min)),
+            every_n_turns=int(_number(limits.get("every_n_turns"), self.every_n_turns, max)),
+            recall_seconds=_number(limits.get("recall_seconds"), self.recall_seconds, min),
+        )
+
+
+def _number(asked: object, allowed: float, tighter: Any) -> float:
+    if isinstance(asked, bool) or not isinstance(asked, int | float) or not 0 < asked < float("inf"):
+        return allowed
+    return float(tighter(asked, allowed))

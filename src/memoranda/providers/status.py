@@ -1,0 +1,31 @@
+"""How the provider did in the last session, kept in the home so that a command can show it."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from memoranda.errors import ProviderError
+from memoranda.providers.health import Health
+from memoranda.support.files import make_private_directory, read_file, write_private
+
+
+def _file(home: Path, name: str) -> Path:
+    return home / "providers" / f"{name}.status.json"
+
+
+def keep(home: Path, name: str, health: Health) -> None:
+    """Write down how a provider did."""
+    path = _file(home, name)
+    make_private_directory(path.parent)
+    write_private(path, json.dumps(asdict(health), ensure_ascii=False).encode())
+
+
+def kept(home: Path, name: str) -> Health:
+    """How a provider did when it was last used; nothing when it was not."""
+    try:
+        values = json.loads(read_file(_file(home, name)))
+        return Health(**values)
+    except FileNotFoundError:
+        return Health()
+    except (OSError, ValueError, TypeError) as error:
+        raise ProviderError(f"{_file(home, name)} cannot be read ({error}). Delete it; it is made anew.") from error

@@ -1,0 +1,75 @@
+"""Hide memory fences in a stream of text that a model writes, wherever the stream is cut.
+
+The filter shows text as it comes and hides every fence, from its opener to the closer of its own (tags are counted,
+so a fence inside a fence does not end it). What counts as a tag, and which openers are mere mentions, is the grammar
+of `memoranda.safety.tags`; it reads nothing but the text, so the total output is the same for every way of cutting.
+At the end of the stream (`flush`) a fence without a closer is discarded, to the last character.
+
+The hard case is "The tag <memory-context> is special." against "unterminated fences are discarded": the filter cannot
+see the end of the stream, and both mistakes cost something. To hide a mention swallows the rest of an answer that
+explains the tag; to show a fence leaks a memory. The choice: an opener in the middle of a sentence, with the sentence
+going on in small letters or punctuation, is a mention unless a closer of its own follows within reach of one longest
+tag; a recalled block never looks like that, because after its opener comes a line end and then a bracket. The same
+reach holds for openers in `code spans`. Everything else is hidden, also in fenced code blocks, where a model that
+quotes its context is likelier than one that documents ours. Closers without an opener are text: they hide nothing.
+
+What can still get through: a fence that somebody begins in the middle of a sentence, goes on in small letters and ends
+more than `LONGEST_TAG` characters later, which `sanitize_context` removes before text is stored, because it sees the
+whole of it; and an opener in a one-line code span that never closes, of which it removes the tag alone.
+"""
+
+from memoranda.safety.tags import Line, Reading, next_tag, unfinished_tag
+
+
+class StreamingContextScrubber:
+    """One stream of visible text; never holds back more than `LONGEST_TAG` characters, and takes linear time."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the stream, what is held back included; the next text is the start of a new one."""
+        self._held = ""
+        self._depth = 0
+        self._line = Line()
+
+    def feed(self, chunk: str) -> str:
+        """The text that can be shown now that `chunk` has come."""
+        if not self._held and not self._depth and "<" not in chunk:
+            self._line.advance(chunk)
+            return chunk
+        return self._advance(self._held + chunk, final=False)
+
+    def flush(self) -> str:
+        """The rest of the text at the end of the stream, a fence without an end discarded; then `reset`."""
+        rest = self._advance(self._held, final=True)
+        self.reset()
+        return rest
+
+    def _advance(self, text: str, *, final: bool) -> str:
+        shown: list[str] = []
+        place = 0
+        while tag := next_tag(text, place):
+            if self._depth:
+                self._depth += -1 if tag.closes else 1
+                place = tag.end
+                continue
+            self._show(text[place : tag.start], shown)
+            reading = Reading.TEXT if tag.closes else self._line.judge(text, tag, final=final)
+            if reading is Reading.OPEN:
+                self._held = text[tag.start :]
+                return "".join(shown)
+            if reading is Reading.FENCE:
+                self._depth = 1
+            else:
+                self._show(text[tag.start : tag.end], shown)
+            place = tag.end
+        keep = len(text) if final else unfinished_tag(text, place)
+        if not self._depth:
+            self._show(text[place:keep], shown)
+        self._held = text[keep:]
+        return "".join(shown)
+
+    def _show(self, text: str, shown: list[str]) -> None:
+        shown.append(text)
+        self._line.advance(text)

@@ -1,0 +1,179 @@
+r"""The tag of a memory fence: how it may be written, and when an opener is only a mention of it.
+
+A tag is `<memory-context>` or `</memory-context>` in any case, with up to 8 blanks after `<` and `/`, an underscore or
+any dash of Unicode between the two words, and up to 200 characters of attributes (anything but angle brackets). So a
+tag is never longer than `LONGEST_TAG`, and holds no second `<`: text that stops in the middle of one is recognised by
+its last `<` alone.
+
+Whether an opener begins a fence is read off what stands before it on its line and at most `LONGEST_TAG` characters
+from its own `<` on:
+
+1. Inside a code span (begun by backticks on this line) it is text if the span ends on the same line, within that
+   reach, and before a closer of its own.
+2. After a word on the same line, without attributes, and followed by what goes on with a sentence (blanks and a small
+   letter, a letter of a script without capitals, or one of `.,;!?)` and closing quotes) it is text, unless a closer of
+   its own comes within that reach.
+3. Everywhere else it begins a fence: at the start of a line or after bullets, quote marks, numbers and control
+   characters, before a line end, before a capital, a bracket or another tag. Fenced code blocks change nothing.
+
+"Of its own" means that tags are counted: openers in between take the next closers for themselves.
+"""
+
+import re
+from enum import Enum, auto
+from typing import NamedTuple
+
+_MOST_BLANKS = 8
+_MOST_ATTRIBUTES = 200
+LONGEST_TAG = len("</memory-context>") + 2 * _MOST_BLANKS + 1 + _MOST_ATTRIBUTES
+
+_DASHES = "-_\u00ad\u058a\u2010-\u2015\u2043\u2212\u2e3a\u2e3b\ufe58\ufe63\uff0d\uff3f"
+_BREAKS = "\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+_HEAD = rf"<\s{{0,{_MOST_BLANKS}}}"
+_SLASH = rf"/\s{{0,{_MOST_BLANKS}}}"
+_ATTRIBUTES = rf"[\s/][^<>]{{0,{_MOST_ATTRIBUTES}}}+"
+_STEPS = (*"memory", f"[{_DASHES}]", *"context", _ATTRIBUTES)
+
+_TAG = re.compile(rf"{_HEAD}({_SLASH})?memory[{_DASHES}]context({_ATTRIBUTES})?>", re.IGNORECASE)
+# Any beginning of a tag, up to all of it but the last bracket.
+_UNFINISHED = re.compile(
+    rf"{_HEAD}(?:{_SLASH})?" + "".join(f"(?:{step}" for step in _STEPS) + ")?" * len(_STEPS), re.IGNORECASE
+)
+# What a model could still read as the tag: other brackets, entities, missing or strange characters within.
+_LOOK_ALIKE = re.compile(
+    r"([<＜﹤]|&lt;|&#60;|&#x3c;)(?!\\)(?=(?:[^\w<＜﹤]|_){0,18}memory(?:[^\w<＜﹤]|_){0,3}context)",
+    re.IGNORECASE,
+)
+_RUN_OR_BREAK = re.compile(rf"`+|[{_BREAKS}]")
+_RUNS = re.compile("`+|[^`]+")
+_LETTER = re.compile(r"[^\W\d_]")
+_BLANKS = re.compile(rf"[ \t]{{0,{_MOST_BLANKS}}}")
+_GOES_ON = frozenset(".,;!?)\"'”’»，。、；！？）」』")
+
+
+class Tag(NamedTuple):
+    """A whole tag in a text."""
+
+    start: int
+    end: int
+    closes: bool
+    bare: bool
+
+
+class Reading(Enum):
+    """What an opener is; `OPEN` as long as the characters that decide have not come."""
+
+    FENCE = auto()
+    TEXT = auto()
+    OPEN = auto()
+
+
+def next_tag(text: str, start: int, end: int | None = None) -> Tag | None:
+    """The first whole tag between two places of a text."""
+    match = _TAG.search(text, start, len(text) if end is None else end)
+    if match is None:
+        return None
+    return Tag(match.start(), match.end(), match[1] is not None, not (match[2] or "").strip())
+
+
+def unfinished_tag(text: str, start: int, end: int | None = None) -> int:
+    """Where a tag begins that the text breaks off in; the end of the text if it does not."""
+    end = len(text) if end is None else end
+    place = text.rfind("<", max(start, end - LONGEST_TAG), end)
+    return place if place >= 0 and _UNFINISHED.fullmatch(text, place, end) else end
+
+
+def escape_tags(text: str) -> str:
+    r"""Put a backslash into everything that looks like a tag (`<\memory-context>`): legible, and no tag any more."""
+    return _LOOK_ALIKE.sub(r"\1\\", text)
+
+
+class Line:
+    """What is known of the line that a text has come to: whether a word stands in it, and which code span is open."""
+
+    __slots__ = ("_code", "_run", "_words")
+
+    def __init__(self) -> None:
+        self._words = False
+        self._code = self._run = 0
+
+    def advance(self, text: str) -> None:
+        """Go on by some text; it makes no difference in how many pieces."""
+        tail = (text + ".").splitlines()[-1][:-1]
+        if len(tail) < len(text):
+            self._words = False
+            self._code = self._run = 0
+        if not self._words:
+            self._words = _LETTER.search(tail) is not None
+        if self._run or "`" in tail:
+            for piece in _RUNS.findall(tail):
+                if piece[0] == "`":
+                    self._run += len(piece)
+                else:
+                    self._end_run()
+
+    @property
+    def in_code(self) -> bool:
+        """Whether a code span is open; true of the place that was judged last."""
+        return self._code > 0
+
+    def judge(self, text: str, tag: Tag, *, final: bool) -> Reading:
+        """What an opener is that stands at this place; `final` when nothing more will come after `text`."""
+        self._end_run()
+        reach = min(len(text), tag.start + LONGEST_TAG)
+        whole = final or len(text) >= tag.start + LONGEST_TAG
+        if self._code:
+            return _judge_in_code(text, tag, self._code, reach, whole)
+        if self._words and tag.bare:
+            return _judge_in_sentence(text, tag, reach, whole)
+        return Reading.FENCE
+
+    def _end_run(self) -> None:
+        """A run of backticks opens a code span, or closes one that was opened by a run of the same length."""
+        if self._run:
+            if not self._code:
+                self._code = self._run
+            elif self._code == self._run:
+                self._code = 0
+            self._run = 0
+
+
+def _judge_in_code(text: str, tag: Tag, code: int, reach: int, whole: bool) -> Reading:
+    """Text if the code span ends first; a fence if the line, the reach, the text or the fence ends first."""
+    place, depth = tag.end, 1
+    # A backtick within a tag that is still coming in would be one of its attributes.
+    settled = reach if whole else unfinished_tag(text, tag.end, reach)
+    while depth:
+        inner = next_tag(text, place, settled)
+        until = inner.start if inner else settled
+        for match in _RUN_OR_BREAK.finditer(text, place, until):
+            if match[0][0] != "`":
+                return Reading.FENCE
+            if match.end() == reach and not whole:
+                return Reading.OPEN
+            if len(match[0]) == code:
+                return Reading.TEXT
+        if inner is None:
+            return Reading.FENCE if whole else Reading.OPEN
+        depth += -1 if inner.closes else 1
+        place = inner.end
+    return Reading.FENCE
+
+
+def _judge_in_sentence(text: str, tag: Tag, reach: int, whole: bool) -> Reading:
+    """Text if the sentence goes on and no closer of its own follows within reach."""
+    blanks = _BLANKS.match(text, tag.end)
+    after = blanks.end() if blanks else tag.end
+    if after >= reach:
+        return Reading.TEXT if whole else Reading.OPEN
+    char = text[after]
+    in_word = char.isalpha() and not char.isupper() and (after > tag.end or not char.islower())
+    if not in_word and char not in _GOES_ON:
+        return Reading.FENCE
+    place, depth = tag.end, 1
+    while inner := next_tag(text, place, reach):
+        depth += -1 if inner.closes else 1
+        if not depth:
+            return Reading.FENCE
+        place = inner.end
+    return Reading.TEXT if whole else Reading.OPEN

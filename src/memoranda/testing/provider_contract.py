@@ -1,0 +1,267 @@
+"""What a memory provider must do, whoever wrote it.
+
+A test suite for pytest. To run it against a provider, derive a class and give it one fixture, `provider`: a provider
+that could be used at once (configured, its service reachable or not needed) and that has not been initialized. pytest's
+`tmp_path` is the home that it will be given.
+
+    class TestMyProvider(ProviderContract):
+        @pytest.fixture
+        def provider(self, tmp_path: Path) -> MemoryProvider:
+            return MyProvider(tmp_path)
+
+Hooks are called as the manager calls them: in threads, and with the facts that their signatures take.
+"""
+
+import json
+import re
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from memoranda.providers.calling import Answer, Calling
+from memoranda.providers.health import HealthBook
+from memoranda.providers.manager import MemoryManager
+from memoranda.providers.provider import MemoryProvider, Message
+from memoranda.providers.settings import CORE_TOOLS, ProviderSettings
+from memoranda.providers.tools import usable_schemas
+
+_PATIENT = ProviderSettings(
+    recall_seconds=30, call_seconds=30, start_seconds=30, shutdown_seconds=30, first_retry_seconds=0.05
+)
+_FACTS: dict[str, Any] = {
+    "platform": "cli",
+    "agent_context": "primary",
+    "agent_identity": "default",
+    "agent_workspace": "work",
+    "session_title": "A title",
+    "user_id": "user_1",
+    "user_name": "Ana",
+    "chat_id": "c1",
+    "thread_id": "t1",
+    "parent_session_id": "",
+}
+# A fact that no provider written today has heard of.
+_UNHEARD = {"a_fact_of_the_future": {"any": ["thing"]}}
+_QUERIES = (
+    "",
+    "deadlock",
+    "どう直した？",
+    "'\"; DROP TABLE facts; --",
+    "AND OR NOT (",
+    "%_*",
+    "\x00",
+    "word " * 5_000,
+)
+_VALUES: tuple[Any, ...] = (None, "", "text", -1, 10**30, [], {"a": 1})
+_MESSAGES: list[Message] = [
+    {"role": "user", "content": "How did we fix the deadlock?"},
+    {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "x", "arguments": "{}"}}]},
+    {"role": "tool", "tool_call_id": "1", "content": "{}"},
+    {"role": "user", "content": [{"type": "text", "text": "So"}, {"type": "image_url", "image_url": {"url": "data:"}}]},
+    {"role": "assistant", "content": "With a second queue."},
+]  # fmt: skip
+
+
+class ProviderContract:
+    """The whole contract."""
+
+    def test_it_has_a_name_that_can_be_written_into_a_configuration(self, provider: MemoryProvider) -> None:
+        """Short, plain, always the same, and not the built-in memory's."""
+        assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}", provider.name)
+        assert provider.name == provider.name != "builtin"
+
+    def test_it_says_whether_it_is_available_without_network(self, provider: MemoryProvider) -> None:
+        """A quick look at configuration and dependencies, before it is initialized."""
+        began = time.monotonic()
+        with _no_network():
+            assert provider.is_available() is True
+        assert time.monotonic() - began < 2
+
+    def test_it_can_be_set_up_and_backed_up_before_it_is_initialized(self, provider: MemoryProvider) -> None:
+        """Fields have keys, and paths are absolute; no network either."""
+        with _no_network():
+            fields = provider.get_config_schema() if hasattr(provider, "get_config_schema") else []
+            paths = provider.backup_paths() if hasattr(provider, "backup_paths") else []
+        assert all(isinstance(field["key"], str) and field["key"] for field in fields)
+        assert len({field["key"] for field in fields}) == len(fields)
+        json.dumps(fields)
+        assert all(Path(path).is_absolute() for path in paths)
+
+    def test_it_is_initialized_with_facts_that_it_has_not_heard_of(
+        self, provider: MemoryProvider, tmp_path: Path
+    ) -> None:
+        """Whatever more it is told one day."""
+        with _started(provider, tmp_path):
+            pass
+
+    def test_its_tools_can_be_offered_to_any_model(self, provider: MemoryProvider, tmp_path: Path) -> None:
+        """Each has a name of its own that no core tool has, a description, and a JSON schema of an object."""
+        with _started(provider, tmp_path):
+            schemas = provider.get_tool_schemas()
+            usable, refusals = usable_schemas(schemas, CORE_TOOLS)
+            assert refusals == []
+            assert len(usable) == len(schemas)
+            for schema in usable.values():
+                assert schema["description"].strip()
+                assert schema["parameters"]["type"] == "object"
+                assert set(schema["parameters"].get("required", [])) <= set(schema["parameters"].get("properties", {}))
+
+    def test_its_tools_answer_with_json_text(self, provider: MemoryProvider, tmp_path: Path) -> None:
+        """Whatever the arguments are, and also when there are none."""
+        with _started(provider, tmp_path) as calling:
+            for name, schema in usable_schemas(provider.get_tool_schemas(), CORE_TOOLS)[0].items():
+                properties = schema["parameters"].get("properties", {})
+                for value in _VALUES:
+                    args = {"unknown": 1} if value is None else dict.fromkeys(properties, value)
+                    reply = _ok(_call(calling, "handle_tool_call", {"tool_name": name, "args": args}))
+                    assert isinstance(reply, str)
+                    json.loads(reply)
+
+    def test_a_tool_that_it_does_not_have_is_no_success(self, provider: MemoryProvider, tmp_path: Path) -> None:
+        """It raises, or answers with an error."""
+        with _started(provider, tmp_path) as calling:
+            answer = _call(calling, "handle_tool_call", {"tool_name": "no_such_tool", "args": {}})
+            assert not answer.ok or "error" in json.loads(answer.value)
+
+    def test_it_recalls_text(self, provider: MemoryProvider, tmp_path: Path) -> None:
+        """For any query and any session, and without a fence of its own around it."""
+        with _started(provider, tmp_path) as calling:
+            for query in _QUERIES:
+                for session_id in ("s1", "never heard of", ""):
+                    recalled = _ok(_call(calling, "prefetch", {"query": query}, session_id=session_id))
+                    assert isinstance(recalled, str)
+                    assert "<memory-context" not in recalled.casefold()
+                _ok(_call(calling, "queue_prefetch", {"query": query}, session_id="s1"))
+
+    def test_its_prompt_block_is_static_text(self, provider: MemoryProvider, tmp_path: Path) -> None:
+        """The same whenever it is asked in a session, so that prompts can be cached."""
+        with _started(provider, tmp_path) as calling:
+            block = _ok(_call(calling, "system_prompt_block", {}))
+            assert isinstance(block, str)
+            _turn(calling, "k1")
+            assert _ok(_call(calling, "system_prompt_block", {})) == block
+
+    def test_it_takes_turns_with_and_without_a_transcript(self, provider: MemoryProvider, tmp_path: Path) -> None:
+        """Also the same turn once more with the same key, as after a crash, and from several threads."""
+        with _started(provider, tmp_path) as calling:
+            _turn(calling, "k1")
+            _turn(calling, "k1")
+            args = {"user_content": "Ünïcödé 日本語", "assistant_content": "x" * 100_000}
+            _ok(_call(calling, "sync_turn", args, session_id="s2", messages=_MESSAGES, idempotency_key="k2"))
+
+    def test_it_is_told_of_every_memory_write(self, provider: MemoryProvider, tmp_path: Path) -> None:
+        """Adding, replacing and removing, with metadata and without."""
+        with _started(provider, tmp_path) as calling:
+            for action in ("add", "replace", "remove"):
+                for target in ("memory", "user"):
+                    args = {"action": action, "target": target, "content": "" if action == "remove" else "Likes tea."}
+                    metadata = {"session_id": "s1", "write_origin": "assistant_tool", "old_text": "Likes coffee."}
+                    _ok(
+                        _call(calling, "on_memory_write", args, metadata=metadata, idempotency_key=f"{action} {target}")
+                    )
+                    _ok(_call(calling, "on_memory_write", args, metadata={}))
+
+    def test_it_follows_a_conversation_through_its_sessions(self, provider: MemoryProvider, tmp_path: Path) -> None:
+        """A turn begins, a sub-agent ends, messages are compressed, the session is switched, taken back and ended."""
+        with _started(provider, tmp_path) as calling:
+            _ok(_call(calling, "on_turn_start", {"turn_number": 1, "message": "Hello"}, session_id="s1", model="m"))
+            _ok(_call(calling, "on_delegation", {"task": "look", "result": "seen"}, child_session_id="c"))
+            assert isinstance(_ok(_call(calling, "on_pre_compress", {"messages": _MESSAGES})) or "", str)
+            for facts in ({"parent_session_id": "s1", "reset": True, "reason": "new_session"}, {"rewound": True}, {}):
+                _ok(_call(calling, "on_session_switch", {"new_session_id": "s2"}, **facts))
+            _ok(_call(calling, "on_session_end", {"messages": _MESSAGES}, session_id="s2", idempotency_key="k"))
+            _ok(_call(calling, "on_session_end", {"messages": []}, session_id="s2"))
+            assert isinstance(_ok(_call(calling, "prefetch", {"query": "deadlock"}, session_id="s2")), str)
+
+    def test_its_limits_are_limits(self, provider: MemoryProvider, tmp_path: Path) -> None:
+        """If it has any of its own, they have the names that the manager knows."""
+        with _started(provider, tmp_path):
+            limits = provider.limits() if hasattr(provider, "limits") else {}
+            assert set(limits) <= {"mode", "recall_chars", "every_n_turns", "recall_seconds"}
+
+    def test_it_can_be_shut_down_twice_and_without_a_start(self, provider: MemoryProvider, tmp_path: Path) -> None:
+        """Neither raises, and it does not take long."""
+        began = time.monotonic()
+        provider.shutdown()
+        provider.shutdown()
+        assert time.monotonic() - began < 10
+
+    def test_it_can_be_shut_down_after_use(self, provider: MemoryProvider, tmp_path: Path) -> None:
+        """Twice as well."""
+        with _started(provider, tmp_path) as calling:
+            _turn(calling, "k1")
+        provider.shutdown()
+
+    def test_it_works_behind_the_manager(self, provider: MemoryProvider, tmp_path: Path) -> None:
+        """It is taken in, started, told of a turn through the outbox, asked, and shut down, without one failure."""
+        manager = MemoryManager(tmp_path, _PATIENT)
+        assert manager.add_provider(provider)
+        assert manager.initialize("s1", **_FACTS, **_UNHEARD)
+        manager.turn_started(1, "Hello", model="m")
+        manager.turn_finished("How did we fix the deadlock?", "With a second queue.", "s1", _MESSAGES)
+        manager.memory_written("add", "memory", "Likes tea.", {"write_origin": "assistant_tool"})
+        manager.session_ended(_MESSAGES, "s1")
+        manager.session_switched("s2", parent_session_id="s1", reset=True, reason="new_session")
+        assert manager.drain(30)
+        assert isinstance(manager.recall("deadlock"), str)
+        manager.tools_for(None)
+        status = manager.status()
+        assert (status.ready, status.health.last_error, status.backlog.parked) == (True, "", 0)
+        assert manager.shutdown()
+
+
+@contextmanager
+def _started(provider: MemoryProvider, home: Path) -> Iterator[Calling]:
+    calling = Calling(provider, provider.name, HealthBook())
+    _ok(_call(calling, "initialize", {"session_id": "s1"}, hermes_home=str(home), **_FACTS))
+    try:
+        yield calling
+    finally:
+        provider.shutdown()
+
+
+def _call(calling: Calling, hook: str, args: Mapping[str, Any], **facts: Any) -> Answer:
+    if not hasattr(calling.provider, hook):
+        return Answer()
+    return calling.call(hook, args, {**facts, **_UNHEARD}, within=60)
+
+
+def _ok(answer: Answer) -> Any:
+    assert answer.ok, answer.error
+    return answer.value
+
+
+def _turn(calling: Calling, key: str) -> None:
+    args = {"user_content": "How did we fix the deadlock?", "assistant_content": "With a second queue."}
+    _ok(_call(calling, "sync_turn", args, session_id="s1", idempotency_key=key))
+
+
+@contextmanager
+def _no_network() -> Iterator[None]:
+    """Refuse connections and look-ups of names, for this thread."""
+    here = threading.get_ident()
+    names = ("connect", "connect_ex", "sendto")
+    real = {name: getattr(socket.socket, name) for name in names}
+    look_up = socket.getaddrinfo
+
+    def refuse(name: str) -> Any:
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            assert threading.get_ident() != here, "the network was used"
+            return real[name](*args, **kwargs) if name in real else look_up(*args, **kwargs)
+
+        return guarded
+
+    try:
+        for name in names:
+            setattr(socket.socket, name, refuse(name))
+        socket.getaddrinfo = refuse("getaddrinfo")
+        yield
+    finally:
+        for name in names:
+            # They come from a class below, so taking ours away is enough.
+            delattr(socket.socket, name)
+        socket.getaddrinfo = look_up

@@ -1,0 +1,116 @@
+"""`memoranda provider`, as a person uses it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import Terminal
+from tests.conftest import mode
+from tests.providers.plugins import add_plugin
+
+ASKING = """
+from agent.memory_provider import MemoryProvider
+
+
+class Asking(MemoryProvider):
+    name = "asking"
+
+    def is_available(self):
+        return True
+
+    def initialize(self, session_id, **kwargs):
+        pass
+
+    def get_tool_schemas(self):
+        return []
+
+    def get_config_schema(self):
+        return [
+            {"key": "region", "choices": ["eu", "us"], "default": "eu"},
+            {"key": "api_key", "secret": True, "required": True, "env_var": "ASKING_KEY"},
+            {"key": "extract", "default": False},
+        ]
+"""
+CLI = """
+def register_cli(subparser):
+    subparser.add_argument("word")
+
+
+def asking_command(args):
+    print("asked for", args.word)
+"""
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Terminal:
+    return Terminal(tmp_path / "home")
+
+
+def test_providers_are_listed_on_an_empty_home(terminal: Terminal) -> None:
+    """Built-in only is what is in use, and nothing is written."""
+    assert "* built-in only" in terminal.ok("provider", "list")
+    assert terminal.json("provider", "list")["active"] is None
+    assert terminal.json("provider", "status") == {"provider": None}
+    assert not terminal.home.exists()
+
+
+def test_a_provider_is_set_up_tested_shown_and_switched_off(terminal: Terminal) -> None:
+    """From nothing to one that answers, without a question asked."""
+    told = terminal.json("provider", "setup", "holographic", "--set", "auto_extract=no")
+    assert told["settings"]["auto_extract"] is False
+    assert all(step["ok"] for step in terminal.json("provider", "test")["steps"])
+    status = terminal.json("provider", "status")
+    assert (status["provider"], status["ready"], status["mode"]) == ("holographic", True, "hybrid")
+    assert "ready      yes" in terminal.ok("provider", "status")
+    terminal.ok("provider", "off")
+    assert terminal.json("provider", "status") == {"provider": None}
+    terminal.ok("provider", "use", "holographic")
+    assert terminal.json("provider", "list")["active"] == "holographic"
+
+
+def test_answers_are_checked_and_secrets_go_to_the_secrets(terminal: Terminal) -> None:
+    """What is refused switches nothing on."""
+    add_plugin(terminal.home, "asking", ASKING)
+    for given in ("region=moon", "extract=perhaps", "nonsense=1", "region"):
+        assert terminal.run("provider", "setup", "asking", "--set", given).exit_code == 1
+    assert terminal.run("provider", "setup", "asking").exit_code == 1
+    assert terminal.json("provider", "list")["active"] is None
+    told = terminal.json("provider", "setup", "asking", "--set", "api_key=top-secret", "--set", "region=US")
+    assert told == {
+        "success": True,
+        "provider": "asking",
+        "settings": {"region": "us", "extract": False},
+        "secrets": ["ASKING_KEY"],
+    }
+    assert mode(terminal.home / ".env") == 0o600
+    assert "top-secret" in (terminal.home / ".env").read_text()
+    assert "top-secret" not in (terminal.home / "providers" / "asking.json").read_text()
+    assert terminal.json("provider", "status")["secrets"] == {"ASKING_KEY": True}
+
+
+def test_a_provider_that_is_not_there_or_broken_is_refused(terminal: Terminal) -> None:
+    """With the reason."""
+    add_plugin(terminal.home, "broken", "# MemoryProvider\n1 / 0")
+    assert "ZeroDivisionError" in terminal.run("provider", "use", "broken").output
+    assert "There is no provider 'nonsense'" in terminal.run("provider", "use", "nonsense").output
+    assert terminal.run("provider", "test").exit_code == 1
+    assert terminal.run("provider", "setup").exit_code == 1
+
+
+def test_only_the_active_provider_s_commands_can_be_run(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
+    """And one that brings none says so."""
+    add_plugin(terminal.home, "asking", ASKING, cli=CLI)
+    assert terminal.run("provider", "run", "zebra").exit_code == 1
+    terminal.ok("provider", "setup", "asking", "--set", "api_key=k")
+    assert "asked for zebra" in terminal.ok("provider", "run", "zebra")
+    terminal.ok("provider", "use", "holographic")
+    assert "brings no commands" in terminal.run("provider", "run", "zebra").output
+
+
+def test_the_doctor_names_a_provider_that_is_not_there(terminal: Terminal) -> None:
+    """Instead of leaving a session without memory in silence."""
+    terminal.ok("config", "set", "memory.provider", "nonsense")
+    result = terminal.run("doctor", "--json")
+    assert result.exit_code == 1
+    assert "which is not there" in json.loads(result.output)["findings"][0]["problem"]

@@ -1,0 +1,57 @@
+"""A store of facts for every test here, in memory where there is such a place."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from memoranda.providers.holographic.facts import FactStore
+from memoranda.providers.holographic.retrieval import Retriever
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pass_days(self, days: float) -> None:
+        self.now += 86_400 * days
+
+
+@contextmanager
+def opened(place: Path, **options: Any) -> Iterator[FactStore]:
+    """The store of a home, closed in the end."""
+    store = FactStore(place / "holographic.db", **options)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    with TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(home: Path, clock: Clock) -> Iterator[FactStore]:
+    with opened(home, clock=clock) as made:
+        yield made
+
+
+@pytest.fixture
+def ask(store: FactStore) -> Retriever:
+    return Retriever(store)

@@ -1,0 +1,107 @@
+"""Facts that cannot both be right are found, and facts that go together are left alone."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.holographic import generate, stored
+from memoranda.providers.holographic.contradictions import HALF_SHARED, find_contradictions, threshold
+from memoranda.providers.holographic.facts import FactStore
+
+from .conftest import opened
+
+CONTRADICTING = (
+    ("Ana lives in Berlin", "Ana lives in Tokyo"),
+    ("Ana lives in Berlin", "Ana moved to Tokyo"),
+    ("Ana Kovac works at ACME Corp", "Ana Kovac is employed by Initech"),
+    ("Ana now lives in New York", "Ana currently lives in San Francisco"),
+    ("Ana lives in Berlin with her cat", "Ana lives in Tokyo"),
+    ("The Gateway listens on port 8080", "The Gateway listens on port 9090"),
+    ("The user prefers dark mode", "The user prefers light mode"),
+    ("Bob's favorite editor is vim", "Bob's favourite editor is emacs"),
+    ("The timeout of the Gateway is 30 seconds", "The timeout of the Gateway is 60 seconds"),
+    ("Bob is 34 years old", "Bob is 35 years old"),
+    ("Atlas is owned by the platform team", "Atlas is owned by the data team"),
+    ("Atlas uses Python 3.11", "Atlas uses Python 3.12"),
+    ("Bob eats meat", "Bob does not eat meat"),
+    ("Releases of Atlas happen on Monday", "Releases of Atlas happen on Friday"),
+    ("Atlas is deployed on Hetzner", "Atlas is hosted at Azure"),
+    ("The nightly import of Atlas takes 5 minutes", "The nightly import of Atlas takes 20 minutes"),
+    ("Guido aka BDFL lives in Oslo", "BDFL lives in Bergen"),
+)
+GOING_TOGETHER = (
+    ("Ana lives in Berlin", "Bob lives in Tokyo"),
+    ("Ana lives in Berlin", "Bob lives in Berlin"),
+    ("Ana lives in Berlin", "Ana works in Tokyo"),
+    ("Ana lives in Berlin", "Ana lives in Berlin with her cat"),
+    ("Ana lives in Berlin", "Ana used to live in Tokyo"),
+    ("Ana lived in Berlin", "Ana lives in Tokyo"),
+    ("Ana lives in Berlin in summer", "Ana lives in Tokyo in winter"),
+    ("Ana likes tea", "Ana likes coffee"),
+    ("Ana visited Berlin", "Ana visited Tokyo"),
+    ("Ana knows Bob", "Ana knows Carol"),
+    ("Ana is tall", "Ana is a doctor"),
+    ("Ana's editor is vim", "Ana's shell is zsh"),
+    ("Ana works at ACME Corp", "Ana works in Berlin"),
+    ("Atlas uses Redis", "Atlas uses PostgreSQL"),
+    ("The Gateway listens on port 8080", "The Gateway listens on the internal network"),
+    ("Ana pairs with Bob on the billing page", "Ana pairs with Bob on the export queue"),
+    ("Ana keeps the notes of the index in a folder", "Ana keeps the notes of the worker in a folder"),
+    ("Ana fixed bug 12", "Ana fixed bug 14"),
+    ("Ana wrote the parser", "Ana wrote the printer"),
+    ("Ana handed report 12 over to Bob", "Ana handed queue 14 over to Bob"),
+    ("Ana called Bob", "Ana called Carol"),
+    ("Ana runs the backend", "Ana runs the frontend"),
+)
+
+
+def _found(home: Path, texts: tuple[str, ...]) -> list[tuple[set[str], float]]:
+    with opened(home) as store:
+        for text in texts:
+            store.add(text)
+        pairs = find_contradictions(store)
+    return [({pair.newer.content, pair.older.content}, pair.score) for pair in pairs]
+
+
+@pytest.mark.parametrize("texts", CONTRADICTING)
+def test_different_values_of_one_attribute_are_found(home: Path, texts: tuple[str, str]) -> None:
+    """Two values for what there is one of."""
+    found = _found(home, texts)
+    assert [pair for pair, _ in found] == [set(texts)]
+    assert found[0][1] > threshold(1024) * (1 - HALF_SHARED)
+
+
+@pytest.mark.parametrize("texts", GOING_TOGETHER)
+def test_facts_that_go_together_are_left_alone(home: Path, texts: tuple[str, str]) -> None:
+    """Other subjects, other attributes, other times, and attributes with many values."""
+    assert _found(home, texts) == []
+
+
+def test_all_true_pairs_are_found_among_everything_else(home: Path) -> None:
+    """With every sentence of both lists in one store nothing is lost, and the newer fact comes first."""
+    pairs = [pair for pair in CONTRADICTING if "Ana" not in pair[0] and "Bob is" not in pair[0]]
+    with opened(home) as store:
+        for texts in pairs:
+            for text in texts:
+                store.add(text)
+        found = find_contradictions(store, limit=50)
+    assert {(pair.older.content, pair.newer.content) for pair in found} == set(pairs)
+
+
+def test_a_contradiction_is_told_with_its_measures(store: FactStore) -> None:
+    """Both facts, what they share, and how sure it is."""
+    store.add("Ana lives in Berlin")
+    store.add("Ana lives in Tokyo")
+    (data,) = [pair.as_data() for pair in find_contradictions(store)]
+    assert data["fact_a"]["content"] == "Ana lives in Tokyo"
+    assert data["shared_entities"] == ["Ana"]
+    assert data["entity_overlap"] == pytest.approx(1 / 3, abs=0.001)
+    assert data["content_similarity"] == 1
+    assert data["contradiction_score"] > 0.9
+
+
+@pytest.mark.slow
+def test_generated_facts_do_not_contradict_each_other() -> None:
+    """Hundreds of facts in the same words about the same people, all of which can be true."""
+    with stored(generate(1)) as store:
+        assert find_contradictions(store) == []

@@ -1,0 +1,62 @@
+"""Providers that keep the contract: one in memory, and two as plugins for Hermes are written."""
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoranda.providers.provider import MemoryProvider
+from memoranda.testing.provider_contract import ProviderContract
+from tests.providers.samples import HermesStyle, InMemory, NewerHermesStyle
+
+
+class TestInMemory(ProviderContract):
+    @pytest.fixture
+    def provider(self) -> MemoryProvider:
+        return InMemory()
+
+
+class TestHermesStyle(ProviderContract):
+    @pytest.fixture
+    def provider(self) -> MemoryProvider:
+        return HermesStyle()
+
+
+class TestNewerHermesStyle(ProviderContract):
+    @pytest.fixture
+    def provider(self) -> MemoryProvider:
+        return NewerHermesStyle()
+
+
+class _Connecting(InMemory):
+    def is_available(self) -> bool:
+        with socket.socket() as connection:
+            return connection.connect_ex(("127.0.0.1", 9)) >= 0
+
+
+class _Garbage(InMemory):
+    def prefetch(self, query: str, *, session_id: str = "", **facts: Any) -> str:
+        return 5  # type: ignore[return-value]
+
+    def handle_tool_call(self, tool_name: str, args: dict[str, Any], **facts: Any) -> str:
+        return "no JSON"
+
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        return [*super().get_tool_schemas(), {"name": "memory"}]
+
+
+@pytest.mark.parametrize(
+    ("provider", "test"),
+    [
+        (_Connecting, "test_it_says_whether_it_is_available_without_network"),
+        (_Garbage, "test_it_recalls_text"),
+        (_Garbage, "test_its_tools_answer_with_json_text"),
+        (_Garbage, "test_its_tools_can_be_offered_to_any_model"),
+    ],
+)
+def test_the_contract_notices(provider: type[InMemory], test: str, tmp_path: Path) -> None:
+    """A provider that breaks it fails the test that is about it."""
+    arguments: tuple[Any, ...] = (provider(),) if provider is _Connecting else (provider(), tmp_path)
+    with pytest.raises((AssertionError, ValueError)):
+        getattr(ProviderContract(), test)(*arguments)

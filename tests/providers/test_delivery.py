@@ -1,0 +1,158 @@
+"""Deliveries get through in the end, whatever a provider does meanwhile, and keep their order."""
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoranda.providers.manager import MemoryManager
+from memoranda.providers.outbox import Outbox
+from memoranda.providers.settings import ProviderSettings
+from tests.providers.samples import QUICK, InMemory, Scripted, eventually, managed
+
+
+class Flaky(InMemory):
+    """Fails for what is in `failing`."""
+
+    def __init__(self, *failing: str) -> None:
+        super().__init__()
+        self.failing = set(failing)
+
+    def sync_turn(self, user_content: str, assistant_content: str, **facts: Any) -> None:
+        if user_content in self.failing:
+            raise ConnectionError(f"cannot take {user_content}")
+        super().sync_turn(user_content, assistant_content, **facts)
+
+
+def test_what_fails_is_tried_again_and_holds_up_its_own_session_only(tmp_path: Path) -> None:
+    """Another session's turns go by; its own come after it, in order."""
+    provider = Flaky("a1")
+    manager = managed(tmp_path, provider, ProviderSettings(first_retry_seconds=0.01, longest_retry_seconds=0.02))
+    for turn in ("a1", "a2", "a3"):
+        assert manager.turn_finished(turn, "answer", "a")
+    for turn in ("b1", "b2"):
+        assert manager.turn_finished(turn, "answer", "b")
+    eventually(lambda: provider.turns() == ["b1", "b2"] and manager.backlog().waiting == 3)
+    backlog = manager.backlog()
+    assert (backlog.waiting, backlog.parked, backlog.last_error) == (3, 0, "ConnectionError: cannot take a1")
+    assert manager.status().health.phase == "sync_turn"
+    provider.failing.clear()
+    assert manager.drain(5)
+    assert provider.turns("a") == ["a1", "a2", "a3"]
+    assert manager.status().health.well
+    manager.shutdown()
+
+
+def test_poison_is_parked_and_its_session_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It is said loudly, it is shown, and it is delivered when it is tried again and works."""
+    provider = Flaky("poison")
+    manager = managed(tmp_path, provider)
+    manager.turn_finished("poison", "answer", "a")
+    manager.turn_finished("a2", "answer", "a")
+    for number in range(20):
+        manager.turn_finished(f"b{number}", "answer", "b")
+        time.sleep(0.01)
+    assert manager.drain(5)
+    assert provider.turns("a") == ["a2"]
+    assert (manager.backlog().waiting, manager.backlog().parked) == (0, 1)
+    assert "it is parked: ConnectionError: cannot take poison" in caplog.text
+    provider.failing.clear()
+    assert manager.retry_parked() == 1
+    assert manager.drain(5)
+    assert provider.turns("a") == ["a2", "poison"]
+    manager.shutdown()
+
+
+def test_a_hanging_delivery_is_seen_and_nothing_is_lost(tmp_path: Path) -> None:
+    """Nobody waits for it, shutting down neither; the next start delivers it, with the same key."""
+    release = threading.Event()
+    keys: list[str] = []
+
+    def hang(*args: Any, **facts: Any) -> None:
+        keys.append(facts["idempotency_key"])
+        release.wait(20)
+
+    manager = managed(tmp_path, Scripted(sync_turn=hang))
+    began = time.monotonic()
+    assert manager.turn_finished("q1", "a1")
+    assert manager.turn_finished("q2", "a2")
+    assert time.monotonic() - began < 0.2
+    eventually(lambda: manager.backlog().last_error == "no answer within 0.3 s")
+    # Longer than it is held: it is renewed, so nobody else delivers it at the same time.
+    time.sleep(QUICK.lease_seconds)
+    assert Outbox(tmp_path, QUICK).claim("in-memory") is None
+    began = time.monotonic()
+    assert manager.shutdown() is False
+    assert time.monotonic() - began < QUICK.shutdown_seconds + 0.3
+
+    second = InMemory()
+    following = managed(tmp_path, second)
+    assert following.drain(5)
+    assert second.turns() == ["q1", "q2"]
+    assert second.keys[0] == keys[0]
+    assert len(keys) == 1
+    assert following.shutdown() is True
+    release.set()
+
+
+def test_shutting_down_delivers_what_it_can_and_leaves_the_rest_free(tmp_path: Path) -> None:
+    """A slow provider gets some of it; the next start need not wait for anything."""
+    provider = Scripted(sync_turn=lambda *args, **facts: time.sleep(0.1))
+    settings = ProviderSettings(shutdown_seconds=0.6)
+    manager = managed(tmp_path, provider, settings)
+    for number in range(20):
+        manager.turn_finished(f"q{number}", "a")
+    began = time.monotonic()
+    assert manager.shutdown() is False
+    assert time.monotonic() - began < 0.9
+    left = Outbox(tmp_path).backlog().waiting
+    assert 10 <= left < 20
+    second = InMemory()
+    following = managed(tmp_path, second)
+    assert following.drain(3)
+    assert len(second.turns()) == left
+    following.shutdown()
+
+
+def test_a_switch_that_was_left_behind_does_not_lead_the_provider_astray(tmp_path: Path) -> None:
+    """It hears of it, and is led back to the session that it is in."""
+    before = managed(tmp_path, Scripted(on_session_switch=lambda *args, **facts: 1 / 0))
+    before.session_switched("s2", parent_session_id="s1")
+    before.shutdown()
+    provider = InMemory()
+    manager = managed(tmp_path, provider)
+    assert manager.drain(5)
+    eventually(lambda: len(provider.told) == 2)
+    assert [told[:2] for told in provider.told] == [("switch", "s2"), ("switch", "s1")]
+    assert provider.told[1][-1] == "resume"
+    manager.shutdown()
+
+
+def _as_user(home: Path, provider: InMemory, user: str, *turns: str) -> list[str]:
+    manager = MemoryManager(home, QUICK)
+    assert manager.add_provider(provider)
+    manager.initialize("s1", user_id=user)
+    for turn in turns:
+        manager.turn_finished(turn, "answer")
+    manager.drain(0.3)
+    manager.shutdown()
+    return provider.turns()
+
+
+def test_each_user_is_told_apart(tmp_path: Path) -> None:
+    """What one said waits for a provider that is started for the same one."""
+    _as_user(tmp_path, Flaky("ana's"), "ana", "ana's")
+    assert _as_user(tmp_path, InMemory(), "ben", "ben's") == ["ben's"]
+    assert _as_user(tmp_path, InMemory(), "ana") == ["ana's"]
+
+
+def test_telling_costs_the_conversation_one_commit(tmp_path: Path) -> None:
+    """A provider that takes a tenth of a second per turn slows nobody down."""
+    manager = managed(tmp_path, Scripted(sync_turn=lambda *args, **facts: time.sleep(0.1)))
+    began = time.monotonic()
+    for number in range(20):
+        assert manager.turn_finished(f"q{number}", "a")
+    assert time.monotonic() - began < 1
+    manager.shutdown()

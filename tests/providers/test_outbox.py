@@ -1,0 +1,248 @@
+"""The outbox keeps what it was given until it was delivered, in order, and in one pair of hands at a time."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
+from memoranda.providers.outbox import Backlog, Job, Outbox
+from memoranda.providers.settings import ProviderSettings
+from tests.conftest import mode
+
+SETTINGS = ProviderSettings(
+    lease_seconds=30, first_retry_seconds=1, longest_retry_seconds=600, tries=3, patience_seconds=1_000
+)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def outbox(tmp_path: Path, clock: Clock) -> Outbox:
+    return Outbox(tmp_path / "home", SETTINGS, clock=clock)
+
+
+def _put(outbox: Outbox, *texts: str, session_id: str = "s", **options: Any) -> None:
+    for text in texts:
+        outbox.put("p", "turn", session_id, {"text": text}, {}, **options)
+
+
+def _claim(outbox: Outbox, scope: str = "") -> Job:
+    job = outbox.claim("p", scope)
+    assert job is not None
+    return job
+
+
+def _rest(outbox: Outbox) -> list[str]:
+    """Deliver everything that can be; what it was."""
+    texts = []
+    while (job := outbox.claim("p")) is not None:
+        texts.append(job.args["text"])
+        outbox.delivered(job)
+    return texts
+
+
+def test_jobs_come_out_as_they_went_in(outbox: Outbox) -> None:
+    """In order, with arguments in their order, facts and key; then there is nothing left."""
+    outbox.put("p", "memory_write", "s", {"z": "é\ud800\x00", "a": [1, None]}, {"metadata": {"k": 1.5}}, key="key 1")
+    _put(outbox, "second")
+    job = _claim(outbox)
+    assert (job.key, job.kind, job.session_id) == ("key 1", "memory_write", "s")
+    assert list(job.args.items()) == [("z", "é\ud800\x00"), ("a", [1, None])]
+    assert (job.facts, job.attempts, job.orphan) == ({"metadata": {"k": 1.5}}, 0, False)
+    assert _claim(outbox) == job
+    outbox.delivered(job)
+    assert _rest(outbox) == ["second"]
+    assert not outbox.backlog()
+    assert outbox.pause("p") is None
+
+
+def test_the_file_is_made_when_it_is_needed_and_is_private(outbox: Outbox) -> None:
+    """Looking makes nothing."""
+    assert (outbox.claim("p"), outbox.pause("p"), outbox.backlog()) == (None, None, Backlog())
+    outbox.renew()
+    outbox.release()
+    assert outbox.retry_parked("p") == 0
+    assert not outbox.path.exists()
+    _put(outbox, "x")
+    assert mode(outbox.path) == 0o600
+
+
+def test_a_key_is_queued_once(outbox: Outbox) -> None:
+    """The first one counts."""
+    _put(outbox, "first", "second", key="same")
+    assert _rest(outbox) == ["first"]
+
+
+def test_a_failing_job_holds_up_its_own_session_only(outbox: Outbox, clock: Clock) -> None:
+    """The others go on, and its own goes on in order once it gets through."""
+    _put(outbox, "a1", "a2", session_id="a")
+    _put(outbox, "b1", "b2", session_id="b")
+    assert outbox.failed(_claim(outbox), "down") is False
+    assert _rest(outbox) == ["b1", "b2"]
+    pause = outbox.pause("p")
+    assert pause is not None
+    assert 0.5 <= pause <= 1
+    clock.now += 1
+    assert _rest(outbox) == ["a1", "a2"]
+
+
+def test_the_pause_doubles_up_to_a_limit_with_jitter(outbox: Outbox, clock: Clock) -> None:
+    """From one second to ten minutes, never more and never less than half."""
+    _put(outbox, "x")
+    pauses = []
+    for _ in range(14):
+        outbox.failed(_claim(outbox), "down")
+        pause = outbox.pause("p")
+        assert pause is not None
+        pauses.append(pause)
+        clock.now += pause
+        if clock.now - 1_000_000 > 900:
+            break
+    for number, pause in enumerate(pauses):
+        assert min(2.0**number, 600) / 2 <= pause <= min(2.0**number, 600)
+    assert len(set(pauses)) == len(pauses)
+    assert max(outbox._pause(number) for number in (20, 2_000)) <= 600
+
+
+def test_poison_is_parked_and_stays_to_be_seen(outbox: Outbox, clock: Clock) -> None:
+    """After so many tries, while others got through; its session goes on, and it can be tried again."""
+    _put(outbox, "poison", "after it")
+    _put(outbox, "fine", session_id="other")
+    parked = []
+    for _ in range(3):
+        job = _claim(outbox)
+        assert job.args["text"] == "poison"
+        parked.append(outbox.failed(job, "cannot be read"))
+        clock.now += 0.1
+        assert _rest(outbox) in (["fine"], [], ["after it"])
+        clock.now += 10
+    assert parked == [False, False, True]
+    assert outbox.backlog("p") == Backlog(parked=1, oldest=1_000_000.0, last_error="cannot be read")
+    assert outbox.retry_parked("another") == 0
+    assert outbox.retry_parked("p") == 1
+    assert _rest(outbox) == ["poison"]
+
+
+def test_nothing_is_parked_while_the_other_side_is_down(outbox: Outbox, clock: Clock) -> None:
+    """Failing says nothing about a job while everything fails; only after a long patience."""
+    _put(outbox, "a", session_id="a")
+    _put(outbox, "b", session_id="b")
+    for number in range(8):
+        assert outbox.failed(_claim(outbox), "down") is False
+        assert outbox.failed(_claim(outbox), "down") is False
+        clock.now += 2**number
+    assert outbox.backlog() == Backlog(waiting=2, failing=2, oldest=1_000_000.0, last_error="down")
+    clock.now = 1_002_000
+    assert outbox.failed(_claim(outbox), "down") is True
+
+
+def test_what_one_process_holds_no_other_gets(outbox: Outbox, tmp_path: Path, clock: Clock) -> None:
+    """Until it lets go, or stops renewing it; then it is delivered again with the same key."""
+    other = Outbox(tmp_path / "home", SETTINGS, clock=clock)
+    _put(outbox, "x", key="k")
+    assert other.claim("p") is None
+    assert other.pause("p") == 30
+    clock.now += 25
+    outbox.renew()
+    clock.now += 25
+    assert other.claim("p") is None
+    clock.now += 6
+    job = _claim(other)
+    assert (job.key, job.orphan) == ("k", True)
+    assert outbox.claim("p") is None
+    other.release(job)
+    assert outbox.claim("p") is None
+    other.release()
+    assert _claim(outbox).orphan
+
+
+def test_a_claim_that_was_lost_changes_nothing_by_failing(outbox: Outbox, tmp_path: Path, clock: Clock) -> None:
+    """And ends the job for everybody by succeeding."""
+    other = Outbox(tmp_path / "home", SETTINGS, clock=clock)
+    _put(outbox, "x")
+    mine = _claim(outbox)
+    clock.now += 31
+    theirs = _claim(other)
+    outbox.failed(mine, "too late")
+    assert outbox.backlog().last_error == ""
+    outbox.delivered(mine)
+    other.failed(theirs, "down")
+    other.delivered(theirs)
+    assert not outbox.backlog()
+
+
+def test_a_clock_that_is_set_back_stops_nothing_for_long(outbox: Outbox, tmp_path: Path, clock: Clock) -> None:
+    """Neither a claim nor a pause lasts longer than it can have been meant to."""
+    _put(outbox, "held", session_id="a")
+    _put(outbox, "paused", session_id="b")
+    other = Outbox(tmp_path / "home", SETTINGS, clock=clock)
+    clock.now -= 1_000_000
+    assert _rest(other) == ["held", "paused"]
+    clock.now = 2_000_000
+    _put(other, "failed")
+    other.failed(_claim(other), "down")
+    clock.now = 1_000_000
+    assert _rest(other) == ["failed"]
+
+
+def test_nobody_is_told_what_another_user_said(outbox: Outbox) -> None:
+    """Nor is a provider told what was for another one."""
+    _put(outbox, "ana", scope="ana")
+    _put(outbox, "ben", scope="ben")
+    outbox.put("q", "turn", "s", {"text": "for q"}, {})
+    assert outbox.claim("p") is None
+    assert _claim(outbox, "ben").args == {"text": "ben"}
+    assert (outbox.backlog("p").waiting, outbox.backlog("p", "ana").waiting, outbox.backlog().waiting) == (2, 1, 3)
+
+
+def test_what_cannot_be_written_down_is_refused(outbox: Outbox) -> None:
+    """A value that contains itself; any other object is written as text."""
+    itself: list[Any] = []
+    itself.append(itself)
+    with pytest.raises(StorageError, match="cannot be written down"):
+        outbox.put("p", "turn", "s", {"text": itself}, {})
+    outbox.put("p", "turn", "s", {"text": Path("a") / "b", ("key",): 1}, {})  # type: ignore[dict-item]
+    assert _rest(outbox) == ["a/b"]
+
+
+def test_a_file_that_is_not_ours_is_left_alone(outbox: Outbox) -> None:
+    """Damaged, somebody else's, or newer than we are."""
+    outbox.path.parent.mkdir()
+    outbox.path.write_bytes(b"no database" * 100)
+    with pytest.raises(CorruptStoreError):
+        _put(outbox, "x")
+    outbox.path.unlink()
+    with closing(sqlite3.connect(outbox.path)) as connection:
+        connection.execute("CREATE TABLE jobs (x)")
+    with pytest.raises(CorruptStoreError):
+        _put(outbox, "x")
+    outbox.path.unlink()
+    _put(outbox, "x")
+    outbox.close()
+    with closing(sqlite3.connect(outbox.path)) as connection, connection:
+        connection.execute("UPDATE schema_version SET version = 99")
+    with pytest.raises(NewerStoreError):
+        Outbox(outbox.path.parent).backlog()
+
+
+def test_a_closed_outbox_stays_closed(outbox: Outbox) -> None:
+    """And what was in it is there for the next one."""
+    _put(outbox, "x")
+    outbox.close()
+    with pytest.raises(StorageError, match="closed"):
+        _put(outbox, "y")
+    assert Outbox(outbox.path.parent).backlog().waiting == 1
