@@ -7,7 +7,7 @@ module.
 
 import secrets
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,9 +43,11 @@ class Turn:
     def __init__(self, session: "Session", text: Any) -> None:
         self.interrupted = True
         self._session = session
-        self._asked = text
         self.message_id = session.record("user", text)
-        session.external.begin_turn(plain_text(text), session.id)
+        self._ids = [self.message_id]
+        # As it was recorded: what was kept out of the record is kept from an external memory too.
+        self._asked = session.said([self.message_id])
+        session.external.begin_turn(self._asked, session.id)
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -57,7 +59,8 @@ class Turn:
 
     def record(self, role: str, content: Any = None, **fields: Any) -> int:
         """Record a step of the turn, such as a tool call or its result, before the next one is taken."""
-        return self._session.record(role, content, **fields)
+        self._ids.append(self._session.record(role, content, **fields))
+        return self._ids[-1]
 
     def done(self, reply: str | Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[int]:
         """Record the answer: text, a message, or several messages in one commit."""
@@ -67,15 +70,11 @@ class Turn:
             reply = [{"role": "assistant", **reply}]
         ids = self._session.record_all(reply)
         self.interrupted = False
+        self._ids += ids
         session = self._session
-        said = plain_text(reply[-1].get("content")) if reply else ""
-        session.external.finish_turn(
-            plain_text(self._asked),
-            said,
-            session.id,
-            session.conversation(),
-            key=f"turn:{session.id}:{self.message_id}",
-        )
+        turn = session.conversation(self._ids)
+        key = f"turn:{session.id}:{self.message_id}"
+        session.external.finish_turn(self._asked, session.said(ids[-1:]), session.id, turn, key)
         return ids
 
     def __enter__(self) -> Self:
@@ -84,7 +83,9 @@ class Turn:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing waits to be saved."""
+        """Nothing waits to be saved; an interrupted turn is not handed to an external memory."""
+        if self.interrupted:
+            self._session.leave_out(self._ids)
 
 
 class Session:
@@ -104,6 +105,7 @@ class Session:
         self._prompt = "\n\n".join(block for block in blocks if block)
         self._memory_tool = MemoryTool(self._store, Origin("agent", session_id))
         self._begun = False
+        self._left_out: set[int] = set()
 
     @property
     def prompt(self) -> str:
@@ -134,9 +136,20 @@ class Session:
         """Record several messages in one commit."""
         return self._record().append_messages(self.id, messages)
 
-    def conversation(self) -> list[dict[str, Any]]:
-        """What was recorded, as chat APIs take it."""
-        return self._memory.sessions_for(self.user).get_messages_as_conversation(self.id)
+    def conversation(self, only: Collection[int] | None = None) -> list[dict[str, Any]]:
+        """What was recorded, as chat APIs take it; all of it, or some messages by their ids."""
+        db = self._memory.sessions_for(self.user)
+        if only is None:
+            return db.get_messages_as_conversation(self.id)
+        return [message for number, message in db.get_numbered_conversation(self.id) if number in only]
+
+    def said(self, ids: Sequence[int]) -> str:
+        """The text of some messages, as it was recorded."""
+        return "\n".join(plain_text(message.get("content")) for message in self.conversation(ids))
+
+    def leave_out(self, ids: Sequence[int]) -> None:
+        """Messages that an external memory is not told of: a turn that was interrupted."""
+        self._left_out.update(ids)
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
         """Call a tool as the model would; the answer is always a JSON object."""
@@ -150,7 +163,9 @@ class Session:
 
     def end(self, reason: str = "session_end") -> None:
         """Say that the conversation is over; opening a session with its id takes it up again."""
-        conversation = self.conversation() if self._begun else []
+        db = self._memory.sessions_for(self.user) if self._begun else None
+        numbered = db.get_numbered_conversation(self.id) if db else []
+        conversation = [message for number, message in numbered if number not in self._left_out]
         if self._begun:
             self._record().end_session(self.id, reason)
             self._begun = False
@@ -279,6 +294,7 @@ class Memory:
             return ExternalMemory()
         from memoranda.providers.joining import join
 
+        config.offer_secrets(self.home)
         return join(
             self.home.root, self.config.provider, self.config.external, session_id, ("memory", "session_search"),
             platform=source, user_id=user or "", agent_identity=self.home.profile, agent_context="primary",

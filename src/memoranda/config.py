@@ -320,6 +320,12 @@ def read_secrets(home: Home) -> dict[str, str]:
     return {name: value for name, value in found.items() if value is not None}
 
 
+def offer_secrets(home: Home) -> None:
+    """Put what is in `.env` into the environment, where providers look for their keys; what is set there stays."""
+    for name, value in read_secrets(home).items():
+        os.environ.setdefault(name, value)
+
+
 def known_secrets(home: Home, environ: Mapping[str, str] | None = None) -> frozenset[str]:
     """The credentials that this machine holds: everything in `.env`, and what the environment calls a secret."""
     environ = os.environ if environ is None else environ

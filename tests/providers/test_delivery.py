@@ -116,6 +116,34 @@ def test_shutting_down_delivers_what_it_can_and_leaves_the_rest_free(tmp_path: P
     following.shutdown()
 
 
+def test_what_may_still_be_under_way_is_not_free_at_once(tmp_path: Path) -> None:
+    """After shutting down with a delivery that hangs, another process gets the other sessions, and not that one yet."""
+    release = threading.Event()
+    manager = managed(
+        tmp_path, Scripted(sync_turn=lambda *args, **facts: release.wait(20)), ProviderSettings(shutdown_seconds=0.4)
+    )
+    assert manager.turn_finished("under way", "a", "a")
+    assert manager.turn_finished("after it", "a", "a")
+    assert manager.turn_finished("elsewhere", "a", "b")
+    assert manager.shutdown() is False
+    other = Outbox(tmp_path)
+    job = other.claim("in-memory")
+    assert job is not None
+    assert job.args["user_content"] == "elsewhere"
+    other.delivered(job)
+    assert other.claim("in-memory") is None
+    assert other.backlog().waiting == 2
+    release.set()
+
+
+def test_a_delivery_that_is_almost_done_is_waited_for(tmp_path: Path) -> None:
+    """Within the limit for shutting down."""
+    manager = managed(tmp_path, Scripted(sync_turn=lambda *args, **facts: time.sleep(1.2)), ProviderSettings())
+    assert manager.turn_finished("q", "a")
+    assert manager.shutdown() is True
+    assert not Outbox(tmp_path).backlog()
+
+
 def test_a_switch_that_was_left_behind_does_not_lead_the_provider_astray(tmp_path: Path) -> None:
     """It hears of it, and is led back to the session that it is in."""
     before = managed(tmp_path, Scripted(on_session_switch=lambda *args, **facts: 1 / 0))

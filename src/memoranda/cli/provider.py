@@ -181,6 +181,7 @@ def _given(invocation: Invocation, given: tuple[str, ...]) -> dict[str, str]:
 
 
 def _load(invocation: Invocation, home: Home, candidate: Candidate) -> MemoryProvider:
+    config.offer_secrets(home)
     try:
         return load(candidate, Path(home.root), read_settings(home.root, candidate.name))
     except ProviderError as error:
@@ -201,6 +202,7 @@ def status() -> None:
     if candidate is None:
         invocation.refuse(f"The provider {name} is configured and not there.", {"provider": name})
     data: dict[str, Any] = {"provider": name, "origin": candidate.origin, "problem": None, "ready": False}
+    config.offer_secrets(home)
     try:
         provider = load(candidate, home.root, read_settings(home.root, name))
         secrets = config.read_secrets(home)

@@ -56,6 +56,7 @@ class Delivery:
         self._job: Job | None = None
         self._renewed = 0.0
         self._stopped = False
+        self._give_up = 0.0
         self._thread: threading.Thread | None = None
 
     def wake(self) -> None:
@@ -90,11 +91,13 @@ class Delivery:
 
     def stop(self, timeout: float) -> bool:
         """Begin nothing more, wait at most so long for the delivery that is under way, and let others have the rest."""
+        timeout = max(timeout, 0.0)
         with self._changed:
+            self._give_up = time.monotonic() + timeout
             self._stopped = True
             self._changed.notify_all()
         if self._thread is not None:
-            self._thread.join(max(timeout, 0.0))
+            self._thread.join(timeout)
         under_way = self._job
         self._outbox.release(under_way)
         return under_way is None
@@ -160,8 +163,8 @@ class Delivery:
         limit = self._settings.deliver_seconds
         complained = False
         while True:
-            answer = pending.wait(min(self._settings.lease_seconds / 3, 0.2))
-            if answer is not None or self._stopped:
+            answer = pending.wait(min(self._settings.lease_seconds / 3, 0.1))
+            if answer is not None or (self._stopped and time.monotonic() >= self._give_up):
                 return answer
             late = time.monotonic() - pending.began > limit
             error = f"no answer within {limit:g} s" if late else ""

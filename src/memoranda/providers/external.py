@@ -2,16 +2,20 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from memoranda.providers.status import keep
-from memoranda.safety.fence import build_memory_context_block, inject
+from memoranda.safety.fence import build_memory_context_block, inject, screened
 from memoranda.tools import Tool
 
 if TYPE_CHECKING:
     from memoranda.providers.manager import MemoryManager
 
 _log = logging.getLogger(__name__)
+
+_LONGEST_DESCRIPTION = 4_000
 
 Message = dict[str, Any]
 
@@ -24,6 +28,7 @@ class ExternalMemory:
         self._most = most
         self._turns = 0
         self._block = ""
+        self._name = "" if manager is None else manager.status().provider
 
     @property
     def manager(self) -> "MemoryManager | None":
@@ -31,10 +36,19 @@ class ExternalMemory:
 
     def system_prompt(self) -> str:
         """What the provider says in the system prompt."""
-        return "" if self._manager is None else self._manager.system_prompt()
+        if self._manager is None:
+            return ""
+        text = self._manager.system_prompt()
+        return screened(text, most=len(text), source=self._name)
 
     def tools(self) -> tuple[Tool, ...]:
-        return () if self._manager is None else tuple(self._manager.tools_for())
+        """The provider's tools; what they say about themselves is a stranger's text, and screened like one."""
+        if self._manager is None:
+            return ()
+        return tuple(
+            replace(tool, description=_screened(tool.description), parameters=_without_orders(tool.parameters))
+            for tool in self._manager.tools_for()
+        )
 
     def begin_turn(self, text: str, session_id: str) -> None:
         """A user message came in: ask what is remembered about it, under the manager's deadline."""
@@ -44,8 +58,7 @@ class ExternalMemory:
         self._turns += 1
         self._manager.turn_started(self._turns, text, session_id)
         recalled = self._manager.recall(text, session_id)
-        name = self._manager.provider.name if self._manager.provider else ""
-        self._block = build_memory_context_block(recalled, most=self._most, source=name)
+        self._block = build_memory_context_block(recalled, most=self._most, source=self._name)
 
     def with_recall(self, messages: Sequence[Message]) -> list[Message]:
         """A copy of the messages with what was recalled behind the user's last one; the record never has it."""
@@ -84,3 +97,18 @@ class ExternalMemory:
             keep(self._manager.home, status.provider, status.health)
         except OSError as error:
             _log.warning("How the memory provider did could not be written down: %s", error)
+
+
+@lru_cache(maxsize=256)
+def _screened(text: str) -> str:
+    return screened(text, most=_LONGEST_DESCRIPTION)
+
+
+def _without_orders(schema: Any) -> Any:
+    """A JSON schema whose descriptions are screened."""
+    if isinstance(schema, Mapping):
+        return {
+            key: _screened(value) if key == "description" and isinstance(value, str) else _without_orders(value)
+            for key, value in schema.items()
+        }
+    return [_without_orders(each) for each in schema] if isinstance(schema, list) else schema

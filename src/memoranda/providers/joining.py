@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from memoranda.errors import ProviderError
+from memoranda.providers.calling import Pending
 from memoranda.providers.discovery import discover
 from memoranda.providers.external import ExternalMemory
 from memoranda.providers.loading import load
 from memoranda.providers.manager import MemoryManager
+from memoranda.providers.provider import MemoryProvider
 from memoranda.providers.settings import ProviderSettings
 from memoranda.providers.setup import read_settings
 from memoranda.safety.fence import sanitize_context
@@ -30,11 +31,14 @@ def join(
     if found is None:
         _log.warning("There is no memory provider %s; 'memoranda provider list' shows those there are.", name)
         return ExternalMemory()
-    try:
-        provider = load(found, home, read_settings(home, name))
-    except ProviderError as error:
-        _log.warning("%s The session goes on with the built-in memory.", error)
+    # Somebody else's code is imported here, which may take any time; nobody waits for it without end.
+    loading = Pending(lambda: load(found, home, read_settings(home, name)), f"memoranda-load-{name}")
+    answer = loading.wait(settings.start_seconds)
+    if answer is None or not answer.ok:
+        reason = answer.error if answer else f"it was not loaded within {settings.start_seconds:g} s"
+        _log.warning("The memory provider %s is left out: %s. The session goes on without it.", name, reason)
         return ExternalMemory()
+    provider: MemoryProvider = answer.value
     manager = MemoryManager(home, settings, clean=sanitize_context, reserved=reserved)
     if not manager.add_provider(provider):
         return ExternalMemory()

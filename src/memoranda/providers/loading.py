@@ -5,11 +5,13 @@ itself with a context. Both are offered here, so that it works as it is. What it
 place here, and is said in the log.
 """
 
+import hashlib
 import importlib
 import importlib.util
 import inspect
 import logging
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +26,7 @@ _log = logging.getLogger(__name__)
 
 _PACKAGE = "memoranda_home_plugins"
 _OURS = "__offered_by_memoranda__"
+_importing = threading.RLock()
 
 
 class Context:
@@ -107,15 +110,27 @@ def _make(kind: Any, home: Path, settings: Mapping[str, Any] | None) -> MemoryPr
 
 
 def _import_plugin(place: Path, home: Path) -> ModuleType:
-    """Import a directory as a package of its own, so that its relative imports work and its name takes nobody's."""
-    _offer_hermes_modules(home)
-    if _PACKAGE not in sys.modules:
-        root = ModuleType(_PACKAGE)
-        root.__path__ = []
-        sys.modules[_PACKAGE] = root
-    name = f"{_PACKAGE}.{place.name.replace('-', '_')}"
-    for known in [each for each in sys.modules if each == name or each.startswith(f"{name}.")]:
-        del sys.modules[known]
+    """Import a directory as a package of its own, so that its relative imports work and its name takes nobody's.
+
+    It is imported once, by whichever session is first, and again when one of its files has changed.
+    """
+    with _importing:
+        _offer_hermes_modules(home)
+        if _PACKAGE not in sys.modules:
+            root = ModuleType(_PACKAGE)
+            root.__path__ = []
+            sys.modules[_PACKAGE] = root
+        name = f"{_PACKAGE}.{place.name.replace('-', '_')}_{_fingerprint(place)}"
+        return sys.modules[name] if name in sys.modules else _execute(name, place)
+
+
+def _fingerprint(place: Path) -> str:
+    """Tells the same plugin in the same state from any other."""
+    files = sorted((str(file), file.stat().st_mtime_ns) for file in place.glob("**/*.py"))
+    return hashlib.sha256(repr((str(place), files)).encode()).hexdigest()[:12]
+
+
+def _execute(name: str, place: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, place / "__init__.py", submodule_search_locations=[str(place)])
     if spec is None or spec.loader is None:
         raise ProviderError(f"{place} cannot be imported.")

@@ -302,13 +302,12 @@ class MemoryManager:
         if self._delivery is None:
             return True
         began = time.monotonic()
-        done = False
         try:
             # A provider that is not there would not be told anything within the time that there is.
-            done = self._delivery.drain(limit / 2 if self._starting.ready else 0.0, only_due=True)
+            self._delivery.drain(limit / 2 if self._starting.ready else 0.0, only_due=True)
         finally:
             finished = self._delivery.stop(limit * 0.75 - (time.monotonic() - began))
-        return done and finished
+        return finished and self._delivery.drain(0.0)
 
     def _started(self) -> None:
         """The provider is there: its limits count, and its tools are known."""

@@ -127,5 +127,5 @@ class MemoryProvider(ABC):
 
 def has_own(provider: object, member: str) -> bool:
     """Whether a provider does something of its own there, rather than what the contract does by default."""
-    own = getattr(type(provider), member, None) or getattr(provider, member, None)
-    return own is not None and own is not getattr(MemoryProvider, member, None)
+    own = getattr(provider, member, None)
+    return own is not None and getattr(own, "__func__", own) is not getattr(MemoryProvider, member, None)

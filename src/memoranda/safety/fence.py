@@ -30,18 +30,24 @@ def build_memory_context_block(text: str, *, most: int = 8000, source: str = "")
 
     A passage that the scan objects to is replaced by a placeholder that names the findings.
     """
+    recalled = screened(text, most=most, source=source)
+    if not recalled:
+        return ""
+    origin = f" from {name}" if (name := _plain_name(source)) else ""
+    return f"<memory-context>\n[Recalled memory{origin}: {_NOTE}\n\n{recalled}\n</memory-context>"
+
+
+def screened(text: str, *, most: int, source: str = "") -> str:
+    """A provider's text as it may stand in a prompt: without fences, without what the scan objects to, and cut."""
     if not text.strip():
         return ""
     origin = f" from {name}" if (name := _plain_name(source)) else ""
     clean = sanitize_context(text)
     if clean != text:
-        _log.warning("Recalled text%s held a memory fence of its own; it was removed.", origin)
-    recalled = clean.strip()
-    if not recalled:
-        return ""
+        _log.warning("The text%s held a memory fence of its own; it was removed.", origin)
+    kept = clean.strip()
     # Escaped before the scan, which would withhold a whole passage for the mere look of a tag.
-    recalled = _cap(_withhold(escape_tags(recalled[:most]), origin), most, len(recalled) > most)
-    return f"<memory-context>\n[Recalled memory{origin}: {_NOTE}\n\n{recalled}\n</memory-context>"
+    return _cap(_withhold(escape_tags(kept[:most]), origin), most, len(kept) > most) if kept else ""
 
 
 def sanitize_context(text: str) -> str:

@@ -70,7 +70,7 @@ class Messages(Part):
     def get_messages_as_conversation(self, session_id: str, include_ancestors: bool = False) -> list[Message]:
         """The session as chat APIs take it; with its ancestors, the whole of a compressed conversation."""
         if not include_ancestors:
-            return [as_chat(message) for message in self.get_messages(session_id)]
+            return [message for _, message in self.get_numbered_conversation(session_id)]
         with self._db.reading() as connection:
             chain = chain_of(connection, session_id, self._scope)
         # Each session of a chain repeats parts of the one before; the repetitions are left out.
@@ -80,6 +80,10 @@ class Messages(Part):
             for message in self.get_messages(member, include_inactive=True)
             if message["copy_of"] is None and not message["is_summary"]
         ]
+
+    def get_numbered_conversation(self, session_id: str) -> list[tuple[int, Message]]:
+        """The session as chat APIs take it, each message with its id."""
+        return [(message["id"], as_chat(message)) for message in self.get_messages(session_id)]
 
     def get_message(self, message_id: int) -> Message | None:
         """One message, unless it was taken back."""

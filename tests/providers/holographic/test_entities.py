@@ -65,4 +65,4 @@ def test_any_text_can_be_looked_at(text: str) -> None:
     """Every name that is found is short and has a key."""
     for entity in find_entities(text):
         assert key_of(entity.name)
-        assert len(entity.name) <= 80 + 200
+        assert len(entity.name) <= 80

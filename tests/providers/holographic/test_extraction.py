@@ -61,7 +61,10 @@ def test_only_the_user_is_listened_to() -> None:
     messages = [
         {"role": "assistant", "content": "I prefer short answers."},
         {"role": "user", "content": f"Can you help me? I prefer tabs over spaces. Thanks!\n\n{fenced}", "id": 7},
-        {"role": "user", "content": "```\nI always use goto here\n```\n> I never test anything"},
+        {
+            "role": "user",
+            "content": "```\nI always use goto\n```\n> I never test\nI never work on Sundays.",
+        },
         {
             "role": "user",
             "content": [{"type": "text", "text": "We decided to drop Python 3.9 support."}, {"type": "x"}],
@@ -71,5 +74,6 @@ def test_only_the_user_is_listened_to() -> None:
     ]
     assert statements(messages) == [
         ("I prefer tabs over spaces.", "user_pref", "7"),
+        ("I never work on Sundays.", "user_pref", "message 3"),
         ("We decided to drop Python 3.9 support.", "project", "message 4"),
     ]

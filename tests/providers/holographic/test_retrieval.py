@@ -59,6 +59,16 @@ def test_reason_wants_all_entities_at_once(store: FactStore, ask: Retriever) -> 
     assert len(ask.reason(["Ana", "Oslo"], ALL)) == 2
 
 
+def test_facts_about_an_entity_are_ordered_by_what_is_asked(store: FactStore, ask: Retriever) -> None:
+    """The content is taken out of the vectors and compared; nobody's facts are left out."""
+    for text in ("Ana lives in Berlin", "Ana plays the violin at home", "Ana drinks green tea", "Bob plays the violin"):
+        store.add(text)
+    for query, text in (("playing violin", "Ana plays the violin at home"), ("which tea", "Ana drinks green tea")):
+        found = ask.probe("Ana", Filter(about=query))
+        assert _texts(found)[0] == text
+        assert len(found) == 3
+
+
 def test_related_tells_neighbours_and_the_facts_between(store: FactStore, ask: Retriever) -> None:
     """Entities that share facts come by strength, then what is said about them."""
     for text in ("Ana met Bob", "Ana told Bob about it", "Ana called Carol", "Bob likes tea", "Dora likes tea"):

@@ -1,9 +1,9 @@
 """Facts that cannot both be right: the same entity and the same attribute with different values.
 
-Only facts that share an entity and perhaps an attribute are compared, so the work grows with what is alike, not with all pairs. A
-pair that can be read as one frame with two values is scored by the algebra: frames must resemble each other by more
-than (2/π)², which is what two frames of an entity and an attribute resemble each other by when only the entity is the
-same; values must resemble each other by less.
+Only facts that share an entity and perhaps an attribute are compared, so the work grows with what is alike, not with
+all pairs. A pair that can be read as one frame with two values is scored by the algebra: frames must resemble each
+other by more than (2/π)², which is what two frames of an entity and an attribute resemble each other by when only the
+entity is the same; values must resemble each other by less.
 """
 
 import math

@@ -31,6 +31,7 @@ _MOST_WORDS = 64
 _ROLE_CONTENT = "role:content"
 _ROLE_ENTITY = "role:entity"
 _SURE = 5
+_LIKELY = 3
 
 
 class Encoder:
@@ -62,6 +63,16 @@ class Encoder:
     def content(self, fact: Vector) -> Vector:
         """The content of a fact, taken out of its vector; it resembles the text by `expected` of the fact's parts."""
         return unbind(fact, self._content)
+
+    def about(self, text: str) -> Vector:
+        """What a fact with such content resembles; the same as comparing its content, taken out, with the text."""
+        return bind(self.text(text), self._content)
+
+    def agreement(self, similarity: float, entities: int) -> float:
+        """How much the content of a fact with so many entities is like a text, from 0 to 1."""
+        if similarity < _LIKELY * noise(self.dimension):
+            return 0.0
+        return min(1.0, similarity / expected(1 + min(entities, MOST_ENTITIES)))
 
     def presence(self, similarity: float, entities: int) -> float:
         """How surely a fact with so many entities holds the one that it resembles this much: 1 sure, 0 not at all."""

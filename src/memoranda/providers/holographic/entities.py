@@ -16,6 +16,7 @@ from memoranda.index.segments import is_unspaced
 LONGEST_NAME = 80
 _MOST_QUOTED_WORDS = 5
 _LONGEST_KNOWN_RUN = 6
+_LOOK_BACK = 20
 
 _QUOTED = re.compile(
     r"\"([^\"\n]{1,80})\"|“([^”\n]{1,80})”|「([^」\n]{1,80})」|『([^』\n]{1,80})』|《([^》\n]{1,80})》"
@@ -93,8 +94,10 @@ def key_of(name: str) -> str:
 def find_entities(text: str, known: Known = lambda keys: set()) -> list[Entity]:
     """The names in a text in order, each once. `known` says which of some keys are names already."""
     places: list[_Place] = []
+    taken = bytearray(len(text))
     for place in (*_marked(text), *_capitalised(text, known), *_known_runs(text, known)):
-        if not any(place.start < other.end and other.start < place.end for other in places):
+        if not any(taken[place.start : place.end]):
+            taken[place.start : place.end] = b"x" * (place.end - place.start)
             places.append(place)
     places.sort()
     found: dict[str, Entity] = {}
@@ -103,7 +106,7 @@ def find_entities(text: str, known: Known = lambda keys: set()) -> list[Entity]:
         if before is not None and _ALIAS.fullmatch(text[before.end : place.start]):
             entity = entity._replace(alias_of=before.entity.name)
         found.setdefault(key_of(entity.name), entity)
-    return [entity for key, entity in found.items() if key]
+    return [entity for key, entity in found.items() if key and len(entity.name) <= LONGEST_NAME]
 
 
 def _marked(text: str) -> Iterator[_Place]:
@@ -153,7 +156,7 @@ def _run_end(text: str, words: list[re.Match[str]], first: int) -> int:
 
 
 def _run(text: str, words: list[re.Match[str]], known: Known) -> Iterator[_Place]:
-    if _SENTENCE_END.search(text[: words[0].start()]):
+    if _begins_a_sentence(text, words[0].start()):
         if words[0].group().replace("’", "'").casefold().removesuffix("'s") in _OPENING:
             words = words[1:]
             while words and words[0].group() in _PARTICLES:
@@ -164,8 +167,14 @@ def _run(text: str, words: list[re.Match[str]], known: Known) -> Iterator[_Place
         return
     end = words[-1].end() - (2 if words[-1].group().endswith(("'s", "’s")) else 0)
     name = text[words[0].start() : end].rstrip("'’-.&")
-    if len(name) > 1 and len(name) <= LONGEST_NAME:
+    if len(name) > 1:
         yield _Place(words[0].start(), words[0].start() + len(name), Entity(name))
+
+
+def _begins_a_sentence(text: str, position: int) -> bool:
+    # Enough for any punctuation, and the same work wherever in a text the word is.
+    before = text[max(0, position - _LOOK_BACK) : position]
+    return _SENTENCE_END.search(before if position <= _LOOK_BACK else f"x{before}") is not None
 
 
 def _surely_a_name(text: str, word: re.Match[str], known: Known) -> bool:

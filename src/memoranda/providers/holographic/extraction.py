@@ -14,7 +14,7 @@ from memoranda.safety.fence import sanitize_context
 _SHORTEST, _LONGEST = 10, 300
 _MOST_PER_SESSION = 20
 
-_CODE = re.compile(r"```.*?(?:```|\Z)|^\s*>.*$", re.DOTALL | re.MULTILINE)
+_CODE = re.compile(r"```.*?(?:```|\Z)|^[ \t]*>[^\n]*", re.DOTALL | re.MULTILINE)
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:\.(?=\S)[^.!?。！？\n]*)*[.!?。！？]*")
 _THINGS = r"(?!(?:it|this|that|these|those|them|him|her|you|your|the (?:first|second|last|idea|way)|to see|how|what)\b)"
 _PREFERENCE = re.compile(

@@ -25,7 +25,7 @@ and are no longer recalled in the end."""
 
 ACTION = "What to do."
 CONTENT = "The fact, in one sentence. For add and update."
-QUERY = "Words to look for. For search."
+QUERY = "Words to look for. For search; with probe and reason, facts that speak of this come first."
 ENTITY = "A name. For probe and related."
 ENTITIES = (
     "Names. For reason: all must be in a fact. For add and update: what the fact is about, if its text is unclear."

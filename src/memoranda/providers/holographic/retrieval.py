@@ -42,11 +42,12 @@ class Found:
 
 
 class Filter(NamedTuple):
-    """Which facts may be returned, and how many."""
+    """Which facts may be returned, how many, and what those about an entity should best speak of."""
 
     category: str | None = None
     min_trust: float = 0.0
     limit: int = 10
+    about: str = ""
 
 
 class Neighbour(NamedTuple):
@@ -88,11 +89,11 @@ class Retriever:
 
     def probe(self, name: str, wanted: Filter) -> list[Found]:
         """Facts about one entity."""
-        return self._ranked(self._holding([self.meant(name)]), wanted)
+        return self._ranked(self._holding([self.meant(name)], wanted.about), wanted)
 
     def reason(self, names: Sequence[str], wanted: Filter) -> list[Found]:
         """Facts that hold all of these entities at once."""
-        return self._ranked(self._holding([self.meant(name) for name in names]), wanted)
+        return self._ranked(self._holding([self.meant(name) for name in names], wanted.about), wanted)
 
     def related(self, name: str, wanted: Filter) -> tuple[list[Neighbour], list[Found]]:
         """What is connected to an entity: the entities that share facts with it, those facts, and the neighbours' own.
@@ -139,8 +140,11 @@ class Retriever:
         scored.sort(key=lambda pair: (-pair[1].score, pair[0].entity_id))
         return scored[:_MOST_NEIGHBOURS]
 
-    def _holding(self, groups: list[list[Known]]) -> list[tuple[Fact, float]]:
-        """The facts that hold an entity of every group, with the least of their presences."""
+    def _holding(self, groups: list[list[Known]], about: str = "") -> list[tuple[Fact, float]]:
+        """The facts that hold an entity of every group, with the least of their presences.
+
+        With `about`, those whose content is like that text count up to twice as much as the others.
+        """
         if not groups or not all(groups):
             return []
         self._store.encode_stale()
@@ -158,6 +162,12 @@ class Retriever:
         for group in keys:
             present = self._presence(group, [vectors[fact_id] for fact_id in order], [counts[n] for n in order])
             least = [min(pair) for pair in zip(least, present, strict=True)]
+        if about:
+            alike = similarities(self._encoder.about(about), [vectors[fact_id] for fact_id in order])
+            least = [
+                value * (1 + self._encoder.agreement(similarity, counts[fact_id])) / 2
+                for fact_id, value, similarity in zip(order, least, alike, strict=True)
+            ]
         return [
             (facts[fact_id], value) for fact_id, value in zip(order, least, strict=True) if value and fact_id in facts
         ]

@@ -93,14 +93,11 @@ class FactTools:
         return answer if new else answer | {"trust_score": fact.trust}
 
     def _search(self, arguments: Mapping[str, Any], provenance: Provenance) -> JsonObject:
-        query = _text(arguments, "query")
-        if len(query) > _LONGEST_QUERY:
-            raise FactError(f"query has more than {_LONGEST_QUERY} characters; use a few words.")
-        return self._results(self._retriever.search(query, self._filter(arguments)))
+        return self._results(self._retriever.search(_query(arguments), self._filter(arguments)))
 
     def _probe(self, arguments: Mapping[str, Any], provenance: Provenance) -> JsonObject:
         name = _name(arguments)
-        found = self._retriever.probe(name, self._filter(arguments))
+        found = self._retriever.probe(name, self._filter(arguments)._replace(about=_about(arguments)))
         return self._results(found) | self._other_names([name])
 
     def _related(self, arguments: Mapping[str, Any], provenance: Provenance) -> JsonObject:
@@ -113,7 +110,7 @@ class FactTools:
         names = _names(arguments) or ([_name(arguments)] if arguments.get("entity") is not None else [])
         if not names:
             raise FactError("entities is missing: give the names that a fact must hold.")
-        found = self._retriever.reason(names, self._filter(arguments))
+        found = self._retriever.reason(names, self._filter(arguments)._replace(about=_about(arguments)))
         return self._results(found) | self._other_names(names)
 
     def _contradict(self, arguments: Mapping[str, Any], provenance: Provenance) -> JsonObject:
@@ -194,6 +191,17 @@ def _text(arguments: Mapping[str, Any], name: str) -> str:
     if not value.strip():
         raise FactError(f"{name} is empty.")
     return value
+
+
+def _query(arguments: Mapping[str, Any]) -> str:
+    query = _text(arguments, "query")
+    if len(query) > _LONGEST_QUERY:
+        raise FactError(f"query has more than {_LONGEST_QUERY} characters; use a few words.")
+    return query
+
+
+def _about(arguments: Mapping[str, Any]) -> str:
+    return "" if arguments.get("query") in (None, "") else _query(arguments)
 
 
 def _name(arguments: Mapping[str, Any]) -> str:

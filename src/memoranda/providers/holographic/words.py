@@ -19,6 +19,7 @@ SMALL = frozenset(token for word in _SMALL.split() for token in segment(word))
 # Japanese writes its small words in these letters.
 _GRAMMAR = re.compile("[\u3041-\u309f]{2}")
 _MOST_WORDS = 24
+_LONGEST_PHRASE = 24
 _MOST_ROWS = 2000
 # A word that no fact has may be beside the point.
 _UNKNOWN = 0.7
@@ -91,4 +92,5 @@ def _phrases(query: str, small_too: bool) -> list[str]:
 
 def _phrase(tokens: tuple[str, ...]) -> str:
     """A word is looked for as it is, several as a phrase; a single character begins some pair."""
+    tokens = tokens[:_LONGEST_PHRASE]
     return f'"{" ".join(tokens)}"' + (" *" if is_single(tokens[-1]) else "")
