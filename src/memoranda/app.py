@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakSet
 
 from memoranda import config
 from memoranda.curated.outcome import Origin
@@ -21,7 +22,8 @@ from memoranda.curated.store import MemoryStore
 from memoranda.curated.tool import MemoryTool
 from memoranda.errors import SessionError
 from memoranda.providers.external import ExternalMemory
-from memoranda.providers.text import plain_text
+from memoranda.providers.text import cleaned, plain_text
+from memoranda.safety.fence import sanitize_context
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.scope import Scope
 from memoranda.support.home import Home
@@ -46,7 +48,7 @@ class Turn:
         self.message_id = session.record("user", text)
         self._ids = [self.message_id]
         # As it was recorded: what was kept out of the record is kept from an external memory too.
-        self._asked = session.said([self.message_id])
+        self._asked = session.said([self.message_id]) if session.external.active else ""
         session.external.begin_turn(self._asked, session.id)
 
     @property
@@ -72,9 +74,10 @@ class Turn:
         self.interrupted = False
         self._ids += ids
         session = self._session
-        turn = session.conversation(self._ids)
-        key = f"turn:{session.id}:{self.message_id}"
-        session.external.finish_turn(self._asked, session.said(ids[-1:]), session.id, turn, key)
+        if session.external.active:
+            key = f"turn:{session.id}:{self.message_id}"
+            turn = session.conversation(self._ids)
+            session.external.finish_turn(self._asked, session.said(ids[-1:]), session.id, turn, key)
         return ids
 
     def __enter__(self) -> Self:
@@ -115,9 +118,12 @@ class Session:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """What the model may call; a part that is switched off offers no tool."""
+        return (*self._own_tools(), *self.external.tools())
+
+    def _own_tools(self) -> tuple[Tool, ...]:
         search = self._memory.search_tool(self.user, self.id)
         own = [replace(tool, call=self._remembering) for tool in self._memory_tool.definitions()]
-        return (*own, *search.definitions(), *self.external.tools())
+        return (*own, *search.definitions())
 
     def turn(self, text: Any) -> Turn:
         """Begin a turn: the user's message (text or structured content) is durable when this returns."""
@@ -133,15 +139,18 @@ class Session:
         return self.record_all([{"role": role, "content": content, **fields}])[0]
 
     def record_all(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
-        """Record several messages in one commit."""
-        return self._record().append_messages(self.id, messages)
+        """Record several messages in one commit. Recalled memory that somebody repeats is left out."""
+        return self._record().append_messages(self.id, [_without_fences(message) for message in messages])
 
     def conversation(self, only: Collection[int] | None = None) -> list[dict[str, Any]]:
         """What was recorded, as chat APIs take it; all of it, or some messages by their ids."""
+        from memoranda.sessions.records import as_chat
+
         db = self._memory.sessions_for(self.user)
         if only is None:
             return db.get_messages_as_conversation(self.id)
-        return [message for number, message in db.get_numbered_conversation(self.id) if number in only]
+        found = [db.get_message(number) for number in only]
+        return [as_chat(message) for message in found if message is not None]
 
     def said(self, ids: Sequence[int]) -> str:
         """The text of some messages, as it was recorded."""
@@ -153,7 +162,9 @@ class Session:
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
         """Call a tool as the model would; the answer is always a JSON object."""
-        return _call(self.tools, name, arguments)
+        own = self._own_tools()
+        # A provider is asked for its tools only when none of ours is meant.
+        return _call(own if name in {tool.name for tool in own} else self.tools, name, arguments)
 
     def remember(self, text: str, target: Target = "memory") -> JsonObject:
         """Save a fact that the user asked to keep; the answer is a receipt."""
@@ -209,6 +220,7 @@ class Memory:
         self._summarize = summarize
         self._memory_tool = MemoryTool(self.curated, Origin("agent"))
         self._opening = threading.Lock()
+        self._open_sessions: WeakSet[Session] = WeakSet()
         self._db: SessionDB | None = None
 
     def session(
@@ -224,7 +236,9 @@ class Memory:
         `user` gives it the memory and the conversations of one user of a gateway.
         """
         whose = self.user if user is None else user
-        return Session(self, session_id or new_session_id(), source=source, model=model, user=whose)
+        session = Session(self, session_id or new_session_id(), source=source, model=model, user=whose)
+        self._open_sessions.add(session)
+        return session
 
     @property
     def sessions(self) -> "SessionDB":
@@ -249,7 +263,10 @@ class Memory:
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
         """Call a tool as a model would, outside any session: a dict in, a dict out."""
         self._memory_tool.begin_turn()
-        return _call(self.tools, name, arguments)
+        result = _call(self.tools, name, arguments)
+        if name == "memory":
+            self._tell_later(result)
+        return result
 
     def entries(self, target: Target = "memory") -> tuple[str, ...]:
         """The live entries of MEMORY.md or USER.md as they may be shown."""
@@ -257,10 +274,14 @@ class Memory:
 
     def remember(self, text: str, target: Target = "memory") -> JsonObject:
         """Save a fact because a person said so; the answer is a receipt: what, where, visible from when."""
-        return _remember(self.curated, text, target, "")
+        receipt = _remember(self.curated, text, target, "")
+        self._tell_later(receipt)
+        return receipt
 
     def close(self) -> None:
         """Close the session store; every write was durable when it was answered."""
+        for session in list(self._open_sessions):
+            session.external.close()
         with self._opening:
             if self._db is not None:
                 self._db.close()
@@ -273,6 +294,13 @@ class Memory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _tell_later(self, result: JsonObject) -> None:
+        """A write outside any session: the provider hears of it when it is next started."""
+        if self.config.provider and result.get("changed"):
+            external = self.external_for("", source="library", user=self.user)
+            external.mirror(result, "")
+            external.close()
 
     def curated_for(self, user: str | None) -> MemoryStore:
         """The curated memory of one user."""
@@ -331,6 +359,12 @@ def open_memory(
 def new_session_id() -> str:
     """A name for a new session that sorts by time."""
     return f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(3)}"
+
+
+def _without_fences(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    if message.get("role") not in ("user", "assistant"):
+        return message
+    return {**message, "content": cleaned(message.get("content"), sanitize_context)}
 
 
 def _call(tools: tuple[Tool, ...], name: str, arguments: Mapping[str, Any]) -> JsonObject:

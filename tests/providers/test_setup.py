@@ -64,7 +64,7 @@ def test_everything_is_saved_and_secrets_are_not_in_the_file(tmp_path: Path) -> 
     """Also for a provider that does not save by itself."""
     provider = Acme()
     fields = fields_of(provider)
-    secrets = save(provider, fields, check(fields, {"mode": "cloud", "api_key": "top secret"}), tmp_path)
+    secrets = save(provider, "acme", fields, check(fields, {"mode": "cloud", "api_key": "top secret"}), tmp_path)
     assert secrets == {"ACME_KEY": "top secret"}
     assert read_settings(tmp_path, "acme") == {"mode": "cloud", "url": "https://acme", "extract": False, "limit": 5}
     assert "top secret" not in (tmp_path / "providers" / "acme.json").read_text()

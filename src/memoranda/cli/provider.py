@@ -40,6 +40,13 @@ def command() -> None:
     """See, set up, test and switch off the external memory."""
 
 
+def _place(invocation: Invocation) -> Home:
+    """The home that was named, unless another program owns it."""
+    home = invocation.place()
+    home.refuse_if_foreign()
+    return home
+
+
 def _active(home: Home) -> str:
     return config.load(home).provider
 
@@ -56,7 +63,7 @@ def _candidate(invocation: Invocation, home: Home, name: str) -> Candidate:
 def list_providers() -> None:
     """List the providers there are; none of their code is run."""
     invocation = Invocation.current()
-    home = invocation.place()
+    home = _place(invocation)
     found, active = discover(home.root), _active(home)
     lines = [f"{'*' if not active else ' '} {bold(_BUILT_IN)}"]
     for each in found.values():
@@ -77,7 +84,7 @@ def list_providers() -> None:
 def use(name: str) -> None:
     """Use a provider from the next session on."""
     invocation = Invocation.current()
-    home = invocation.place()
+    home = _place(invocation)
     provider = _load(invocation, home, _candidate(invocation, home, name))
     if not provider.is_available():
         invocation.refuse(f"{name} is not ready. 'memoranda provider setup {name}' asks for what it needs.")
@@ -104,7 +111,7 @@ def off() -> None:
 def setup(name: str | None, given: tuple[str, ...], install: bool) -> None:
     """Choose a provider, answer what it asks, and use it. Secrets go to .env."""
     invocation = Invocation.current()
-    home = invocation.place()
+    home = _place(invocation)
     interactive = sys.stdin.isatty() and not given and not invocation.as_json
     if name is None:
         name = _pick(invocation, home, interactive)
@@ -119,7 +126,7 @@ def setup(name: str | None, given: tuple[str, ...], install: bool) -> None:
     values = _ask(fields, read_settings(home.root, name)) if interactive else _given(invocation, given)
     try:
         checked = check(fields, values)
-        secrets = save(provider, fields, checked, home.root)
+        secrets = save(provider, name, fields, checked, home.root)
     except ProviderError as error:
         invocation.refuse(f"{error} Nothing was switched on.")
     for variable, value in secrets.items():
@@ -193,7 +200,7 @@ def _load(invocation: Invocation, home: Home, candidate: Candidate) -> MemoryPro
 def status() -> None:
     """Show which provider is in use, whether it is ready, what waits for it, and how it last did."""
     invocation = Invocation.current()
-    home = invocation.place()
+    home = _place(invocation)
     name = _active(home)
     if not name:
         invocation.say("Only the built-in memory is used.", {"provider": None})
@@ -245,7 +252,7 @@ def _describe(data: dict[str, Any]) -> str:
 def test() -> None:
     """Start the provider, ask it something, tell it a turn, and say what worked."""
     invocation = Invocation.current()
-    home = invocation.place()
+    home = _place(invocation)
     name = _active(home)
     if not name:
         invocation.refuse("No provider is in use. 'memoranda provider setup' chooses one.")
@@ -263,7 +270,7 @@ def test() -> None:
     worked = step("is available", lambda: manager.add_provider(loaded))
     worked = worked and step("starts", lambda: manager.initialize(session_id, platform="cli"))
     if worked:
-        step("answers a recall in time", lambda: manager.recall("What do you remember?", session_id) is not None)
+        step("answers a recall in time", lambda: _recalls(manager, session_id))
         if has_own(loaded, "sync_turn"):
             step("takes a turn", lambda: manager.turn_finished("Is this a test?", "It is a test.", session_id))
         step("has taken in what waited", lambda: manager.drain(10.0))
@@ -285,13 +292,19 @@ def test() -> None:
         invocation.refuse("\n".join(lines), data)
 
 
+def _recalls(manager: MemoryManager, session_id: str) -> bool:
+    manager.recall("What do you remember?", session_id)
+    health = manager.status().health
+    return health.well or health.phase != "prefetch"
+
+
 @command.command(context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @common_options
 def run(arguments: tuple[str, ...]) -> None:
     """Run a command of the active provider's own, if it brings some. '-- --help' shows them."""
     invocation = Invocation.current()
-    home = invocation.place()
+    home = _place(invocation)
     name = _active(home)
     if not name:
         invocation.refuse("No provider is in use.")

@@ -22,6 +22,7 @@ BUNDLED = {
 }
 _MARKS = ("MemoryProvider", "register_memory_provider")
 _LONGEST_SOURCE = 1_000_000
+_LONGEST_MANIFEST = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +111,10 @@ def _manifest(path: Path) -> Mapping[str, Any]:
     from ruamel.yaml.error import YAMLError
 
     try:
-        document = YAML(typ="safe", pure=True).load(read_file(path).decode("utf-8"))
+        document = YAML(typ="safe", pure=True).load(read_file(path, _LONGEST_MANIFEST).decode("utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError, YAMLError) as error:
+    except (OSError, UnicodeDecodeError, YAMLError, RecursionError) as error:
         raise ValueError(f"its plugin.yaml cannot be read: {error}") from error
     if document is None:
         return {}

@@ -1,10 +1,10 @@
 """The external memory of one session: what was recalled goes into a copy of the user's message, and nowhere else."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from memoranda.providers.status import keep
 from memoranda.safety.fence import build_memory_context_block, inject, screened
@@ -16,24 +16,46 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _LONGEST_DESCRIPTION = 4_000
+_NO_TOOLS: tuple[Tool, ...] = ()
 
 Message = dict[str, Any]
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
+
+
+def _guarded(instead: _Result) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
+    """A conversation goes on, whatever happens here: what fails is logged, and `instead` is returned."""
+
+    def decorate(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+        @wraps(method)
+        def guarded(*given: _Given.args, **named: _Given.kwargs) -> _Result:
+            try:
+                return method(*given, **named)
+            except Exception:
+                _log.exception("External memory failed in %s", method.__name__)
+                return instead
+
+        return guarded
+
+    return decorate
 
 
 class ExternalMemory:
     """The external memory of one session; without a provider it does nothing, at once."""
 
-    def __init__(self, manager: "MemoryManager | None" = None, *, most: int = 0) -> None:
+    def __init__(self, manager: "MemoryManager | None" = None, name: str = "", *, most: int = 0) -> None:
         self._manager = manager
+        self._name = name
         self._most = most
         self._turns = 0
         self._block = ""
-        self._name = "" if manager is None else manager.status().provider
 
     @property
-    def manager(self) -> "MemoryManager | None":
-        return self._manager
+    def active(self) -> bool:
+        """Whether there is a provider at all."""
+        return self._manager is not None
 
+    @_guarded("")
     def system_prompt(self) -> str:
         """What the provider says in the system prompt."""
         if self._manager is None:
@@ -41,6 +63,7 @@ class ExternalMemory:
         text = self._manager.system_prompt()
         return screened(text, most=len(text), source=self._name)
 
+    @_guarded(_NO_TOOLS)
     def tools(self) -> tuple[Tool, ...]:
         """The provider's tools; what they say about themselves is a stranger's text, and screened like one."""
         if self._manager is None:
@@ -50,6 +73,7 @@ class ExternalMemory:
             for tool in self._manager.tools_for()
         )
 
+    @_guarded(None)
     def begin_turn(self, text: str, session_id: str) -> None:
         """A user message came in: ask what is remembered about it, under the manager's deadline."""
         self._block = ""
@@ -58,7 +82,7 @@ class ExternalMemory:
         self._turns += 1
         self._manager.turn_started(self._turns, text, session_id)
         recalled = self._manager.recall(text, session_id)
-        self._block = build_memory_context_block(recalled, most=self._most, source=self._name)
+        self._block = build_memory_context_block(recalled, most=self._most, source=self._name) if self._most else ""
 
     def with_recall(self, messages: Sequence[Message]) -> list[Message]:
         """A copy of the messages with what was recalled behind the user's last one; the record never has it."""
@@ -69,11 +93,13 @@ class ExternalMemory:
             asked["content"] = inject(content if isinstance(content, str | list) else str(content or ""), self._block)
         return copied
 
+    @_guarded(None)
     def finish_turn(self, user: Any, reply: Any, session_id: str, messages: Sequence[Message], key: str) -> None:
         """A completed turn, to be delivered; an interrupted one never comes here."""
         if self._manager is not None:
             self._manager.turn_finished(user, reply, session_id, list(messages), key=key)
 
+    @_guarded(None)
     def mirror(self, result: Mapping[str, Any], session_id: str) -> None:
         """Hand on what the memory tool really changed; what was staged or refused changed nothing."""
         if self._manager is None or result.get("success") is not True or result.get("staged"):
@@ -86,17 +112,21 @@ class ExternalMemory:
             target = str(result.get("target", "memory"))
             self._manager.memory_written(change["action"], target, change.get("after"), metadata, key=key)
 
+    @_guarded(None)
     def end(self, messages: Sequence[Message], session_id: str) -> None:
         """The session is over: the provider hears of it, now or at its next start."""
+        if self._manager is not None:
+            self._manager.session_ended(list(messages), session_id)
+        self.close()
+
+    @_guarded(None)
+    def close(self) -> None:
+        """Stop without a word to the provider; what it has not been told waits in the outbox."""
         if self._manager is None:
             return
-        self._manager.session_ended(list(messages), session_id)
-        self._manager.shutdown()
-        status = self._manager.status()
-        try:
-            keep(self._manager.home, status.provider, status.health)
-        except OSError as error:
-            _log.warning("How the memory provider did could not be written down: %s", error)
+        manager, self._manager = self._manager, None
+        manager.shutdown()
+        keep(manager.home, self._name, manager.status().health)
 
 
 @lru_cache(maxsize=256)

@@ -32,8 +32,10 @@ _importing = threading.RLock()
 class Context:
     """What a plugin's `register(ctx)` is given."""
 
-    def __init__(self, plugin: str) -> None:
+    def __init__(self, plugin: str, home: Path, settings: Mapping[str, Any]) -> None:
         self.providers: list[MemoryProvider] = []
+        self.home = home
+        self.settings = settings
         self._plugin = plugin
 
     def register_memory_provider(self, provider: MemoryProvider) -> None:
@@ -57,7 +59,7 @@ def load(candidate: Candidate, home: Path, settings: Mapping[str, Any] | None = 
         raise ProviderError(f"The provider {candidate.name} cannot be used: {candidate.problem}.")
     try:
         if candidate.origin == "home":
-            return _from_module(_import_plugin(Path(candidate.reference), home), candidate.name)
+            return _from_module(_import_plugin(Path(candidate.reference), home), candidate.name, home, settings)
         return _make(_import_class(candidate.reference), home, settings)
     except ProviderError:
         raise
@@ -144,10 +146,10 @@ def _execute(name: str, place: Path) -> ModuleType:
     return module
 
 
-def _from_module(module: ModuleType, name: str) -> MemoryProvider:
+def _from_module(module: ModuleType, name: str, home: Path, settings: Mapping[str, Any] | None) -> MemoryProvider:
     """What `register(ctx)` registers; if it is not there, fails or registers nothing, a subclass in the module."""
     register = getattr(module, "register", None)
-    context = Context(name)
+    context = Context(name, home, settings or {})
     failure: BaseException | None = None
     if callable(register):
         try:
@@ -166,7 +168,7 @@ def _from_module(module: ModuleType, name: str) -> MemoryProvider:
     ]
     if not own:
         raise ProviderError(f"The plugin {name} has no provider in it.") from failure
-    return own[0]()
+    return _make(own[0], home, settings)
 
 
 def _offer_hermes_modules(home: Path) -> None:

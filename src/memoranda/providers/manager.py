@@ -94,7 +94,7 @@ class MemoryManager:
             return False
         calling = Calling(provider, name, self._health)
         available = calling.call("is_available", within=self._settings.call_seconds)
-        if not available.ok or not available.value:
+        if not available.ok or available.value is not True:
             _log.warning("Memory provider %s is not available: %s", name, available.error or "it says so itself.")
             return False
         self._calling = calling

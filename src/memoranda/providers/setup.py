@@ -121,11 +121,13 @@ def read_settings(home: Path, name: str) -> dict[str, Any]:
     return values
 
 
-def save(provider: MemoryProvider, fields: list[Field], values: Mapping[str, Any], home: Path) -> dict[str, str]:
+def save(
+    provider: MemoryProvider, name: str, fields: list[Field], values: Mapping[str, Any], home: Path
+) -> dict[str, str]:
     """Save everything that is no secret; the secrets, by the names of their variables, are left to the caller."""
     secret = {field.key: field for field in fields if field.secret}
     plain = {key: value for key, value in values.items() if key not in secret}
-    path = settings_file(home, provider.name)
+    path = settings_file(home, name)
     make_private_directory(path.parent)
     write_private(path, json.dumps(plain, ensure_ascii=False, indent=2).encode())
     if type(provider).save_config is not MemoryProvider.save_config:
