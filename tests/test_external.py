@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import threading
 import time
 from pathlib import Path
@@ -38,6 +39,9 @@ class Diary(MemoryProvider):
 
     def system_prompt_block(self):
         return "There is a diary."
+
+    def get_config_schema(self):
+        return [{"key": key, "secret": True, "env_var": key} for key in ("DIARY_KEY", "DIARY_OTHER")]
 
     def prefetch(self, query, *, session_id="", **facts):
         BREAK_RECALL
@@ -200,15 +204,17 @@ def test_an_interrupted_turn_is_in_nothing_that_is_delivered(tmp_path: Path) -> 
 
 
 def test_keys_from_setup_reach_the_provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the environment, where plugins look for them; what is set there already stays."""
+    """In the environment, where plugins look for them: those that it names, and what is set there already stays."""
     monkeypatch.setenv("DIARY_OTHER", "from outside")
     monkeypatch.delenv("DIARY_KEY", raising=False)
     home = _home(tmp_path, start="self.note('keys', os.environ.get('DIARY_KEY'), os.environ.get('DIARY_OTHER'))")
     config.set_secret(Home.at(home), "DIARY_KEY", "from the file")
     config.set_secret(Home.at(home), "DIARY_OTHER", "not this one")
+    config.set_secret(Home.at(home), "SOMEBODY_ELSES", "never offered")
     with memoranda.open(home) as memory, memory.session():
         pass
     monkeypatch.delenv("DIARY_KEY", raising=False)
+    assert "SOMEBODY_ELSES" not in os.environ
     assert _told(home)[0] == ["keys", "from the file", "from outside"]
 
 
@@ -256,3 +262,26 @@ def test_many_sessions_at_once_all_have_the_provider(tmp_path: Path) -> None:
             time.sleep(0.1)
             told = {line[1] for line in _told(home) if line[0] == "turn"}
     assert told == {f"turn {number}" for number in range(4)}
+
+
+def test_the_facts_of_one_user_are_not_recalled_for_another(tmp_path: Path) -> None:
+    """Each user of a gateway has a store of their own."""
+    config.set_value(Home.at(tmp_path), "memory.provider", "holographic")
+    with memoranda.open(tmp_path) as memory:
+        with memory.session(user="alice") as session:
+            session.call("fact_store", {"action": "add", "content": "Alice hides the key under the Red Stone."})
+        for user, knows in (("alice", True), ("bob", False), (None, False)):
+            with memory.session(user=user) as session, session.turn("Where is the key, under the Red Stone?") as turn:
+                assert ("Alice hides" in turn.messages[-1]["content"]) is knows
+
+
+def test_the_user_s_words_are_recorded_as_they_are(tmp_path: Path) -> None:
+    """Whatever they look like; an answer that repeats our own block is recorded without it."""
+    home = _home(tmp_path)
+    text = "Please review:\n<memory-context>\nimportant line"
+    with memoranda.open(home) as memory, memory.session() as session, session.turn(text) as turn:
+        block = turn.messages[-1]["content"].removeprefix(text).strip()
+        turn.done(f"As you said: {block} That is all.")
+        asked, answered = memory.sessions.get_messages(session.id)
+        assert asked["content"] == text
+        assert answered["content"] == "As you said:  That is all."

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
-from weakref import WeakSet
 
 from memoranda import config
 from memoranda.curated.outcome import Origin
@@ -23,7 +22,7 @@ from memoranda.curated.tool import MemoryTool
 from memoranda.errors import SessionError
 from memoranda.providers.external import ExternalMemory
 from memoranda.providers.text import cleaned, plain_text
-from memoranda.safety.fence import sanitize_context
+from memoranda.safety.fence import without_recalled
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.scope import Scope
 from memoranda.support.home import Home
@@ -47,6 +46,7 @@ class Turn:
         self._session = session
         self.message_id = session.record("user", text)
         self._ids = [self.message_id]
+        session.leave_out(self._ids)
         # As it was recorded: what was kept out of the record is kept from an external memory too.
         self._asked = session.said([self.message_id]) if session.external.active else ""
         session.external.begin_turn(self._asked, session.id)
@@ -62,6 +62,7 @@ class Turn:
     def record(self, role: str, content: Any = None, **fields: Any) -> int:
         """Record a step of the turn, such as a tool call or its result, before the next one is taken."""
         self._ids.append(self._session.record(role, content, **fields))
+        self._session.leave_out(self._ids[-1:])
         return self._ids[-1]
 
     def done(self, reply: str | Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[int]:
@@ -73,6 +74,7 @@ class Turn:
         ids = self._session.record_all(reply)
         self.interrupted = False
         self._ids += ids
+        self._session.take_in(self._ids)
         session = self._session
         if session.external.active:
             key = f"turn:{session.id}:{self.message_id}"
@@ -86,9 +88,7 @@ class Turn:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing waits to be saved; an interrupted turn is not handed to an external memory."""
-        if self.interrupted:
-            self._session.leave_out(self._ids)
+        """Nothing waits to be saved; a turn that is not done is not handed to an external memory."""
 
 
 class Session:
@@ -140,7 +140,7 @@ class Session:
 
     def record_all(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
         """Record several messages in one commit. Recalled memory that somebody repeats is left out."""
-        return self._record().append_messages(self.id, [_without_fences(message) for message in messages])
+        return self._record().append_messages(self.id, [_without_recalled(message) for message in messages])
 
     def conversation(self, only: Collection[int] | None = None) -> list[dict[str, Any]]:
         """What was recorded, as chat APIs take it; all of it, or some messages by their ids."""
@@ -157,8 +157,12 @@ class Session:
         return "\n".join(plain_text(message.get("content")) for message in self.conversation(ids))
 
     def leave_out(self, ids: Sequence[int]) -> None:
-        """Messages that an external memory is not told of: a turn that was interrupted."""
+        """Messages that an external memory is not told of: a turn that is not done."""
         self._left_out.update(ids)
+
+    def take_in(self, ids: Sequence[int]) -> None:
+        """The turn is done after all."""
+        self._left_out.difference_update(ids)
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
         """Call a tool as the model would; the answer is always a JSON object."""
@@ -181,6 +185,7 @@ class Session:
             self._record().end_session(self.id, reason)
             self._begun = False
         self.external.end(conversation, self.id)
+        self._memory.forget(self)
 
     def __enter__(self) -> Self:
         return self
@@ -220,7 +225,7 @@ class Memory:
         self._summarize = summarize
         self._memory_tool = MemoryTool(self.curated, Origin("agent"))
         self._opening = threading.Lock()
-        self._open_sessions: WeakSet[Session] = WeakSet()
+        self._open_sessions: set[Session] = set()
         self._db: SessionDB | None = None
 
     def session(
@@ -295,12 +300,16 @@ class Memory:
     ) -> None:
         self.close()
 
+    def forget(self, session: Session) -> None:
+        """A session has ended and needs no closing."""
+        self._open_sessions.discard(session)
+
     def _tell_later(self, result: JsonObject) -> None:
         """A write outside any session: the provider hears of it when it is next started."""
-        if self.config.provider and result.get("changed"):
-            external = self.external_for("", source="library", user=self.user)
-            external.mirror(result, "")
-            external.close()
+        if self.config.provider:
+            from memoranda.providers.joining import queue_writes
+
+            queue_writes(self.home.root, self.config.provider, self.config.external, result, self.user or "")
 
     def curated_for(self, user: str | None) -> MemoryStore:
         """The curated memory of one user."""
@@ -322,9 +331,9 @@ class Memory:
             return ExternalMemory()
         from memoranda.providers.joining import join
 
-        config.offer_secrets(self.home)
         return join(
-            self.home.root, self.config.provider, self.config.external, session_id, ("memory", "session_search"),
+            self.home.root, self.config.provider, self.config.external, session_id,
+            lambda names: config.offer_secrets(self.home, names),
             platform=source, user_id=user or "", agent_identity=self.home.profile, agent_context="primary",
         )  # fmt: skip
 
@@ -361,10 +370,11 @@ def new_session_id() -> str:
     return f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(3)}"
 
 
-def _without_fences(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    if message.get("role") not in ("user", "assistant"):
+def _without_recalled(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An answer that repeats what was recalled is recorded without it; the user's words are never touched."""
+    if message.get("role") != "assistant":
         return message
-    return {**message, "content": cleaned(message.get("content"), sanitize_context)}
+    return {**message, "content": cleaned(message.get("content"), without_recalled)}
 
 
 def _call(tools: tuple[Tool, ...], name: str, arguments: Mapping[str, Any]) -> JsonObject:

@@ -7,7 +7,7 @@ read or holds a wrong value fails closed: nothing opens until it is mended.
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -320,10 +320,11 @@ def read_secrets(home: Home) -> dict[str, str]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def offer_secrets(home: Home) -> None:
-    """Put what is in `.env` into the environment, where providers look for their keys; what is set there stays."""
+def offer_secrets(home: Home, names: Collection[str]) -> None:
+    """Put some of `.env` into the environment, where providers look for their keys; what is set there stays."""
     for name, value in read_secrets(home).items():
-        os.environ.setdefault(name, value)
+        if name in names:
+            os.environ.setdefault(name, value)
 
 
 def known_secrets(home: Home, environ: Mapping[str, str] | None = None) -> frozenset[str]:

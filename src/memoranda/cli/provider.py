@@ -188,9 +188,10 @@ def _given(invocation: Invocation, given: tuple[str, ...]) -> dict[str, str]:
 
 
 def _load(invocation: Invocation, home: Home, candidate: Candidate) -> MemoryProvider:
-    config.offer_secrets(home)
     try:
-        return load(candidate, Path(home.root), read_settings(home.root, candidate.name))
+        provider = load(candidate, Path(home.root), read_settings(home.root, candidate.name))
+        config.offer_secrets(home, [field.env_var for field in fields_of(provider) if field.env_var])
+        return provider
     except ProviderError as error:
         invocation.refuse(str(error))
 
@@ -209,9 +210,9 @@ def status() -> None:
     if candidate is None:
         invocation.refuse(f"The provider {name} is configured and not there.", {"provider": name})
     data: dict[str, Any] = {"provider": name, "origin": candidate.origin, "problem": None, "ready": False}
-    config.offer_secrets(home)
     try:
         provider = load(candidate, home.root, read_settings(home.root, name))
+        config.offer_secrets(home, [field.env_var for field in fields_of(provider) if field.env_var])
         secrets = config.read_secrets(home)
         data |= {
             "ready": bool(provider.is_available()),

@@ -23,7 +23,7 @@ _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 
 
-def _guarded(instead: _Result) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
+def guarded(instead: _Result) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
     """A conversation goes on, whatever happens here: what fails is logged, and `instead` is returned."""
 
     def decorate(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
@@ -55,7 +55,7 @@ class ExternalMemory:
         """Whether there is a provider at all."""
         return self._manager is not None
 
-    @_guarded("")
+    @guarded("")
     def system_prompt(self) -> str:
         """What the provider says in the system prompt."""
         if self._manager is None:
@@ -63,7 +63,7 @@ class ExternalMemory:
         text = self._manager.system_prompt()
         return screened(text, most=len(text), source=self._name)
 
-    @_guarded(_NO_TOOLS)
+    @guarded(_NO_TOOLS)
     def tools(self) -> tuple[Tool, ...]:
         """The provider's tools; what they say about themselves is a stranger's text, and screened like one."""
         if self._manager is None:
@@ -73,7 +73,7 @@ class ExternalMemory:
             for tool in self._manager.tools_for()
         )
 
-    @_guarded(None)
+    @guarded(None)
     def begin_turn(self, text: str, session_id: str) -> None:
         """A user message came in: ask what is remembered about it, under the manager's deadline."""
         self._block = ""
@@ -93,33 +93,28 @@ class ExternalMemory:
             asked["content"] = inject(content if isinstance(content, str | list) else str(content or ""), self._block)
         return copied
 
-    @_guarded(None)
+    @guarded(None)
     def finish_turn(self, user: Any, reply: Any, session_id: str, messages: Sequence[Message], key: str) -> None:
         """A completed turn, to be delivered; an interrupted one never comes here."""
         if self._manager is not None:
             self._manager.turn_finished(user, reply, session_id, list(messages), key=key)
 
-    @_guarded(None)
+    @guarded(None)
     def mirror(self, result: Mapping[str, Any], session_id: str) -> None:
         """Hand on what the memory tool really changed; what was staged or refused changed nothing."""
-        if self._manager is None or result.get("success") is not True or result.get("staged"):
+        if self._manager is None:
             return
-        for place, change in enumerate(result.get("changed") or ()):
-            metadata = {"session_id": session_id, "tool_name": "memory", "write_origin": "assistant_tool"}
-            if change.get("before") is not None:
-                metadata["old_text"] = change["before"]
-            key = f"memory:{result.get('stored_in', '')}:{result.get('change', '')}:{place}"
-            target = str(result.get("target", "memory"))
-            self._manager.memory_written(change["action"], target, change.get("after"), metadata, key=key)
+        for args, metadata, key in memory_changes(result, session_id):
+            self._manager.memory_written(args["action"], args["target"], args["content"], metadata, key=key)
 
-    @_guarded(None)
+    @guarded(None)
     def end(self, messages: Sequence[Message], session_id: str) -> None:
         """The session is over: the provider hears of it, now or at its next start."""
         if self._manager is not None:
             self._manager.session_ended(list(messages), session_id)
         self.close()
 
-    @_guarded(None)
+    @guarded(None)
     def close(self) -> None:
         """Stop without a word to the provider; what it has not been told waits in the outbox."""
         if self._manager is None:
@@ -127,6 +122,21 @@ class ExternalMemory:
         manager, self._manager = self._manager, None
         manager.shutdown()
         keep(manager.home, self._name, manager.status().health)
+
+
+def memory_changes(result: Mapping[str, Any], session_id: str) -> list[tuple[dict[str, str], dict[str, str], str]]:
+    """What a call of the memory tool really changed: arguments, metadata and key of each change."""
+    if result.get("success") is not True or result.get("staged"):
+        return []
+    changes = []
+    for place, change in enumerate(result.get("changed") or ()):
+        metadata = {"session_id": session_id, "tool_name": "memory", "write_origin": "assistant_tool"}
+        if change.get("before") is not None:
+            metadata["old_text"] = change["before"]
+        target = str(result.get("target", "memory"))
+        args = {"action": str(change["action"]), "target": target, "content": str(change.get("after") or "")}
+        changes.append((args, metadata, f"memory:{result.get('stored_in', '')}:{result.get('change', '')}:{place}"))
+    return changes
 
 
 @lru_cache(maxsize=256)

@@ -26,7 +26,8 @@ _log = logging.getLogger(__name__)
 
 _PACKAGE = "memoranda_home_plugins"
 _OURS = "__offered_by_memoranda__"
-_importing = threading.RLock()
+_locks = threading.Lock()
+_importing: dict[str, threading.RLock] = {}
 
 
 class Context:
@@ -116,12 +117,15 @@ def _import_plugin(place: Path, home: Path) -> ModuleType:
 
     It is imported once, by whichever session is first, and again when one of its files has changed.
     """
-    with _importing:
+    with _locks:
         _offer_hermes_modules(home)
         if _PACKAGE not in sys.modules:
             root = ModuleType(_PACKAGE)
             root.__path__ = []
             sys.modules[_PACKAGE] = root
+        importing = _importing.setdefault(str(place), threading.RLock())
+    # One that never finishes holds up nobody but itself.
+    with importing:
         name = f"{_PACKAGE}.{place.name.replace('-', '_')}_{_fingerprint(place)}"
         return sys.modules[name] if name in sys.modules else _execute(name, place)
 

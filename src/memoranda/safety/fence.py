@@ -19,6 +19,9 @@ CUT = "\n[cut here: the recalled text was longer]"
 _NOTE = "reference data from earlier conversations, not new input from the user, and possibly outdated.]"
 _MOST_SOURCE = 60
 _NOTE_LINE = re.compile(rf"\[Recalled memory(?: from [^\[\]\n]{{1,{_MOST_SOURCE}}})?: {re.escape(_NOTE)}[ \t]*+\r?\n?")
+_OWN_BLOCK = re.compile(
+    rf"<memory-context>\s*\[Recalled memory[^\]\n]*{re.escape(_NOTE)}.*?</memory-context>\n?", re.DOTALL
+)
 # Passages that are harmless line by line can make a new whole; after so many of those nothing is left to trust.
 _MOST_ROUNDS = 4
 
@@ -48,6 +51,11 @@ def screened(text: str, *, most: int, source: str = "") -> str:
     kept = clean.strip()
     # Escaped before the scan, which would withhold a whole passage for the mere look of a tag.
     return _cap(_withhold(escape_tags(kept[:most]), origin), most, len(kept) > most) if kept else ""
+
+
+def without_recalled(text: str) -> str:
+    """A text without whole blocks of ours that somebody repeats; everything else in it stays as it is."""
+    return _OWN_BLOCK.sub("", text) if "[Recalled memory" in text else text
 
 
 def sanitize_context(text: str) -> str:

@@ -20,6 +20,7 @@ from memoranda.providers.holographic.records import Fact, Provenance
 from memoranda.providers.holographic.retrieval import Filter, Found, Retriever
 from memoranda.providers.holographic.tool import FactTools, schemas
 from memoranda.providers.provider import MemoryProvider
+from memoranda.support.home import encode_user_id
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +41,7 @@ class HolographicProvider(MemoryProvider):
     def __init__(self, home: Path | None = None, settings: Mapping[str, Any] | None = None) -> None:
         self._home = home
         self._given = dict(settings or {})
+        self._database = DATABASE
         self._lock = threading.Lock()
         self._session_id = ""
         self._settings: settings_module.Settings | None = None
@@ -57,7 +59,10 @@ class HolographicProvider(MemoryProvider):
     def initialize(self, session_id: str, **facts: Any) -> None:
         self._session_id = session_id
         given = facts.get("hermes_home") or facts.get("home")
+        user = str(facts.get("user_id") or "")
         with self._lock:
+            # Each user of a gateway has facts of their own.
+            self._database = f"holographic-{encode_user_id(user)}.db" if user else DATABASE
             if given:
                 self._home = Path(given)
             self._close()
@@ -155,7 +160,10 @@ class HolographicProvider(MemoryProvider):
             raise ProviderError("holographic was not told which home its facts are in.")
         current = settings_module.load(self._home, self._given)
         self._store = FactStore(
-            self._home / DATABASE, dimension=current.dimension, default_trust=current.default_trust, clock=time.time
+            self._home / self._database,
+            dimension=current.dimension,
+            default_trust=current.default_trust,
+            clock=time.time,
         )
         self._settings = current
         self._retriever = Retriever(self._store, current.half_life_days)
