@@ -189,8 +189,9 @@ def test_two_hundred_kills_lose_no_acknowledged_entry(directory: Path) -> None:
     store = MemoryStore(directory, ROOMY)
     store.load_from_disk()
     assert isinstance(store.add("memory", "the last one"), Receipt)
-    # A kill may tear the line that is being written; it was not acknowledged, and harms none of the others.
     assert tuple(store.journal.entries_after("memory") or ()) == store.entries("memory")
+    # A kill in the middle of a write may tear that line. It was not acknowledged, and it is rare.
+    assert len(store.journal.damaged_lines()) <= 1
     assert {path.name for path in directory.iterdir()} == {"MEMORY.md", "journal.jsonl", ".lock"}
 
 
