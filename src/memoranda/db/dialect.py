@@ -20,3 +20,11 @@ def holds_nul(column: str) -> str:
 def beyond_ascii(column: str) -> str:
     """A condition: the text of a column has a character in it that is not ASCII."""
     return f"{column} GLOB '*[^' || char(1) || '-' || char(127) || ']*'"
+
+
+def next_number(table: str, column: str, least: str) -> str:
+    """A number behind all that a column has, and behind `least` if that is not null.
+
+    SQLite's own counter for numbers that never come back writes a page of its own for every row.
+    """
+    return f"max((SELECT COALESCE(max({column}), 0) FROM {table}), COALESCE({least}, 0)) + 1"

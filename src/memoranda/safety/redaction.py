@@ -14,6 +14,7 @@ from memoranda.safety.secrets import find_secrets
 _SHORTEST_VALUE = 8
 # "pwd=" and a value that counts as one.
 _SHORTEST_TEXT = 12
+_MOST_PARTS = 2_000_000
 
 
 class Redactor:
@@ -70,13 +71,20 @@ class Redactor:
 
 
 def _collect(value: Any, texts: list[str]) -> None:
-    if isinstance(value, str):
-        if len(value) >= _SHORTEST_VALUE:
-            texts.append(value)
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            _collect(key, texts)
-            _collect(item, texts)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            _collect(item, texts)
+    """Every text in a value that is long enough to be a credential or to hold one, keys included."""
+    waiting = [value]
+    for _ in range(_MOST_PARTS):
+        if not waiting:
+            return
+        each = waiting.pop()
+        if isinstance(each, str):
+            if len(each) >= _SHORTEST_VALUE:
+                texts.append(each)
+        elif isinstance(each, dict):
+            waiting += each.values()
+            texts += [key for key in each if isinstance(key, str) and len(key) >= _SHORTEST_VALUE]
+        elif isinstance(each, list | tuple):
+            waiting += each
+        elif isinstance(each, Mapping):
+            waiting.append(dict(each))
+    raise RecursionError("A value has too many parts, or contains itself.")

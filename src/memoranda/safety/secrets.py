@@ -24,9 +24,13 @@ class Secret:
 
 
 _KEY_BLOCK = "-----BEGIN"
-# No other format below is shorter, so a text of shorter words has none.
-_SHORTEST_TOKEN = 15
-_VARIED = re.compile(r"[A-Z0-9]")
+# Every issuer's token has this many letters, digits, '_' and '-' in a row, but for those with a mark of their own.
+_RUN = b"a" * 20
+_AS_RUNS = bytes(97 if byte < 128 and (chr(byte).isalnum() or chr(byte) in "_-") else 32 for byte in range(256))
+_MARKS = (_KEY_BLOCK, "AccountKey=", "hooks.slack.com", "whsec_")
+# An issuer's prefix may end with a sign that is not part of the run: this much of what stands before is looked at too.
+_BEFORE_RUN = 12
+_VARIED = re.compile(rb"[A-Z0-9]")
 # kind, texts of which one must occur, pattern. Lengths are those the issuers document or use, with some room.
 _FORMATS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("anthropic_key", ("sk-ant-",), r"\bsk-ant-[A-Za-z0-9_-]{20,200}"),
@@ -37,7 +41,7 @@ _FORMATS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("aws_access_key", ("AKIA", "ASIA"), r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
     ("google_key", ("AIza",), r"\bAIza[A-Za-z0-9_-]{35}"),
     ("google_oauth", ("ya29.", "GOCSPX-"), r"\bya29\.[A-Za-z0-9_-]{20,500}|\bGOCSPX-[A-Za-z0-9_-]{20,64}"),
-    ("slack_token", ("xox", "xapp-"), r"\bxox[abeoprs]-[A-Za-z0-9-]{10,250}|\bxapp-\d-[A-Za-z0-9-]{20,250}"),
+    ("slack_token", ("xox", "xapp-"), r"\bxox[abeoprs]-[A-Za-z0-9-]{15,250}|\bxapp-\d-[A-Za-z0-9-]{20,250}"),
     (
         "slack_webhook",
         ("hooks.slack.com",),
@@ -67,30 +71,32 @@ _FORMATS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("vault_token", ("hvs.", "hvb."), r"\bhv[sb]\.[A-Za-z0-9_-]{24,200}"),
     ("age_key", ("AGE-SECRET-KEY-",), r"\bAGE-SECRET-KEY-1[A-Z0-9]{50,64}"),
     ("private_key", (_KEY_BLOCK,), r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"),
-    ("json_web_token", ("eyJ",), r"\beyJ[A-Za-z0-9_-]{10,2000}\.eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{10,1000}"),
+    ("json_web_token", ("eyJ",), r"\beyJ[A-Za-z0-9_-]{10,2000}\.eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{20,1000}"),
     ("azure_storage_key", ("AccountKey=",), r"AccountKey=[A-Za-z0-9+/]{60,100}={0,2}"),
 )
-_WITH_VALUE: tuple[tuple[str, tuple[str, ...], str], ...] = (
+# kind, texts of which each must occur in lower case, pattern.
+_WITH_VALUE: tuple[tuple[str, tuple[str, str], str], ...] = (
     (
         "connection_string",
-        ("://",),
+        ("@", "://"),
         r"\b[a-z][a-z0-9+.-]{2,20}://[^\s:/@\"'`<>]{0,64}:(?P<value>[^\s/@\"'`]{3,128})@[\w.\[-]",
     ),
-    ("bearer_token", ("earer ", "EARER "), r"\b[Bb](?:earer|EARER)\s{1,3}(?P<value>[A-Za-z0-9._~+/-]{20,2000}={0,2})"),
+    ("bearer_token", ("bearer", "bearer "), r"\b[Bb](?:earer|EARER)\s{1,3}(?P<value>[A-Za-z0-9._~+/-]{20,2000}={0,2})"),
     (
         "basic_credentials",
-        ("asic ",),
+        ("authorization", "basic "),
         r"\b[Aa]uthorization\s?:\s{0,3}[Bb]asic\s{1,3}(?P<value>[A-Za-z0-9+/]{12,500}={0,2})",
     ),
 )
 
 _ISSUER_HINTS = tuple(dict.fromkeys(hint for _, hints, _ in _FORMATS for hint in hints))
-_VALUE_HINTS = tuple(hint for _, hints, _ in _WITH_VALUE for hint in hints)
 
 # Matched on a lower-case copy; the value is then read from the text itself.
-_ASSIGNMENT_HINTS = ("key", "token", "secret", "passw", "passphrase", "pwd")
+_ASSIGNMENT_HINTS = ("key", "token", "secret", "pass", "pwd")
 # The longest such word with what may stand between it and its value.
 _NAME_AND_SIGN = 24
+# And what may stand before the hint in such a word.
+_BEFORE_HINT = 12
 _ASSIGNMENT = (
     r"(?:api[_ -]?key|access[_ -]?key|secret[_ -]?key|private[_ -]?key|auth[_ -]?token|secret|token|password"
     r"|passwd|passphrase|pwd)"
@@ -111,9 +117,25 @@ _HASH = r"(?i)^(?:sha\d{1,3}[-:])?[0-9a-f]{7,128}$|^[0-9a-f]{8}(?:-[0-9a-f]{4}){
 
 def find_secrets(text: str) -> list[Secret]:
     """Find credentials in `text`, in order of their place and without overlaps."""
-    found = sorted(_candidates(text), key=lambda secret: (secret.start, -secret.end))
+    lower = text.lower()
+    if len(lower) != len(text):  # a few capitals grow when lowered, which would shift offsets
+        lower = "".join(char.lower() if char.isascii() else char for char in text)
+    # Nearly all text has no credential in it: each part asks cheap questions first.
+    found: list[Secret] = []
+    suspects = _suspects(text)
+    if suspects and occurs(_ISSUER_HINTS, suspects):
+        found += _formatted(text, suspects)
+    for kind, (rare, common), pattern in _WITH_VALUE:
+        if rare in lower and common in lower:
+            found += _with_value(kind, pattern, text)
+    if occurs(_ASSIGNMENT_HINTS, lower):
+        found += _assigned(text, lower)
+    return _without_overlaps(found) if found else found
+
+
+def _without_overlaps(found: list[Secret]) -> list[Secret]:
     kept: list[Secret] = []
-    for secret in found:
+    for secret in sorted(found, key=lambda secret: (secret.start, -secret.end)):
         if not kept or secret.start >= kept[-1].end:
             kept.append(secret)
     return kept
@@ -132,59 +154,58 @@ def _literal_first(pattern: str) -> str:
     return rf"{found[1]}(?<!\w{found[1]}){pattern[found.end() :]}"
 
 
-def _candidates(text: str) -> Iterator[Secret]:
-    # Tokens have no blanks in them, and capitals or digits: only such long words can hold one, and most text has few.
-    varied = _VARIED.search
-    long_words = " ".join([word for word in text.split() if len(word) >= _SHORTEST_TOKEN and varied(word)])
-    if _KEY_BLOCK in text:
-        long_words += _KEY_BLOCK
-    if long_words and occurs(_ISSUER_HINTS, long_words):
-        yield from _formatted(text, long_words)
-    if occurs(_VALUE_HINTS, text):
-        yield from _with_value(text)
-    yield from _assigned(text)
+def _suspects(text: str) -> str:
+    """The few places of a text that can hold an issuer's token: long runs with capitals or digits, and marks."""
+    found = [mark for mark in _MARKS if mark in text]
+    stored = text.encode("utf-8", "replace")
+    runs = stored.translate(_AS_RUNS)
+    start = runs.find(_RUN)
+    while start >= 0:
+        end = runs.find(b" ", start)
+        run = stored[max(0, start - _BEFORE_RUN) : end if end >= 0 else len(stored)]
+        if _VARIED.search(run):
+            found.append(run.decode("utf-8", "replace"))
+        start = runs.find(_RUN, end) if end >= 0 else -1
+    return " ".join(found)
 
 
-def _formatted(text: str, long_words: str) -> Iterator[Secret]:
+def _formatted(text: str, suspects: str) -> Iterator[Secret]:
     for kind, hints, pattern in _FORMATS:
-        if occurs(hints, long_words):
+        if occurs(hints, suspects):
             for match in _compiled(pattern).finditer(text):
                 if kind in ("private_key", "json_web_token") or _looks_random(match[0]):
                     yield Secret(kind, match.start(), match.end())
 
 
-def _with_value(text: str) -> Iterator[Secret]:
-    for kind, hints, pattern in _WITH_VALUE:
-        if occurs(hints, text):
-            for match in _compiled(pattern).finditer(text):
-                if _looks_real(kind, match["value"]):
-                    yield Secret(kind, match.start("value"), match.end("value"))
+def _with_value(kind: str, pattern: str, text: str) -> Iterator[Secret]:
+    for match in _compiled(pattern).finditer(text):
+        if _looks_real(kind, match["value"]):
+            yield Secret(kind, match.start("value"), match.end("value"))
 
 
-def _assigned(text: str) -> Iterator[Secret]:
-    lower = text.lower()
-    if len(lower) != len(text):  # a few capitals grow when lowered, which would shift offsets
-        lower = "".join(char.lower() if char.isascii() else char for char in text)
-    if not any(_assigns(lower, hint) for hint in _ASSIGNMENT_HINTS):
-        return
+def _assigned(text: str, lower: str) -> Iterator[Secret]:
     assignment, position = _compiled(_ASSIGNMENT), 0
-    while match := assignment.search(lower, position):
-        position = match.end()
-        if value := _compiled(_VALUE).match(text, position):
+    for place in sorted(place for hint in _ASSIGNMENT_HINTS for place in _assignments(lower, hint)):
+        end = place + 2 * _NAME_AND_SIGN
+        match = assignment.search(lower, max(position, place - _BEFORE_HINT), end)
+        if match and match.end() <= place:
+            match = assignment.search(lower, match.end(), end)
+        if match is None or match.start() > place:
+            continue
+        if value := _compiled(_VALUE).match(text, match.end()):
             position = value.end()
             if _looks_real("assigned_secret", value[0]):
                 yield Secret("assigned_secret", *value.span())
 
 
-def _assigns(lower: str, hint: str) -> bool:
-    """Whether a word that names secrets is somewhere followed by a sign that gives it a value."""
-    position = lower.find(hint)
-    while position >= 0:
-        following = lower[position : position + _NAME_AND_SIGN]
+def _assignments(lower: str, hint: str) -> Iterator[int]:
+    """Where a word that names secrets is followed by a sign that gives it a value."""
+    place = lower.find(hint)
+    while place >= 0:
+        following = lower[place : place + _NAME_AND_SIGN]
         if ":" in following or "=" in following or " is" in following:
-            return True
-        position = lower.find(hint, position + len(hint))
-    return False
+            yield place
+        place = lower.find(hint, place + len(hint))
 
 
 def _looks_random(token: str) -> bool:
