@@ -57,7 +57,8 @@ def test_an_older_store_gets_its_columns(tmp_path: Path) -> None:
         store.append_message("s", "user", "old", reasoning="r")
     dropped = [("messages", "reasoning_content"), ("messages", "codex_message_items"), ("messages", "copy_of"),
                ("sessions", "archived"), ("sessions", "rewind_count"), ("sessions", "pricing_version")]  # fmt: skip
-    _set_version(path, 0, *(f"ALTER TABLE {table} DROP COLUMN {column}" for table, column in dropped))
+    _set_version(path, 0, "DROP INDEX idx_messages_copies",
+                 *(f"ALTER TABLE {table} DROP COLUMN {column}" for table, column in dropped))  # fmt: skip
     for _ in range(2):
         with SessionStore(path) as store:
             (message,) = store.get_messages("s")

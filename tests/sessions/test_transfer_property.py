@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoranda.errors import SessionError
+from memoranda.sessions.rotation import ContextItem, Repeated, Summary
 from memoranda.sessions.store import SessionStore
 from memoranda.testing.asserting import compact, findable
 from memoranda.testing.transfer import picture
@@ -32,12 +33,21 @@ MESSAGE = st.fixed_dictionaries(
 )
 STEP = st.tuples(
     st.sampled_from(["make", "say", "say", "say", "continue", "branch", "delegate", "title", "rewind", "compact", "end",
-                     "archive", "tokens", "delete"]),
+                     "archive", "tokens", "delete", "rotate", "rotate"]),
     st.sampled_from(NAMES),
     st.sampled_from(NAMES),
     MESSAGE,
     TEXT,
 )  # fmt: skip
+
+
+def _rotate(store: SessionStore, name: str, other: str) -> None:
+    live = store.live_context(name)
+    context: list[ContextItem] = [Summary("In short."), *map(Repeated, [each.id for each in live[-2:]])]
+    if len(live) % 3 == 2:
+        store.branch_session(name, other)
+    else:
+        store.rotate_session(name, other, context, last_seen=live[-1].id if live else 0)
 
 
 def _do(store: SessionStore, step: tuple[str, str, str, dict[str, Any], str]) -> None:
@@ -59,6 +69,8 @@ def _do(store: SessionStore, step: tuple[str, str, str, dict[str, Any], str]) ->
         store.rewind_to_message(name, users[-1] if users else 0)
     elif what == "compact":
         compact(store, name, 2)
+    elif what == "rotate":
+        _rotate(store, name, other)
     elif what == "end":
         store.end_session(name, "user_exit")
     elif what == "archive":
@@ -69,7 +81,7 @@ def _do(store: SessionStore, step: tuple[str, str, str, dict[str, Any], str]) ->
         store.delete_session(name)
 
 
-@settings(max_examples=40)
+@settings(max_examples=60)
 @given(steps=st.lists(STEP, min_size=3, max_size=25), seed=st.integers(0, 99))
 def test_export_then_import_gives_the_same_store(steps: list[Any], seed: int) -> None:
     """As values or as JSON text, in any order of sessions; the second time nothing is added."""
@@ -97,6 +109,7 @@ def test_export_then_import_gives_the_same_store(steps: list[Any], seed: int) ->
         assert picture(other) == picture(store)
         assert sorted(map(repr, findable(other))) == sorted(map(repr, findable(store)))
         assert store.miscounted_sessions() == other.miscounted_sessions() == []
+        assert store.lost_repetitions() == other.lost_repetitions() == []
         before = other.head()
         again = other.import_sessions(exported)
         assert (again.imported, again.updated, again.messages) == ([], [], 0)

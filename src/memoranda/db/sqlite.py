@@ -78,7 +78,7 @@ class Database:
         deadline = time.monotonic() + self._wait
         # Waiting with a limit costs more than trying, and there is seldom anybody to wait for.
         if not self._lock.acquire(blocking=False) and not self._lock.acquire(timeout=self._wait):
-            raise LockTimeoutError(f"Another thread has been writing {self.path} for {self._wait:.0f} s.")
+            raise LockTimeoutError(f"Another thread has been writing {self.path} for {self._wait:g} s.")
         self._writing_thread = threading.get_ident()
         try:
             connection = self._writing_connection()
@@ -354,7 +354,7 @@ class Database:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in _CONTENTION:
             return LockTimeoutError(
-                f"Another process has kept {self.path} locked for {self._wait:.0f} s. Nothing was written."
+                f"Another process has kept {self.path} locked for {self._wait:g} s. Nothing was written."
             )
         if code in _DAMAGE:
             return CorruptStoreError(

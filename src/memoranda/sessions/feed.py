@@ -20,8 +20,8 @@ _AT_ONCE = 500
 COLUMNS = (
     "m.id, m.session_id, m.role, m.content, m.content_format, m.tool_name, m.tool_calls, m.timestamp, m.is_summary"
 )
-# What can be found: said, not taken back, and no repetition of something else.
-SEARCHABLE = "(m.active = 1 OR m.compacted = 1) AND m.copy_of IS NULL"
+# What can be found: said by somebody, not taken back, and no repetition of something else.
+SEARCHABLE = "(m.active = 1 OR m.compacted = 1) AND m.copy_of IS NULL AND m.is_summary IS NULL"
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,15 @@ def _inside(store: SessionStore) -> Iterator[Finding]:
     if wrong:
         yield Finding("warning", store.path, f"{len(wrong)} sessions have wrong message counts", "count them again",
                       lambda: _recount(store.path, wrong))  # fmt: skip
+    lost = store.lost_repetitions()
+    if lost:
+        yield Finding("warning", store.path, f"{len(lost)} messages repeat one that another program has deleted",
+                      "say in their place that they are lost", lambda: _give_up_lost(store.path))  # fmt: skip
+
+
+def _give_up_lost(path: Path) -> None:
+    with SessionStore(path) as store:
+        store.give_up_lost_repetitions()
 
 
 def _recount(path: Path, session_ids: list[str]) -> None:

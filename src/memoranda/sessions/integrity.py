@@ -7,6 +7,7 @@ from memoranda.db.sqlite import Connection
 from memoranda.sessions.feed import note_change
 from memoranda.sessions.messages import SAID, recount
 from memoranda.sessions.part import Part
+from memoranda.sessions.repetition import give_up_lost, lost_repetitions
 from memoranda.sessions.schema import MESSAGES, SESSIONS, STATE_META
 
 _SALVAGED = "salvaged"
@@ -43,6 +44,17 @@ class Integrity(Part):
             for session_id in session_ids:
                 recount(connection, session_id)
 
+    def lost_repetitions(self) -> list[int]:
+        """Messages that only refer to another one, which is gone."""
+        with self._db.reading() as connection:
+            return lost_repetitions(connection)
+
+    def give_up_lost_repetitions(self) -> None:
+        """Say in their place that they are lost."""
+        with self._db.writing() as connection:
+            for session_id in give_up_lost(connection):
+                recount(connection, session_id)
+
     def take_rows(self, tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> dict[str, int]:
         """Take in rows of another store as they are, ids included; rows that do not fit are left out."""
         taken: dict[str, int] = {}
@@ -52,6 +64,7 @@ class Integrity(Part):
             for table in (STATE_META, SESSIONS, MESSAGES):
                 taken[table.name] = sum(_take(connection, table.name, row) for row in tables.get(table.name, ()))
             _adopt_orphans(connection)
+            give_up_lost(connection)
             for (session_id,) in connection.execute("SELECT id FROM sessions").fetchall():
                 recount(connection, session_id)
                 note_change(connection, session_id)

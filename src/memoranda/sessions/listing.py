@@ -8,6 +8,7 @@ from memoranda.sessions.lifecycle import COLUMNS, Row, decode_session
 from memoranda.sessions.lineage import chain_of
 from memoranda.sessions.part import Part
 from memoranda.sessions.records import decode_content, text_of
+from memoranda.sessions.repetition import REFERRED_TO, read_fully
 
 _PREVIEW = 60
 _OF_CONVERSATION = "(SELECT {} FROM sessions each WHERE each.conversation_id = sessions.conversation_id)"
@@ -112,8 +113,9 @@ def _limit(
 def preview(connection: Connection, session_id: str) -> str:
     """The beginning of the first thing that the user said."""
     rows = connection.execute(
-        "SELECT content, content_format FROM messages WHERE session_id = ? AND role = 'user'"
-        " AND (active = 1 OR compacted = 1) AND content IS NOT NULL ORDER BY id LIMIT 5",
+        f"SELECT {read_fully(('content', 'content_format'))} FROM messages m {REFERRED_TO}"
+        " WHERE m.session_id = ? AND m.role = 'user' AND m.is_summary IS NULL AND (m.active = 1 OR m.compacted = 1)"
+        " AND (m.content IS NOT NULL OR m.copy_of IS NOT NULL) ORDER BY m.id LIMIT 5",
         (session_id,),
     )
     for content, content_format in rows:

@@ -2,25 +2,26 @@
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
-from memoranda.db.dialect import add_row
+from memoranda.db.dialect import add_row, next_number
 from memoranda.db.sqlite import Connection
 from memoranda.sessions.lineage import chain_of
 from memoranda.sessions.part import Part, count_redactions, unknown
-from memoranda.sessions.records import READ, WRITTEN, Message, as_chat, decode, decode_json, encode
+from memoranda.sessions.records import WRITTEN, Message, as_chat, decode, decode_json, encode
+from memoranda.sessions.repetition import REFERRED_TO, SAME, read_fully, repeating
 
-_INSERT = (
-    f"INSERT INTO messages (session_id, {', '.join(WRITTEN)}) VALUES ({', '.join('?' * (len(WRITTEN) + 1))})"
-    " ON CONFLICT (session_id, external_id) WHERE external_id IS NOT NULL DO NOTHING"
-)
-_FIELDS = ", ".join(f"m.{name}" for name in READ)
+# A message that was deleted has had its id, which is never given again.
+_DELETED = "(SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = 'last_deleted_message')"
+_FIELDS = read_fully()
 _EXTERNAL_ID = WRITTEN.index("external_id")
 _TOOL_CALLS = WRITTEN.index("tool_calls")
 _TIMESTAMP = WRITTEN.index("timestamp")
 _COPY_OF = WRITTEN.index("copy_of")
 _IS_SUMMARY = WRITTEN.index("is_summary")
 _EVERYTHING = 2**62
+_AT_ONCE = 500
 # Names by which messages are told apart; they are no text, and never redacted.
 _NAMES = ("external_id", "platform_message_id", "message_id", "tool_call_id", "role", "timestamp")
 
@@ -49,12 +50,17 @@ class Messages(Part):
     def append_messages(self, session_id: str, messages: Iterable[Mapping[str, Any]]) -> list[int]:
         """Record several messages in one commit: all of them or none."""
         rows, redacted = self._encode_all(messages)
+        ids, added, taken_out = [], [], 0
         with self._db.writing() as connection:
-            ids = [insert(connection, session_id, row) for row in rows]
-            added = [place for place, (_, is_new) in enumerate(ids) if is_new]
-            self._count(connection, session_id, [rows[place] for place in added])
-            count_redactions(connection, sum(redacted[place] for place in added))
-        return [number for number, _ in ids]
+            for row, secrets in zip(rows, redacted, strict=True):
+                number, is_new = insert(connection, session_id, row)
+                ids.append(number)
+                if is_new:
+                    added.append(row)
+                    taken_out += secrets
+            self._count(connection, session_id, added)
+            count_redactions(connection, taken_out)
+        return ids
 
     def get_messages(
         self, session_id: str, include_inactive: bool = False, limit: int | None = None, offset: int = 0
@@ -90,11 +96,37 @@ class Messages(Part):
         found = self._select("m.id = ? AND (m.active = 1 OR m.compacted = 1)", (message_id,))
         return found[0] if found else None
 
-    def live_message_ids(self, session_id: str) -> frozenset[int]:
-        """The messages that are in the session's context, and those that they repeat."""
+    def get_messages_with(self, field: str, after: int) -> list[Message]:
+        """Messages behind one, in order, that have a field which is no column; repetitions are left out."""
+        return self._select(
+            "m.id > ? AND m.extra LIKE ? AND (m.active = 1 OR m.compacted = 1) AND m.copy_of IS NULL ORDER BY m.id",
+            (after, f'%"{field}"%'),
+        )
+
+    def get_external_ids(self, session_ids: Sequence[str], external_ids: Sequence[str]) -> dict[str, str]:
+        """Which of these external ids the sessions have, each with the session that has it."""
+        found: dict[str, str] = {}
         with self._db.reading() as connection:
+            for session_id in session_ids:
+                for start in range(0, len(external_ids), _AT_ONCE):
+                    some = external_ids[start : start + _AT_ONCE]
+                    rows = connection.execute(
+                        "SELECT m.external_id FROM messages m JOIN sessions ON sessions.id = m.session_id"
+                        f" WHERE m.session_id = ? AND m.external_id IN ({', '.join('?' * len(some))}) AND {self._seen}",
+                        (session_id, *some, *self._scope.values),
+                    )
+                    found |= {row[0]: session_id for row in rows}
+        return found
+
+    def live_message_ids(self, session_id: str) -> frozenset[int]:
+        """The messages that are in the session's context, and those that they repeat word for word."""
+        with self._db.reading() as connection:
+            # What is repeated in fewer words can still be looked up.
             rows = connection.execute(
-                "SELECT m.id, m.copy_of FROM messages m JOIN sessions ON sessions.id = m.session_id"
+                f"SELECT m.id, CASE WHEN m.copy_of IS NULL OR m.content_format = '{SAME}' THEN m.copy_of"
+                "  WHEN COALESCE(m.content, '') ="
+                "   (SELECT COALESCE(original.content, '') FROM messages original WHERE original.id = m.copy_of)"
+                " THEN m.copy_of END FROM messages m JOIN sessions ON sessions.id = m.session_id"
                 f" WHERE m.session_id = ? AND m.active = 1 AND {self._seen}",
                 (session_id, *self._scope.values),
             )
@@ -110,14 +142,17 @@ class Messages(Part):
         return rows, redacted
 
     def _redact_message(self, message: Mapping[str, Any]) -> tuple[Mapping[str, Any], int]:
+        clean, count = self._redact(message)
+        if not count:
+            return message, 0
         names = {key: message[key] for key in _NAMES if key in message}
         clean, count = self._redact({key: value for key, value in message.items() if key not in names})
-        return ({**clean, **names}, count) if count else (message, 0)
+        return {**clean, **names}, count
 
     def _select(self, condition: str, values: Sequence[Any]) -> list[Message]:
         with self._db.reading() as connection:
             rows = connection.execute(
-                f"SELECT {_FIELDS} FROM messages m JOIN sessions ON sessions.id = m.session_id"
+                f"SELECT {_FIELDS} FROM messages m JOIN sessions ON sessions.id = m.session_id {REFERRED_TO}"
                 f" WHERE {self._seen} AND {condition}",
                 (*self._scope.values, *values),
             )
@@ -126,13 +161,10 @@ class Messages(Part):
     def _count(self, connection: Connection, session_id: str, rows: Sequence[Sequence[Any]]) -> None:
         """Add new rows to the session's counters; this is also where another user's session is refused."""
         said = [row for row in rows if row[_COPY_OF] is None and row[_IS_SUMMARY] is None]
-        latest = max((row[_TIMESTAMP] for row in said), default=None)
+        latest = max([row[_TIMESTAMP] for row in said], default=None)
+        calls = sum([_number_of_calls(row[_TOOL_CALLS]) for row in said if row[_TOOL_CALLS] is not None])
         updated = connection.execute(
-            "UPDATE sessions SET message_count = message_count + ?, tool_call_count = tool_call_count + ?,"
-            " last_active = CASE WHEN message_count = 0 OR last_active < ? THEN COALESCE(?, last_active)"
-            " ELSE last_active END"
-            f" WHERE id = ? AND {self._seen}",
-            (len(said), sum(map(_calls, said)), latest, latest, session_id, *self._scope.values),
+            _counting(self._seen), (len(said), calls, latest, latest, session_id, *self._scope.values)
         )
         if updated.rowcount == 0:
             raise unknown(session_id)
@@ -141,9 +173,10 @@ class Messages(Part):
 def insert(connection: Connection, session_id: str, row: Sequence[Any]) -> tuple[int, bool]:
     """Add a row; its id, and whether it is new."""
     if row[_COPY_OF] is not None:
-        row = [*row[:_COPY_OF], _original(connection, row[_COPY_OF]), *row[_COPY_OF + 1 :]]
+        row = repeating(connection, session_id, row)
     try:
-        number = add_row(connection, _INSERT, (session_id, *row))
+        given = [value for value in row if value is not None]
+        number = add_row(connection, _insertion(tuple([value is not None for value in row])), (session_id, *given))
     except sqlite3.IntegrityError as error:
         raise unknown(session_id) from error
     if number is not None:
@@ -154,10 +187,34 @@ def insert(connection: Connection, session_id: str, row: Sequence[Any]) -> tuple
     return int(there[0]), False
 
 
-def _original(connection: Connection, message_id: int) -> int | None:
-    """The message that a copy of a copy repeats in the end; None when it is not there, so the copy is the record."""
-    row = connection.execute("SELECT COALESCE(copy_of, id) FROM messages WHERE id = ?", (message_id,)).fetchone()
-    return None if row is None else int(row[0])
+@cache
+def _counting(seen: str) -> str:
+    return (
+        "UPDATE sessions SET message_count = message_count + ?, tool_call_count = tool_call_count + ?,"
+        " last_active = CASE WHEN message_count = 0 OR last_active < ? THEN COALESCE(?, last_active)"
+        f" ELSE last_active END WHERE id = ? AND {seen}"
+    )
+
+
+@cache
+def _insertion(given: tuple[bool, ...]) -> str:
+    """The statement that adds a row of which these values are given: each null that is handed over costs as much."""
+    names = ["session_id", *(name for name, is_given in zip(WRITTEN, given, strict=True) if is_given)]
+    return (
+        f"INSERT INTO messages (id, {', '.join(names)})"
+        f" VALUES ({next_number('messages', 'id', _DELETED)}, {', '.join('?' * len(names))})"
+        " ON CONFLICT (session_id, external_id) WHERE external_id IS NOT NULL DO NOTHING"
+    )
+
+
+def delete_of(connection: Connection, session_id: str) -> int:
+    """Delete every message of a session; how many there were."""
+    connection.execute(
+        "INSERT INTO state_meta (key, value) SELECT 'last_deleted_message', CAST(max(id) AS TEXT) FROM messages"
+        " WHERE id IS NOT NULL HAVING max(id) IS NOT NULL ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+        " WHERE CAST(state_meta.value AS INTEGER) < CAST(excluded.value AS INTEGER)"
+    )
+    return connection.execute("DELETE FROM messages WHERE session_id = ?", (session_id,)).rowcount
 
 
 def recount(connection: Connection, session_id: str) -> None:
@@ -175,10 +232,6 @@ def recount(connection: Connection, session_id: str) -> None:
     )
     calls = sum(_number_of_calls(row[0]) for row in rows)
     connection.execute("UPDATE sessions SET tool_call_count = ? WHERE id = ?", (calls, session_id))
-
-
-def _calls(row: Sequence[Any]) -> int:
-    return 0 if row[_TOOL_CALLS] is None else _number_of_calls(row[_TOOL_CALLS])
 
 
 def _number_of_calls(stored: str) -> int:

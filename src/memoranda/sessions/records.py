@@ -24,6 +24,9 @@ _OURS = frozenset({"id", "session_id", "active", "compacted", "rewound", "conten
 _LARGEST = 2**62
 _MOST_PARTS = 1_000_000
 _DEEPEST = 200
+# Which turn a message is part of, and that the turn is done: fields beside the columns, and no part of what was said.
+TURN, DONE = "memoranda_turn", "memoranda_done"
+TURN_FIELDS = frozenset({TURN, DONE})
 # Other programs' names for the same thing.
 _ALIASES = {"platform_message_id": "external_id", "message_id": "external_id"}
 
@@ -38,14 +41,19 @@ def encode(message: Mapping[str, Any], now: float | None = None) -> list[Any]:
     """The values of a new row for the columns in WRITTEN."""
     row: list[Any] = [None] * len(WRITTEN)
     beside: Message = {}
+    encoders = []
     for key, value in message.items():
+        if value is None and key in _PLACES:
+            continue
         place = _PLACES.get(key)
         if place is None:
             if key not in _OURS:
                 beside[key] = value
-        elif value is not None and row[place] is None:
+        elif row[place] is None:
             row[place] = value
-        elif value is not None:
+            if place in _ENCODERS:
+                encoders.append(place)
+        else:
             # Two names for the same thing: the second is kept as it is.
             beside[key] = value
     if not isinstance(row[_ROLE], str) or not row[_ROLE]:
@@ -54,9 +62,8 @@ def encode(message: Mapping[str, Any], now: float | None = None) -> list[Any]:
     row[_CONTENT], row[_FORMAT] = encode_content(row[_CONTENT])
     row[_TIMESTAMP] = _timestamp(row[_TIMESTAMP], now)
     row[_SUMMARY] = 1 if row[_SUMMARY] else None
-    for name, place, encode_value in _ENCODERS:
-        if row[place] is not None:
-            row[place] = encode_value(name, row[place], beside)
+    for place in encoders:
+        row[place] = _ENCODERS[place](WRITTEN[place], row[place], beside)
     if row[_COPY_OF] is not None:
         # The name that a message has elsewhere stays with the first one.
         row[_EXTERNAL_ID] = None
@@ -82,7 +89,9 @@ def as_chat(message: Message) -> Message:
     return {"role": message["role"], "content": message["content"]} | kept
 
 
-_BOOKKEEPING = _OURS | {"role", "content", "copy_of", "is_summary", "token_count", "external_id", "timestamp"}
+_BOOKKEEPING = (
+    _OURS | {"role", "content", "copy_of", "is_summary", "token_count", "external_id", "timestamp"} | TURN_FIELDS
+)
 
 
 def encode_content(content: Any) -> tuple[str | None, str | None]:
@@ -219,8 +228,8 @@ _ROLE, _CONTENT, _FORMAT, _TIMESTAMP, _EXTERNAL_ID, _COPY_OF, _SUMMARY, _EXTRA =
     WRITTEN.index,
     ("role", "content", "content_format", "timestamp", "external_id", "copy_of", "is_summary", "extra"),
 )
-_ENCODERS: tuple[tuple[str, int, Callable[[str, Any, Message], Any]], ...] = (
-    *((name, WRITTEN.index(name), _encode_text) for name in _TEXTS),
-    *((name, WRITTEN.index(name), _encode_json) for name in _JSONS),
-    *((name, WRITTEN.index(name), encode_number) for name in ("token_count", "copy_of")),
-)
+_ENCODERS: dict[int, Callable[[str, Any, Message], Any]] = {
+    **{WRITTEN.index(name): _encode_text for name in _TEXTS},
+    **{WRITTEN.index(name): _encode_json for name in _JSONS},
+    **{WRITTEN.index(name): encode_number for name in ("token_count", "copy_of")},
+}

@@ -6,8 +6,9 @@ from typing import Any
 from memoranda.db.sqlite import Connection
 from memoranda.errors import SessionError
 from memoranda.sessions.feed import note_change
-from memoranda.sessions.messages import Messages, insert, recount
+from memoranda.sessions.messages import Messages, delete_of, insert, recount
 from memoranda.sessions.part import count_redactions
+from memoranda.sessions.repetition import SAME, release
 
 _EMPTIED = ("content_format", "tool_calls", "reasoning", "reasoning_content", "reasoning_details",
             "codex_reasoning_items", "codex_message_items", "extra")  # fmt: skip
@@ -21,11 +22,12 @@ class Revision(Messages):
         with self._db.writing() as connection:
             self._require(connection, session_id)
             target = connection.execute(
-                "SELECT role FROM messages WHERE id = ? AND session_id = ? AND active = 1", (message_id, session_id)
+                "SELECT role, is_summary FROM messages WHERE id = ? AND session_id = ? AND active = 1",
+                (message_id, session_id),
             ).fetchone()
             if target is None:
                 raise SessionError(f"Session {session_id!r} has no live message {message_id}.")
-            if target[0] != "user":
+            if target[0] != "user" or target[1]:
                 raise SessionError(f"Message {message_id} is not the user's; only those can be gone back to.")
             (number,) = connection.execute(
                 "UPDATE sessions SET rewind_count = rewind_count + 1 WHERE id = ? RETURNING rewind_count", (session_id,)
@@ -36,8 +38,11 @@ class Revision(Messages):
                 (number, session_id, message_id),
             ).rowcount
             for message, owner in repeated:
+                # Where it is live, in the session that was continued, it must come back as live.
                 connection.execute(
-                    "UPDATE messages SET active = 0, compacted = 0, rewound = ? WHERE id = ?", (number, message)
+                    "UPDATE messages SET rewound = CASE WHEN active = 1 THEN ? ELSE ? END, active = 0, compacted = 0"
+                    " WHERE id = ?",
+                    (-number, number, message),
                 )
                 _changed(connection, owner, message)
             _changed(connection, session_id, message_id)
@@ -61,7 +66,12 @@ class Revision(Messages):
                 (session_id, since_id, session_id),
             ).rowcount
             for message, owner in _repeated(connection, session_id, since_id):
-                connection.execute("UPDATE messages SET compacted = 1, rewound = NULL WHERE id = ?", (message,))
+                connection.execute(
+                    "UPDATE messages SET active = CASE WHEN rewound < 0 THEN 1 ELSE 0 END,"
+                    " compacted = CASE WHEN rewound < 0 THEN 0 ELSE 1 END, rewound = NULL"
+                    " WHERE id = ? AND rewound IS NOT NULL",
+                    (message,),
+                )
                 _changed(connection, owner, message)
             _changed(connection, session_id, since_id)
             return count
@@ -86,7 +96,9 @@ class Revision(Messages):
         """Delete every message of a session and keep the session; how many there were."""
         with self._db.writing() as connection:
             self._require(connection, session_id)
-            count = connection.execute("DELETE FROM messages WHERE session_id = ?", (session_id,)).rowcount
+            for heir in release(connection, session_id):
+                recount(connection, heir)
+            count = delete_of(connection, session_id)
             _changed(connection, session_id, 0)
         self._db.shrink_log()
         return count
@@ -96,18 +108,20 @@ class Revision(Messages):
         clean, redacted = self._redact(content)
         with self._db.writing() as connection:
             row = connection.execute(
-                "SELECT COALESCE(m.copy_of, m.id), sessions.conversation_id FROM messages m"
-                f" JOIN sessions ON sessions.id = m.session_id WHERE m.id = ? AND {self._seen}",
+                f"SELECT COALESCE(m.copy_of, m.id), sessions.conversation_id, m.content_format = '{SAME}'"
+                f" FROM messages m JOIN sessions ON sessions.id = m.session_id WHERE m.id = ? AND {self._seen}",
                 (message_id, *self._scope.values),
             ).fetchone()
             if row is None:
                 return False
-            original, conversation = row
+            original, conversation, refers = row
             touched = connection.execute(
                 "UPDATE messages SET content = ?, " + ", ".join(f"{name} = NULL" for name in _EMPTIED)
                 + " WHERE (id IN (?, ?) OR copy_of = ?)"
-                " AND session_id IN (SELECT id FROM sessions WHERE conversation_id = ?) RETURNING id, session_id",
-                (clean, message_id, original, original, conversation),
+                " AND (session_id IN (SELECT id FROM sessions WHERE conversation_id = ?)"
+                # What only refers is surely the same message of the same user; else that is what somebody says.
+                f"  OR (? AND (id = ? OR content_format = '{SAME}'))) RETURNING id, session_id",
+                (clean, message_id, original, original, conversation, bool(refers), original),
             ).fetchall()  # fmt: skip
             for number, owner in touched:
                 _changed(connection, owner, number)
@@ -124,10 +138,10 @@ def _repeated(connection: Connection, session_id: str, from_id: int) -> list[tup
     return connection.execute(
         "SELECT other.id, other.session_id FROM messages other"
         " WHERE other.session_id IN (SELECT id FROM sessions WHERE conversation_id ="
-        "   (SELECT conversation_id FROM sessions WHERE id = ?)) AND other.active = 0"
+        "   (SELECT conversation_id FROM sessions WHERE id = ?)) AND (other.active = 0 OR other.session_id <> ?)"
         " AND COALESCE(other.copy_of, other.id) IN"
         "   (SELECT copy_of FROM messages WHERE session_id = ? AND id >= ? AND active = 1)",
-        (session_id, session_id, from_id),
+        (session_id, session_id, session_id, from_id),
     ).fetchall()
 
 

@@ -3,7 +3,7 @@
 from memoranda.db.schema import Column, Schema, Table
 
 # Raised whenever a table, column, index or migration is added.
-VERSION = 1
+VERSION = 2
 
 _COUNT = "DEFAULT 0"
 
@@ -52,7 +52,7 @@ MESSAGES = Table(
     "messages",
     "One row per message, in the order in which they were recorded.",
     (
-        Column("id", "numbered", "", "Grows with every message, never used again."),
+        Column("id", "integer", "PRIMARY KEY", "Grows with every message, never used again."),
         Column("session_id", "text", "NOT NULL REFERENCES sessions(id)", "Its session."),
         Column("role", "text", "NOT NULL", "user, assistant, tool, system."),
         Column("content", "text", "", "What was said: text, or JSON when content_format says so."),
@@ -70,10 +70,10 @@ MESSAGES = Table(
         Column("external_id", "text", "", "Its name elsewhere; one per session, so that importing twice adds nothing."),
         Column("active", "integer", "NOT NULL DEFAULT 1", "0: not in the model's context any more."),
         Column("compacted", "integer", "NOT NULL DEFAULT 0", "1: compressed away, still found. Neither: taken back."),
-        Column("rewound", "integer", "", "Which of the session's rewinds took it back."),
+        Column("rewound", "integer", "", "Which rewind of the session took it back; negative: of one that repeats it."),
         Column("copy_of", "integer", "", "The message that this one repeats after compression."),
         Column("is_summary", "integer", "", "1: written by compression, said by nobody."),
-        Column("content_format", "text", "", "json: content is JSON; pieces: a list of its pieces; null: text."),
+        Column("content_format", "text", "", "null: text; json: JSON; pieces: a list of pieces; same: see copy_of."),
         Column("extra", "text", "", "Fields that have no column, as JSON."),
     ),
 )  # fmt: skip
@@ -113,5 +113,7 @@ SCHEMA = Schema(
         "CREATE INDEX IF NOT EXISTS idx_messages_session ON messages(session_id)",
         "CREATE UNIQUE INDEX IF NOT EXISTS idx_messages_external ON messages(session_id, external_id)"
         " WHERE external_id IS NOT NULL",
+        # What repeats a message must be found when that is deleted, wherever it is.
+        "CREATE INDEX IF NOT EXISTS idx_messages_copies ON messages(copy_of) WHERE copy_of IS NOT NULL",
     ),
 )

@@ -11,6 +11,7 @@ from memoranda.sessions.feed import Feed
 from memoranda.sessions.integrity import Integrity
 from memoranda.sessions.lineage import Lineage
 from memoranda.sessions.listing import Listing
+from memoranda.sessions.rotation import Rotation
 from memoranda.sessions.schema import SCHEMA
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.transfer import Transfer
@@ -20,7 +21,7 @@ from memoranda.sessions.views import Views
 from memoranda.support.home import APPLICATION_ID
 
 
-class SessionStore(Transfer, Lineage, Listing, Views, Usage, Upkeep, Integrity, Feed):
+class SessionStore(Transfer, Rotation, Lineage, Listing, Views, Usage, Upkeep, Integrity, Feed):
     """Sessions and messages in one file, durable when a call returns, shared by any number of processes."""
 
     def __init__(self, db_path: Path | str, *, redactor: Redactor | None = None, wait: float = 10.0) -> None:

@@ -23,6 +23,7 @@ from memoranda.sessions.records import (
     require_storable,
     seconds,
 )
+from memoranda.sessions.repetition import REFERRED_TO, read_fully
 from memoranda.sessions.revision import Revision
 from memoranda.sessions.schema import SESSIONS
 from memoranda.sessions.titles import Titles, claim_title, next_title
@@ -242,7 +243,8 @@ def _known(connection: Connection, session_id: str) -> dict[tuple[Any, ...], lis
     """The messages of a session that have no external id, by what was said when."""
     known: dict[tuple[Any, ...], list[int]] = {}
     rows = connection.execute(
-        f"SELECT id, {', '.join(_MARKED)} FROM messages WHERE session_id = ? AND external_id IS NULL ORDER BY id",
+        f"SELECT m.id, {read_fully(_MARKED)} FROM messages m {REFERRED_TO}"
+        " WHERE m.session_id = ? AND m.external_id IS NULL ORDER BY m.id",
         (session_id,),
     )
     for number, *values in rows:
@@ -250,7 +252,8 @@ def _known(connection: Connection, session_id: str) -> dict[tuple[Any, ...], lis
     return known
 
 
-_MARKED = ("role", "content", "timestamp", "tool_call_id", "tool_calls", "is_summary", "copy_of")
+# Not which message it repeats: a session may come in without the one that holds it.
+_MARKED = ("role", "content", "timestamp", "tool_call_id", "tool_calls", "is_summary")
 _EXTERNAL_ID = WRITTEN.index("external_id")
 
 

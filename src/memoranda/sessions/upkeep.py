@@ -6,8 +6,10 @@ from typing import Any
 
 from memoranda.db.sqlite import Connection
 from memoranda.sessions.feed import note_change
-from memoranda.sessions.messages import recount
+from memoranda.sessions.messages import delete_of, recount
 from memoranda.sessions.part import Part
+from memoranda.sessions.repetition import release
+from memoranda.sessions.rotation import drop_compression_state
 
 _DAY = 86_400
 
@@ -118,24 +120,14 @@ def _delete(connection: Connection, session_id: str) -> None:
     if successor is not None:
         # What follows is a conversation of its own now.
         _begin_conversation(connection, successor)
+    for heir in release(connection, session_id):
+        recount(connection, heir)
     for (relative,) in relatives:
-        _release_copies(connection, relative, session_id)
         note_change(connection, relative)
-    connection.execute("DELETE FROM messages WHERE session_id = ?", (session_id,))
+    delete_of(connection, session_id)
     connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+    drop_compression_state(connection, session_id)
     note_change(connection, session_id)
-
-
-def _release_copies(connection: Connection, session_id: str, gone: str) -> None:
-    """What a session repeats of one that is deleted is the only record of it from now on."""
-    released = connection.execute(
-        "UPDATE messages SET copy_of = NULL WHERE session_id = ?"
-        " AND copy_of IN (SELECT id FROM messages WHERE session_id = ?)",
-        (session_id, gone),
-    ).rowcount
-    if released:
-        recount(connection, session_id)
-        note_change(connection, session_id, 0)
 
 
 def _begin_conversation(connection: Connection, first: str) -> None:

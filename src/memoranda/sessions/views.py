@@ -12,7 +12,7 @@ from memoranda.db.sqlite import Connection
 from memoranda.sessions.feed import COLUMNS, SEARCHABLE, FeedMessage, feed_message
 from memoranda.sessions.part import Part
 
-_SAID = f"{SEARCHABLE} AND m.is_summary IS NULL"
+_SAID = SEARCHABLE
 
 
 class Place(NamedTuple):

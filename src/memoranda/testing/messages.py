@@ -190,6 +190,16 @@ class MessageContract:
         store.create_session("s", "cli")
         assert first < second < third < store.append_message("s", "user", "4")
 
+    def test_ids_are_not_used_again_when_the_latest_goes_first(self, store: SessionStore) -> None:
+        """What an earlier session deletes afterwards does not bring the ids of a later one back."""
+        for name in ("a", "b"):
+            store.create_session(name, "cli")
+            last = store.append_message(name, "user", name)
+        store.delete_session("b")
+        store.delete_session("a")
+        store.create_session("c", "cli")
+        assert store.append_message("c", "user", "c") > last
+
     def test_messages_come_in_the_order_in_which_they_were_recorded(self, store: SessionStore) -> None:
         """Whatever their timestamps say."""
         store.create_session("s", "cli")

@@ -15,6 +15,7 @@ from memoranda.testing.following import FollowingContract
 from memoranda.testing.lineage import LineageContract
 from memoranda.testing.lists import ListContract
 from memoranda.testing.messages import MessageContract
+from memoranda.testing.rotation import RotationContract
 from memoranda.testing.scopes import ScopeContract
 from memoranda.testing.sessions import SessionContract
 from memoranda.testing.taking_back import TakingBackContract
@@ -28,6 +29,7 @@ class StoreContract(
     SessionContract,
     MessageContract,
     TakingBackContract,
+    RotationContract,
     TitleContract,
     LineageContract,
     ListContract,

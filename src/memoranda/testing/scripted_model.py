@@ -1,0 +1,124 @@
+"""A chat model that says what a test told it to say, and complains about what was never asked for.
+
+    model = ScriptedModel([Reply("Hello."), ModelOverloadedError("busy"), lambda system, messages, tools: Reply("...")])
+
+Each call takes the next step: a reply is given, an error is raised, a function is called with what the model was sent.
+As a context manager it fails when steps are left at the end.
+"""
+
+import copy
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Self
+
+from memoranda.errors import ModelError
+from memoranda.llm.model import Message, OnText, Reply, Usage
+from memoranda.llm.tokens import estimate_message, estimate_request
+from memoranda.tools import Tool
+
+Answer = Callable[[str, Sequence[Message], Sequence[Tool]], Reply]
+Step = Reply | ModelError | Answer
+
+
+class ScriptError(AssertionError):
+    """The conversation went another way than its script."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call as the model received it."""
+
+    system: str
+    messages: tuple[Message, ...]
+    tools: tuple[Tool, ...]
+    streamed: bool
+    max_tokens: int | None
+    deadline: float | None
+
+
+class ScriptedModel:
+    """A `ChatModel` that follows a script; `requests` holds what it was sent, call by call."""
+
+    provider = "scripted"
+
+    def __init__(
+        self,
+        steps: Iterable[Step] | Answer,
+        *,
+        name: str = "scripted-model",
+        window: int = 128_000,
+        piece: int = 12,
+    ) -> None:
+        """A list of steps, or one function that answers every call. Text is streamed `piece` characters at a time."""
+        self.name = name
+        self.window = window
+        self.requests: list[Request] = []
+        self._always = steps if callable(steps) else None
+        self._steps: list[Step] = [] if callable(steps) else list(steps)
+        self._piece = piece
+        self._lock = threading.Lock()
+
+    @property
+    def unused(self) -> int:
+        """How many steps nobody has asked for."""
+        return len(self._steps)
+
+    def reply(
+        self,
+        system: str,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] = (),
+        *,
+        on_text: OnText | None = None,
+        max_tokens: int | None = None,
+        deadline: float | None = None,
+    ) -> Reply:
+        """The next step of the script."""
+        sent = copy.deepcopy(tuple(messages))
+        request = Request(system, sent, tuple(tools), on_text is not None, max_tokens, deadline)
+        step = self._next(request)
+        if isinstance(step, ModelError):
+            raise step
+        reply = step if isinstance(step, Reply) else step(system, sent, tools)
+        if on_text is not None:
+            for start in range(0, len(reply.text), self._piece):
+                on_text(reply.text[start : start + self._piece])
+        return self._completed(reply, request)
+
+    def check(self) -> None:
+        """Raise when steps are left that nobody asked for."""
+        if self._steps:
+            raise ScriptError(
+                f"{len(self._steps)} steps of the script were never used; the next is {self._steps[0]!r}."
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # An error that is under way says more than the steps that it left.
+        if error is None:
+            self.check()
+
+    def _next(self, request: Request) -> Step:
+        with self._lock:
+            self.requests.append(request)
+            if self._always is not None:
+                return self._always
+            if not self._steps:
+                last = request.messages[-1] if request.messages else None
+                raise ScriptError(f"The script is at its end, but call {len(self.requests)} came, with {last!r}.")
+            return self._steps.pop(0)
+
+    def _completed(self, reply: Reply, request: Request) -> Reply:
+        """A reply with a usage, a model and a finish reason, where the script did not say."""
+        usage = reply.usage
+        if usage == Usage():
+            sent = estimate_request(request.system, request.messages, request.tools)
+            usage = Usage(sent, estimate_message(reply.message()))
+        reason = "tool_calls" if reply.tool_calls and reply.finish_reason == "stop" else reply.finish_reason
+        return replace(reply, usage=usage, finish_reason=reason, model=reply.model or self.name)

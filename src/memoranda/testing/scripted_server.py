@@ -1,0 +1,262 @@
+"""A server for tests that speaks OpenAI's chat completions and Anthropic's messages, over real HTTP, by a script.
+
+    with ScriptedServer([Reply("Hello."), Refuse(429), Cut(Reply("Half of this"))]) as server:
+        OpenAIChat(ModelSettings(name="any", base_url=server.openai_url), "key")
+
+Each request takes the next step, or one function answers them all. What came in is in `received`, word for word. As a
+program it serves a script from a file, from a function, or the demo model:
+
+    python -m memoranda.testing.scripted_server --port 0 --log requests.jsonl --script script.json
+"""
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, assert_never
+
+from memoranda.llm.model import Reply, Usage
+from memoranda.llm.tokens import estimate_message
+from memoranda.testing.scripted_cache import ScriptedCache
+from memoranda.testing.scripted_forms import Event, error_body, events, trouble, whole
+from memoranda.testing.scripted_model import ScriptError
+from memoranda.testing.scripted_steps import Cut, Garbage, Received, Refuse, Script, Slow, Step, Trouble
+
+_PATHS = ("/chat/completions", "/messages")
+_TOO_LONG = {
+    "openai": ("context_length_exceeded", "This model's maximum context length is {window} tokens, not {tokens}."),
+    "anthropic": ("invalid_request_error", "prompt is too long: {tokens} tokens > {window} maximum"),
+}
+
+
+class ScriptedServer:
+    """The server; as a context manager it is up inside, and fails at the end when steps were left."""
+
+    def __init__(
+        self,
+        steps: Iterable[Step | Script] | Script,
+        *,
+        port: int = 0,
+        log: Path | None = None,
+        window: int = 0,
+        key: str = "",
+    ) -> None:
+        """`window` refuses what is longer, in tokens; `key` refuses whoever has another one. 0 and "" do not."""
+        self.received: list[Received] = []
+        self.usages: list[Usage] = []
+        self.stopped = threading.Event()
+        self._always = steps if callable(steps) else None
+        self._steps: list[Step | Script] = [] if callable(steps) else list(steps)
+        self._log = log
+        self._window = window
+        self._key = key
+        self._cache = ScriptedCache()
+        self._lock = threading.Lock()
+        self._http = _Http(("127.0.0.1", port), self)
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """The address, as Anthropic's SDK takes it."""
+        return f"http://127.0.0.1:{self._http.server_address[1]}"
+
+    @property
+    def openai_url(self) -> str:
+        """The address, as OpenAI's SDK takes it."""
+        return f"{self.url}/v1"
+
+    @property
+    def unused(self) -> int:
+        return len(self._steps)
+
+    def check(self) -> None:
+        """Raise when steps are left that nobody asked for."""
+        if self._steps:
+            raise ScriptError(
+                f"{len(self._steps)} steps of the script were never used; the next is {self._steps[0]!r}."
+            )
+
+    def close(self) -> None:
+        self.stopped.set()
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+        # An error that is under way says more than the steps that it left.
+        if error is None:
+            self.check()
+
+    def take(self, path: str, headers: dict[str, str], text: str) -> tuple[Received, Step, Usage]:
+        """Note a request and find out what to do with it."""
+        with self._lock:
+            received = Received(len(self.received) + 1, time.time(), path, headers, text)
+            self.received.append(received)
+            if self._log is not None:
+                record = {"number": received.number, "at": received.at, "path": path, "headers": headers, "body": text}
+                with self._log.open("a") as file:
+                    file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            refusal = self._refusal(received)
+            step = refusal or self._next(received)
+            used = self._cache.usage(received) if refusal is None else Usage()
+            self.usages.append(used)
+        return received, step if not callable(step) else step(received), used
+
+    def _next(self, received: Received) -> Step | Script:
+        if self._always is not None:
+            return self._always
+        if self._steps:
+            return self._steps.pop(0)
+        return Refuse(418, f"The script is at its end, but request {received.number} came.")
+
+    def _refusal(self, received: Received) -> Refuse | None:
+        given = received.headers.get("x-api-key") or received.headers.get("authorization", "").removeprefix("Bearer ")
+        if not received.path.rstrip("/").endswith(_PATHS):
+            return Refuse(404, f"There is nothing at {received.path}.")
+        if not received.json:
+            return Refuse(400, "The body is no JSON object.")
+        if self._key and given != self._key:
+            return Refuse(401, f"Incorrect API key provided: {given}", "invalid_api_key")
+        if self._window:
+            tokens = ScriptedCache().usage(received).input_tokens
+            if tokens > self._window:
+                code, words = _TOO_LONG[received.api]
+                return Refuse(400, words.format(window=self._window, tokens=tokens), code)
+        return None
+
+
+class _Http(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, address: tuple[str, int], owner: ScriptedServer) -> None:
+        self.owner = owner
+        super().__init__(address, _Handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away in the middle is part of many a script."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Http
+    _between = 0.0
+
+    def do_POST(self) -> None:
+        text = self.rfile.read(int(self.headers.get("content-length") or 0)).decode("utf-8", "replace")
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        received, step, used = self.server.owner.take(self.path, headers, text)
+        if isinstance(step, Slow):
+            self._pause(step.before)
+            self._between = step.between
+            step = step.step
+        self._perform(received, step, used)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """The script's own log says more."""
+
+    def _perform(self, received: Received, step: Step, used: Usage) -> None:
+        match step:
+            case Reply():
+                self._answer(received, _with_usage(step, used))
+            case Refuse():
+                self._send(step.status, json.dumps(error_body(received.api, step)), headers=dict(step.headers))
+            case Garbage() if received.streamed and step.status == 200:
+                self._send_events([("message_start", line) for line in step.text.splitlines()])
+            case Garbage():
+                self._send(step.status, step.text, step.content_type)
+            case Cut():
+                self._answer(received, _with_usage(step.reply, used), step)
+            case Trouble() if received.streamed:
+                made = list(events(received.api, step.reply, received.number, with_usage=False))[: step.after]
+                self._send_events([*made, trouble(received.api, step.code, step.message)])
+            case Trouble():
+                refusal = Refuse(500, step.message, step.code)
+                self._send(refusal.status, json.dumps(error_body(received.api, refusal)))
+            case Slow():
+                raise ScriptError("A slow step cannot hold another slow step.")
+            case _:
+                assert_never(step)
+
+    def _answer(self, received: Received, reply: Reply, cut: Cut | None = None) -> None:
+        if not received.streamed:
+            body = json.dumps(whole(received.api, reply, received.number), ensure_ascii=False)
+            self._send(200, body, cut_at=None if cut is None else len(body) // 2)
+            return
+        wants_usage = bool((received.json.get("stream_options") or {}).get("include_usage"))
+        made = list(events(received.api, reply, received.number, with_usage=wants_usage))
+        self._send_events(made if cut is None else made[: cut.after], whole=cut is None or cut.clean)
+
+    def _send(
+        self,
+        status: int,
+        text: str,
+        content_type: str = "application/json",
+        *,
+        headers: dict[str, str] | None = None,
+        cut_at: int | None = None,
+    ) -> None:
+        body = text.encode()
+        self.send_response(status)
+        for name, value in {"content-type": content_type, "content-length": str(len(body)), **(headers or {})}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        for byte in (body[start : start + 64] for start in range(0, len(body[:cut_at]), 64)):
+            self.wfile.write(byte)
+            self._pause(self._between)
+        if cut_at is not None:
+            self._drop()
+
+    def _send_events(self, made: Iterable[Event], *, whole: bool = True) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        for name, data in made:
+            event = (f"event: {name}\n" if name else "") + f"data: {data}\n\n"
+            chunk = event.encode()
+            self.wfile.write(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
+            self.wfile.flush()
+            self._pause(self._between)
+        if whole:
+            self.wfile.write(b"0\r\n\r\n")
+        else:
+            self._drop()
+
+    def _drop(self) -> None:
+        """End the connection as a failing network does."""
+        self.wfile.flush()
+        self.close_connection = True
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+    def _pause(self, seconds: float) -> None:
+        if seconds:
+            self.server.owner.stopped.wait(seconds)
+
+
+def _with_usage(reply: Reply, used: Usage) -> Reply:
+    """The reply with what it would have used, unless the script says so itself."""
+    if reply.usage != Usage():
+        return reply
+    written = Usage(output_tokens=estimate_message(reply.message()))
+    return Reply(
+        reply.text, reply.tool_calls, used + written, reply.finish_reason,
+        reply.model, reply.reasoning, reply.reasoning_details,
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    from memoranda.testing.scripted_program import main
+
+    main()
