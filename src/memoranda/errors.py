@@ -5,6 +5,14 @@
     │   └── ForeignHomeError another program owns it
     ├── ProviderError        an external memory cannot be loaded or used
     ├── ConfigError          config.yaml, .env or an environment override is not usable
+    ├── ModelError           a language model gave no usable answer
+    │   ├── ModelAuthError        the key is missing, wrong or not allowed to
+    │   ├── ModelQuotaError       the account has no credit left
+    │   ├── ModelOverloadedError  too many requests, or the service is overloaded
+    │   ├── ContextTooLongError   the conversation does not fit into the model's window
+    │   ├── ModelUnreachableError no connection, or no answer within the deadline
+    │   ├── ModelReplyError       the answer made no sense, broke off, or was refused as malformed
+    │   └── BudgetSpentError      today's budget for background work is spent
     └── StorageError         the disk, a lock or a file stands in the way
         ├── LockTimeoutError another process holds the lock
         ├── CorruptStoreError the session store is damaged or somebody else's
@@ -34,6 +42,38 @@ class ConfigError(MemorandaError):
 
 class ProviderError(MemorandaError):
     """An external memory provider cannot be found, loaded or used."""
+
+
+class ModelError(MemorandaError):
+    """A language model gave no usable answer; nothing that was recorded is touched by it."""
+
+
+class ModelAuthError(ModelError):
+    """The key is missing, wrong, or not allowed to use the model."""
+
+
+class ModelQuotaError(ModelError):
+    """The account has no credit or quota left; trying again does not help."""
+
+
+class ModelOverloadedError(ModelError):
+    """The service is overloaded or limits the rate, and was still so after several tries."""
+
+
+class ContextTooLongError(ModelError):
+    """The conversation does not fit into the model's context window."""
+
+
+class ModelUnreachableError(ModelError):
+    """The service could not be reached, or did not answer within the deadline."""
+
+
+class ModelReplyError(ModelError):
+    """The service answered, but not with something that can be used."""
+
+
+class BudgetSpentError(ModelError):
+    """Today's budget for background work is spent; it is available again tomorrow."""
 
 
 class StorageError(MemorandaError):

@@ -1,0 +1,68 @@
+"""Anthropic's messages API: content blocks, cache breakpoints, signed thinking that goes back where it came from."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memoranda.llm.anthropic_blocks import as_blocks
+from memoranda.llm.anthropic_cache import with_breakpoints
+from memoranda.llm.anthropic_reading import Growing, reply_of
+from memoranda.llm.anthropic_thinking import bind, fingerprint, without_thinking
+from memoranda.llm.attempts import FailedAttemptError
+from memoranda.llm.failures import broken_off, nonsense
+from memoranda.llm.model import Message, OnText, Reply
+from memoranda.llm.sdk import SdkModel, load
+from memoranda.llm.windows import longest_answer
+from memoranda.tools import JsonObject, Tool
+
+ANTHROPIC = "https://api.anthropic.com"
+
+
+class AnthropicMessages(SdkModel):
+    """A Claude model."""
+
+    package = "anthropic"
+
+    def _make_client(self, sdk: Any) -> Any:
+        # Tries again are ours, so that they keep to the deadline.
+        # Some people give the address with the version that the SDK adds by itself.
+        address = (self._settings.base_url or ANTHROPIC).rstrip("/").removesuffix("/v1")
+        return sdk.Anthropic(api_key=self._api_key or "none", base_url=address, max_retries=0)
+
+    def _body(self, system: str, messages: Sequence[Message], tools: Sequence[Tool], max_tokens: int) -> JsonObject:
+        body: JsonObject = {"model": self.name, "max_tokens": max_tokens or longest_answer(self.name)}
+        if tools:
+            body["tools"] = [tool.anthropic_schema() for tool in tools]
+        if system:
+            body["system"] = [{"type": "text", "text": system}]
+        return body | {"messages": as_blocks(messages, self.name, fingerprint(body))}
+
+    def _ask(self, body: JsonObject, say: OnText | None, left: float) -> Reply:
+        try:
+            reply = self._ask_once(body, say, left)
+        except load(self.package).BadRequestError as error:
+            bare = without_thinking(body)
+            if bare == body or not _objects_to_thinking(error):
+                raise
+            # Thinking that the service no longer takes is not worth a conversation that cannot go on.
+            body = bare
+            reply = self._ask_once(bare, say, left)
+        return bind(reply, self.name, body)
+
+    def _ask_once(self, body: JsonObject, say: OnText | None, left: float) -> Reply:
+        marked = with_breakpoints(body)
+        if say is None:
+            answer = self._post("/v1/messages", marked, left)
+            if not isinstance(answer, Mapping):
+                raise FailedAttemptError(nonsense(self.who, answer))
+            return reply_of(answer)
+        growing = Growing(say)
+        for event in self._stream("/v1/messages", marked, left):
+            growing.take(event)
+        if not growing.finished:
+            raise FailedAttemptError(broken_off(self.who))
+        return growing.reply()
+
+
+def _objects_to_thinking(error: Exception) -> bool:
+    said = str(error).lower()
+    return "thinking" in said or "signature" in said

@@ -1,0 +1,76 @@
+"""From settings and keys to a model that can be asked."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.util import find_spec
+
+from memoranda.errors import ModelAuthError, ModelError
+from memoranda.llm.anthropic_messages import AnthropicMessages
+from memoranda.llm.demo import DemoModel
+from memoranda.llm.model import ChatModel
+from memoranda.llm.openai_chat import OpenAIChat
+from memoranda.llm.sdk import missing
+from memoranda.llm.settings import ModelSettings
+from memoranda.llm.vendors import VENDORS, Vendor
+
+_HOW = (
+    "Store a key with 'memoranda secret set {key}' (or put it into the environment). Without one, 'ollama' as "
+    "model.provider uses a model on this machine, and 'demo' plays the part of one."
+)
+
+
+def model_for(settings: ModelSettings, secrets: Mapping[str, str]) -> ChatModel:
+    """The model that is set; where nothing is set, the one that there is a key for.
+
+    Raises ModelAuthError when a key is missing, and ModelError for other things that only a person can mend.
+    """
+    vendor = _vendor(settings, secrets)
+    if vendor.api == "demo":
+        return DemoModel(window=settings.window or None)
+    chosen = replace(
+        settings,
+        provider=vendor.name,
+        name=settings.name or vendor.model,
+        base_url=settings.base_url or vendor.base_url,
+        window=settings.window or vendor.window,
+    )
+    if not chosen.name:
+        raise ModelError(f"{vendor.name} serves many models: say which one in model.name.")
+    key = _key(chosen, vendor, secrets)
+    # Seen now, not in the middle of a conversation; the import itself waits until it is needed.
+    if find_spec(vendor.api) is None:
+        raise missing(vendor.api)
+    return AnthropicMessages(chosen, key) if vendor.api == "anthropic" else OpenAIChat(chosen, key)
+
+
+def _vendor(settings: ModelSettings, secrets: Mapping[str, str]) -> Vendor:
+    if settings.provider:
+        if settings.provider not in VENDORS:
+            raise ModelError(
+                f"There is no model provider {settings.provider!r} (known: {', '.join(VENDORS)}). For another "
+                "OpenAI-compatible service, use 'openai' and its address in model.base_url."
+            )
+        return VENDORS[settings.provider]
+    if settings.name.startswith("claude"):
+        return VENDORS["anthropic"]
+    if settings.name == "demo":
+        return VENDORS["demo"]
+    if settings.base_url or settings.name.startswith(("gpt-", "o1", "o3", "o4")):
+        return VENDORS["openai"]
+    for vendor in VENDORS.values():
+        # Without a name only those will do that have a model to begin with.
+        if vendor.key and secrets.get(vendor.key) and (settings.name or vendor.model):
+            if settings.name and "/" in settings.name and vendor.name != "openrouter":
+                continue
+            return vendor
+    raise ModelAuthError(f"No model is set up yet. {_HOW.format(key='ANTHROPIC_API_KEY')}")
+
+
+def _key(chosen: ModelSettings, vendor: Vendor, secrets: Mapping[str, str]) -> str:
+    variable = chosen.api_key_env or vendor.key
+    key = secrets.get(variable, "").strip() if variable else ""
+    # Somebody's own server often wants no key; it says so itself if it does.
+    optional = not vendor.key or (chosen.base_url and chosen.base_url != vendor.base_url and not chosen.api_key_env)
+    if not key and not optional:
+        raise ModelAuthError(f"There is no key for {vendor.name}. {_HOW.format(key=variable)}")
+    return key

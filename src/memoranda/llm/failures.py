@@ -1,0 +1,103 @@
+"""What a vendor's error means: one kind of ModelError, said in a sentence, and whether trying again makes sense."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from memoranda.errors import (
+    ContextTooLongError,
+    ModelAuthError,
+    ModelError,
+    ModelOverloadedError,
+    ModelQuotaError,
+    ModelReplyError,
+    ModelUnreachableError,
+)
+
+_LONGEST_QUOTE = 300
+# Vendors and local servers say the same things in many words.
+_TOO_LONG = re.compile(
+    r"context[_ ](length|window|size)[_ ]?(is |was )?exceed|exceed\w*.{0,40}(context|maximum number of tokens allowed)"
+    r"|maximum context length|max(imum)? (prompt|input) (length|tokens)|(prompt|input|request) is too (long|large)"
+    r"|too many (input )?tokens|reduce the length of the (messages|prompt)|context the overflows|request_too_large",
+    re.IGNORECASE,
+)
+_NO_CREDIT = re.compile(
+    r"insufficient[_ ](quota|credit|balance|funds)|exceeded your current quota|credit balance is too low"
+    r"|billing_(error|hard_limit|not_active)|payment required|out of credits|requires more credits",
+    re.IGNORECASE,
+)
+_TOO_LONG_STATUS = frozenset({0, 400, 413, 422, 500})
+_AGAIN = frozenset({408, 409, 425, 429})
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An attempt that failed: the error for the caller, whether to try again, and how long the service asks to wait."""
+
+    error: ModelError
+    again: bool = False
+    after: float | None = None
+
+
+def refused(who: str, status: int, said: str, *, code: str = "", after: float | None = None) -> Failure:
+    """The service answered with an error; `status` 0 is an error in the middle of a stream."""
+    words = f"{code} {said}"
+    told = f"{who} says: {quoted(said) or f'status {status}'}"
+    if status == 402 or (_NO_CREDIT.search(words) and status not in (401, 500)):
+        return Failure(ModelQuotaError(f"The account has no credit left. {told}"))
+    if status in (401, 403) or code in ("authentication_error", "permission_error", "invalid_api_key"):
+        return Failure(ModelAuthError(f"The key was not accepted. {told}"))
+    if status == 413 or (status in _TOO_LONG_STATUS and _TOO_LONG.search(words)):
+        return Failure(ContextTooLongError(f"The conversation does not fit into the model's window. {told}"))
+    if status == 429 or code == "rate_limit_error":
+        return Failure(ModelOverloadedError(f"Too many requests for now. {told}"), again=True, after=after)
+    if status in _AGAIN or status >= 500 or code in ("overloaded_error", "api_error", "server_error"):
+        return Failure(ModelOverloadedError(f"The service cannot answer for now. {told}"), again=True, after=after)
+    if status == 404:
+        hint = "Check the model's name and the base URL."
+        return Failure(ModelReplyError(f"The service does not know the model or the address. {told} {hint}"))
+    return Failure(ModelReplyError(f"The service refused the request ({status or 'in the stream'}). {told}"))
+
+
+def unreachable(who: str, why: object) -> Failure:
+    """No connection, or one that broke."""
+    reason = quoted(str(why)) or type(why).__name__
+    return Failure(ModelUnreachableError(f"{who} could not be reached or the connection broke: {reason}"), again=True)
+
+
+def broken_off(who: str) -> Failure:
+    """A stream that ended before the answer did."""
+    return Failure(ModelUnreachableError(f"The answer of {who} broke off before its end."), again=True)
+
+
+def nonsense(who: str, why: object) -> Failure:
+    """An answer that is none. Not asked again: the answer may have been paid for, and would be no other."""
+    return Failure(ModelReplyError(f"{who} answered with something that is no reply: {quoted(str(why))}"))
+
+
+def too_late(who: str, seconds: float) -> ModelUnreachableError:
+    return ModelUnreachableError(f"{who} did not answer within {seconds:g} seconds.")
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """The seconds that a service asks to wait."""
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        value = headers.get(name, "")
+        try:
+            return max(0.0, float(value) / unit)
+        except ValueError:
+            continue
+    try:
+        moment = parsedate_to_datetime(headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    return max(0.0, (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds())
+
+
+def quoted(text: str) -> str:
+    """Somebody else's words, on one line and not too many of them."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_QUOTE else line[:_LONGEST_QUOTE] + " …"

@@ -1,0 +1,108 @@
+"""What a chat model is to the rest of Memoranda: a system prompt, messages and tools in, one reply out.
+
+Messages are plain dicts in the form of OpenAI's chat API, exactly as the session store gives them. Each client
+translates them for its own vendor and translates the answer back, so that nothing else knows vendors apart.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from memoranda.tools import Tool
+
+Message = dict[str, Any]
+OnText = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one call used, in tokens; `input_tokens` is everything that was sent, the cached part included."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that the model asks for; `arguments` is JSON text as the model wrote it, and may be broken."""
+
+    id: str
+    name: str
+    arguments: str
+
+    def as_json(self) -> Message:
+        """The call as it stands in an assistant message."""
+        return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer of a model.
+
+    `finish_reason` is one of stop, tool_calls, length, refusal, or the vendor's own word when it is none of these.
+    `reasoning_details` are opaque blocks that the vendor wants back unchanged with the next request.
+    """
+
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    finish_reason: str = "stop"
+    model: str = ""
+    reasoning: str = ""
+    reasoning_details: list[Any] | None = None
+
+    def message(self) -> Message:
+        """The assistant message as it is recorded; what is empty is left out."""
+        message: Message = {"role": "assistant", "content": self.text or None}
+        if self.tool_calls:
+            message["tool_calls"] = [call.as_json() for call in self.tool_calls]
+        if self.reasoning:
+            message["reasoning"] = self.reasoning
+        if self.reasoning_details:
+            message["reasoning_details"] = self.reasoning_details
+        message["finish_reason"] = self.finish_reason
+        return message
+
+
+class ChatModel(Protocol):
+    """Anything that answers a conversation."""
+
+    @property
+    def name(self) -> str:
+        """The model's own name, such as the vendor writes it."""
+
+    @property
+    def provider(self) -> str:
+        """Who serves it: openai, anthropic, demo, scripted …"""
+
+    @property
+    def window(self) -> int:
+        """How many tokens fit into its context."""
+
+    def reply(
+        self,
+        system: str,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] = (),
+        *,
+        on_text: OnText | None = None,
+        max_tokens: int | None = None,
+        deadline: float | None = None,
+    ) -> Reply:
+        """Answer; raises nothing but ModelError.
+
+        The answer is streamed when `on_text` is given: it gets each piece of text as it comes. `deadline` is in
+        seconds, for the whole call with all its retries.
+        """

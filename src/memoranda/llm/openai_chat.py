@@ -1,0 +1,75 @@
+"""Chat completions as OpenAI and everybody compatible serve them: OpenRouter, vLLM, Ollama, llama.cpp …"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from memoranda.llm.attempts import FailedAttemptError
+from memoranda.llm.failures import broken_off, nonsense
+from memoranda.llm.model import Message, OnText, Reply
+from memoranda.llm.openai_reading import Growing, reply_of
+from memoranda.llm.sdk import SdkModel
+from memoranda.tools import JsonObject, Tool
+
+OPENAI = "https://api.openai.com/v1"
+# What chat APIs know of a message; whatever else the record holds stays here.
+_SENT = ("role", "content", "name", "tool_calls", "tool_call_id")
+
+
+class OpenAIChat(SdkModel):
+    """A model behind an OpenAI-compatible address."""
+
+    package = "openai"
+
+    @property
+    def _is_openai(self) -> bool:
+        return (urlsplit(self._settings.base_url or OPENAI).hostname or "").endswith("openai.com")
+
+    def _make_client(self, sdk: Any) -> Any:
+        # Tries again are ours, so that they keep to the deadline. Local servers want no key, the SDK wants one.
+        return sdk.OpenAI(api_key=self._api_key or "none", base_url=self._settings.base_url or OPENAI, max_retries=0)
+
+    def _body(self, system: str, messages: Sequence[Message], tools: Sequence[Tool], max_tokens: int) -> JsonObject:
+        sent = [self._sent(message) for message in messages]
+        if system:
+            sent.insert(0, {"role": "system", "content": system})
+        body: JsonObject = {"model": self.name, "messages": sent}
+        if tools:
+            body["tools"] = [tool.openai_schema() for tool in tools]
+        if self._is_openai and system:
+            # Requests with the same beginning go to the same machine, which has it in its cache.
+            body["prompt_cache_key"] = hashlib.sha256(system.encode("utf-8", "replace")).hexdigest()[:32]
+        if self.provider == "openrouter" and "claude" in self.name:
+            # Handed on to a vendor whose cache wants to be asked.
+            body["cache_control"] = {"type": "ephemeral"}
+        if max_tokens:
+            # OpenAI renamed the field; most others know only the old name.
+            body["max_completion_tokens" if self._is_openai else "max_tokens"] = max_tokens
+        return body
+
+    def _sent(self, message: Message) -> Message:
+        kept = {key: message[key] for key in _SENT if message.get(key) is not None}
+        kept.setdefault("content", None if kept.get("tool_calls") else "")
+        details = message.get("reasoning_details")
+        if isinstance(details, list) and not self._is_openai and (ours := [item for item in details if _is_ours(item)]):
+            kept["reasoning_details"] = ours
+        return kept
+
+    def _ask(self, body: JsonObject, say: OnText | None, left: float) -> Reply:
+        if say is None:
+            answer = self._post("/chat/completions", body, left)
+            if not isinstance(answer, Mapping):
+                raise FailedAttemptError(nonsense(self.who, answer))
+            return reply_of(answer)
+        growing = Growing(say)
+        for chunk in self._stream("/chat/completions", body | {"stream_options": {"include_usage": True}}, left):
+            growing.take(chunk)
+        if not growing.finished:
+            raise FailedAttemptError(broken_off(self.who))
+        return growing.reply()
+
+
+def _is_ours(detail: Any) -> bool:
+    """Whether an opaque block came through this kind of API; Anthropic's own blocks are called otherwise."""
+    return isinstance(detail, Mapping) and str(detail.get("type", "")).startswith("reasoning.")

@@ -1,0 +1,175 @@
+"""What the clients on the vendors' SDKs have in common: one lazily made SDK client, one way of asking.
+
+The SDKs are extras. They take a second or two to import, so that happens when a model is first asked. Both are asked
+for plain JSON instead of their typed objects: services that are merely compatible send what those types do not know,
+and leave out what they promise.
+"""
+
+import importlib
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from memoranda.errors import ModelError
+from memoranda.llm.attempts import Call, FailedAttemptError
+from memoranda.llm.failures import Failure, nonsense, refused, retry_after, unreachable
+from memoranda.llm.model import Message, OnText, Reply
+from memoranda.llm.settings import ModelSettings
+from memoranda.llm.windows import window_of
+from memoranda.tools import JsonObject, Tool
+
+_CONNECT_SECONDS = 10.0
+_GRACE_SECONDS = 1.0
+
+
+class SdkModel(ABC):
+    """A chat model behind a vendor's SDK; a subclass says how to build the request and how to read the answer."""
+
+    package = ""
+
+    def __init__(self, settings: ModelSettings, api_key: str) -> None:
+        self._settings = settings
+        self._api_key = api_key
+        self._client: Any = None
+        self._opening = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        return self._settings.name
+
+    @property
+    def provider(self) -> str:
+        return self._settings.provider or self.package
+
+    @property
+    def window(self) -> int:
+        return self._settings.window or window_of(self.name)
+
+    @property
+    def who(self) -> str:
+        """How the service is called in messages to people."""
+        return f"{self.name} ({self.provider})"
+
+    def reply(
+        self,
+        system: str,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] = (),
+        *,
+        on_text: OnText | None = None,
+        max_tokens: int | None = None,
+        deadline: float | None = None,
+    ) -> Reply:
+        """Answer; raises nothing but ModelError."""
+        body = self._body(system, messages, tools, max_tokens or self._settings.max_tokens)
+        seconds = self._settings.deadline_seconds if deadline is None else deadline
+
+        def attempt(say: OnText, left: float) -> Reply:
+            try:
+                return self._ask(body, None if on_text is None else say, left)
+            except ModelError:
+                raise
+            except Exception as error:
+                failure = self._explain(error)
+                if failure is None:
+                    raise
+                raise FailedAttemptError(failure) from error
+
+        return Call(self.who, attempt, deadline=seconds, tries=self._settings.tries).reply(on_text)
+
+    def close(self) -> None:
+        """Give the connections back."""
+        with self._opening:
+            if self._client is not None:
+                self._client.close()
+                self._client = None
+
+    @abstractmethod
+    def _body(self, system: str, messages: Sequence[Message], tools: Sequence[Tool], max_tokens: int) -> JsonObject:
+        """The request as JSON."""
+
+    @abstractmethod
+    def _ask(self, body: JsonObject, say: OnText | None, left: float) -> Reply:
+        """Send the request once and read the answer; raises what the SDK raises."""
+
+    @abstractmethod
+    def _make_client(self, sdk: Any) -> Any:
+        """The SDK's client object."""
+
+    def _post(self, path: str, body: JsonObject, left: float) -> Any:
+        """The whole answer as JSON."""
+        return self._sdk_client().post(path, cast_to=object, body=body, options=self._options(left))
+
+    def _stream(self, path: str, body: JsonObject, left: float) -> Iterator[Any]:
+        """The answer event by event, each as JSON; the connection is given back whatever happens."""
+        client = self._sdk_client()
+        kind = importlib.import_module(self.package).Stream[object]
+        sent = {**body, "stream": True}
+        with client.post(
+            path, cast_to=object, body=sent, options=self._options(left), stream=True, stream_cls=kind
+        ) as stream:
+            yield from stream
+
+    def _options(self, left: float) -> JsonObject:
+        httpx = importlib.import_module("httpx2")
+        # A little longer than the caller waits: it is the caller who says that it took too long.
+        longest = left + _GRACE_SECONDS
+        return {"timeout": httpx.Timeout(longest, connect=min(longest, _CONNECT_SECONDS))}
+
+    def _sdk_client(self) -> Any:
+        with self._opening:
+            if self._client is None:
+                self._client = self._make_client(load(self.package))
+            return self._client
+
+    def _explain(self, error: Exception) -> Failure | None:
+        """What an exception means; None for those that only a defect of ours explains."""
+        if isinstance(error, FailedAttemptError):
+            return error.failure
+        sdk, httpx = importlib.import_module(self.package), importlib.import_module("httpx2")
+        if isinstance(error, sdk.APIResponseValidationError):
+            return nonsense(self.who, error)
+        if isinstance(error, sdk.APIStatusError):
+            code, said = _told(error.body, str(error))
+            # Errors in the middle of a stream come with the status of its beginning.
+            status = error.status_code if error.status_code >= 400 else 0
+            return refused(self.who, status, self._without_key(said), code=code, after=_asked_to_wait(error))
+        if isinstance(error, sdk.APIConnectionError | httpx.TransportError):
+            return unreachable(self.who, self._without_key(str(error.__cause__ or error)))
+        if isinstance(error, sdk.APIError):
+            code, said = _told(error.body, str(error))
+            return refused(self.who, 0, self._without_key(said), code=code)
+        if isinstance(error, ValueError | TypeError | KeyError | AttributeError | IndexError | httpx.HTTPError):
+            return nonsense(self.who, self._without_key(f"{type(error).__name__}: {error}"))
+        return None
+
+    def _without_key(self, text: str) -> str:
+        return text.replace(self._api_key, "[key]") if len(self._api_key) > 4 else text
+
+
+def load(package: str) -> Any:
+    """The SDK, or an error that says how to install it."""
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise missing(package) from error
+
+
+def missing(package: str) -> ModelError:
+    return ModelError(f"The package {package!r} is not installed. Install it with: pip install 'memoranda[{package}]'")
+
+
+def _told(body: object, otherwise: str) -> tuple[str, str]:
+    """The code and the message in an error's body, as different services write them."""
+    inner = body.get("error", body) if isinstance(body, Mapping) else body
+    if isinstance(inner, str):
+        return "", inner
+    if not isinstance(inner, Mapping):
+        return "", otherwise
+    codes = [str(inner[key]) for key in ("code", "type") if inner.get(key)]
+    return " ".join(codes[:1]), str(inner.get("message") or otherwise) + (f" [{codes[1]}]" if len(codes) > 1 else "")
+
+
+def _asked_to_wait(error: Any) -> float | None:
+    return retry_after(error.response.headers)
