@@ -1,0 +1,123 @@
+"""`memoranda usage`: what models cost, and what is left of today's budget for background work."""
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from memoranda import config
+from memoranda.cli.context import Invocation, memory_options
+from memoranda.cli.sessions.naming import since_option, until_option
+from memoranda.cli.text import bold, dim, wrapped
+from memoranda.spending.budget import Spent
+from memoranda.spending.ledger import Ledger
+from memoranda.spending.prices import AS_OF, FILE_NAME
+from memoranda.spending.settings import BudgetSettings
+from memoranda.spending.totals import Grouping, Total
+from memoranda.support.home import Home
+
+_EPILOG = """\b
+Examples:
+  memoranda usage
+  memoranda usage --since 7d --by purpose
+  memoranda usage --by session --json
+"""
+_NUMBERS = ("calls", "input", "cached", "output", "cost")
+_LONGEST_NAME = 44
+
+
+@click.command(epilog=_EPILOG)
+@click.option(
+    "--by", type=click.Choice(["day", "model", "purpose", "session"]), default="day", show_default=True,
+    help="One line for each.",
+)  # fmt: skip
+@since_option
+@until_option
+@memory_options
+def command(by: Grouping, since: float | None, until: float | None) -> None:
+    """See what models cost: calls, tokens and money, and what is left for background work today."""
+    invocation = Invocation.current()
+    ledger = _ledger(invocation.place())
+    span: dict[str, Any] = {name: value for name, value in (("since", since), ("until", until)) if value is not None}
+    try:
+        rows = ledger.totals(by, **span, user=invocation.user)
+        whole = ledger.total(**span, user=invocation.user)
+        today = ledger.today()
+    finally:
+        ledger.close()
+    data = {
+        "by": by,
+        "rows": [_as_json(row) for row in rows],
+        "total": _as_json(whole),
+        "background_today": _left(today, ledger.settings),
+        "prices_as_of": AS_OF,
+    }
+    invocation.say("\n".join([*_table(by, rows, whole), *_budget(today, ledger.settings)]), data)
+
+
+def _ledger(home: Home) -> Ledger:
+    home.refuse_if_foreign()
+    return Ledger(home.root, config.load(home).budget)
+
+
+def _as_json(total: Total) -> dict[str, Any]:
+    return asdict(total) | {"cached_share": round(total.cached, 4)}
+
+
+def _left(today: Spent, settings: BudgetSettings) -> dict[str, Any]:
+    usd, tokens = settings.daily_usd, settings.daily_tokens
+    return {
+        "spent_usd": today.usd,
+        "spent_tokens": today.tokens,
+        "daily_usd": usd,
+        "daily_tokens": tokens,
+        "left_usd": None if usd is None else max(0.0, usd - today.usd),
+        "left_tokens": None if tokens is None else max(0, tokens - today.tokens),
+        "calls_under_way": today.under_way,
+    }
+
+
+def _table(by: str, rows: list[Total], whole: Total) -> list[str]:
+    if not rows:
+        return ["No calls of models are in the ledger for that time."]
+    cells = [[wrapped(row.name, _LONGEST_NAME) or "(none)", *_numbers(row)] for row in rows]
+    cells = [[by, *_NUMBERS], *cells, ["total", *_numbers(whole)]]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))]
+    lines = [_line(row, widths) for row in cells]
+    notes = []
+    if whole.failed:
+        notes.append(f"{whole.failed:,} of the calls failed or were interrupted.")
+    if whole.unpriced:
+        notes.append(f"{whole.unpriced:,} of the calls have no known price and are not in the cost; see {FILE_NAME}.")
+    return [dim(lines[0]), *lines[1:-1], bold(lines[-1]), *map(dim, notes)]
+
+
+def _line(row: list[str], widths: list[int]) -> str:
+    name, *numbers = (cell.ljust(width) if not place else cell.rjust(width)
+                      for place, (cell, width) in enumerate(zip(row, widths, strict=True)))  # fmt: skip
+    return "  ".join([name, *numbers])
+
+
+def _numbers(total: Total) -> list[str]:
+    return [
+        f"{total.calls:,}",
+        f"{total.input_tokens:,}",
+        f"{total.cached:.0%}",
+        f"{total.output_tokens:,}",
+        "?" if total.unpriced and not total.cost_usd else _dollars(total.cost_usd),
+    ]
+
+
+def _budget(today: Spent, settings: BudgetSettings) -> list[str]:
+    if settings.allows_nothing:
+        return ["", "Background work is switched off: its daily budget is 0."]
+    usd, tokens = settings.daily_usd, settings.daily_tokens
+    money = _dollars(today.usd) + ("" if usd is None else f" of {_dollars(usd)}")
+    count = f"{today.tokens:,}" + ("" if tokens is None else f" of {tokens:,}")
+    state = " Nothing is left until tomorrow." if today.is_over(settings) else ""
+    return ["", f"Background work today: {money}, {count} tokens.{state}"]
+
+
+def _dollars(amount: float) -> str:
+    exact = f"{amount:.4f}"
+    return f"${amount:.2f}" if amount >= 1 or exact.endswith("00") else f"${exact}"

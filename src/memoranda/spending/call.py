@@ -1,0 +1,55 @@
+"""One call of a model as the ledger keeps it."""
+
+import uuid
+from dataclasses import astuple, dataclass, field, fields
+
+from memoranda.llm.model import Usage
+
+OK, RUNNING, INTERRUPTED = "ok", "running", "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A row of `calls`; the fields are its columns. `estimated` says that nobody counted the tokens but we."""
+
+    purpose: str
+    at: float
+    background: bool = False
+    session_id: str = ""
+    user_id: str = ""
+    provider: str = ""
+    model: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    estimated: bool = False
+    cost_usd: float | None = None
+    seconds: float = 0.0
+    outcome: str = OK
+    most_tokens: int = 0
+    most_usd: float = 0.0
+    until: float | None = None
+    key: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(
+            self.input_tokens,
+            self.output_tokens,
+            self.cache_read_tokens,
+            self.cache_write_tokens,
+            self.reasoning_tokens,
+        )
+
+    def values(self) -> tuple[object, ...]:
+        return astuple(self)
+
+
+COLUMNS = tuple(each.name for each in fields(Call))
+# A call that was reserved is there already, and gets what is known about it now.
+STORE = (
+    f"INSERT INTO calls ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
+    " ON CONFLICT (key) DO UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in COLUMNS if name != "key")
+)

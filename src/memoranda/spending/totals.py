@@ -1,0 +1,68 @@
+"""What was spent, added up: by day, model, purpose or session."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from memoranda.db.sqlite import Connection
+from memoranda.spending.call import OK, RUNNING
+
+Grouping = Literal["day", "model", "purpose", "session"]
+
+_NAMES: dict[Grouping, str] = {
+    "day": "date(at, 'unixepoch', 'localtime')",
+    "model": "model",
+    "purpose": "purpose",
+    "session": "session_id",
+}
+_ORDER: dict[Grouping, str] = {
+    "day": "1",
+    "model": "total(cost_usd) DESC, sum(input_tokens) DESC, 1",
+    "purpose": "total(cost_usd) DESC, sum(input_tokens) DESC, 1",
+    "session": "max(at) DESC",
+}
+_SUMS = f"""count(*), count(*) FILTER (WHERE outcome NOT IN ('{OK}', '{RUNNING}')), COALESCE(sum(input_tokens), 0),
+    COALESCE(sum(output_tokens), 0), COALESCE(sum(cache_read_tokens), 0), COALESCE(sum(cache_write_tokens), 0),
+    COALESCE(sum(reasoning_tokens), 0), total(cost_usd), count(*) FILTER (WHERE cost_usd IS NULL)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """Calls added up. `unpriced` of them have no known price, so `cost_usd` is without them."""
+
+    name: str
+    calls: int = 0
+    failed: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost_usd: float = 0.0
+    unpriced: int = 0
+
+    @property
+    def cached(self) -> float:
+        """The share of the input that came from a cache."""
+        return self.cache_read_tokens / self.input_tokens if self.input_tokens else 0.0
+
+
+def totals(connection: Connection, by: Grouping, since: float, until: float, user: str | None) -> list[Total]:
+    """What was spent between two moments, in groups; days in their order, the rest with the dearest first."""
+    condition, values = _which(since, until, user)
+    rows = connection.execute(
+        f"SELECT {_NAMES[by]}, {_SUMS} FROM calls WHERE {condition} GROUP BY 1 ORDER BY {_ORDER[by]}", values
+    )
+    return [Total(str(row[0]), *row[1:]) for row in rows]
+
+
+def whole(connection: Connection, since: float, until: float, user: str | None) -> Total:
+    """The same without groups."""
+    condition, values = _which(since, until, user)
+    row = connection.execute(f"SELECT {_SUMS} FROM calls WHERE {condition}", values).fetchone()
+    return Total("", *row)
+
+
+def _which(since: float, until: float, user: str | None) -> tuple[str, tuple[object, ...]]:
+    if user is None:
+        return "at >= ? AND at <= ?", (since, until)
+    return "at >= ? AND at <= ? AND user_id = ?", (since, until, user)
