@@ -79,11 +79,11 @@ def _killed_before_publishing(directory: Path, target: Target, text: str) -> Ite
     store = MemoryStore(directory, ROOMY)
     with pytest.MonkeyPatch.context() as patch:
 
-        def die(target: Path) -> None:
+        def die(*arguments: Path) -> None:
             raise KeyboardInterrupt
 
-        patch.setattr("memoranda.curated.writer.publish", die)
-        patch.setattr("memoranda.curated.writer.Writer._recover", lambda *arguments: None)
+        patch.setattr("memoranda.support.recorded.publish", die)
+        patch.setattr("memoranda.support.recorded._recover", lambda *arguments: None)
         with pytest.raises(KeyboardInterrupt):
             store.add(target, text)
     assert os.path.exists(staged_path(store.path(target)))

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.curated.entries import canonical, handle, is_faithful, parse, serialise, size, unstorable_character
+from memoranda.curated.entries import handle, is_faithful, parse, serialise, size
+from memoranda.support.text import canonical, unstorable_character
 
 
 @pytest.mark.parametrize(

@@ -5,20 +5,18 @@ write the same files, so the rules here are theirs too. What we write is canonic
 NFC, no blank edges); what others wrote is read leniently and kept as it is.
 """
 
-import hashlib
 import re
-import unicodedata
 from collections.abc import Sequence
 
+from memoranda.support.text import BYTE_ORDER_MARK, digest, unify_newlines
+
 DELIMITER = "\n§\n"
-_BYTE_ORDER_MARK = "\ufeff"
 _HANDLE = re.compile(r"entry:([0-9a-f]{8,64})")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def parse(text: str) -> list[str]:
     """The entries of a file's text, in file order, duplicates kept."""
-    pieces = unify_newlines(text.removeprefix(_BYTE_ORDER_MARK)).split(DELIMITER)
+    pieces = unify_newlines(text.removeprefix(BYTE_ORDER_MARK)).split(DELIMITER)
     return [entry for piece in pieces if (entry := piece.strip())]
 
 
@@ -39,7 +37,7 @@ def size(entries: Sequence[str]) -> int:
 
 def is_faithful(text: str, entries: Sequence[str]) -> bool:
     """Whether writing the parsed entries back would change nothing but blank edges, line ends and a byte order mark."""
-    return unify_newlines(text.removeprefix(_BYTE_ORDER_MARK)).strip() == serialise(entries)
+    return unify_newlines(text.removeprefix(BYTE_ORDER_MARK)).strip() == serialise(entries)
 
 
 def keeps_apart(entry: str) -> bool:
@@ -47,34 +45,9 @@ def keeps_apart(entry: str) -> bool:
     return all(parse(serialise(entries)) == entries for entries in ([entry, "x"], ["x", entry, "x"]))
 
 
-def canonical(text: str) -> str:
-    """Content as we store it."""
-    composed = unicodedata.normalize("NFC", unify_newlines(text)).strip()
-    while composed.startswith(_BYTE_ORDER_MARK):
-        composed = composed.lstrip(_BYTE_ORDER_MARK).strip()
-    return composed
-
-
-def unify_newlines(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def unstorable_character(text: str) -> str | None:
-    """What keeps a text from being stored as UTF-8 text, in words; None when nothing does."""
-    if "\0" in text:
-        return "a NUL character"
-    if found := _SURROGATE.search(text):
-        return f"half of a surrogate pair (U+{ord(found.group()):04X}) that is not a character"
-    return None
-
-
 def handle(entry: str) -> str:
     """A name for an entry that shows nothing of its text; accepted wherever a part of the text is."""
     return "entry:" + digest(entry)[:8]
-
-
-def digest(entry: str) -> str:
-    return hashlib.sha256(entry.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def digest_prefix(text: str) -> str | None:

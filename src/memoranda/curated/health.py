@@ -7,10 +7,10 @@ from memoranda.curated import memory_file
 from memoranda.curated.backups import backups_of
 from memoranda.curated.journal import Journal
 from memoranda.curated.memory_file import Readable, Undecodable, Unreadable
-from memoranda.curated.screening import read_allowances
 from memoranda.curated.settings import FILE_NAMES, TARGETS, CuratedSettings, Target
 from memoranda.curated.store import MemoryStore
 from memoranda.errors import StorageError
+from memoranda.safety.allowances import read_allowances
 from memoranda.support.findings import Finding, as_far_as_possible, loose_permissions, not_writable
 
 

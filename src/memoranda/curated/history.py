@@ -11,6 +11,7 @@ from memoranda.curated.operations import Plan, apply_edit
 from memoranda.curated.outcome import Edit, Origin, Receipt, Refusal
 from memoranda.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.curated.store import MemoryStore
+from memoranda.support.journal import taken_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def undo(store: MemoryStore, number: int | None, origin: Origin) -> Receipt | Re
     """
     changes = [change for change in log(store) if number is not None or store.settings.enabled(change.target)]
     change = _latest_undoable(changes) if number is None else next((c for c in changes if c.number == number), None)
-    if change is None or not change.edits or change.action == "found" or change.number in _taken_back(changes):
+    if change is None or not change.edits or change.action == "found" or change.number in taken_back(changes):
         return refusals.nothing_to_undo(change.target if change else "memory", number)
     return store.commit(
         Draft(
@@ -96,23 +97,14 @@ def _restatement(store: MemoryStore, newest: Change) -> list[Change]:
 
 def _latest_undoable(changes: Sequence[Change]) -> Change | None:
     """The newest change that stands, undos and what was found left out."""
-    gone = _taken_back(changes)
+    gone = taken_back(changes)
     standing = [change for change in changes if change.edits and change.number not in gone]
     return next((change for change in reversed(standing) if change.action not in ("undo", "found")), None)
 
 
-def _taken_back(changes: Sequence[Change]) -> set[int | None]:
-    """The changes that were undone; one whose undo was itself undone stands again."""
-    gone: set[int | None] = set()
-    for change in reversed(changes):
-        if change.action == "undo" and change.number not in gone:
-            gone.add(change.refers_to)
-    return gone
-
-
 def _reverse_if_it_stands(store: MemoryStore, change: Change, current: Sequence[str]) -> Plan | Refusal:
     # Asked again under the lock: somebody else may have undone it a moment ago.
-    if change.number in _taken_back(log(store)):
+    if change.number in taken_back(log(store)):
         return refusals.nothing_to_undo(change.target, change.number)
     return _reverse(change, current)
 

@@ -8,21 +8,17 @@ between the two steps leaves its staged file behind; the next one then marks the
 somebody else has touched a file since, and replaying the edits gives the entries as we last knew them.
 """
 
-import errno
-import json
-import os
-import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from memoranda.curated.entries import unstorable_character
 from memoranda.curated.operations import apply_edit, fits
 from memoranda.curated.outcome import Edit, Origin
 from memoranda.curated.settings import TARGETS, Target
 from memoranda.support.clock import now
-from memoranda.support.files import append_private, read_file, write_private
+from memoranda.support.journal import JournalFile
+from memoranda.support.text import unstorable_character
 
 Action = Literal[
     "add", "replace", "remove", "batch", "edit", "reset", "undo",
@@ -32,7 +28,6 @@ Action = Literal[
     "revoke",  # and took that back
     "void",  # the change named by `refers_to` was journalled but never reached the file
 ]  # fmt: skip
-_TAIL_BLOCK = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,36 +67,11 @@ def next_change(
     return Change(number, target, action, origin.actor, origin.session, edits, heads, **more)
 
 
-class Journal:
+class Journal(JournalFile[Change]):
     """The journal of one memory directory. Appending and purging need the directory's lock."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        # The newest change and the file it was read from; lines are only ever added to the same file.
-        self._newest: tuple[tuple[int, int, int], Change | None] = ((0, 0, 0), None)
-        self._is_torn = False
-
-    def last(self) -> Change | None:
-        """The newest change, read from the end of the file however long it is."""
-        try:
-            status = os.stat(self._path)
-        except FileNotFoundError:
-            return None
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "Not a regular file", str(self._path))
-        identity = (status.st_ino, status.st_size, status.st_mtime_ns)
-        if self._newest[0] != identity:
-            self._newest = (identity, self._read_last())
-        return self._newest[1]
-
-    def append(self, changes: Sequence[Change]) -> None:
-        """Add changes durably, all of them or none."""
-        self.last()
-        # A line torn by a power cut gets an end of its own, so that it spoils nothing but itself.
-        append_private(self._path, (b"\n" if self._is_torn else b"") + _encode(changes))
-        self._is_torn = False
-        status = os.stat(self._path)
-        self._newest = ((status.st_ino, status.st_size, status.st_mtime_ns), changes[-1])
+        super().__init__(path, _as_record, _from_record)
 
     def void_of(self, change: Change, origin: Origin) -> Change:
         """The line that takes the newest change back; what is known of the files is what was known before it."""
@@ -109,12 +79,6 @@ class Journal:
         heads = before[-1].heads if before else {}
         number = change.number + 1
         return Change(number, change.target, "void", origin.actor, "", (), dict(heads), refers_to=change.number)
-
-    def changes(self) -> Iterator[Change]:
-        """Every change from the oldest to the newest, void ones left out."""
-        everything = list(self._all())
-        void = {change.refers_to for change in everything if change.action == "void"}
-        return (change for change in everything if change.action != "void" and change.number not in void)
 
     def entries_after(self, target: Target, number: int | None = None) -> list[str] | None:
         """The entries of a target after change `number`, or after all; None when damaged lines make that unknown."""
@@ -125,50 +89,6 @@ class Journal:
             if change.target == target:
                 entries = _replay(change, entries)
         return entries
-
-    def damaged_lines(self) -> list[int]:
-        """The numbers of lines that cannot be read, for the doctor."""
-        try:
-            lines = read_file(self._path).split(b"\n")
-        except FileNotFoundError:
-            return []
-        return [number for number, line in enumerate(lines, start=1) if line and _decode(line) is None]
-
-    def purge(self, through: int, base: Sequence[Change]) -> int:
-        """Forget all changes up to a number, and void ones; `base` re-states the entries that stood after it."""
-        changes = list(self.changes())
-        if not self._path.exists():
-            return 0
-        kept = [change for change in changes if change.number > through]
-        write_private(self._path, _encode([*base, *kept]))
-        return len(changes) - len(kept)
-
-    def _all(self) -> Iterator[Change]:
-        self.last()
-        try:
-            with self._path.open("rb") as file:
-                for line in file:
-                    if change := _decode(line):
-                        yield change
-        except FileNotFoundError:
-            return
-
-    def _read_last(self) -> Change | None:
-        with self._path.open("rb") as file:
-            end = file.seek(0, 2)
-            block = _TAIL_BLOCK
-            while True:
-                start = max(0, end - block)
-                file.seek(start)
-                lines = file.read(end - start).split(b"\n")
-                self._is_torn = lines[-1] != b""
-                # Unless we read from the very beginning, the first piece may be half a line.
-                for line in reversed(lines if start == 0 else lines[1:]):
-                    if change := _decode(line):
-                        return change
-                if start == 0:
-                    return None
-                block *= 4
 
 
 def _replay(change: Change, entries: list[str] | None) -> list[str] | None:
@@ -190,26 +110,16 @@ def restate(change: Change, target: Target, entries: Sequence[str], heads: dict[
     return replace(change, target=target, action="found", edits=edits, heads=heads, refers_to=None, note=note)
 
 
-def _encode(changes: Sequence[Change]) -> bytes:
-    lines = [json.dumps(_as_record(change), ensure_ascii=False, separators=(",", ":")) + "\n" for change in changes]
-    # Entries are always UTF-8; a session id from elsewhere may hold half a surrogate, which stays as its escape.
-    return "".join(lines).encode("utf-8", "backslashreplace")
-
-
 def _as_record(change: Change) -> dict[str, Any]:
     record = {name: getattr(change, name) for name in _FIELDS}
     record["edits"] = [{"index": edit.index, "before": edit.before, "after": edit.after} for edit in change.edits]
     return record
 
 
-def _decode(line: bytes) -> Change | None:
-    try:
-        record = json.loads(line)
-        known = {name: record[name] for name in _FIELDS if name in record}
-        known["edits"] = tuple(Edit(**edit) for edit in record["edits"])
-        change = Change(**known)
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
+def _from_record(record: Any) -> Change | None:
+    known = {name: record[name] for name in _FIELDS if name in record}
+    known["edits"] = tuple(Edit(**edit) for edit in record["edits"])
+    change = Change(**known)
     return change if _is_sound(change) else None
 
 

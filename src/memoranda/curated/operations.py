@@ -4,8 +4,9 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memoranda.curated.entries import digest, digest_prefix
+from memoranda.curated.entries import digest_prefix
 from memoranda.curated.outcome import Edit
+from memoranda.support.text import digest
 
 
 @dataclass(frozen=True, slots=True)

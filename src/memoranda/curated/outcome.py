@@ -5,6 +5,9 @@ from pathlib import Path
 from typing import Literal
 
 from memoranda.curated.settings import Target
+from memoranda.support.origin import PERSON, Origin
+
+__all__ = ["PERSON", "Edit", "Origin", "Outcome", "Receipt", "Refusal", "RefusalReason", "Staged"]
 
 RefusalReason = Literal[
     "invalid",  # the arguments make no sense
@@ -22,18 +25,6 @@ RefusalReason = Literal[
     "locked",
     "storage",  # the disk refused
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Who wants a change: an actor in one word, the session, and whether a person asked for it."""
-
-    actor: str = "agent"
-    session: str = ""
-    explicit: bool = False
-
-
-PERSON = Origin(actor="person", explicit=True)
 
 
 @dataclass(frozen=True, slots=True)

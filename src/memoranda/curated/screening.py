@@ -5,26 +5,19 @@ well, by the phrase rules (a command or a learned judgement needs a whole text, 
 
 Scanning is the dearest part of a load, so verdicts are kept: of each text, and of the last list of entries. Where
 two lists differ only in some place, only that place and its surroundings are scanned again.
-
-Allowances lie in `allowed.json` beside the memory files: digest of the entry, finding, who, when.
 """
 
-import json
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 from memoranda import safety
-from memoranda.curated.entries import digest, handle
+from memoranda.curated.entries import handle
 from memoranda.curated.operations import shared_ends
-from memoranda.curated.outcome import Origin
-from memoranda.errors import StorageError
-from memoranda.support.clock import now
-from memoranda.support.files import read_file, write_private
+from memoranda.safety.allowances import Allowances
 
 # A phrase rule reaches over at most 200 letters, so with its blanks hardly further than this.
 _REACH = 240
@@ -62,7 +55,7 @@ class Screening:
     """Scans the entries of one file, remembers the verdicts for its lifetime, and knows what was allowed."""
 
     def __init__(self, allowances: Path) -> None:
-        self._path = allowances
+        self.allowances = Allowances(allowances)
         self._verdicts: dict[str, tuple[str, ...]] = {}
         # Entries that were found wanting beside their neighbours stay hidden when they are shown without them.
         self._hidden: dict[str, tuple[str, ...]] = {}
@@ -73,7 +66,7 @@ class Screening:
     def findings(self, text: str) -> tuple[str, ...]:
         """The ids of what was found in one text, alone or beside its neighbours, and nobody has allowed; sorted."""
         found = self._hidden.get(text) or self._scan(text)
-        return tuple(finding for finding in found if finding not in self._allowed(text)) if found else ()
+        return tuple(finding for finding in found if finding not in self.allowances.of(text)) if found else ()
 
     def screen(self, entries: Sequence[str]) -> list[ScreenedEntry]:
         """All entries with their findings, those of the seams between them included.
@@ -93,15 +86,6 @@ class Screening:
             return set()
         meant = [self._without_allowed(entry) for entry in screened if entry.findings and entry.text in texts]
         return {finding for entry in meant for finding in entry.findings}
-
-    def allow(self, texts: Iterable[str | None], findings: Iterable[str], origin: Origin) -> None:
-        """Record that a person accepts these findings wherever these texts have them. The caller holds the lock."""
-        record = read_allowances(self._path)
-        stamp = {"by": origin.actor, "at": now()}
-        for text in texts:
-            if text is not None:
-                record.setdefault(digest(text), {}).update(dict.fromkeys(findings, stamp))
-        write_private(self._path, json.dumps(record, indent=1, sort_keys=True).encode())
 
     def _scan(self, text: str) -> tuple[str, ...]:
         verdict = self._verdicts.get(text)
@@ -142,38 +126,8 @@ class Screening:
         return self._last
 
     def _without_allowed(self, entry: ScreenedEntry) -> ScreenedEntry:
-        allowed = self._allowed(entry.text)
+        allowed = self.allowances.of(entry.text)
         return ScreenedEntry(entry.text, tuple(finding for finding in entry.findings if finding not in allowed))
-
-    def revoke(self, text: str) -> bool:
-        """Take back what was allowed for a text; False when nothing was. The caller holds the lock."""
-        record = read_allowances(self._path)
-        if record.pop(digest(text), None) is None:
-            return False
-        write_private(self._path, json.dumps(record, indent=1, sort_keys=True).encode())
-        return True
-
-    def _allowed(self, text: str) -> frozenset[str]:
-        try:
-            return frozenset(read_allowances(self._path).get(digest(text), ()))
-        except StorageError:
-            # Fails closed, and the doctor says so: what cannot be read allows nothing.
-            return frozenset()
-
-
-def read_allowances(path: Path) -> dict[str, dict[str, Any]]:
-    """What was allowed, by digest of the text; raises StorageError when the file is damaged."""
-    try:
-        record = json.loads(read_file(path))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, RecursionError) as error:
-        raise StorageError(
-            f"{path} cannot be read ({error}), so nothing in it is allowed. Mend or delete it."
-        ) from error
-    if not isinstance(record, dict) or not all(isinstance(each, dict) for each in record.values()):
-        raise StorageError(f"{path} does not hold what it should, so nothing in it is allowed. Mend or delete it.")
-    return record
 
 
 def _reaching(entries: Sequence[str], index: int, step: int) -> int:

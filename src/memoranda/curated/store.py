@@ -6,7 +6,7 @@ a write is durable at once and visible in every tool result, but only the next s
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from dataclasses import replace as with_changes
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from memoranda.curated import refusals
 from memoranda.curated.draft import Draft
-from memoranda.curated.entries import canonical, size, unstorable_character
+from memoranda.curated.entries import size
 from memoranda.curated.journal import Action, Journal, next_change
 from memoranda.curated.memory_file import Missing, Readable, Undecodable, Unreadable
 from memoranda.curated.operations import Add, Ambiguous, NoMatch, Operation, Plan, Remove, Replace, plan, rewrite_edits
@@ -25,6 +25,7 @@ from memoranda.curated.settings import FILE_NAMES, TARGETS, CuratedSettings, Tar
 from memoranda.curated.snapshot import render, render_problem, usage
 from memoranda.curated.writer import Writer
 from memoranda.errors import StorageError
+from memoranda.support.text import canonical, unstorable_character
 
 _log = logging.getLogger(__name__)
 
@@ -61,6 +62,9 @@ class MemoryStore:
         self._screening = {target: Screening(allowances) for target in TARGETS}
         self._writer = Writer(self.directory, self.settings, self._screening)
         self._snapshot: dict[str, str | None] = {}
+        self._snapshot_entries: dict[Target, tuple[str, ...]] = {}
+        # Called with every change that was made through this store, whoever made it; it must not raise.
+        self.written: Callable[[Receipt, Origin], None] = lambda receipt, origin: None
 
     @property
     def journal(self) -> Journal:
@@ -99,11 +103,16 @@ class MemoryStore:
     def load_from_disk(self) -> None:
         """Read both files and freeze what the system prompt shows. One bad file never hides the other."""
         self.settle()
+        self._snapshot_entries = {}
         self._snapshot = {target: self._render(target) for target in TARGETS}
 
     def format_for_system_prompt(self, target: str) -> str | None:
         """The frozen block of a target, or None when it was empty or switched off at the last load."""
         return self._snapshot.get(target)
+
+    def snapshot_entries(self, target: Target) -> tuple[str, ...] | None:
+        """The entries that the frozen block shows, as it shows them; None when it is switched off or was unreadable."""
+        return self._snapshot_entries.get(target)
 
     def view(self, target: Target) -> View:
         """The live state of a target; raises StorageError when its file cannot be read."""
@@ -170,7 +179,10 @@ class MemoryStore:
         """Carry out any other change (edit, reset, undo) on the same write path."""
         if not self.settings.enabled(draft.target):
             return refusals.disabled(draft.target)
-        return self._writer.commit(draft)
+        outcome = self._writer.commit(draft)
+        if isinstance(outcome, Receipt) and outcome.edits:
+            self.written(outcome, draft.origin)
+        return outcome
 
     def edit(self, target: Target, seen: str, entries: Sequence[str], origin: Origin, allow: frozenset[str]) -> Outcome:
         """Put other entries in the place of those that a person saw (`seen` is the view's fingerprint)."""
@@ -205,7 +217,7 @@ class MemoryStore:
         entry = next((item for item in self.view(target).entries if item.handle == handle and item.findings), None)
         if entry is not None:
             with self.exclusive():
-                self._screening[target].allow([entry.text], entry.findings, origin)
+                self._screening[target].allowances.allow([entry.text], entry.findings, origin)
                 self._note(target, "allow", origin, f"{handle}: {', '.join(entry.findings)}")
         return entry
 
@@ -213,7 +225,7 @@ class MemoryStore:
         """Take back what was allowed for the entry that a handle names; None when nothing was."""
         entry = next((item for item in self.view(target).entries if item.handle == handle), None)
         with self.exclusive():
-            if entry is None or not self._screening[target].revoke(entry.text):
+            if entry is None or not self._screening[target].allowances.revoke(entry.text):
                 return None
             self._note(target, "revoke", origin, handle)
         return entry
@@ -230,6 +242,7 @@ class MemoryStore:
         self._writer.note_seen(target, state.fingerprint)
         # An equal entry is shown once, and it is what is shown that must be screened.
         shown = self._screening[target].screen(list(dict.fromkeys(state.entries)))
+        self._snapshot_entries[target] = tuple(entry.shown for entry in shown)
         return render(target, shown, size(state.entries), self.settings.limit(target))
 
     def _view(self, target: Target, state: Missing | Readable) -> View:

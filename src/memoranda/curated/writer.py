@@ -23,8 +23,9 @@ from memoranda.curated.outcome import Origin, Receipt, Refusal
 from memoranda.curated.screening import Screening
 from memoranda.curated.settings import FILE_NAMES, TARGETS, CuratedSettings, Target
 from memoranda.errors import LockTimeoutError, StorageError
-from memoranda.support.files import make_private_directory, publish, stage, staged_path
+from memoranda.support.files import make_private_directory, staged_path
 from memoranda.support.lock import FileLock
+from memoranda.support.recorded import replace_recorded
 
 _OUTSIDE = Origin(actor="outside")
 _MEMORANDA = Origin(actor="memoranda")
@@ -133,32 +134,26 @@ class Writer:
             draft.target, draft.action, draft.origin, planned.edits, head,
             refers_to=draft.refers_to, note=draft.note,
         )  # fmt: skip
-        try:
-            stage(path, content)
-            self.journal.append([*noticed, change])
-            if not memory_file.still_holds(state):
-                self._settle()
-                return refusals.changed_while_writing(draft.target, path)
-            if draft.allow:
-                self._screening[draft.target].allow([edit.after for edit in planned.edits], draft.allow, draft.origin)
-            publish(path)
-        except BaseException as error:
-            self._recover(path, head, error)
-            raise
-        self.note_seen(draft.target, head)
-        self._known[draft.target] = Readable(path, content, text, list(planned.entries), head)
-        return Receipt(draft.target, path, draft.done, planned.edits, change.number, backup)
 
-    def _recover(self, path: Path, head: str, error: BaseException) -> None:
-        """After a failure: take everything back, unless the file is in place and only its confirmation is missing."""
-        state = memory_file.read(path)
-        if not isinstance(state, Readable) or state.fingerprint != head or os.path.lexists(staged_path(path)):
-            self._settle()
-        elif isinstance(error, OSError):
-            raise StorageError(
-                f"{path} was written, but the disk did not confirm it ({error}). "
-                "It may be lost if the power fails now; check the disk."
-            ) from error
+        def still_wanted() -> bool:
+            if not memory_file.still_holds(state):
+                return False
+            if draft.allow:
+                texts = [edit.after for edit in planned.edits]
+                self._screening[draft.target].allowances.allow(texts, draft.allow, draft.origin)
+            return True
+
+        if not replace_recorded(
+            path,
+            content,
+            record=lambda: self.journal.append([*noticed, change]),
+            still_wanted=still_wanted,
+            settle=self._settle,
+        ):
+            return refusals.changed_while_writing(draft.target, path)
+        self.note_seen(draft.target, head)
+        self._known[draft.target] = Readable(path, content, text, head, list(planned.entries))
+        return Receipt(draft.target, path, draft.done, planned.edits, change.number, backup)
 
     def _settle(self) -> None:
         """Remove staged files; one that was journalled but never published makes its change void. Needs the lock."""

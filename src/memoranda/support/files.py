@@ -95,9 +95,10 @@ def _create(path: str) -> int:
         return os.open(path, flags, PRIVATE_FILE)
 
 
-def publish(target: Path) -> None:
-    """Rename the staged content into place and make the new name durable."""
+def publish(target: Path, place: Path | None = None) -> None:
+    """Rename what was staged for `target` into place (there, unless told otherwise) and make the new name durable."""
     staged = staged_path(target)
+    target = place or target
     for attempt in range(_WINDOWS_REPLACE_TRIES):
         try:
             os.replace(staged, target)

@@ -72,6 +72,11 @@ class Home:
     def state_db(self) -> Path:
         return self.root / "state.db"
 
+    def skills(self, user: str | None = None) -> Path:
+        """The skills of the home itself, or those of one user of a gateway."""
+        directory = self.root / "skills"
+        return directory if user is None else directory / ".users" / encode_user_id(user)
+
     def memories(self, user: str | None = None) -> Path:
         """The memory directory of the home itself, or of one user in it."""
         directory = self.root / "memories"

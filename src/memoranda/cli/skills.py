@@ -1,0 +1,198 @@
+"""`memoranda skills`: the procedures that the agent keeps, as a person sees and changes them."""
+
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from memoranda.cli.context import Invocation, memory_options, printable
+from memoranda.config import load
+from memoranda.skills import history
+from memoranda.skills.names import SKILL_FILE
+from memoranda.skills.outcome import Outcome, Refusal
+from memoranda.skills.settings import SkillSettings
+from memoranda.skills.skill_text import has_front_matter, with_front_matter
+from memoranda.skills.store import SkillStore
+from memoranda.skills.tool import describe, describe_log
+from memoranda.support.origin import PERSON
+
+_EPILOG = """\b
+Examples:
+  memoranda skills list
+  memoranda skills show release-a-version
+  memoranda skills create release-a-version notes.md --description "How a version is released."
+  memoranda skills log
+  memoranda skills undo 3
+"""
+
+
+@click.group(epilog=_EPILOG)
+@memory_options
+def command() -> None:
+    """See and change skills: procedures in skills/<name>/SKILL.md that the agent follows and mends.
+
+    Every change goes through the same checks as the agent's own, and can be undone.
+    """
+
+
+def open_skills(invocation: Invocation) -> SkillStore:
+    """The skills of the home, profile and user that were named."""
+    home = invocation.place()
+    home.refuse_if_foreign()
+    # A part of the configuration by its place in it; a home without settings for skills has the defaults.
+    settings = getattr(load(home), "skills", None) or SkillSettings()
+    shared = () if invocation.user is None else (home.skills(),)
+    return SkillStore(home.skills(invocation.user), settings, also=shared)
+
+
+@command.command("list")
+@memory_options
+def list_skills() -> None:
+    """Show every skill and what it is for, and what is wrong with any."""
+    invocation = Invocation.current()
+    catalogue = open_skills(invocation).catalogue()
+    lines = [f"{skill.name}\n    {printable(skill.description)}" for skill in catalogue.skills]
+    lines += [f"! {printable(str(each.path))}: {printable(each.problem)}" for each in catalogue.problems]
+    data = {
+        "skills": [
+            {"name": skill.name, "description": skill.description, "path": str(skill.directory)}
+            for skill in catalogue.skills
+        ],
+        "problems": [
+            {"path": str(each.path), "problem": each.problem, "fatal": each.fatal} for each in catalogue.problems
+        ],
+    }
+    invocation.say("\n".join(lines) or "There are no skills yet.", data)
+
+
+@command.command()
+@click.argument("name")
+@click.argument("file", default=SKILL_FILE)
+@memory_options
+def show(name: str, file: str) -> None:
+    """Print SKILL.md, or another FILE of a skill, as the agent gets it: suspicious passages are withheld."""
+    invocation = Invocation.current()
+    view = open_skills(invocation).view(name, file)
+    if isinstance(view, Refusal):
+        _refuse(invocation, view)
+    lines = [_terminal(view.shown.text).rstrip("\n")]
+    lines += ["", "Files:", *(f"  {printable(each)}" for each in view.files)] if view.files else []
+    lines += ["", f"Withheld: {', '.join(view.shown.findings)}"] if view.shown.passages else []
+    data = {
+        "name": name, "file": file, "path": str(view.skill.directory), "content": view.shown.text,
+        "files": list(view.files), "withheld": list(view.shown.findings),
+    }  # fmt: skip
+    invocation.say("\n".join(lines), data)
+
+
+@command.command()
+@click.argument("name")
+@click.argument("source", metavar="FILE")
+@click.option("--description", default="", help="What it is for, if FILE has no front matter that says so.")
+@click.option("--allow", multiple=True, metavar="FINDING", help="Accept a scanner finding in the text.")
+@memory_options
+def create(name: str, source: str, description: str, allow: tuple[str, ...]) -> None:
+    """Make a skill of a Markdown file; '-' reads standard input."""
+    invocation = Invocation.current()
+    try:
+        content = sys.stdin.read() if source == "-" else Path(source).read_text("utf-8")
+    except UnicodeDecodeError:
+        invocation.refuse(f"{source} is not UTF-8 text. Nothing was changed.")
+    if description and not has_front_matter(content):
+        content = with_front_matter(name, description, content)
+    _report(invocation, open_skills(invocation).create(name, content, PERSON, frozenset(allow)))
+
+
+@command.command()
+@click.argument("name")
+@click.argument("file", required=False)
+@memory_options
+def remove(name: str, file: str | None) -> None:
+    """Take a skill, or one FILE of it, out of use. Undo brings it back."""
+    invocation = Invocation.current()
+    store = open_skills(invocation)
+    _report(invocation, store.remove_file(name, file, PERSON) if file else store.delete(name, PERSON))
+
+
+@command.command()
+@click.argument("name")
+@click.argument("file", default=SKILL_FILE)
+@click.option("--revoke", is_flag=True, help="Take back what was allowed before.")
+@memory_options
+def allow(name: str, file: str, revoke: bool) -> None:
+    """Accept what the scanner found in a file of a skill, so that all of it is shown. Recorded in the journal."""
+    invocation = Invocation.current()
+    store = open_skills(invocation)
+    if revoke:
+        revoked = store.revoke(name, file, PERSON)
+        if isinstance(revoked, Refusal):
+            _refuse(invocation, revoked)
+        if not revoked:
+            invocation.refuse(f"Nothing was allowed in {file} of {name}.")
+        invocation.say(f"{file} of {name} is judged like any other again.", {"success": True, "skill": name})
+        return
+    accepted = store.allow(name, file, PERSON)
+    if isinstance(accepted, Refusal):
+        _refuse(invocation, accepted)
+    text = f"Allowed {', '.join(accepted)} in {file} of {name}." if accepted else "Nothing in it is withheld."
+    invocation.say(text, {"success": True, "skill": name, "file": file, "allowed": list(accepted)})
+
+
+@command.command()
+@click.argument("name", required=False)
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many, newest first.")
+@memory_options
+def log(name: str | None, limit: int) -> None:
+    """Show what changed: number, time, who, which session, and the passage before and after."""
+    invocation = Invocation.current()
+    changes = describe_log(open_skills(invocation), name, limit)
+    lines: list[str] = []
+    for change in changes:
+        session = f", session {printable(change['session'])}" if change["session"] else ""
+        about = f" of {change['refers_to']}" if change["refers_to"] else ""
+        note = f"  ({printable(change['note'])})" if change["note"] else ""
+        what = f"{change['action']}{about} by {printable(change['actor'])}{session}{note}"
+        when = printable(change["at"][:19].replace("T", " "))
+        lines.append(f"{change['number']:>4}  {when}  {printable(change['path'])}  {what}")
+        lines += [f"      - {printable(line)}" for line in change["before"].splitlines()]
+        lines += [f"      + {printable(line)}" for line in change["after"].splitlines()]
+    invocation.say("\n".join(lines) or "No changes yet.", changes)
+
+
+@command.command()
+@click.argument("number", type=click.IntRange(min=1), required=False)
+@memory_options
+def undo(number: int | None) -> None:
+    """Take change NUMBER back (default: the latest that was not). The undo is a change too, and can be undone."""
+    invocation = Invocation.current()
+    _report(invocation, history.undo(open_skills(invocation), number, PERSON))
+
+
+@command.command()
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@memory_options
+def purge(yes: bool) -> None:
+    """Forget for good: the journal's history, and everything that was removed. The skills themselves stay."""
+    invocation = Invocation.current()
+    if not yes:
+        click.confirm("Forget the history of skills for good? It cannot be undone.", abort=True, err=True)
+    store = open_skills(invocation)
+    purged = history.purge(store) if store.root.is_dir() else history.Purged(0, 0)
+    text = f"Forgot {purged.changes} changes and {purged.archived} removed skills and files."
+    invocation.say(text, {"success": True, "changes": purged.changes, "archived": purged.archived})
+
+
+def _report(invocation: Invocation, outcome: Outcome) -> None:
+    if isinstance(outcome, Refusal):
+        _refuse(invocation, outcome)
+    change = f"\nchange {outcome.change} · {outcome.stored_in}" if outcome.change is not None else ""
+    invocation.say(outcome.message + change, describe(outcome))
+
+
+def _refuse(invocation: Invocation, refusal: Refusal) -> NoReturn:
+    invocation.refuse(refusal.message, describe(refusal))
+
+
+def _terminal(text: str) -> str:
+    return "\n".join(printable(line.replace("\t", "    ")) for line in text.split("\n"))

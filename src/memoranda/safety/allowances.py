@@ -1,0 +1,66 @@
+"""What a person accepted although the scanner objects to it.
+
+One JSON file: by digest of the text, each finding with who allowed it and when. It fails closed: what cannot be read
+allows nothing, and the doctor says so.
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from memoranda.errors import StorageError
+from memoranda.support.clock import now
+from memoranda.support.files import read_file, write_private
+from memoranda.support.origin import Origin
+from memoranda.support.text import digest
+
+
+class Allowances:
+    """The findings that are accepted in some texts; changing them needs the lock of what they belong to."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def of(self, text: str) -> frozenset[str]:
+        """The findings that somebody has allowed in a text."""
+        try:
+            return frozenset(read_allowances(self._path).get(digest(text), ()))
+        except StorageError:
+            return frozenset()
+
+    def allow(self, texts: Iterable[str | None], findings: Iterable[str], origin: Origin) -> None:
+        """Record that a person accepts these findings wherever these texts have them."""
+        record = read_allowances(self._path)
+        at = now()
+        accepted = {finding: {"by": origin.actor, "at": at} for finding in findings}
+        for text in texts:
+            if text is not None:
+                record.setdefault(digest(text), {}).update(accepted)
+        self._write(record)
+
+    def revoke(self, text: str) -> bool:
+        """Take back what was allowed for a text; False when nothing was."""
+        record = read_allowances(self._path)
+        if record.pop(digest(text), None) is None:
+            return False
+        self._write(record)
+        return True
+
+    def _write(self, record: dict[str, dict[str, Any]]) -> None:
+        write_private(self._path, json.dumps(record, indent=1, sort_keys=True).encode())
+
+
+def read_allowances(path: Path) -> dict[str, dict[str, Any]]:
+    """What was allowed, by digest of the text; raises StorageError when the file is damaged."""
+    try:
+        record = json.loads(read_file(path))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise StorageError(
+            f"{path} cannot be read ({error}), so nothing in it is allowed. Mend or delete it."
+        ) from error
+    if not isinstance(record, dict) or not all(isinstance(each, dict) for each in record.values()):
+        raise StorageError(f"{path} does not hold what it should, so nothing in it is allowed. Mend or delete it.")
+    return record

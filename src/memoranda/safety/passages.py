@@ -1,0 +1,116 @@
+"""Withholding what the scanner objects to, passage by passage: everything else of a text stays as it is.
+
+A passage is a run of whole lines. Lines are judged by themselves and then together, because a phrase can be split
+over several of them.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby
+
+from memoranda.safety.finding import Finding
+from memoranda.safety.scanner import scan, scan_each
+
+# Passages that are harmless line by line can make a new whole; after so many of those nothing is left to trust. Of a
+# long text fewer are looked for, so that nobody's file keeps a session waiting.
+_LEAST_ROUNDS, _MOST_ROUNDS = 4, 24
+_MOST_SCANNED = 4_000_000
+# More different lines than this cannot be looked at one by one in a bearable time.
+_MOST_LINES = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Some lines that are withheld: where they begin, their text, and the ids of what was found, sorted."""
+
+    first_line: int
+    text: str
+    findings: tuple[str, ...]
+
+    @property
+    def placeholder(self) -> str:
+        return f"[withheld: {', '.join(self.findings)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """A text as it may be shown, and the passages that it shows as placeholders."""
+
+    text: str
+    passages: tuple[Passage, ...] = ()
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """The ids of everything that was found, sorted."""
+        return tuple(sorted({finding for passage in self.passages for finding in passage.findings}))
+
+
+def withhold(
+    text: str,
+    allowed: Callable[[str], frozenset[str]] | None = None,
+    read_as: Callable[[str], str] = str,
+) -> Withheld:
+    """Replace the lines that the scan objects to, by themselves or together with others, by placeholders.
+
+    `allowed` says which findings a person has accepted in a passage. `read_as` gives each line as the scan is to read
+    it, for texts in which something is in its place that would be suspicious elsewhere.
+    """
+    lines = text.split("\n")
+    # A line that ends in CR LF is a line like any other.
+    passages = _passages(lines, _blocked([read_as(line.removesuffix("\r")) for line in lines]))
+    if allowed is not None:
+        passages = [each for each in passages if not set(each.findings) <= allowed(each.text)]
+    if not passages:
+        return Withheld(text)
+    shown: list[str] = []
+    place = 0
+    for passage in passages:
+        shown += [*lines[place : passage.first_line], passage.placeholder]
+        place = passage.first_line + passage.text.count("\n") + 1
+    return Withheld("\n".join([*shown, *lines[place:]]), tuple(passages))
+
+
+def _blocked(lines: Sequence[str]) -> dict[int, set[str]]:
+    """The numbers of the lines in which something is found, and the ids of what."""
+    blocked: dict[int, set[str]] = {}
+    # Together first: of a phrase over several lines every line is withheld, not only the one that is suspicious alone.
+    for number, finding in _lines_of(scan("\n".join(lines)), lines):
+        blocked.setdefault(number, set()).add(finding.id)
+    distinct = list(dict.fromkeys(line for line in lines if line.strip()))
+    if len(distinct) > _MOST_LINES:
+        return {number: {"hidden_text"} for number in range(len(lines))}
+    verdicts = dict(zip(distinct, scan_each(distinct).findings, strict=True))
+    for number, line in enumerate(lines):
+        if findings := verdicts.get(line):
+            blocked.setdefault(number, set()).update(finding.id for finding in findings)
+    # One scan names only so many findings, so what was found is blanked and the rest is scanned again.
+    rounds = min(_MOST_ROUNDS, _MOST_SCANNED // (sum(map(len, lines)) + 1))
+    for _ in range(max(_LEAST_ROUNDS, rounds)):
+        kept = ["" if number in blocked else line for number, line in enumerate(lines)]
+        findings = scan("\n".join(kept))
+        if not findings:
+            return blocked
+        for number, finding in _lines_of(findings, kept):
+            blocked.setdefault(number, set()).add(finding.id)
+    everything = set[str]().union(*blocked.values())
+    return {number: everything for number in range(len(lines))}
+
+
+def _lines_of(findings: Sequence[Finding], lines: Sequence[str]) -> list[tuple[int, Finding]]:
+    starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+    found: list[tuple[int, Finding]] = []
+    for finding in findings:
+        first, last = (bisect_right(starts, place) - 1 for place in (finding.span[0], finding.span[1] - 1))
+        found += [(number, finding) for number in range(first, last + 1)]
+    return found
+
+
+def _passages(lines: Sequence[str], blocked: dict[int, set[str]]) -> list[Passage]:
+    """Blocked lines that follow each other are one passage."""
+    found: list[Passage] = []
+    for _, run in groupby(enumerate(sorted(blocked)), lambda each: each[1] - each[0]):
+        numbers = [number for _, number in run]
+        ids = set[str]().union(*(blocked[number] for number in numbers))
+        found.append(Passage(numbers[0], "\n".join(lines[number] for number in numbers), tuple(sorted(ids))))
+    return found

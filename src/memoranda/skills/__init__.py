@@ -1,0 +1,1 @@
+"""Skills: procedures that an agent keeps and follows, in the open Agent Skills format."""

@@ -1,0 +1,126 @@
+"""Which skills there are: `<name>/SKILL.md`, or `<category>/<name>/SKILL.md`, below one or several directories.
+
+Nothing that is wrong with one skill hides another: what cannot be used is told with its reason. Links are not
+followed, because a skill from elsewhere could show any file of the user's by one.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from memoranda.skills.names import SKILL_FILE, name_problem
+from memoranda.skills.skill_text import parse_skill
+from memoranda.support.text_file import Text, read_text
+
+_MOST_BYTES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """A skill that can be used; `root` is the directory of skills that it lies in."""
+
+    name: str
+    description: str
+    root: Path
+    directory: Path
+
+    @property
+    def category(self) -> str:
+        parent = self.directory.parent
+        return "" if parent == self.root else parent.name
+
+    @property
+    def path(self) -> str:
+        """Where its folder lies below the directory of skills."""
+        return self.directory.relative_to(self.root).as_posix()
+
+    @property
+    def file(self) -> Path:
+        return self.directory / SKILL_FILE
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with a path, and whether it keeps a skill from being used."""
+
+    path: Path
+    problem: str
+    fatal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """The skills by name, in order, and everything that is wrong."""
+
+    skills: tuple[Skill, ...]
+    problems: tuple[Problem, ...]
+
+    def get(self, name: str) -> Skill | None:
+        return next((skill for skill in self.skills if skill.name == name), None)
+
+
+def find_skills(roots: Sequence[Path]) -> Catalogue:
+    """All skills below some directories; of two with one name the one in the earlier directory counts."""
+    found: dict[str, Skill] = {}
+    problems: list[Problem] = []
+    for root in roots:
+        for directory in _skill_directories(root, problems):
+            skill = _read(root, directory, problems)
+            if skill is None:
+                continue
+            if skill.name in found:
+                other = found[skill.name].directory
+                problems.append(Problem(directory, f"{other} has the same name and is used", fatal=True))
+            else:
+                found[skill.name] = skill
+    return Catalogue(tuple(found[name] for name in sorted(found)), tuple(problems))
+
+
+def _skill_directories(root: Path, problems: list[Problem]) -> Iterator[Path]:
+    for directory in _directories(root, problems):
+        if os.path.lexists(directory / SKILL_FILE):
+            yield directory
+            continue
+        below = [each for each in _directories(directory, problems) if os.path.lexists(each / SKILL_FILE)]
+        if not below:
+            problems.append(Problem(directory, f"there is no {SKILL_FILE} in it", fatal=True))
+        yield from below
+
+
+def _directories(directory: Path, problems: list[Problem]) -> list[Path]:
+    """The directories in one, by name, hidden ones and links left out."""
+    try:
+        with os.scandir(directory) as entries:
+            seen = sorted((entry for entry in entries if entry.name[0] != "."), key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        problems.append(Problem(directory, f"it cannot be read: {error.strerror}", fatal=True))
+        return []
+    for entry in seen:
+        if entry.is_symlink() and entry.is_dir():
+            problems.append(Problem(Path(entry.path), "it is a link, and links are not followed", fatal=True))
+    return [Path(entry.path) for entry in seen if entry.is_dir(follow_symlinks=False)]
+
+
+def _read(root: Path, directory: Path, problems: list[Problem]) -> Skill | None:
+    path = directory / SKILL_FILE
+    if problem := name_problem(directory.name):
+        problems.append(Problem(directory, problem, fatal=True))
+        return None
+    if path.is_symlink():
+        problems.append(Problem(path, "it is a link, and links are not followed", fatal=True))
+        return None
+    if (size := path.lstat().st_size) > _MOST_BYTES:
+        problems.append(Problem(path, f"it is too large ({size:,} bytes)", fatal=True))
+        return None
+    state = read_text(path)
+    if not isinstance(state, Text):
+        problems.append(Problem(path, getattr(state, "problem", "it is gone"), fatal=True))
+        return None
+    parsed = parse_skill(state.text)
+    problems += [Problem(path, problem, fatal=not parsed.description) for problem in parsed.problems]
+    if parsed.name and parsed.name != directory.name:
+        problems.append(Problem(path, f"it says 'name: {parsed.name}', and its folder's name is used", fatal=False))
+    return Skill(directory.name, parsed.description, root, directory) if parsed.description else None

@@ -1,0 +1,129 @@
+"""The journal of skills: every change, in one file that only grows.
+
+A line says which file changed, from which fingerprint to which, and the passage that differs. Whatever is taken away
+is moved into `.archive/<number>/` and not deleted, so any change can be taken back until the history is purged.
+"""
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from memoranda.skills.names import stays_inside
+from memoranda.support.clock import now
+from memoranda.support.journal import JournalFile
+from memoranda.support.origin import Origin
+
+Action = Literal[
+    "create", "patch", "edit", "delete", "write_file", "remove_file", "undo",
+    "outside",  # somebody else changed the file
+    "allow",  # a person accepted what the scanner found
+    "revoke",  # and took that back
+    "void",  # the change named by `refers_to` was journalled but never made
+]  # fmt: skip
+# Whether a file or a whole skill went into the archive, or came back from it.
+Moved = Literal["", "away", "back"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextEdit:
+    """The passage that differs between two texts: where it begins, what stood there, and what stands there now."""
+
+    start: int
+    before: str
+    after: str
+
+    @classmethod
+    def between(cls, before: str, after: str) -> "TextEdit":
+        """What differs, in whole lines, so that a person can read it."""
+        old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+        shortest = min(len(old), len(new))
+        head = next((n for n in range(shortest) if old[n] != new[n]), shortest)
+        tail = next((n for n in range(shortest - head) if old[-1 - n] != new[-1 - n]), shortest - head)
+        start = sum(map(len, old[:head]))
+        return cls(start, "".join(old[head : len(old) - tail]), "".join(new[head : len(new) - tail]))
+
+    def reversed_in(self, text: str) -> str:
+        """The text before this edit, of the text after it."""
+        return text[: self.start] + self.before + text[self.start + len(self.after) :]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One line of the journal; `path` is relative to the skills' directory, and names a folder when a skill moves."""
+
+    number: int
+    skill: str
+    path: str
+    action: Action
+    actor: str
+    session: str
+    before: str = ""
+    after: str = ""
+    edit: TextEdit | None = None
+    moved: Moved = ""
+    archive: str = ""
+    at: str = field(default_factory=now)
+    refers_to: int | None = None
+    note: str = ""
+
+
+# A later version may write more fields; they are passed over.
+_FIELDS = tuple(item.name for item in fields(Change))
+
+
+class Journal(JournalFile[Change]):
+    """The journal of one directory of skills. Appending and purging need its lock."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, _as_record, _from_record)
+
+    def next_number(self) -> int:
+        last = self.last()
+        return last.number + 1 if last else 1
+
+    def head(self, path: str) -> str | None:
+        """The fingerprint of a file after the last change to it; None when none is known."""
+        heads = [change.after for change in self.changes() if change.path == path and not change.moved]
+        return heads[-1] if heads else None
+
+    def maker(self, skill: str) -> str | None:
+        """Who made a skill as it is there now; None when it came from elsewhere."""
+        made = [change.actor for change in self.changes() if change.skill == skill and change.action == "create"]
+        return made[-1] if made else None
+
+    def void_of(self, change: Change, origin: Origin) -> Change:
+        """The line that takes the newest change back."""
+        number = change.number + 1
+        return Change(number, change.skill, change.path, "void", origin.actor, "", refers_to=change.number)
+
+
+def _as_record(change: Change) -> dict[str, Any]:
+    record = {name: getattr(change, name) for name in _FIELDS}
+    if change.edit is not None:
+        record["edit"] = {"start": change.edit.start, "before": change.edit.before, "after": change.edit.after}
+    return record
+
+
+def _from_record(record: Any) -> Change | None:
+    known = {name: record[name] for name in _FIELDS if name in record}
+    if known.get("edit") is not None:
+        known["edit"] = TextEdit(**known["edit"])
+    change = Change(**known)
+    return change if _is_sound(change) else None
+
+
+def _is_sound(change: Change) -> bool:
+    """Whether a line that somebody may have edited has types to rely on, and leads nowhere but into our directory."""
+    texts: list[object] = [change.skill, change.path, change.actor, change.session, change.before, change.after]
+    texts += [change.at, change.note, change.archive]
+    numbers: list[object] = [change.number, 0 if change.refers_to is None else change.refers_to]
+    if change.edit is not None:
+        texts += [change.edit.before, change.edit.after]
+        numbers.append(change.edit.start)
+    if not all(isinstance(text, str) for text in texts):
+        return False
+    if not all(isinstance(number, int) and number >= 0 for number in numbers):
+        return False
+    if change.action not in get_args(Action) or change.moved not in get_args(Moved):
+        return False
+    return stays_inside(change.path) and stays_inside(change.archive or "none")

@@ -1,0 +1,15 @@
+"""What a user can set about skills."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SkillSettings:
+    """`agent_writes` off lets only a person change skills; limits count code points."""
+
+    enabled: bool = True
+    agent_writes: bool = True
+    skill_char_limit: int = 50_000
+    file_char_limit: int = 200_000
+    index_char_limit: int = 8_000
+    lock_timeout: float = 10.0

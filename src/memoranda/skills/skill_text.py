@@ -1,0 +1,114 @@
+"""The text of SKILL.md: YAML front matter that says what the skill is for, then the procedure.
+
+Reading is lenient, because skills come from everywhere: what can be understood is used, and what is wrong is told.
+Writing is strict: what we write, every other program that knows the format can read.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from memoranda.skills.names import name_problem
+from memoranda.support.front_matter import split_front_matter
+from memoranda.support.text import BYTE_ORDER_MARK, unify_newlines
+
+LONGEST_DESCRIPTION = 1_024
+_LONGEST_COMPATIBILITY = 500
+_LONGEST_FRONT_MATTER = 10_000
+_PLAIN_LINE = re.compile(r"^(name|description|license|compatibility)[ \t]*:[ \t]*(.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class SkillText:
+    """What a SKILL.md says; `problems` is what is wrong with it, and it is usable as long as it has a description."""
+
+    name: str
+    description: str
+    body: str
+    fields: Mapping[str, Any]
+    problems: tuple[str, ...]
+
+
+class FrontMatterError(ValueError):
+    """Front matter that is no YAML mapping; the message says why."""
+
+
+@lru_cache(maxsize=512)
+def parse_skill(text: str) -> SkillText:
+    """What a SKILL.md says, whatever it looks like."""
+    text = unify_newlines(text).removeprefix(BYTE_ORDER_MARK)
+    parts = split_front_matter(text)
+    if parts is None:
+        return SkillText("", "", text, {}, ("it does not begin with front matter between two lines of '---'",))
+    problems: list[str] = []
+    try:
+        fields = _load(parts.front_matter)
+    except FrontMatterError as error:
+        # Mostly an unquoted colon in the description, which many programs let pass.
+        problems.append(str(error))
+        fields = {found[1]: found[2].strip().strip("\"'") for found in _PLAIN_LINE.finditer(parts.front_matter)}
+    problems += _problems(fields)
+    name, description = fields.get("name"), fields.get("description")
+    return SkillText(
+        name if isinstance(name, str) else "",
+        " ".join(description.split()) if isinstance(description, str) else "",
+        parts.body,
+        fields,
+        tuple(problems),
+    )
+
+
+def with_front_matter(name: str, description: str, body: str) -> str:
+    """A SKILL.md of a name, a description and a procedure."""
+    # A JSON string is a YAML string, whatever is in it; a name needs to be one only where YAML would read a number.
+    quoted = json.dumps(" ".join(description.split()), ensure_ascii=False)
+    plain = not name_problem(name) and _load(f"name: {name}")["name"] == name
+    shown = name if plain else json.dumps(name)
+    return f"---\nname: {shown}\ndescription: {quoted}\n---\n\n{body.strip()}\n"
+
+
+def has_front_matter(text: str) -> bool:
+    return split_front_matter(unify_newlines(text).removeprefix(BYTE_ORDER_MARK)) is not None
+
+
+def _problems(fields: Mapping[str, Any]) -> list[str]:
+    found: list[str] = []
+    name, description = fields.get("name"), fields.get("description")
+    if not isinstance(name, str):
+        found.append("'name' is missing or is not text")
+    elif problem := name_problem(name):
+        found.append(problem)
+    if not isinstance(description, str) or not description.strip():
+        found.append("'description' is missing or is not text")
+    elif len(description) > LONGEST_DESCRIPTION:
+        found.append(f"'description' has more than {LONGEST_DESCRIPTION:,} characters")
+    found += [
+        f"'{field}' is not text" for field in ("license", "compatibility") if not isinstance(fields.get(field, ""), str)
+    ]
+    if len(str(fields.get("compatibility", ""))) > _LONGEST_COMPATIBILITY:
+        found.append(f"'compatibility' has more than {_LONGEST_COMPATIBILITY} characters")
+    if not isinstance(fields.get("metadata", {}), Mapping):
+        found.append("'metadata' is not a mapping")
+    if not isinstance(fields.get("allowed-tools", ""), str | list):
+        found.append("'allowed-tools' is not text")
+    return found
+
+
+def _load(front_matter: str) -> dict[str, Any]:
+    if len(front_matter) > _LONGEST_FRONT_MATTER:
+        raise FrontMatterError(f"its front matter has more than {_LONGEST_FRONT_MATTER:,} characters")
+    # 40 ms, and many homes have no skills.
+    from ruamel.yaml import YAML
+
+    try:
+        found = YAML(typ="safe", pure=True).load(front_matter)
+    except Exception as error:
+        # The parser lets all kinds of errors through for odd documents; each means that it cannot be used.
+        reason = getattr(error, "problem", None) or type(error).__name__
+        raise FrontMatterError(f"its front matter is not valid YAML ({reason})") from error
+    if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
+        raise FrontMatterError("its front matter does not hold keys and values")
+    return found

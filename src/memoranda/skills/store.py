@@ -1,0 +1,275 @@
+"""`SkillStore`: the skills of a home, found, read and changed.
+
+A skill is a folder with a SKILL.md and, if it needs them, further files. Anybody may put folders there; what an agent
+writes goes through one path: names checked, text scanned, journalled, atomic, and taken back by `undo`.
+"""
+
+import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from memoranda.safety.allowances import Allowances
+from memoranda.safety.passages import Withheld, withhold
+from memoranda.skills import planning, refusals
+from memoranda.skills.catalogue import Catalogue, Skill, find_skills
+from memoranda.skills.journal import Action, Change, Journal
+from memoranda.skills.names import SKILL_FILE, file_problem, name_problem
+from memoranda.skills.outcome import Outcome, Receipt, Refusal
+from memoranda.skills.settings import SkillSettings
+from memoranda.skills.writer import MoveDraft, TextDraft, Writer
+from memoranda.support.origin import Origin
+from memoranda.support.text_file import Missing, Text
+
+_MOST_FILES_LISTED = 200
+
+
+@dataclass(frozen=True, slots=True)
+class SkillView:
+    """One file of a skill as it may be shown, and which files the skill has."""
+
+    skill: Skill
+    file: str
+    shown: Withheld
+    files: tuple[str, ...]
+
+    @property
+    def path(self) -> str:
+        """Where the file lies below its directory of skills."""
+        return f"{self.skill.path}/{self.file}"
+
+
+class SkillStore:
+    """The skills in one directory, and those of others that are only read (`also`): of equal names ours counts."""
+
+    def __init__(
+        self, root: str | Path, settings: SkillSettings | None = None, *, also: Sequence[str | Path] = ()
+    ) -> None:
+        self.root = Path(root).absolute()
+        self.settings = settings or SkillSettings()
+        self.writer = Writer(self.root, self.settings.lock_timeout)
+        self.allowances = Allowances(self.root / ".allowed.json")
+        self._roots = [self.root, *(Path(each).absolute() for each in also)]
+        # The fingerprint of each file as it was last read here; what was not read is not written over.
+        self._seen: dict[Path, str] = {}
+
+    @property
+    def journal(self) -> Journal:
+        return self.writer.journal
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """Exclusive use of the directory, for what is not a change to a skill."""
+        return self.writer.exclusive()
+
+    def catalogue(self) -> Catalogue:
+        """The skills as they are now, and what is wrong with any."""
+        return find_skills(self._roots if self.settings.enabled else [])
+
+    def view(self, name: str, file: str = SKILL_FILE) -> SkillView | Refusal:
+        """A file of a skill; passages that the scanner objects to are withheld."""
+        skill = self.catalogue().get(name)
+        if skill is None:
+            return refusals.not_found(name)
+        files = files_of(skill.directory)
+        if file != SKILL_FILE and file not in files:
+            return refusals.no_file(name, file)
+        state = self._reader(skill).read(name, f"{skill.path}/{file}")
+        if isinstance(state, Refusal):
+            return state
+        if isinstance(state, Missing):
+            return refusals.no_file(name, file)
+        self._seen[state.path] = state.fingerprint
+        return SkillView(skill, file, self.screen(state.text), files)
+
+    def screen(self, text: str) -> Withheld:
+        """A text as it may be shown: what nobody has allowed is withheld."""
+        return withhold(text, self.allowances.of)
+
+    def create(self, name: str, content: str, origin: Origin, allow: frozenset[str] = frozenset()) -> Outcome:
+        """Make a new skill of the text of its SKILL.md."""
+        if refusal := self._refuse(name, origin) or _bad_name(name):
+            return refusal
+        there = self.catalogue().get(name)
+        if there is not None and (there.root == self.root or not origin.explicit):
+            return refusals.exists(name, there.directory)
+
+        def plan(present: Text | None) -> str | Refusal:
+            if present or os.path.lexists(self.root / name):
+                return refusals.exists(name, self.root / name)
+            return planning.canonical_file(content)
+
+        draft = TextDraft(name, f"{name}/{SKILL_FILE}", "create", origin, plan, f"Made the skill {name}.")
+        return self._commit_text(draft, allow)
+
+    def edit(self, name: str, content: str, origin: Origin, allow: frozenset[str] = frozenset()) -> Outcome:
+        """Write the SKILL.md of a skill anew."""
+        return self._replace(name, SKILL_FILE, "edit", content, origin, allow)
+
+    def write_file(
+        self, name: str, file: str, content: str, origin: Origin, allow: frozenset[str] = frozenset()
+    ) -> Outcome:
+        """Write a further file of a skill, new or anew."""
+        if file == SKILL_FILE:
+            return self.edit(name, content, origin, allow)
+        return self._replace(name, file, "write_file", content, origin, allow)
+
+    def patch(self, name: str, old_text: str, new_text: str, origin: Origin, file: str = SKILL_FILE) -> Outcome:
+        """Replace a passage that occurs once."""
+        place = self._place(name, file, origin)
+        if isinstance(place, Refusal):
+            return place
+
+        def plan(present: Text | None) -> str | Refusal:
+            if present is None:
+                return refusals.no_file(name, file)
+            return planning.patched(present.text, old_text, new_text, name, file)
+
+        draft = TextDraft(name, place, "patch", origin, plan, f"Patched {file} of {name}.")
+        return self._commit_text(draft, frozenset())
+
+    def remove_file(self, name: str, file: str, origin: Origin) -> Outcome:
+        """Take a further file out of a skill, into the archive."""
+        place = self._place(name, file, origin, removes=True)
+        if isinstance(place, Refusal):
+            return place
+        if file == SKILL_FILE:
+            return refusals.bad_text(name, f"without {SKILL_FILE} it is none; delete the skill instead")
+        done = f"Removed {file} of {name}. 'memoranda skills undo' brings it back."
+        check = partial(_is_file, self.root / place, refusals.no_file(name, file))
+        return self.writer.commit(MoveDraft(name, place, "remove_file", origin, check, done))
+
+    def delete(self, name: str, origin: Origin) -> Outcome:
+        """Take a skill with all its files out, into the archive."""
+        place = self._place(name, SKILL_FILE, origin, removes=True)
+        if isinstance(place, Refusal):
+            return place
+        folder = place.removesuffix(f"/{SKILL_FILE}")
+        done = f"Removed the skill {name}. 'memoranda skills undo' brings it back."
+        check = partial(_is_file, self.root / place, refusals.not_found(name))
+        return self.writer.commit(MoveDraft(name, folder, "delete", origin, check, done))
+
+    def allow(self, name: str, file: str, origin: Origin) -> tuple[str, ...] | Refusal:
+        """Accept what the scanner found in a file, so that all of it is shown; the ids of what was accepted."""
+        view = self.view(name, file)
+        if isinstance(view, Refusal):
+            return view
+        if view.shown.passages:
+            with self.exclusive():
+                for passage in view.shown.passages:
+                    self.allowances.allow([passage.text], passage.findings, origin)
+                self._note(view, "allow", ", ".join(view.shown.findings), origin)
+        return view.shown.findings
+
+    def revoke(self, name: str, file: str, origin: Origin) -> bool | Refusal:
+        """Take back what was allowed in a file as it is now; False when nothing was."""
+        view = self.view(name, file)
+        if isinstance(view, Refusal):
+            return view
+        state = self._reader(view.skill).read(name, view.path)
+        with self.exclusive():
+            passages = withhold(state.text).passages if isinstance(state, Text) else ()
+            revoked = [passage for passage in passages if self.allowances.revoke(passage.text)]
+            if revoked:
+                self._note(view, "revoke", "", origin)
+        return bool(revoked)
+
+    def _note(self, view: SkillView, action: Action, note: str, origin: Origin) -> None:
+        number = self.journal.next_number()
+        line = Change(number, view.skill.name, view.path, action, origin.actor, origin.session, note=note)
+        self.journal.append([line])
+
+    def _reader(self, skill: Skill) -> Writer:
+        return self.writer if skill.root == self.root else Writer(skill.root, self.settings.lock_timeout)
+
+    def _replace(
+        self, name: str, file: str, action: Action, content: str, origin: Origin, allow: frozenset[str]
+    ) -> Outcome:
+        place = self._place(name, file, origin)
+        if isinstance(place, Refusal):
+            return place
+
+        def plan(present: Text | None) -> str | Refusal:
+            if present is not None and not origin.explicit:
+                if self._seen.get(present.path) != present.fingerprint:
+                    return refusals.not_seen(name, file)
+                if withheld := self.screen(present.text).findings:
+                    return refusals.holds_withheld(name, file, withheld)
+            return planning.canonical_file(content)
+
+        return self._commit_text(TextDraft(name, place, action, origin, plan, f"Wrote {file} of {name}."), allow)
+
+    def _commit_text(self, draft: TextDraft, allow: frozenset[str]) -> Outcome:
+        """Carry out a change of text that must pass the checks of what it makes."""
+        file = SKILL_FILE if draft.path.rpartition("/")[2] == SKILL_FILE else draft.path
+        limit = self.settings.skill_char_limit if file == SKILL_FILE else self.settings.file_char_limit
+        wanted = draft.plan
+
+        def plan(present: Text | None) -> str | Refusal:
+            planned = wanted(present)
+            if isinstance(planned, Refusal):
+                return planned
+            refusal = planning.judge(draft.skill, file, planned, present.text if present else "", limit)
+            if refusal is None:
+                refusal = planning.screen_new(draft.skill, planned, present.text if present else "", self.screen, allow)
+            return refusal or planned
+
+        def accept(text: str) -> None:
+            for passage in self.screen(text).passages if allow else ():
+                self.allowances.allow([passage.text], allow & set(passage.findings), draft.origin)
+
+        outcome = self.writer.commit(
+            TextDraft(draft.skill, draft.path, draft.action, draft.origin, plan, draft.done, accept=accept)
+        )
+        if isinstance(outcome, Receipt):
+            state = self.writer.read(draft.skill, draft.path)
+            if isinstance(state, Text):
+                self._seen[state.path] = state.fingerprint
+        return outcome
+
+    def _refuse(self, name: str, origin: Origin) -> Refusal | None:
+        if not self.settings.enabled:
+            return refusals.disabled(name)
+        if not self.settings.agent_writes and not origin.explicit:
+            return refusals.only_a_person(name)
+        return None
+
+    def _place(self, name: str, file: str, origin: Origin, *, removes: bool = False) -> str | Refusal:
+        """Where a file of a skill lies below our root, if this origin may change it."""
+        if refusal := self._refuse(name, origin):
+            return refusal
+        skill = self.catalogue().get(name)
+        if skill is None:
+            return refusals.not_found(name)
+        if skill.root != self.root:
+            return refusals.read_only(name, skill.directory)
+        if problem := file_problem(file):
+            return refusals.bad_name(name, problem)
+        if origin.actor == "review" and (removes or self.journal.maker(name) not in ("agent", "review")):
+            return refusals.not_by_review(name)
+        return f"{skill.path}/{file}"
+
+
+def _is_file(path: Path, otherwise: Refusal) -> Refusal | None:
+    return None if path.is_file() else otherwise
+
+
+def files_of(directory: Path) -> tuple[str, ...]:
+    """The further files of a skill by their paths, in order; links and hidden ones are left out."""
+    found: list[str] = []
+    for place, folders, files in os.walk(directory):
+        # Links to folders are not entered, but the walk names them.
+        folders[:] = sorted(name for name in folders if name[0] != "." and not (Path(place) / name).is_symlink())
+        for name in sorted(files):
+            path = Path(place) / name
+            if name[0] != "." and path != directory / SKILL_FILE and not path.is_symlink():
+                found.append(path.relative_to(directory).as_posix())
+            if len(found) >= _MOST_FILES_LISTED:
+                return tuple(sorted(found))
+    return tuple(sorted(found))
+
+
+def _bad_name(name: str) -> Refusal | None:
+    problem = name_problem(name)
+    return refusals.bad_name(name[:100], problem) if problem else None

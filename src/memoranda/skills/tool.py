@@ -1,0 +1,189 @@
+"""The tools `skills_list`, `skill_view` and `skill_manage`: arguments from a model in, one JSON object out."""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from memoranda.errors import StorageError
+from memoranda.skills import guidance, history
+from memoranda.skills.names import SKILL_FILE
+from memoranda.skills.outcome import Outcome, Receipt, Refusal
+from memoranda.skills.skill_text import has_front_matter, with_front_matter
+from memoranda.skills.store import SkillStore
+from memoranda.support.origin import Origin
+from memoranda.tools import JsonObject, Tool
+
+_log = logging.getLogger(__name__)
+
+ACTIONS = ("create", "patch", "edit", "write_file", "remove_file", "delete")
+_MOST_LISTED = 200
+_MOST_PROBLEMS = 20
+_MOST_SHOWN = 60_000
+_NO_ARGUMENTS: JsonObject = {"type": "object", "properties": {}}
+VIEW_PARAMETERS: JsonObject = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "description": guidance.NAME},
+        "file": {"type": "string", "description": guidance.FILE},
+    },
+    "required": ["name"],
+}
+MANAGE_PARAMETERS: JsonObject = {
+    "type": "object",
+    "properties": {
+        "action": {"type": "string", "enum": list(ACTIONS), "description": guidance.ACTION},
+        "name": {"type": "string", "description": guidance.NAME},
+        "description": {"type": "string", "description": guidance.DESCRIPTION},
+        "content": {"type": "string", "description": guidance.CONTENT},
+        "old_text": {"type": "string", "description": guidance.OLD_TEXT},
+        "new_text": {"type": "string", "description": guidance.NEW_TEXT},
+        "file": {"type": "string", "description": guidance.FILE},
+    },
+    "required": ["action", "name"],
+}
+
+
+class InvalidArgumentsError(ValueError):
+    """What the model sent cannot be understood; the message tells it why."""
+
+
+class SkillTools:
+    """The tools of one session; what they write carries its origin."""
+
+    def __init__(self, store: SkillStore, origin: Origin) -> None:
+        self._store = store
+        self._origin = origin
+
+    def definitions(self) -> tuple[Tool, ...]:
+        """The tools for a model: none when skills are switched off, no writing when only a person may."""
+        settings = self._store.settings
+        reading = (
+            Tool("skills_list", guidance.LIST, _NO_ARGUMENTS, self.list_skills),
+            Tool("skill_view", guidance.VIEW, VIEW_PARAMETERS, self.view),
+        )
+        writing = (Tool("skill_manage", guidance.MANAGE, MANAGE_PARAMETERS, self.manage),)
+        return (*reading, *(writing if settings.agent_writes else ())) if settings.enabled else ()
+
+    def list_skills(self, arguments: Mapping[str, Any]) -> JsonObject:
+        """Answer one call; never raises."""
+        return _answer(self._list, arguments)
+
+    def view(self, arguments: Mapping[str, Any]) -> JsonObject:
+        """Answer one call; never raises."""
+        return _answer(self._view, arguments)
+
+    def manage(self, arguments: Mapping[str, Any]) -> JsonObject:
+        """Answer one call; never raises."""
+        return _answer(self._manage, arguments)
+
+    def _list(self, arguments: Mapping[str, Any]) -> JsonObject:
+        catalogue = self._store.catalogue()
+        skills = [{"name": skill.name, "description": self._shown(skill.description)} for skill in catalogue.skills]
+        problems = [f"{each.path.name} in {each.path.parent.name}: {each.problem}" for each in catalogue.problems]
+        answer: JsonObject = {"success": True, "count": len(skills), "skills": skills[:_MOST_LISTED]}
+        if not skills:
+            answer["message"] = guidance.EMPTY
+        # Folder names come from anywhere, so what is said with them is screened like any other text.
+        return answer | ({"problems": [self._shown(each) for each in problems[:_MOST_PROBLEMS]]} if problems else {})
+
+    def _view(self, arguments: Mapping[str, Any]) -> JsonObject:
+        view = self._store.view(_text(arguments, "name"), _optional(arguments, "file") or SKILL_FILE)
+        if isinstance(view, Refusal):
+            return describe(view)
+        shown = view.shown.text
+        answer: JsonObject = {
+            "success": True, "name": view.skill.name, "file": view.file, "content": shown[:_MOST_SHOWN],
+            "files": [self._shown(file) for file in view.files], "path": str(view.skill.directory),
+        }  # fmt: skip
+        if len(shown) > _MOST_SHOWN:
+            answer["cut"] = f"{len(shown):,} characters; the first {_MOST_SHOWN:,} are shown."
+        return answer | ({"withheld": list(view.shown.findings)} if view.shown.passages else {})
+
+    def _manage(self, arguments: Mapping[str, Any]) -> JsonObject:
+        action = arguments.get("action")
+        if action not in ACTIONS:
+            raise InvalidArgumentsError(f"action must be one of {', '.join(ACTIONS)}, not {str(action)[:80]!r}.")
+        return describe(self._change(str(action), _text(arguments, "name"), arguments))
+
+    def _change(self, action: str, name: str, arguments: Mapping[str, Any]) -> Outcome:
+        store, origin = self._store, self._origin
+        if action == "create":
+            return store.create(name, _whole_skill(name, arguments), origin)
+        if action == "edit":
+            return store.edit(name, _whole_skill(name, arguments), origin)
+        if action == "patch":
+            old_text, new_text = _text(arguments, "old_text"), _text(arguments, "new_text", blank=True)
+            return store.patch(name, old_text, new_text, origin, _optional(arguments, "file") or SKILL_FILE)
+        if action == "write_file":
+            return store.write_file(name, _text(arguments, "file"), _text(arguments, "content"), origin)
+        if action == "remove_file":
+            return store.remove_file(name, _text(arguments, "file"), origin)
+        return store.delete(name, origin)
+
+    def _shown(self, text: str) -> str:
+        return self._store.screen(text).text
+
+
+def describe(outcome: Outcome) -> JsonObject:
+    """The JSON result for an outcome."""
+    if isinstance(outcome, Receipt):
+        result: JsonObject = {
+            "success": True, "skill": outcome.skill, "message": outcome.message, "stored_in": str(outcome.stored_in),
+        }  # fmt: skip
+        if outcome.change is not None:
+            result |= {"change": outcome.change, "visible_from": guidance.VISIBLE_FROM}
+        return result
+    result = {"success": False, "skill": outcome.skill, "reason": outcome.reason, "error": outcome.message}
+    return result | ({"findings": list(outcome.findings)} if outcome.findings else {})
+
+
+def describe_log(store: SkillStore, skill: str | None, most: int) -> list[JsonObject]:
+    """The newest changes as data, newest first, their texts as they may be shown."""
+    return [
+        {
+            "number": change.number, "at": change.at, "skill": change.skill, "path": change.path,
+            "action": change.action, "actor": change.actor, "session": change.session, "note": change.note,
+            "refers_to": change.refers_to,
+            "before": store.screen(change.edit.before).text if change.edit else "",
+            "after": store.screen(change.edit.after).text if change.edit else "",
+        }
+        for change in history.log(store, skill)[-most:][::-1]
+    ]  # fmt: skip
+
+
+def _answer(call: Callable[[Mapping[str, Any]], JsonObject], arguments: Any) -> JsonObject:
+    try:
+        if not isinstance(arguments, Mapping):
+            raise InvalidArgumentsError(f"The arguments must be an object, not {type(arguments).__name__}.")
+        return call(arguments)
+    except InvalidArgumentsError as error:
+        return {"success": False, "reason": "invalid", "error": f"{error} Nothing was changed."}
+    except (StorageError, OSError) as error:
+        return {"success": False, "reason": "storage", "error": f"{error} Nothing was changed."}
+    except Exception as error:
+        # The last line of defence for a promise: a tool answers, it never raises.
+        _log.exception("a skill tool failed")
+        message = f"Skills failed unexpectedly ({type(error).__name__}: {error}). Go on without them."
+        return {"success": False, "reason": "internal", "error": message}
+
+
+def _whole_skill(name: str, arguments: Mapping[str, Any]) -> str:
+    """The text of a SKILL.md; a procedure that came with a description gets its front matter from us."""
+    content, description = _text(arguments, "content"), _optional(arguments, "description")
+    return with_front_matter(name, description, content) if description and not has_front_matter(content) else content
+
+
+def _text(arguments: Mapping[str, Any], name: str, *, blank: bool = False) -> str:
+    text = arguments.get(name)
+    if not isinstance(text, str):
+        raise InvalidArgumentsError(f"{name} is missing." if text is None else f"{name} must be a string.")
+    if not text and not blank:
+        raise InvalidArgumentsError(f"{name} is empty.")
+    return text
+
+
+def _optional(arguments: Mapping[str, Any], name: str) -> str:
+    text = arguments.get(name)
+    if text is not None and not isinstance(text, str):
+        raise InvalidArgumentsError(f"{name} must be a string.")
+    return text or ""

@@ -1,0 +1,77 @@
+"""Reading a text file: missing, readable, unreadable and undecodable are four different things.
+
+Only the first two may ever be written over. A file that could not be read is never taken for an empty one.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from memoranda.support.files import read_file
+
+# What a journal notes as the content of a file that is not there.
+ABSENT = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    path: Path
+
+    @property
+    def fingerprint(self) -> str:
+        return ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A file that holds UTF-8, line ends as they are."""
+
+    path: Path
+    raw: bytes
+    text: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    path: Path
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Undecodable:
+    path: Path
+    problem: str
+
+
+TextState = Missing | Text | Unreadable | Undecodable
+
+
+def read_text(path: Path, known: Text | None = None) -> TextState:
+    """What a file holds at this moment; when that is just what is `known`, it is that very value."""
+    try:
+        raw = read_file(path)
+    except FileNotFoundError:
+        if path.is_symlink():
+            return Unreadable(path, "it is a link to a file that is not there")
+        return Missing(path)
+    except OSError as error:
+        return Unreadable(path, error.strerror or str(error))
+    if known is not None and raw == known.raw:
+        return known
+    try:
+        return Text(path, raw, raw.decode("utf-8"), fingerprint(raw))
+    except UnicodeDecodeError as error:
+        return Undecodable(path, f"byte {error.start} (0x{raw[error.start]:02x}) is not UTF-8")
+
+
+def holds(path: Path, raw: bytes | None) -> bool:
+    """Whether a file holds just these bytes, or is not there when they are None."""
+    try:
+        return read_file(path) == raw
+    except FileNotFoundError:
+        return raw is None
+
+
+def fingerprint(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()
