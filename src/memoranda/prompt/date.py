@@ -1,0 +1,20 @@
+"""The day on which a conversation began: the day alone, so that prompts of one day are equal byte for byte."""
+
+from datetime import date, datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+# Not from the locale, which differs between processes.
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def date_line(day: date) -> str:
+    return f"This conversation began on {_WEEKDAYS[day.weekday()]}, {day.isoformat()}."
+
+
+def today(timezone: str = "") -> date:
+    """The present day in a time zone by its IANA name; the machine's when none is given or it is not known."""
+    try:
+        zone = ZoneInfo(timezone) if timezone else None
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        zone = None
+    return datetime.now(zone).date()

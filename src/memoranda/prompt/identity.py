@@ -1,0 +1,50 @@
+"""Who the agent is: SOUL.md in the home, or a default."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from memoranda.prompt.cutting import cut
+from memoranda.safety.passages import withhold
+from memoranda.safety.tags import escape_tags
+from memoranda.support.text import BYTE_ORDER_MARK, unify_newlines
+from memoranda.support.text_file import Missing, Text, read_text
+
+FILE_NAME = "SOUL.md"
+DEFAULT_IDENTITY = (
+    "You are a helpful assistant with a memory. You answer plainly and to the point, say what you do not know, do "
+    "what you were asked to the end, and claim nothing to be done that you have not done."
+)
+MOST_CHARS = 20_000
+# Elsewhere these words try to make the reader somebody else; in the file that says who it is they are in place.
+_NEW_ROLE = re.compile(r"(?i)\b(you(?: are|'re|’re)) now\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    text: str
+    notices: tuple[str, ...] = ()
+
+
+def read_identity(home: Path) -> Identity:
+    """What SOUL.md says, suspicious passages replaced; the default when there is nothing that may be shown."""
+    path = home / FILE_NAME
+    state = read_text(path)
+    if isinstance(state, Missing):
+        return Identity(DEFAULT_IDENTITY)
+    if not isinstance(state, Text):
+        return Identity(DEFAULT_IDENTITY, (f"{path} was left out of the prompt: {state.problem}.",))
+    text = unify_newlines(state.text).removeprefix(BYTE_ORDER_MARK).strip()
+    if not text:
+        return Identity(DEFAULT_IDENTITY)
+    withheld = withhold(escape_tags(text), read_as=lambda line: _NEW_ROLE.sub(r"\1", line))
+    notices: list[str] = []
+    shown = withheld.text
+    if withheld.passages:
+        notices.append(f"{path}: {len(withheld.passages)} passages were withheld ({', '.join(withheld.findings)}).")
+        placeholders = {passage.placeholder for passage in withheld.passages}
+        if all(line in placeholders or not line.strip() for line in shown.split("\n")):
+            return Identity(DEFAULT_IDENTITY, tuple(notices))
+    if len(shown) > MOST_CHARS:
+        notices.append(f"{path} has {len(shown):,} characters; the prompt shows {MOST_CHARS:,} of them.")
+    return Identity(cut(shown, MOST_CHARS, FILE_NAME), tuple(notices))

@@ -1,0 +1,19 @@
+"""What a user can set about the system prompt."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSettings:
+    """`project_file_chars` of 0 means: as the model's window allows. `timezone` is an IANA name; "" is the machine's.
+
+    `platform_hints` holds, by platform, text to append to its hint, or a mapping with `replace` and `append`.
+    """
+
+    guidance: bool = True
+    project_files: bool = True
+    project_file_chars: int = 0
+    timezone: str = ""
+    platform_hints: Mapping[str, Any] = field(default_factory=dict)
