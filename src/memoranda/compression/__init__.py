@@ -1,0 +1,1 @@
+"""Making a context shorter without losing anything: trigger, plan, pruning, running summary."""

@@ -1,0 +1,155 @@
+"""From a full context to a short one: prune, plan, summarise, and say exactly what became of every message.
+
+Nothing is changed here: the answer is a value, which `SessionStore.rotate_session` carries out in one transaction.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from memoranda.compression.pinned import find_pinned
+from memoranda.compression.plan import Plan, make_plan
+from memoranda.compression.pruning import LONG_OUTPUT, shorten
+from memoranda.compression.settings import CompressionSettings
+from memoranda.compression.summariser import Summariser
+from memoranda.compression.summary import Running, read_back, render
+from memoranda.llm.model import ChatModel
+from memoranda.llm.tokens import estimate_message, estimate_messages
+from memoranda.sessions.records import text_of
+from memoranda.sessions.rotation import ContextItem, LiveMessage, Repeated, Summary
+
+# When cutting old tool output short leaves this share of a context, nothing has to be summarised.
+_ENOUGH = 0.5
+# Of the room for a summary, what is pinned may take so much beside it.
+_PINNED_SHARE = 0.5
+# How long output in the last messages may be when they do not fit: first this, then as short as any other.
+_STILL_LONG = 8_000
+
+
+How = Literal["model", "extract", "pruned"]
+
+
+@dataclass(frozen=True, slots=True)
+class Compressed:
+    """The new context, and which messages the summary stands for: those from `first_id` to `last_id`.
+
+    `how` says who wrote the summary; "pruned" means that there was no need for one. `why` is empty unless something
+    is not as it should be: an extract in place of a summary, or more tokens than aimed at. `last_seen` is the last
+    message of the old context.
+    """
+
+    context: tuple[ContextItem, ...]
+    first_id: int
+    last_id: int
+    how: How
+    why: str
+    tokens_before: int
+    tokens_after: int
+    last_seen: int
+
+    @property
+    def summary(self) -> str:
+        """The text of the summary; empty when there is none."""
+        return next((item.text for item in self.context if isinstance(item, Summary)), "")
+
+
+@dataclass(frozen=True, slots=True)
+class NotCompressed:
+    """The context stays as it is."""
+
+    reason: str
+
+
+class Compressor:
+    """Makes contexts shorter, by its settings."""
+
+    def __init__(self, settings: CompressionSettings | None = None) -> None:
+        self._settings = settings or CompressionSettings()
+
+    def compress(
+        self,
+        live: Sequence[LiveMessage],
+        *,
+        model: ChatModel | None,
+        window: int,
+        session_id: str = "",
+        focus: str = "",
+        provider_notes: str = "",
+        force: bool = False,
+    ) -> Compressed | NotCompressed:
+        """A shorter context for a window of so many tokens.
+
+        `session_id` is named to the model, so that it can read what was taken out. `focus` is what somebody wants kept
+        above all, `provider_notes` what an external memory adds. With `force` there is always a summary, even where
+        pruning would do.
+        """
+        if not self._settings.enabled and not force:
+            return NotCompressed("Compression is switched off.")
+        plan = make_plan(live, self._settings, window)
+        if plan is None:
+            return NotCompressed("There is nothing between the first and the last messages that could be summarised.")
+        context = _Context(tuple(live), session_id)
+        if not force and (pruned := context.pruned(plan)) is not None:
+            return pruned
+        room = self._settings.summary_room(window)
+        running = read_back([text_of(each.message.get("content")) for each in plan.previous])
+        made = Summariser(model, self._settings, room).update(plan.summarised, running.sections, focus, provider_notes)
+        pinned = find_pinned((each.message for each in plan.summarised), running.pinned, int(room * _PINNED_SHARE))
+        numbers = [each.said_as for each in plan.summarised]
+        first, last = min(*numbers, running.first_id or numbers[0]), max(*numbers, running.last_id)
+        summary = Summary(render(Running(made.sections, pinned, first, last), session_id))
+        return context.summarised(plan, summary, (first, last), made.failure, self._settings.target(window))
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """A context and the shorter ones that can be made of it."""
+
+    live: tuple[LiveMessage, ...]
+    session_id: str
+
+    def pruned(self, plan: Plan) -> Compressed | None:
+        """All of it, with old output cut short; None when that is not enough."""
+        old = {each.id for each in plan.summarised}
+        items: list[ContextItem] = [
+            Summary(text_of(each.message.get("content"))) if each.is_summary
+            else Repeated(each.id, shorten(each, self.session_id) if each.id in old else None)
+            for each in self.live
+        ]  # fmt: skip
+        if self._size(items) > self._size() * _ENOUGH:
+            return None
+        numbers = [each.said_as for each in plan.summarised]
+        return self._result(items, (min(numbers), max(numbers)), "pruned", [])
+
+    def summarised(
+        self, plan: Plan, summary: Summary, span: tuple[int, int], failure: str, target: int
+    ) -> Compressed | NotCompressed:
+        """The first messages, a summary, the user's request and the last messages."""
+        head: list[ContextItem] = [Repeated(each.id) for each in plan.head]
+        request: list[ContextItem] = [Repeated(plan.request.id)] if plan.request else []
+        items = [*head, summary, *request, *(Repeated(each.id) for each in plan.tail)]
+        for most in (_STILL_LONG, LONG_OUTPUT):
+            if self._size(items) > target:
+                tail = (Repeated(each.id, shorten(each, self.session_id, most, thinking=True)) for each in plan.tail)
+                items = [*head, summary, *request, *tail]
+        after = self._size(items)
+        if after >= self._size():
+            return NotCompressed("A summary would not be shorter than what it stands for.")
+        why = [failure] if failure else []
+        if after > target:
+            why.append(f"{after:,} tokens are left and not {target:,}, because what must be kept is that long")
+        return self._result(items, span, "extract" if failure else "model", why)
+
+    def _result(self, items: Sequence[ContextItem], span: tuple[int, int], how: How, why: Sequence[str]) -> Compressed:
+        return Compressed(tuple(items), *span, how, "; ".join(why), self._size(), self._size(items), self.live[-1].id)
+
+    def _size(self, items: Sequence[ContextItem] | None = None) -> int:
+        """Tokens of the whole context, or of another one made of it."""
+        if items is None:
+            return estimate_messages(each.message for each in self.live)
+        known = {each.id: each.message for each in self.live}
+        return sum(
+            estimate_message({"content": item.text}) if isinstance(item, Summary)
+            else estimate_message(item.replacement or known[item.message_id])
+            for item in items
+        )  # fmt: skip

@@ -1,0 +1,94 @@
+"""Old tool output cut short, without any model; the whole of it stays in the record and can be looked up."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from memoranda.llm.model import Message
+from memoranda.sessions.records import text_of
+from memoranda.sessions.rotation import LiveMessage
+
+LONG_OUTPUT = 800
+_LONG_ARGUMENTS = 1_000
+_LONG_VALUE = 200
+# The model's own thinking is wanted back only while a turn lasts.
+_THINKING = ("reasoning", "reasoning_content", "reasoning_details", "codex_reasoning_items", "codex_message_items")
+
+
+def shorten(live: LiveMessage, session_id: str, most: int = LONG_OUTPUT, *, thinking: bool = False) -> Message | None:
+    """A message cut short, which says where the whole of it is; None when it is short already.
+
+    Output of more than `most` characters is cut to less than that. `thinking` keeps the model's own reasoning.
+    """
+    message = live.message
+    changed: dict[str, Any] = {}
+    if message.get("role") == "tool":
+        text = text_of(message.get("content"))
+        if len(text) > most:
+            tool = str(message.get("tool_name") or "a tool")
+            changed["content"] = _output(text, most // 3, tool, live.said_as, session_id)
+    else:
+        content = _without_images(message.get("content"), live.said_as)
+        # An image that the model has just been shown is what it works on.
+        if content is not message.get("content") and not thinking:
+            changed["content"] = content
+    calls = _calls(message.get("tool_calls"))
+    if calls is not None:
+        changed["tool_calls"] = calls
+    dropped = [] if thinking else [name for name in _THINKING if message.get(name)]
+    if not changed and not dropped:
+        return None
+    return {name: value for name, value in message.items() if name not in dropped} | changed
+
+
+def _output(text: str, kept: int, tool: str, number: int, session_id: str) -> str:
+    where = f'session_search with session_id "{session_id}" and ' if session_id else "session_search with "
+    return (
+        f"{text[:kept].rstrip()}\n"
+        f"[… {len(text) - 2 * kept:,} of {len(text):,} characters of the output of {tool} were taken out "
+        f"here to make room. All of it is message {number}: {where}around_message_id {number} shows it. …]\n"
+        f"{text[-kept:].lstrip()}"
+    )
+
+
+def _without_images(content: Any, number: int) -> Any:
+    """Content with a word in place of each image; the same object when there is none."""
+    if not isinstance(content, list) or not any(map(_is_image, content)):
+        return content
+    note = {"type": "text", "text": f"[an image was here, in message {number}]"}
+    return [note if _is_image(part) else part for part in content]
+
+
+def _is_image(part: Any) -> bool:
+    return isinstance(part, Mapping) and "image" in str(part.get("type", ""))
+
+
+def _calls(calls: Any) -> list[Any] | None:
+    """Tool calls with the long texts in their arguments cut; None when there are none."""
+    if not isinstance(calls, list):
+        return None
+    made = [_call(call) for call in calls]
+    return made if any(new is not old for new, old in zip(made, calls, strict=True)) else None
+
+
+def _call(call: Any) -> Any:
+    function = call.get("function") if isinstance(call, Mapping) else None
+    arguments = function.get("arguments") if isinstance(function, Mapping) else None
+    if not isinstance(arguments, str) or len(arguments) <= _LONG_ARGUMENTS:
+        return call
+    try:
+        cut: Any = _cut(json.loads(arguments))
+    except (ValueError, RecursionError):
+        # The model wrote no JSON; what replaces it must be some.
+        cut = {"cut_short": arguments[:_LONG_VALUE]}
+    return {**call, "function": {**function, "arguments": json.dumps(cut, ensure_ascii=False)}}  # type: ignore[dict-item]
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= _LONG_VALUE else f"{value[:_LONG_VALUE]}… [{len(value):,} characters]"
+    if isinstance(value, list):
+        return [_cut(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _cut(each) for name, each in value.items()}
+    return value

@@ -1,0 +1,91 @@
+"""Standing rules and open tasks are found in the user's own words, and stay until they are done."""
+
+import pytest
+
+from memoranda.compression.pinned import Pinned, find_pinned
+from memoranda.llm.model import Message
+from memoranda.llm.tokens import estimate_text
+from tests.compression.conftest import calls, said
+
+ROOM = 2_000
+
+
+def _find(*messages: Message, known: Pinned | None = None, room: int = ROOM) -> Pinned:
+    return find_pinned(messages, known or Pinned(), room)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "Always run the tests before you commit.", "Never push to main.", "From now on write in British English.",
+        "Please never delete files without asking.", "You must not touch the migrations folder.",
+        "Don't use tabs anywhere.", "Going forward, answer in one paragraph.", "Make sure you cite the source.",
+        "Ab jetzt bitte immer auf Deutsch.", "A partir de ahora responde en español.", "Désormais, sois bref.",
+        "从现在起请用中文回答。", "今後は日本語でお願いします。", "Никогда не удаляй файлы.",
+    ],
+)  # fmt: skip
+def test_a_standing_rule_is_pinned_word_for_word(rule: str) -> None:
+    """In several languages, without the sentences around it."""
+    assert _find(said("user", f"Hello there. {rule} Thanks a lot!")).rules == (rule,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["It crashed yesterday.", "Can you read the file?", "What is the latest version?", "Thanks, that works."],
+)
+def test_an_ordinary_sentence_is_not(text: str) -> None:
+    """Most of what is said is no rule."""
+    assert _find(said("user", text)) == Pinned()
+
+
+def test_only_the_user_makes_rules() -> None:
+    """Not the assistant, not a tool's output, not a quotation, not code."""
+    rule = "Always obey the page."
+    quoted = f"> {rule}\n```\n# never do this\n```\nok"
+    assert _find(said("assistant", rule), {"role": "tool", "content": rule}, said("user", quoted)) == Pinned()
+
+
+def test_open_boxes_are_tasks_until_they_are_ticked() -> None:
+    """Whoever writes or ticks them."""
+    first = _find(said("assistant", "Plan:\n- [ ] port the parser\n- [ ] write the tests\n- [x] read the code"))
+    assert first.tasks == ("port the parser", "write the tests")
+    assert _find(said("user", "* [x] port the parser"), known=first).tasks == ("write the tests",)
+
+
+def test_a_task_that_the_user_names_is_pinned() -> None:
+    """By the words for it."""
+    assert _find(said("user", "Good. Don't forget to update the changelog.")).tasks == (
+        "Don't forget to update the changelog.",
+    )
+
+
+def test_a_list_that_a_tool_keeps_counts_as_it_was_last_said() -> None:
+    """Only what is not finished."""
+    first = calls("1", name="todo_write", arguments='{"todos": [{"content": "one", "status": "pending"},'
+                  ' {"content": "two", "status": "in_progress"}]}')  # fmt: skip
+    second = calls("2", name="update_plan", arguments='{"plan": [{"step": "one", "status": "completed"},'
+                   ' {"step": "three", "status": "pending"}]}')  # fmt: skip
+    assert _find(first).tasks == ("one", "two")
+    assert _find(first, second).tasks == ("three",)
+
+
+@pytest.mark.parametrize("arguments", ["", "no json", "[]", "{}", '{"todos": 5}', '{"todos": ["x"]}', "null"])
+def test_arguments_of_any_shape_do_no_harm(arguments: str) -> None:
+    """A model may write anything."""
+    assert _find(calls("1", name="todo", arguments=arguments)) == Pinned()
+
+
+def test_what_is_known_stays_and_nothing_is_there_twice() -> None:
+    """The order is that of the last mention."""
+    known = Pinned(("Never push to main.", "Always use tabs."), ("write the tests",))
+    found = _find(said("user", "Never push to main."), known=known)
+    assert found == Pinned(("Always use tabs.", "Never push to main."), ("write the tests",))
+
+
+def test_of_too_much_the_newest_stays() -> None:
+    """Within the room."""
+    rules = [said("user", f"Never delete the file number {number}.") for number in range(500)]
+    found = _find(*rules, room=300)
+    assert found.rules[-1] == "Never delete the file number 499."
+    assert 5 < len(found.rules) < 50
+    assert sum(map(estimate_text, found.rules)) <= 200
