@@ -1,0 +1,125 @@
+"""One review: the conversation as it was sent, one message more, and a few steps with two kinds of tools.
+
+The system prompt, the tools and the messages are those of the conversation, byte for byte, so a provider's prefix
+cache serves nearly all of it. Nothing of it is recorded. An answer that cannot be read changes nothing: not even
+the calls in it that could be.
+"""
+
+import json
+import logging
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from memoranda.agent.wellformed import wellformed
+from memoranda.errors import BudgetSpentError, ModelError
+from memoranda.llm.model import ChatModel, Message, Reply, ToolCall
+from memoranda.review import prompts
+from memoranda.review.guard import Guard
+from memoranda.review.report import ReviewReport, Write, writes_of
+from memoranda.review.session import SKILL_TOOL, Snapshot
+from memoranda.review.settings import ReviewSettings
+
+_log = logging.getLogger(__name__)
+
+_NOTHING = re.compile(r"\bnothing\b.{0,60}\b(?:sav(?:e|ed|ing)|keep|kept|stor(?:e|ed|ing)|remember|add)\b", re.I | re.S)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a review is to look for."""
+
+    memory: bool = True
+    skills: bool = True
+
+
+EVERYTHING = Wanted()
+
+
+class Reviewer:
+    """Reviews conversations with a model, whose calls somebody meters."""
+
+    def __init__(self, model: ChatModel, settings: ReviewSettings | None = None) -> None:
+        self._model = model
+        self._settings = settings or ReviewSettings()
+
+    def review(
+        self, snapshot: Snapshot, wanted: Wanted = EVERYTHING, *, stopped: Callable[[], bool] = lambda: False
+    ) -> ReviewReport:
+        """Look back over a conversation. Failures of the model are in the report; nothing is written once `stopped`."""
+        run = _Run(self._model, self._settings, snapshot, stopped)
+        try:
+            failed = run.to_the_end(wanted)
+            postponed = stopped() and bool(failed)
+        except BudgetSpentError as error:
+            failed, postponed = str(error), True
+        except ModelError as error:
+            failed, postponed = f"{type(error).__name__}: {error}", False
+        report = ReviewReport(snapshot.id, snapshot.user, tuple(run.writes), run.steps, failed, postponed)
+        level = logging.INFO if postponed or not failed else logging.WARNING
+        _log.log(level, "Review of session %s: %s.", snapshot.id, report.summary() or "nothing to save")
+        return report
+
+
+class _Run:
+    """The steps of one review."""
+
+    def __init__(
+        self, model: ChatModel, settings: ReviewSettings, snapshot: Snapshot, stopped: Callable[[], bool]
+    ) -> None:
+        self.writes: list[Write] = []
+        self.steps = 0
+        self._model = model
+        self._settings = settings
+        self._snapshot = snapshot
+        self._stopped = stopped
+        self._guard = Guard(snapshot)
+
+    def to_the_end(self, wanted: Wanted) -> str:
+        """Ask, carry out, ask again; why it did not come to its end, or nothing."""
+        skills = wanted.skills and SKILL_TOOL in self._guard.names
+        question = prompts.request(memory=wanted.memory or not skills, skills=skills, tools=self._guard.names)
+        messages = wellformed([*self._snapshot.messages, {"role": "user", "content": question}])
+        deadline = time.monotonic() + self._settings.deadline_seconds
+        while self.steps < self._settings.max_steps:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return f"it took longer than {self._settings.deadline_seconds:g} s"
+            if self._stopped():
+                return "the program ended"
+            reply = self._model.reply(self._snapshot.prompt, messages, self._snapshot.tools, deadline=left)
+            self.steps += 1
+            if reply.finish_reason == "length":
+                return "the model's answer was cut off"
+            if not reply.tool_calls:
+                return "" if self.writes or _NOTHING.search(reply.text) else "the model's answer made no sense"
+            if self._stopped():
+                return "the program ended"
+            messages += [reply.message(), *self._results(reply)]
+        return f"the model was not done after {self._settings.max_steps} steps"
+
+    def _results(self, reply: Reply) -> list[Message]:
+        calls = [(call, _arguments(call)) for call in reply.tool_calls]
+        problem = next((arguments for _, arguments in calls if isinstance(arguments, str)), "")
+        results = []
+        for call, arguments in calls:
+            if problem or isinstance(arguments, str):
+                error = prompts.unreadable_call(problem)
+                result: dict[str, Any] = {"success": False, "reason": "invalid", "error": error}
+            else:
+                result = self._guard.call(call.name, arguments)
+                self.writes += writes_of(call.name, arguments, result)
+            content = json.dumps(result, ensure_ascii=False, default=str)
+            results.append({"role": "tool", "tool_call_id": call.id, "content": content})
+        return results
+
+
+def _arguments(call: ToolCall) -> dict[str, Any] | str:
+    """What a call was given, or what is wrong with it."""
+    try:
+        arguments = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError) as error:
+        return f"the arguments of {call.name[:60]!r} are not JSON ({error})"
+    return arguments if isinstance(arguments, dict) else f"the arguments of {call.name[:60]!r} are not an object"

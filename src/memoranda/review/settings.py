@@ -1,0 +1,14 @@
+"""What a user can set about background review."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewSettings:
+    """`nudge_interval` is in user turns; 0 means never. `deadline_seconds` is for a whole review, all its steps."""
+
+    nudge_interval: int = 10
+    max_steps: int = 8
+    deadline_seconds: float = 120.0
+    shutdown_seconds: float = 2.0
+    tries: int = 3

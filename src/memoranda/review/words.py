@@ -1,0 +1,124 @@
+"""Texts as evidence is measured in them: sentences, clauses, and the words of a clause that say something."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from memoranda.index.segments import everything, is_single, is_unspaced, segment, spans
+
+_LONGEST_SENTENCE = 600
+
+# Words that carry grammar, and words with which a note frames what was said. They support nothing and need no support.
+_GRAMMAR = """
+a an the and or but if then else of at by for with about into through during to from up down in out on off over under
+as than so too very just also only own same such is are was were be been being am have has had having do does did
+doing will would can could should may might must shall this that these those it its they them their there here he she
+his her him i me my we our us you your who whom whose which what when where why how all any both each more most other
+some while because until again once instead rather
+"""
+_FRAME = """
+user users person people prefer preferred preference like want wish need use used using name named call called say said
+tell told ask asked mention mentioned state stated note fact expect live lives work works based located project
+currently generally usually typically explicitly time
+"""
+_HEADINGS = """
+skill step steps procedure overview verification verify pitfall pitfalls notes example examples prerequisites check
+checks first second third next finally after before run follow do it
+"""
+_NEGATIONS = """
+not no never none neither nor nobody nothing don't doesn't didn't isn't aren't wasn't weren't can't cannot couldn't
+won't wouldn't shouldn't haven't hasn't ain't nicht kein keine keinen nie niemals ne pas jamais nunca não
+"""
+
+
+def _tokens(words: str) -> frozenset[str]:
+    return frozenset(token for word in words.split() for token in segment(word))
+
+
+_DENYING = _tokens(_NEGATIONS)
+EMPTY = _tokens(_GRAMMAR) | _tokens(_FRAME) | _DENYING
+SKILL_EMPTY = EMPTY | _tokens(_HEADINGS)
+_UNSPACED_FRAME = re.compile("用户|使用者|喜欢|喜歡|偏好|希望|想要|ユーザー?|利用者|好む|好き|사용자|선호|좋아")
+_UNSPACED_DENYING = re.compile("[不没沒别別]|ない|ません|않|못")
+_DENIES_NOTHING = re.compile(
+    r"\b(?:do not|don['’]?t|never) (?:forget|worry|hesitate|mind)\b|\bno (?:problem|worries|doubt|matter)\b"
+    r"|\bnot (?:only|just)\b|\bwhy not\b|\bcan['’]?t wait\b|\bno\. ?(?=\d)",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|[\n。！？；]+")
+_CLAUSE_END = re.compile(r"(?<=[.!?;:,])\s+|\s+(?:and|but|und|aber|et|mais|y|pero)\s+|[\n。！？；，、]+|\s[-–—]\s")
+_CHUNK = re.compile(r"\S+")
+_JOINED = re.compile(r"\w[./:@_\\#$%&=+]\w|\d")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word that says something; a `specific` one must be the user's own, letter for letter but for its ending."""
+
+    text: str
+    tokens: tuple[str, ...]
+    specific: bool
+
+    def is_in(self, known: frozenset[str]) -> bool:
+        return all(token in known for token in self.tokens)
+
+
+def share(words: list[Word], known: frozenset[str]) -> float:
+    """Which part of the words is known."""
+    return sum(word.is_in(known) for word in words) / len(words) if words else 0.0
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of a text; a very long one falls into pieces."""
+    for sentence in _SENTENCE_END.split(text):
+        for start in range(0, len(sentence), _LONGEST_SENTENCE):
+            if sentence[start : start + _LONGEST_SENTENCE].strip():
+                yield sentence[start : start + _LONGEST_SENTENCE]
+
+
+def clauses(text: str) -> list[str]:
+    """The parts of a text that each claim something."""
+    return [clause.strip() for clause in _CLAUSE_END.split(text) if clause and clause.strip()]
+
+
+def denies(text: str) -> bool:
+    """Whether a text says that something is not so."""
+    plain = _DENIES_NOTHING.sub(" ", text)
+    return bool(_UNSPACED_DENYING.search(plain)) or not _DENYING.isdisjoint(segment(plain))
+
+
+def token_set(text: str) -> frozenset[str]:
+    """Every token of a text, as the search index has them."""
+    found = everything(text)
+    return frozenset(chain(found.words, found.pairs, found.parts))
+
+
+def telling_words(clause: str, empty: frozenset[str] = EMPTY) -> list[Word]:
+    """The words of a clause that say something."""
+    clause = _UNSPACED_FRAME.sub(" ", clause)
+    chunks = [(match.start(), match.end(), match.group()) for match in _CHUNK.finditer(clause)]
+    found = []
+    for span in spans(clause):
+        text = clause[span.start : span.end]
+        tokens = _tokens_at(clause, span.start, text)
+        if not tokens or all(token in empty for token in tokens):
+            continue
+        start, chunk = next((start, chunk) for start, end, chunk in chunks if start <= span.start < end)
+        found.append(Word(text, tokens, _is_specific(chunk, text, begins=start == chunks[0][0])))
+    return found
+
+
+def _tokens_at(clause: str, start: int, text: str) -> tuple[str, ...]:
+    if not is_unspaced(text[:1]):
+        return tuple(segment(text))
+    # The last character of a run is part of the pair before it.
+    ends_a_run = is_single(text) and start > 0 and is_unspaced(clause[start - 1])
+    return () if ends_a_run else (text,)
+
+
+def _is_specific(chunk: str, word: str, *, begins: bool) -> bool:
+    """Names, numbers, paths, addresses, identifiers."""
+    if _JOINED.search(chunk) or any(char.isupper() for char in word[1:]):
+        return True
+    return word[:1].isupper() and not begins
