@@ -2,8 +2,10 @@
 
 Facts are generated: fifty people with names that share their parts, facts about one of them, facts about two, and
 distractors about nobody or about a namesake. They are stored as text, so the figures hold for
-finding the names as well. `python benchmarks/holographic.py` prints tables; run it with a Python that has numpy to
-see both kinds of arithmetic.
+finding the names as well. Those sentences are regular; harder are names as people type them (only a part, a letter
+wrong), and `paraphrases.txt`, where somebody asks for a fact in words of their own, among all the others. How well
+contradictions are found is in `contradictions.py`. `python benchmarks/holographic.py` prints tables; run it with a
+Python that has numpy to see both kinds of arithmetic.
 """
 
 import argparse
@@ -17,13 +19,15 @@ from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
 
-from memoranda.providers.holographic import algebra
+from memoranda.providers.holographic import HolographicProvider, algebra
 from memoranda.providers.holographic.contradictions import find_contradictions
 from memoranda.providers.holographic.facts import FactStore
 from memoranda.providers.holographic.retrieval import Filter, Retriever
 
 DEPTH = 4
 SEEDS = (1, 2)
+_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
+_PARAPHRASES = Path(__file__).with_name("paraphrases.txt")
 _FIRST = ("Ana", "Bruno", "Chidi", "Dora", "Emil", "Farah", "Goran", "Hana", "Ivo", "Jelena")
 _LAST = ("Kovac", "Novak", "Okafor", "Marin", "Horvat", "Silva", "Tanaka", "Weber", "Larsen", "Moreau")
 _ONE = (
@@ -104,15 +108,21 @@ def generate(seed: int, facts: int = 400, names: int = 50) -> Generated:
 @contextmanager
 def stored(generated: Generated, dimension: int = 1024) -> Iterator[FactStore]:
     """A throw-away store with all the facts."""
-    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
-    with TemporaryDirectory(dir=memory) as place:
-        store = FactStore(Path(place) / "holographic.db", dimension=dimension)
-        try:
-            for text, _ in generated.facts:
-                store.add(text)
+    with TemporaryDirectory(dir=_MEMORY) as place:
+        path = Path(place) / "holographic.db"
+        with stored_in(path, [text for text, _ in generated.facts], dimension) as store:
             yield store
-        finally:
-            store.close()
+
+
+@contextmanager
+def stored_in(path: Path, texts: list[str], dimension: int = 1024) -> Iterator[FactStore]:
+    store = FactStore(path, dimension=dimension)
+    try:
+        for text in texts:
+            store.add(text)
+        yield store
+    finally:
+        store.close()
 
 
 def precision(store: FactStore, generated: Generated) -> dict[str, float]:
@@ -139,6 +149,51 @@ def precision(store: FactStore, generated: Generated) -> dict[str, float]:
         "reason": mean(reasons),
         "related (facts)": mean(related),
         "related (entities)": mean(map(neighbours, generated.names)),
+    }
+
+
+def typed_names(store: FactStore, generated: Generated, seed: int = 0) -> dict[str, float]:
+    """Precision at 4 of probe when a name is typed with a letter wrong, missing or swapped, or its last name alone."""
+    chance = random.Random(seed)
+    ask, wanted, about = Retriever(store), Filter(limit=DEPTH), dict(generated.facts)
+
+    def asked(name: str, typed: str) -> float:
+        meant = {other for other in generated.names if typed in other} or {name}
+        found = [each.fact.content for each in ask.probe(typed, wanted)]
+        return sum(bool(meant & about[text]) for text in found) / DEPTH
+
+    def misspelt(name: str) -> str:
+        place = chance.randrange(1, len(name) - 2)
+        kind = chance.choice(("wrong", "missing", "swapped"))
+        if kind == "wrong":
+            return name[:place] + chance.choice("aeiourst") + name[place + 1 :]
+        if kind == "missing":
+            return name[:place] + name[place + 1 :]
+        return name[:place] + name[place + 1] + name[place] + name[place + 2 :]
+
+    return {
+        "probe, misspelt name": mean(asked(name, misspelt(name)) for name in generated.names),
+        "probe, last name": mean(asked(name, name.split()[1]) for name in generated.names),
+    }
+
+
+def paraphrased(generated: Generated) -> dict[str, float]:
+    """Whether a fact is recalled by a question in other words, among the generated ones: first, and at all."""
+    lines = [line for line in _PARAPHRASES.read_text("utf-8").splitlines() if "|" in line]
+    pairs = [(fact.strip(), question.strip()) for fact, question in (line.split("|") for line in lines)]
+    with TemporaryDirectory(dir=_MEMORY) as place:
+        provider = HolographicProvider(Path(place))
+        with stored_in(Path(place) / "holographic.db", [*(text for text, _ in generated.facts), *dict(pairs)]):
+            pass
+        provider.initialize("benchmark", hermes_home=place)
+        try:
+            answers = [(fact, provider.prefetch(question).splitlines()) for fact, question in pairs]
+        finally:
+            provider.shutdown()
+    ranks = [next((rank for rank, line in enumerate(lines) if fact in line), None) for fact, lines in answers]
+    return {
+        "recalled first": sum(rank == 0 for rank in ranks) / len(ranks),
+        "recalled at all": sum(rank is not None for rank in ranks) / len(ranks),
     }
 
 
@@ -193,10 +248,13 @@ def main() -> None:
         generated = generate(seed)
         with stored(generated, options.dimension) as store:
             reached = precision(store, generated)
+            typed = typed_names(store, generated, seed)
         level = chance_level(generated)
         print(f"\n{len(generated.facts)} facts, {len(generated.names)} entities, seed {seed}: precision at {DEPTH}")
         for question, value in reached.items():
             print(f"  {question:20} {value:.3f}   chance {level[question]:.3f}")
+        for question, value in (typed | paraphrased(generated)).items():
+            print(f"  {question:20} {value:.3f}")
     kinds = ["numpy", "pure Python"] if algebra.fast_arithmetic() is not None else ["pure Python"]
     for kind in kinds:
         if kind == "pure Python":

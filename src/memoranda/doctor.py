@@ -10,7 +10,9 @@ from memoranda.curated import health
 from memoranda.curated.settings import CuratedSettings
 from memoranda.errors import ConfigError, HomeError, StorageError
 from memoranda.index import health as index_health
+from memoranda.providers.checkup import check_outbox, check_settings
 from memoranda.providers.discovery import discover
+from memoranda.providers.holographic import checkup as facts_checkup
 from memoranda.recall.session_db import SessionDB, index_path
 from memoranda.sessions import health as session_health
 from memoranda.support.findings import Finding, as_far_as_possible, loose_permissions, not_writable
@@ -18,7 +20,7 @@ from memoranda.support.home import Home, decode_user_id
 
 
 def examine(home: Home) -> Iterator[Finding]:
-    """Every finding about a home: owner, configuration, permissions, memory files, sessions, index, leftovers."""
+    """Every finding about a home: owner, configuration, permissions, memory, sessions, index, providers, leftovers."""
     if not home.root.exists():
         return
     try:
@@ -27,10 +29,10 @@ def examine(home: Home) -> Iterator[Finding]:
         yield Finding("error", home.root, str(error), "name another home with --home or MEMORANDA_HOME")
         return
     yield from as_far_as_possible(home.root, lambda: _check_root(home))
-    settings = CuratedSettings()
+    settings, active = CuratedSettings(), ""
     try:
         loaded = config.load(home)
-        settings = loaded.curated
+        settings, active = loaded.curated, loaded.provider
         yield from _check_config(home, loaded)
         config.read_secrets(home)
     except ConfigError as error:
@@ -38,6 +40,7 @@ def examine(home: Home) -> Iterator[Finding]:
     yield from health.check(home.memories(), settings)
     yield from as_far_as_possible(home.state_db, lambda: _check_sessions(home.state_db))
     yield from as_far_as_possible(home.state_db, lambda: _check_index(home.state_db))
+    yield from as_far_as_possible(home.root, lambda: _check_external(home, active))
     yield from as_far_as_possible(home.memories(), lambda: _check_users(home, settings))
 
 
@@ -72,6 +75,12 @@ def _check_index(path: Path) -> Iterator[Finding]:
 def _rebuild_index(path: Path) -> None:
     with SessionDB(path) as db:
         db.index.compact()
+
+
+def _check_external(home: Home, active: str) -> Iterator[Finding]:
+    yield from check_settings(home.root)
+    yield from check_outbox(home.root, active)
+    yield from facts_checkup.check(home.root)
 
 
 def _check_users(home: Home, settings: CuratedSettings) -> Iterator[Finding]:

@@ -24,4 +24,6 @@ class Terminal:
         return result.output
 
     def json(self, *arguments: str) -> Any:
-        return json.loads(self.ok(*arguments, "--json"))
+        result = self.run(*arguments, "--json")
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)

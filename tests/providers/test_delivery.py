@@ -144,6 +144,38 @@ def test_a_delivery_that_is_almost_done_is_waited_for(tmp_path: Path) -> None:
     assert not Outbox(tmp_path).backlog()
 
 
+def test_a_delivery_that_comes_through_after_the_end_is_not_made_again(tmp_path: Path) -> None:
+    """While the process lives: the turn leaves the queue as soon as the provider has taken it."""
+    release = threading.Event()
+    settings = ProviderSettings(shutdown_seconds=0.4)
+    manager = managed(tmp_path, Scripted(sync_turn=lambda *args, **facts: release.wait(20)), settings)
+    assert manager.turn_finished("slow", "a")
+    assert manager.shutdown() is False
+    left = Outbox(tmp_path)
+    assert left.backlog().waiting == 1
+    release.set()
+    eventually(lambda: not left.backlog())
+
+
+def test_one_that_fails_after_the_end_is_made_again(tmp_path: Path) -> None:
+    """At least once, as ever."""
+    release = threading.Event()
+
+    def fail(*args: Any, **facts: Any) -> None:
+        release.wait(20)
+        raise ConnectionError("lost")
+
+    manager = managed(tmp_path, Scripted(sync_turn=fail))
+    assert manager.turn_finished("slow", "a")
+    assert manager.shutdown() is False
+    release.set()
+    following = InMemory()
+    second = managed(tmp_path, following)
+    assert second.drain(5)
+    assert following.turns() == ["slow"]
+    second.shutdown()
+
+
 def test_a_switch_that_was_left_behind_does_not_lead_the_provider_astray(tmp_path: Path) -> None:
     """It hears of it, and is led back to the session that it is in."""
     before = managed(tmp_path, Scripted(on_session_switch=lambda *args, **facts: 1 / 0))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
-from memoranda.providers.outbox import Backlog, Job, Outbox
+from memoranda.providers.outbox import Backlog, Job, New, Outbox
 from memoranda.providers.settings import ProviderSettings
 from tests.conftest import mode
 
@@ -246,3 +246,33 @@ def test_a_closed_outbox_stays_closed(outbox: Outbox) -> None:
     with pytest.raises(StorageError, match="closed"):
         _put(outbox, "y")
     assert Outbox(outbox.path.parent).backlog().waiting == 1
+
+
+def test_what_is_found_behind_a_place_is_queued_once(tmp_path: Path) -> None:
+    """The place moves in the same commit, so two who look, or one who looks twice, queue nothing twice."""
+    places: list[int] = []
+
+    def read(place: int) -> tuple[int, list[New]]:
+        places.append(place)
+        new = [New("turn", f"s{number}", {}, {}, f"key {number}") for number in range(place + 1, 13)]
+        return 12, new
+
+    first, second = Outbox(tmp_path), Outbox(tmp_path)
+    assert first.place("p") is None
+    assert first.catch_up("p", "", 10, read, ours="s11") == 2
+    assert second.catch_up("p", "", 5, read) == 0
+    assert (places, second.place("p"), second.place("p", "ana"), second.place("q")) == ([10, 12], 12, None, None)
+    # The session's own is held by the one who looked, the other is free.
+    claimed = second.claim("p")
+    assert claimed is not None
+    assert claimed.session_id == "s12"
+    assert second.backlog().waiting == 2
+
+
+def test_a_look_that_fails_moves_nothing(tmp_path: Path) -> None:
+    """Neither the place nor the queue."""
+    outbox = Outbox(tmp_path)
+    outbox.catch_up("p", "", 3, lambda place: (place, []))
+    with pytest.raises(ZeroDivisionError):
+        outbox.catch_up("p", "", 0, lambda place: (1 // 0, []))
+    assert (outbox.place("p"), outbox.backlog().waiting) == (3, 0)

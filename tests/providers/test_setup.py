@@ -7,7 +7,7 @@ import pytest
 
 from memoranda.errors import ProviderError
 from memoranda.providers.provider import MemoryProvider
-from memoranda.providers.setup import check, fields_of, read_settings, save
+from memoranda.providers.setup import check, fields_of, read_settings, save, unchanged_on_failure, variables_of
 
 SCHEMA: list[dict[str, Any]] = [
     {"key": "mode", "choices": ["local", "cloud"], "default": "local"},
@@ -76,3 +76,104 @@ def test_settings_that_cannot_be_read_are_said(tmp_path: Path) -> None:
     (tmp_path / "providers" / "acme.json").write_text("{")
     with pytest.raises(ProviderError, match="cannot be read"):
         read_settings(tmp_path, "acme")
+
+
+def test_what_is_not_named_stays_as_it_was() -> None:
+    """Unless it followed from something that changes, is no longer allowed, or is given nothing."""
+    fields = fields_of(Acme())
+    known = {"mode": "cloud", "url": "https://acme", "limit": 9, "extract": True}
+    assert check(fields, {"extract": "no"}, known, {"ACME_KEY"}) == known | {"extract": False}
+    assert check(fields, {"mode": "local"}, known)["url"] == "http://localhost"
+    assert check(fields, {"mode": "local"}, known | {"url": "http://own"})["url"] == "http://own"
+    assert check(fields, {"limit": ""}, known, {"ACME_KEY"})["limit"] == 5
+    assert check(fields, {}, {"mode": "moon", "limit": [1]}) == check(fields, {})
+
+
+def test_a_secret_that_is_set_already_need_not_be_given_again() -> None:
+    """And it is not overwritten."""
+    assert "api_key" not in check(fields_of(Acme()), {"mode": "cloud"}, {}, {"ACME_KEY"})
+
+
+def test_fields_with_a_variable_are_kept_where_the_provider_reads_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Secret or not; what no variable can hold is refused before anything is saved."""
+    monkeypatch.setattr(
+        "tests.providers.test_setup.SCHEMA",
+        [{"key": "url", "env_var": "ACME_URL"}, {"key": "fast", "default": True, "env_var": "ACME_FAST"}],
+    )
+    provider = Acme()
+    fields = fields_of(provider)
+    values = check(fields, {"url": "http://here"})
+    assert save(provider, "acme", fields, values, tmp_path) == {"ACME_URL": "http://here", "ACME_FAST": "true"}
+    assert read_settings(tmp_path, "acme") == {"url": "http://here", "fast": True}
+    with pytest.raises(ProviderError, match="one line"):
+        variables_of(fields, {"url": "a\nb"})
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        None,
+        [None, 3, {"key": 4}, {"key": "k", "choices": 5, "default": object(), "when": ["x"], "env_var": "no name"}],
+        [{"key": "k", "default_from": "j"}, {"key": "j", "default_from": {"map": 3}, "description": 7}],
+    ],
+)
+def test_a_schema_of_garbage_is_read_as_far_as_it_goes(monkeypatch: pytest.MonkeyPatch, schema: Any) -> None:
+    """What is no field, or no part of one, is left out."""
+    monkeypatch.setattr("tests.providers.test_setup.SCHEMA", schema)
+    assert check(fields_of(Acme()), {}) == {}
+
+
+def test_a_schema_that_is_no_list_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a problem of the provider."""
+    monkeypatch.setattr("tests.providers.test_setup.SCHEMA", 5)
+    with pytest.raises(ProviderError, match="int instead of a list"):
+        fields_of(Acme())
+
+
+def test_a_provider_that_cannot_save_leaves_everything_as_it_was(tmp_path: Path) -> None:
+    """It saves first, and its error is told."""
+
+    class Full(Acme):
+        def save_config(self, values: dict[str, Any], hermes_home: str, **facts: Any) -> None:
+            raise OSError("no room")
+
+    fields = fields_of(Acme())
+    save(Acme(), "acme", fields, check(fields, {"limit": 7}), tmp_path)
+    with pytest.raises(ProviderError, match="no room"):
+        save(Full(), "acme", fields, check(fields, {"limit": 8}), tmp_path)
+    assert read_settings(tmp_path, "acme")["limit"] == 7
+
+
+def test_a_file_that_cannot_be_read_is_kept_and_written_anew(tmp_path: Path) -> None:
+    """More than once, without losing any."""
+    place = tmp_path / "providers"
+    place.mkdir()
+    fields = fields_of(Acme())
+    for broken in ("{", "[]"):
+        (place / "acme.json").write_text(broken)
+        save(Acme(), "acme", fields, check(fields, {}), tmp_path)
+    assert read_settings(tmp_path, "acme")["limit"] == 5
+    assert ((place / "acme.json.bak").read_text(), (place / "acme.json.bak2").read_text()) == ("{", "[]")
+
+
+def test_keys_that_no_question_asks_for_are_kept(tmp_path: Path) -> None:
+    """Somebody wrote them by hand."""
+    (tmp_path / "providers").mkdir()
+    (tmp_path / "providers" / "acme.json").write_text('{"by_hand": 1}')
+    fields = fields_of(Acme())
+    save(Acme(), "acme", fields, check(fields, {}), tmp_path)
+    assert read_settings(tmp_path, "acme")["by_hand"] == 1
+
+
+def test_files_are_put_back_when_something_fails(tmp_path: Path) -> None:
+    """Changed ones, and new ones are gone."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_text("as it was")
+    with pytest.raises(ZeroDivisionError), unchanged_on_failure(old, new):
+        old.write_text("changed")
+        new.write_text("new")
+        raise ZeroDivisionError
+    assert old.read_text() == "as it was"
+    assert not new.exists()

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from memoranda.providers.awaiting import EventLoop
 from memoranda.providers.health import HealthBook
 from memoranda.providers.provider import MemoryProvider
 from memoranda.safety.redaction import Redactor
@@ -57,18 +58,30 @@ class Fitted:
 
 
 class Pending:
-    """A call that runs in a daemon thread; `then` is called there with the answer, if anybody cares."""
+    """A call that runs in a daemon thread; `then` is called there with the answer, if anybody cares.
 
-    def __init__(self, call: Callable[[], Any], name: str, then: Callable[[Answer], Any] | None = None) -> None:
+    `redactor` takes credentials out of what is said about an error.
+    """
+
+    def __init__(
+        self,
+        call: Callable[[], Any],
+        name: str,
+        then: Callable[[Answer], Any] | None = None,
+        *,
+        redactor: Redactor | None = None,
+    ) -> None:
         self.began = time.monotonic()
         self.answer: Answer | None = None
         self._call = call
         self._then = then
+        self._redactor = redactor
+        self._lock = threading.Lock()
         self._done = threading.Event()
         try:
             threading.Thread(target=self._run, name=name, daemon=True).start()
         except RuntimeError as error:
-            self._finish(Answer(error=describe(error)))
+            self._finish(Answer(error=describe(error, redactor)))
 
     @property
     def done(self) -> bool:
@@ -84,24 +97,36 @@ class Pending:
             answer = Answer(self._call())
         except BaseException as error:
             # Even SystemExit and KeyboardInterrupt: a provider has no say over the process.
-            answer = Answer(error=describe(error))
-            _log.debug("A memory provider raised", exc_info=True)
+            answer = Answer(error=describe(error, self._redactor))
+            _log.debug("A memory provider raised: %s", _redacted(traceback.format_exc(), self._redactor))
         self._finish(answer)
 
+    def afterwards(self, then: Callable[[Answer], Any]) -> None:
+        """Have the answer looked at when it comes after all."""
+        with self._lock:
+            if self.answer is None:
+                self._then = then
+                return
+        then(self.answer)
+
     def _finish(self, answer: Answer) -> None:
-        self.answer = answer
+        with self._lock:
+            self.answer = answer
+            then = self._then
         self._done.set()
-        if self._then is not None:
-            self._then(answer)
+        if then is not None:
+            then(answer)
 
 
 class Calling:
     """All calls of one provider go through here."""
 
-    def __init__(self, provider: object, name: str, health: HealthBook) -> None:
+    def __init__(self, provider: object, name: str, health: HealthBook, redactor: Redactor | None = None) -> None:
         self.provider = provider
         self.name = name
         self._health = health
+        self._redactor = redactor
+        self._loop = EventLoop(f"memoranda-{name}-loop")
         self._lock = threading.Lock()
         self._shapes: dict[str, Shape | None] = {}
         self._overdue: dict[str, list[Pending]] = {}
@@ -126,15 +151,12 @@ class Calling:
         """Begin a call and come back at once; None while an overdue call of the same hook is still running."""
         if self.stuck(hook):
             return None
-        return Pending(lambda: self._invoke(hook, args, facts), f"memoranda-{self.name}-{hook}")
+        return self._pending(hook, args, facts)
 
     def tell(self, hook: str, args: Mapping[str, Any] = _NOTHING, facts: Mapping[str, Any] = _NOTHING) -> None:
         """Call without waiting at all; a failure is logged and noted when it happens."""
         if not self.stuck(hook):
-            name = f"memoranda-{self.name}-{hook}"
-            self.overdue(
-                hook, Pending(lambda: self._invoke(hook, args, facts), name, lambda answer: self.settle(hook, answer))
-            )
+            self.overdue(hook, self._pending(hook, args, facts, lambda answer: self.settle(hook, answer)))
 
     def settle(self, hook: str, answer: Answer) -> Answer:
         """Note how a call went."""
@@ -177,13 +199,28 @@ class Calling:
         shape = self.shape(hook)
         return shape is None or shape.any_name or name in shape.names
 
+    def close(self) -> None:
+        """Nothing more is called."""
+        self._loop.close()
+
+    def _pending(
+        self,
+        hook: str,
+        args: Mapping[str, Any],
+        facts: Mapping[str, Any],
+        then: Callable[[Answer], Any] | None = None,
+    ) -> Pending:
+        name = f"memoranda-{self.name}-{hook}"
+        return Pending(lambda: self._invoke(hook, args, facts), name, then, redactor=self._redactor)
+
     def _invoke(self, hook: str, args: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
         fitted = fit(self.shape(hook) or _contract(hook), args, facts)
         for name in fitted.lost:
             if (hook, name) not in self._said:
                 self._said.add((hook, name))
                 _log.info("Memory provider %s takes no %r in %s, and is not told it.", self.name, name, hook)
-        return getattr(self.provider, hook)(*fitted.places, **fitted.names)
+        result = getattr(self.provider, hook)(*fitted.places, **fitted.names)
+        return self._loop.run(result) if inspect.isawaitable(result) else result
 
 
 def shape_of(method: Callable[..., Any]) -> Shape | None:
@@ -245,10 +282,14 @@ def _contract(hook: str) -> Shape:
     return Shape(shape.places[1:], shape.names - {"self"}, any_place=False, any_name=False)
 
 
-def describe(error: BaseException) -> str:
+def describe(error: BaseException, redactor: Redactor | None = None) -> str:
     """An exception in one line without credentials, even one that cannot say what it is."""
     line = " ".join(traceback.format_exception_only(error)[-1].split())
-    return cut(Redactor().text(line)[0], _LONGEST_ERROR)
+    return cut(_redacted(line, redactor), _LONGEST_ERROR)
+
+
+def _redacted(text: str, redactor: Redactor | None) -> str:
+    return (redactor or Redactor()).text(text)[0]
 
 
 def cut(text: str, most: int) -> str:

@@ -32,7 +32,8 @@ _LOOK_AGAIN = 1.0
 class Delivery:
     """Delivers to one provider, which `ready` says can be called now (it may take the time to start it).
 
-    `told` is called with every job that was delivered.
+    `told` is called with every job that was delivered. `settle` brings into the outbox what is not there yet, which
+    `settled` says.
     """
 
     def __init__(
@@ -43,6 +44,8 @@ class Delivery:
         *,
         ready: Callable[[], bool],
         told: Callable[[Job], None] = lambda job: None,
+        settle: Callable[[], None] = lambda: None,
+        settled: Callable[[], bool] = lambda: True,
         scope: str = "",
     ) -> None:
         self._outbox = outbox
@@ -50,6 +53,8 @@ class Delivery:
         self._settings = settings
         self._ready = ready
         self._told = told
+        self._settle = settle
+        self._settled = settled
         self._scope = scope
         self._changed = threading.Condition()
         self._news = False
@@ -77,10 +82,12 @@ class Delivery:
         """Wait until nothing is waiting, at most so long; `only_due` does not wait for what is to be tried later."""
         deadline = time.monotonic() + timeout
         while True:
+            # First, because what is settled in between is seen by the second question.
+            settled = self._settled()
             pause = self._outbox.pause(self._calling.name, self._scope)
-            if pause is None:
+            if pause is None and settled:
                 return True
-            if only_due and pause > 0 and self._job is None:
+            if only_due and settled and pause is not None and pause > 0 and self._job is None:
                 return False
             self.wake()
             left = deadline - time.monotonic()
@@ -120,6 +127,7 @@ class Delivery:
     def _turn(self) -> float:
         """Deliver what can be delivered; how long to sleep then."""
         self._news = False
+        self._settle()
         while not self._stopped:
             if not self._ready():
                 return min(self._settings.first_retry_seconds, _LOOK_AGAIN)
@@ -142,6 +150,8 @@ class Delivery:
         answer = Answer(error="still busy with an earlier call") if pending is None else self._await(job, pending)
         if answer is None:
             # The end came first; the job stays held until that runs out, because the call may go on.
+            if pending is not None:
+                pending.afterwards(lambda late: self._came_late(job, late))
             return
         try:
             self._calling.settle(hook, answer)
@@ -157,6 +167,18 @@ class Delivery:
             self._job = None
             with self._changed:
                 self._changed.notify_all()
+
+    def _came_late(self, job: Job, answer: Answer) -> None:
+        """A delivery that came through after the end, in a process that goes on, need not be made again."""
+        if not answer.ok:
+            return
+        outbox = self._outbox.reopened()
+        try:
+            outbox.delivered(job)
+        except StorageError as error:
+            _log.warning("What was delivered to %s will be delivered again: %s", self._calling.name, error)
+        finally:
+            outbox.close()
 
     def _await(self, job: Job, pending: Pending) -> Answer | None:
         """The answer, however long it takes; None when the end comes first."""

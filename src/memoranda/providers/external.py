@@ -1,7 +1,8 @@
 """The external memory of one session: what was recalled goes into a copy of the user's message, and nowhere else."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -11,12 +12,17 @@ from memoranda.safety.fence import build_memory_context_block, inject, screened
 from memoranda.tools import Tool
 
 if TYPE_CHECKING:
+    from memoranda.curated.outcome import Origin, Receipt
     from memoranda.providers.manager import MemoryManager
+    from memoranda.providers.turns import RecordedTurns
 
 _log = logging.getLogger(__name__)
 
 _LONGEST_DESCRIPTION = 4_000
 _NO_TOOLS: tuple[Tool, ...] = ()
+_NO_MARK: dict[str, Any] = {}
+# The mark of a turn's first message, whose own number is not known before it is recorded.
+BEGINS = 0
 
 Message = dict[str, Any]
 _Given = ParamSpec("_Given")
@@ -43,16 +49,27 @@ def guarded(instead: _Result) -> Callable[[Callable[_Given, _Result]], Callable[
 class ExternalMemory:
     """The external memory of one session; without a provider it does nothing, at once."""
 
-    def __init__(self, manager: "MemoryManager | None" = None, name: str = "", *, most: int = 0) -> None:
+    def __init__(
+        self,
+        manager: "MemoryManager | None" = None,
+        name: str = "",
+        *,
+        most: int = 0,
+        turns: "RecordedTurns | None" = None,
+        toolsets: Collection[str] | None = None,
+    ) -> None:
         self._manager = manager
         self._name = name
         self._most = most
+        self._record = turns
+        self._toolsets = toolsets
         self._turns = 0
-        self._block = ""
+        self._lock = threading.Lock()
+        self._closing: list[Callable[[], None]] = []
 
     @property
     def active(self) -> bool:
-        """Whether there is a provider at all."""
+        """Whether there is a provider at all, and the session is not over."""
         return self._manager is not None
 
     @guarded("")
@@ -70,42 +87,68 @@ class ExternalMemory:
             return ()
         return tuple(
             replace(tool, description=_screened(tool.description), parameters=_without_orders(tool.parameters))
-            for tool in self._manager.tools_for()
+            for tool in self._manager.tools_for(self._toolsets)
         )
 
-    @guarded(None)
-    def begin_turn(self, text: str, session_id: str) -> None:
-        """A user message came in: ask what is remembered about it, under the manager's deadline."""
-        self._block = ""
+    @guarded(_NO_MARK)
+    def mark(self, turn: int = BEGINS, *, done: bool = False) -> dict[str, Any]:
+        """Fields for a message that is about to be recorded: which turn it is part of, and whether that is done."""
+        if self._record is None:
+            return {}
+        return self._record.mark(turn, done=done)
+
+    @guarded("")
+    def begin_turn(self, text: str, session_id: str) -> str:
+        """A user message came in: what is remembered about it, as a block, within the deadline that a turn has."""
         if self._manager is None:
-            return
+            return ""
         self._turns += 1
-        self._manager.turn_started(self._turns, text, session_id)
-        recalled = self._manager.recall(text, session_id)
-        self._block = build_memory_context_block(recalled, most=self._most, source=self._name) if self._most else ""
-
-    def with_recall(self, messages: Sequence[Message]) -> list[Message]:
-        """A copy of the messages with what was recalled behind the user's last one; the record never has it."""
-        copied = [dict(message) for message in messages]
-        asked = next((message for message in reversed(copied) if message.get("role") == "user"), None)
-        if self._block and asked is not None:
-            content = asked.get("content")
-            asked["content"] = inject(content if isinstance(content, str | list) else str(content or ""), self._block)
-        return copied
+        recalled = self._manager.before_turn(self._turns, text, session_id)
+        return build_memory_context_block(recalled, most=self._most, source=self._name) if self._most else ""
 
     @guarded(None)
-    def finish_turn(self, user: Any, reply: Any, session_id: str, messages: Sequence[Message], key: str) -> None:
-        """A completed turn, to be delivered; an interrupted one never comes here."""
+    def finish_turn(self, question: str, session_id: str) -> None:
+        """A turn was completed and recorded, so it is delivered; an interrupted one never comes here."""
         if self._manager is not None:
-            self._manager.turn_finished(user, reply, session_id, list(messages), key=key)
+            self._manager.turn_recorded(question, session_id)
 
     @guarded(None)
-    def mirror(self, result: Mapping[str, Any], session_id: str) -> None:
-        """Hand on what the memory tool really changed; what was staged or refused changed nothing."""
+    def mirror(self, receipt: "Receipt", origin: "Origin", shown: Callable[[str], str]) -> None:
+        """Hand on what was really changed in the built-in memory; `shown` is what may be seen of an entry."""
+        if self._manager is not None:
+            for args, metadata, key in memory_changes(receipt, origin, shown):
+                self._manager.memory_written(args["action"], args["target"], args["content"], metadata, key=key)
+
+    @guarded(None)
+    def switch(
+        self, new_id: str, parent: str = "", reason: str = "", *, reset: bool = False, rewound: bool = False
+    ) -> None:
+        """The conversation goes on under another id (compression, branch, resume, new_session), or was taken back."""
+        if self._manager is not None:
+            facts = {"reason": reason} if reason else {}
+            self._manager.session_switched(
+                new_id, parent_session_id=parent, reset=reset or reason == "new_session", rewound=rewound, **facts
+            )
+
+    @guarded(None)
+    def delegated(self, task: str, result: str, child_id: str = "") -> None:
+        """A sub-agent of this session is done."""
+        if self._manager is not None:
+            self._manager.delegated(task, result, child_session_id=child_id)
+
+    @guarded("")
+    def before_compression(self, messages: Sequence[Message]) -> str:
+        """What the provider wants a summary of these messages to hold: reference text, screened, of a bounded size."""
         if self._manager is None:
-            return
-        for args, metadata, key in memory_changes(result, session_id):
-            self._manager.memory_written(args["action"], args["target"], args["content"], metadata, key=key)
+            return ""
+        text = self._manager.before_compress([dict(message) for message in messages])
+        return screened(text, most=len(text), source=self._name)
+
+    @guarded(None)
+    def commit(self, messages: Sequence[Message], session_id: str) -> None:
+        """A session is over, but the conversation goes on in another one: the provider hears of it and stays."""
+        if self._manager is not None:
+            self._manager.session_ended(list(messages), session_id)
 
     @guarded(None)
     def end(self, messages: Sequence[Message], session_id: str) -> None:
@@ -117,25 +160,51 @@ class ExternalMemory:
     @guarded(None)
     def close(self) -> None:
         """Stop without a word to the provider; what it has not been told waits in the outbox."""
-        if self._manager is None:
+        with self._lock:
+            manager, self._manager = self._manager, None
+        if manager is None:
             return
-        manager, self._manager = self._manager, None
-        manager.shutdown()
-        keep(manager.home, self._name, manager.status().health)
+        try:
+            manager.shutdown()
+            keep(manager.home, self._name, manager.status().health)
+        finally:
+            with self._lock:
+                closing, self._closing = self._closing, []
+            for step in closing:
+                step()
+
+    def at_the_end(self, step: Callable[[], None]) -> None:
+        """Have something done when this is closed; at once, if it is."""
+        with self._lock:
+            if self._manager is not None:
+                self._closing.append(step)
+                return
+        step()
 
 
-def memory_changes(result: Mapping[str, Any], session_id: str) -> list[tuple[dict[str, str], dict[str, str], str]]:
-    """What a call of the memory tool really changed: arguments, metadata and key of each change."""
-    if result.get("success") is not True or result.get("staged"):
-        return []
+def with_recall(messages: Sequence[Message], block: str) -> list[Message]:
+    """A copy of the messages with what was recalled behind the user's last one; the record never has it."""
+    copied = [dict(message) for message in messages]
+    asked = next((message for message in reversed(copied) if message.get("role") == "user"), None)
+    if block and asked is not None:
+        content = asked.get("content")
+        asked["content"] = inject(content if isinstance(content, str | list) else str(content or ""), block)
+    return copied
+
+
+def memory_changes(
+    receipt: "Receipt", origin: "Origin", shown: Callable[[str], str]
+) -> list[tuple[dict[str, str], dict[str, str], str]]:
+    """What a write to the built-in memory changed: arguments, metadata and key of each change."""
     changes = []
-    for place, change in enumerate(result.get("changed") or ()):
-        metadata = {"session_id": session_id, "tool_name": "memory", "write_origin": "assistant_tool"}
-        if change.get("before") is not None:
-            metadata["old_text"] = change["before"]
-        target = str(result.get("target", "memory"))
-        args = {"action": str(change["action"]), "target": target, "content": str(change.get("after") or "")}
-        changes.append((args, metadata, f"memory:{result.get('stored_in', '')}:{result.get('change', '')}:{place}"))
+    for place, edit in enumerate(receipt.edits):
+        action = "add" if edit.before is None else "remove" if edit.after is None else "replace"
+        by = "assistant_tool" if origin.actor == "agent" else origin.actor
+        metadata = {"session_id": origin.session, "tool_name": "memory", "write_origin": by}
+        if edit.before is not None:
+            metadata["old_text"] = shown(edit.before)
+        args = {"action": action, "target": receipt.target, "content": shown(edit.after) if edit.after else ""}
+        changes.append((args, metadata, f"memory:{receipt.stored_in}:{receipt.change}:{place}"))
     return changes
 
 

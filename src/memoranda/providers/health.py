@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """`consecutive_failures` counts those of the phase that failed last, 0 once it works again; times are wall time."""
+    """`consecutive_failures` counts those of the phase that failed last, 0 once it works again; times are wall time.
+
+    `late_start` says that it was not ready in time when its last session began.
+    """
 
     last_error: str = ""
     phase: str = ""
@@ -16,6 +19,7 @@ class Health:
     last_recall: float | None = None
     last_recall_chars: int = 0
     latency: float | None = None
+    late_start: bool = False
 
     @property
     def well(self) -> bool:
@@ -49,6 +53,10 @@ class HealthBook:
     def recalled(self, chars: int, seconds: float) -> None:
         with self._lock:
             self._health = replace(self._health, last_recall=time.time(), last_recall_chars=chars, latency=seconds)
+
+    def started(self, *, late: bool) -> None:
+        with self._lock:
+            self._health = replace(self._health, late_start=late)
 
     def value(self) -> Health:
         with self._lock:

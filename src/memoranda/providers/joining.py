@@ -1,67 +1,112 @@
-"""Loads the provider that is configured and lets it join a session.
+"""Lets the provider that is configured join a session: found, loaded and started in the background.
 
-If it cannot be loaded, the session goes on without it, and the log says why.
+The session waits for it a little, for the sake of its words in the prompt. If it cannot be loaded, the session goes on
+without it, and the log says why; turns are marked in the record all the same, and it hears of them once it is mended.
 """
 
 import logging
+import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from memoranda.curated.outcome import Origin, Receipt
 from memoranda.errors import ProviderError
-from memoranda.providers.calling import Pending
+from memoranda.providers.calling import Answer
 from memoranda.providers.discovery import discover
 from memoranda.providers.external import ExternalMemory, guarded, memory_changes
 from memoranda.providers.loading import load
 from memoranda.providers.manager import MemoryManager
 from memoranda.providers.outbox import Outbox
+from memoranda.providers.patience import patience, remember
 from memoranda.providers.provider import MemoryProvider
 from memoranda.providers.settings import ProviderSettings
 from memoranda.providers.setup import fields_of, read_settings
+from memoranda.providers.turns import RecordedTurns
 from memoranda.safety.fence import sanitize_context
+from memoranda.safety.redaction import Redactor
+from memoranda.support.lending import ClashError, Loan
 
 _log = logging.getLogger(__name__)
+
+# A write outside any session is not part of a reply, and can wait a little longer for the file.
+_WAIT_FOR_WRITES = 2.0
+
+Lend = Callable[[Collection[str]], Loan]
 
 
 @guarded(ExternalMemory())
 def join(
-    home: Path, name: str, settings: ProviderSettings, session_id: str,
-    offer_secrets: Callable[[Collection[str]], None], **facts: Any,
-) -> ExternalMemory:  # fmt: skip
-    """External memory for a session, by the name of its provider; without a name, or if it fails, none.
+    home: Path,
+    name: str,
+    settings: ProviderSettings,
+    session_id: str,
+    turns: RecordedTurns,
+    *,
+    lend: Lend,
+    secrets: Callable[[], Collection[str]],
+    toolsets: Collection[str] | None,
+    **facts: Any,
+) -> ExternalMemory:
+    """External memory for a session, by the name of its provider.
 
-    `offer_secrets` puts the variables that a provider names where it looks for them.
+    `lend` puts the variables that a provider names where it looks for them, until the session is over; `secrets` are
+    the credentials that nothing in the log or the status may show.
     """
-    if not name:
-        return ExternalMemory()
-    # Somebody else's code is read and imported here, which may take any time; nobody waits for it without end.
-    answer = Pending(lambda: _find(home, name, offer_secrets), f"memoranda-load-{name}").wait(settings.start_seconds)
-    if answer is None or not answer.ok:
-        reason = answer.error if answer else f"it was not loaded within {settings.start_seconds:g} s"
-        _log.warning("The memory provider %s is left out: %s. The session goes on without it.", name, reason)
-        return ExternalMemory()
-    manager = MemoryManager(home, settings, clean=sanitize_context)
-    if not manager.add_provider(answer.value):
-        return ExternalMemory()
-    manager.initialize(session_id, **facts)
-    return ExternalMemory(manager, name, most=settings.recall_chars)
+    began = time.monotonic()
+    wait = patience(home, name, settings.begin_seconds)
+    manager = MemoryManager(home, settings, name=name, clean=sanitize_context, redactor=Redactor(secrets()))
+    external = ExternalMemory(manager, name, most=settings.recall_chars, turns=turns, toolsets=toolsets)
+
+    def find() -> tuple[MemoryProvider, Mapping[str, Any]]:
+        provider = _find(home, name)
+        loan = _borrow(lend, provider)
+        external.at_the_end(loan.give_back)
+        return provider, {"secrets": loan.values}
+
+    def started(answer: Answer) -> None:
+        late = time.monotonic() - began > settings.begin_seconds
+        manager.was_late(late)
+        remember(home, name, late=late)
+
+    beginning = manager.begin(find, session_id, turns, started=started, **facts)
+    if beginning.wait(wait - (time.monotonic() - began)) is None:
+        _log.warning(
+            "The memory provider %s was not ready within %g s; the session begins without its words in the prompt.",
+            name, wait,
+        )  # fmt: skip
+        manager.was_late(True)
+        remember(home, name, late=True)
+    return external
 
 
 @guarded(None)
-def queue_writes(home: Path, name: str, settings: ProviderSettings, result: Mapping[str, Any], user: str) -> None:
+def queue_writes(
+    home: Path, name: str, settings: ProviderSettings, receipt: Receipt, origin: Origin,
+    shown: Callable[[str], str], user: str,
+) -> None:  # fmt: skip
     """What was written outside any session waits in the outbox until the provider is next started."""
-    outbox = Outbox(home, settings)
+    outbox = Outbox(home, settings, wait=_WAIT_FOR_WRITES)
     try:
-        for args, metadata, key in memory_changes(result, ""):
+        for args, metadata, key in memory_changes(receipt, origin, shown):
             outbox.put(name, "memory_write", "", args, {"metadata": metadata}, scope=user, key=key)
+        outbox.release()
     finally:
         outbox.close()
 
 
-def _find(home: Path, name: str, offer_secrets: Callable[[Collection[str]], None]) -> MemoryProvider:
+def _find(home: Path, name: str) -> MemoryProvider:
     found = discover(home).get(name)
     if found is None:
         raise ProviderError(f"there is no memory provider {name}; 'memoranda provider list' shows those there are")
-    provider = load(found, home, read_settings(home, name))
-    offer_secrets([field.env_var for field in fields_of(provider) if field.env_var])
-    return provider
+    return load(found, home, read_settings(home, name))
+
+
+def _borrow(lend: Lend, provider: MemoryProvider) -> Loan:
+    try:
+        return lend([field.env_var for field in fields_of(provider) if field.env_var])
+    except ClashError as error:
+        raise ProviderError(
+            f"{error}. A provider looks for it in the environment of the process, which is the same for both homes: "
+            "end the sessions of the other home first, or use a process for each"
+        ) from error

@@ -1,8 +1,8 @@
 """Turns a candidate into a provider: imports its code, and that code only.
 
-A plugin in the home may have been written for Hermes: it imports Hermes's provider module by its name, and registers
-itself with a context. Both are offered here, so that it works as it is. What it registers besides a provider has no
-place here, and is said in the log.
+A plugin in the home may have been written for Hermes: it imports modules of Hermes by their names (see `hermes`), and
+registers itself with a context. Both are offered, so that it works as it is. What it registers besides a provider has
+no place here, and is said in the log.
 """
 
 import hashlib
@@ -20,12 +20,12 @@ from typing import Any
 
 from memoranda.errors import ProviderError
 from memoranda.providers.discovery import Candidate
+from memoranda.providers.hermes import PACKAGE, Offer, PluginFinder, PluginLoader
 from memoranda.providers.provider import MemoryProvider
 
 _log = logging.getLogger(__name__)
 
-_PACKAGE = "memoranda_home_plugins"
-_OURS = "__offered_by_memoranda__"
+_finder = PluginFinder()
 _locks = threading.Lock()
 _importing: dict[str, threading.RLock] = {}
 
@@ -118,16 +118,17 @@ def _import_plugin(place: Path, home: Path) -> ModuleType:
     It is imported once, by whichever session is first, and again when one of its files has changed.
     """
     with _locks:
-        _offer_hermes_modules(home)
-        if _PACKAGE not in sys.modules:
-            root = ModuleType(_PACKAGE)
+        if PACKAGE not in sys.modules:
+            root = ModuleType(PACKAGE)
             root.__path__ = []
-            sys.modules[_PACKAGE] = root
+            sys.modules[PACKAGE] = root
+        if _finder not in sys.meta_path:
+            sys.meta_path.insert(0, _finder)
         importing = _importing.setdefault(str(place), threading.RLock())
     # One that never finishes holds up nobody but itself.
     with importing:
-        name = f"{_PACKAGE}.{place.name.replace('-', '_')}_{_fingerprint(place)}"
-        return sys.modules[name] if name in sys.modules else _execute(name, place)
+        name = f"{PACKAGE}.{place.name.replace('-', '_')}_{_fingerprint(place)}"
+        return sys.modules[name] if name in sys.modules else _execute(name, place, home)
 
 
 def _fingerprint(place: Path) -> str:
@@ -136,8 +137,12 @@ def _fingerprint(place: Path) -> str:
     return hashlib.sha256(repr((str(place), files)).encode()).hexdigest()[:12]
 
 
-def _execute(name: str, place: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, place / "__init__.py", submodule_search_locations=[str(place)])
+def _execute(name: str, place: Path, home: Path) -> ModuleType:
+    offer = _finder.offers[name] = Offer(place.name, home)
+    file = str(place / "__init__.py")
+    spec = importlib.util.spec_from_file_location(
+        name, file, loader=PluginLoader(name, file, offer), submodule_search_locations=[str(place)]
+    )
     if spec is None or spec.loader is None:
         raise ProviderError(f"{place} cannot be imported.")
     module = importlib.util.module_from_spec(spec)
@@ -173,25 +178,3 @@ def _from_module(module: ModuleType, name: str, home: Path, settings: Mapping[st
     if not own:
         raise ProviderError(f"The plugin {name} has no provider in it.") from failure
     return _make(own[0], home, settings)
-
-
-def _offer_hermes_modules(home: Path) -> None:
-    """Put modules under the names that Hermes plugins import, unless Hermes itself is installed."""
-    if _is_free("hermes_constants"):
-        _offer("hermes_constants", get_hermes_home=lambda: home)
-    if _is_free("agent"):
-        provider = _offer("agent.memory_provider", MemoryProvider=MemoryProvider)
-        _offer("agent", __path__=[], memory_provider=provider)
-
-
-def _is_free(name: str) -> bool:
-    if name in sys.modules:
-        return hasattr(sys.modules[name], _OURS)
-    return importlib.util.find_spec(name) is None
-
-
-def _offer(name: str, **attributes: Any) -> ModuleType:
-    module = ModuleType(name, "Offered by Memoranda to plugins that were written for Hermes.")
-    vars(module).update(attributes | {_OURS: True})
-    sys.modules[name] = module
-    return module

@@ -7,28 +7,32 @@ bounded size. What it is to be told (turns, memory writes, session boundaries) g
 
 import json
 import logging
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from memoranda.errors import StorageError
-from memoranda.providers.calling import Calling, Pending
+from memoranda.providers.calling import Answer, Calling, Pending
 from memoranda.providers.delivery import HOOKS, Delivery
 from memoranda.providers.health import Health, HealthBook
-from memoranda.providers.outbox import Backlog, Job, Kind, Outbox
+from memoranda.providers.outbox import Backlog, Job, New, Outbox
 from memoranda.providers.provider import MemoryProvider, Message, has_own
+from memoranda.providers.queueing import PATIENCE, Queueing
 from memoranda.providers.recall import Recall
 from memoranda.providers.settings import CORE_TOOLS, Mode, ProviderSettings
 from memoranda.providers.starting import Starting
-from memoranda.providers.text import cleaned, plain_text, whole
+from memoranda.providers.telling import Telling
+from memoranda.providers.text import whole
 from memoranda.providers.tools import ProviderTools, gated
+from memoranda.providers.turns import Source
+from memoranda.safety.redaction import Redactor
 from memoranda.tools import JsonObject, Tool
 
 _log = logging.getLogger(__name__)
-
-_WRITES = ("add", "replace", "remove")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +47,12 @@ class ProviderStatus:
     backlog: Backlog
 
 
-class MemoryManager:
+class MemoryManager(Telling):
     """External memory for one conversation at a time. No method raises because of a provider, and none waits long.
 
-    `clean` takes recalled text out of what is captured; `reserved` are more tool names that are taken; `toolsets`
-    says what is in a toolset of a platform.
+    `name` is what the provider is called here, if that is known before it is there. `clean` takes recalled text out of
+    what is captured; `reserved` are more tool names that are taken; `toolsets` says what is in a toolset of a platform;
+    `redactor` knows the credentials that no error may show.
     """
 
     def __init__(
@@ -55,17 +60,22 @@ class MemoryManager:
         home: Path,
         settings: ProviderSettings | None = None,
         *,
+        name: str = "",
         clean: Callable[[str], str] = lambda text: text,
         reserved: Collection[str] = (),
         toolsets: Callable[[str], Collection[str]] | None = None,
+        redactor: Redactor | None = None,
     ) -> None:
         self._home = home
+        self._name = name
+        self._redactor = redactor
         self._settings = settings or ProviderSettings()
         self._clean: Callable[[str], str] = lambda text: whole(clean(text))
         self._reserved = CORE_TOOLS | set(reserved)
         self._toolsets = toolsets
         self._health = HealthBook()
-        self._outbox = Outbox(home, self._settings)
+        self._outbox = Outbox(home, self._settings, wait=PATIENCE)
+        self._queue = Queueing(self._outbox, self._clean)
         self._provider: MemoryProvider | None = None
         self._own: frozenset[str] = frozenset()
         self._calling: Calling
@@ -73,7 +83,9 @@ class MemoryManager:
         self._tools: ProviderTools
         self._starting: Starting
         self._delivery: Delivery | None = None
-        self._scope = ""
+        self._beginning: Pending | None = None
+        self._joining = threading.Lock()
+        self._prompt = ""
         self._session_id = ""
         self._closed = False
 
@@ -92,7 +104,8 @@ class MemoryManager:
         if not isinstance(name, str) or not name.strip() or name == "builtin":
             _log.warning("A memory provider cannot be called %r; %s is refused.", name, type(provider).__name__)
             return False
-        calling = Calling(provider, name, self._health)
+        name = self._name or name
+        calling = Calling(provider, name, self._health, self._redactor)
         available = calling.call("is_available", within=self._settings.call_seconds)
         if not available.ok or available.value is not True:
             _log.warning("Memory provider %s is not available: %s", name, available.error or "it says so itself.")
@@ -102,8 +115,33 @@ class MemoryManager:
         self._tools = ProviderTools(calling, self._settings, self._reserved, self._clean)
         self._starting = Starting(calling, self._settings, self._started)
         self._own = own
+        self._name = name
         self._provider = provider
         return True
+
+    def begin(
+        self, find: Callable[[], tuple[MemoryProvider, Mapping[str, Any]]], session_id: str,
+        source: Source | None = None, *, started: Callable[[Answer], None] = lambda answer: None, **facts: Any,
+    ) -> Pending:  # fmt: skip
+        """Find a provider, take it in and start it, all in the background; what happens meanwhile is queued for it.
+
+        `find` gives the provider and more facts to start it with. `source` is where completed turns are found.
+        `started` is called when it is ready, or will not be.
+        """
+        self._meet(session_id, facts)
+        if source is not None:
+            try:
+                self._queue.follow(source)
+            except StorageError as error:
+                self._failed("outbox", error)
+        name = f"memoranda-{self._name}-start"
+        call = partial(self._join, find, session_id, facts)
+        self._beginning = Pending(call, name, lambda answer: self._joined(answer, started), redactor=self._redactor)
+        return self._beginning
+
+    def was_late(self, late: bool) -> None:
+        """Note whether the provider was ready in time when the session began."""
+        self._health.started(late=late)
 
     @property
     def home(self) -> Path:
@@ -119,14 +157,20 @@ class MemoryManager:
             return False
         if self._delivery is not None:
             return self._starting.ready
-        self._session_id = session_id
-        self._scope = str(facts.get("user_id") or "")
+        self._meet(session_id, facts)
         facts.setdefault("hermes_home", str(self._home))
         ready = self._starting.begin(session_id, facts)
-        self._delivery = Delivery(
-            self._outbox, self._calling, self._settings, ready=self._starting.again, told=self._told, scope=self._scope
-        )
-        self._delivery.wake()
+        with self._joining:
+            if self._closed:
+                # It has been told to shut down already, and was not there to hear it.
+                if "shutdown" in self._own:
+                    self._calling.tell("shutdown")
+                return False
+            self._delivery = Delivery(
+                self._outbox, self._calling, self._settings, ready=self._starting.again, told=self._told,
+                settle=self._queue.settle, settled=lambda: self._queue.settled, scope=self._queue.scope,
+            )  # fmt: skip
+            self._delivery.wake()
         return ready
 
     def shutdown(self) -> bool:
@@ -134,107 +178,53 @@ class MemoryManager:
 
         True when nothing is left over.
         """
-        if self._closed:
-            return True
-        self._closed = True
+        with self._joining:
+            if self._closed:
+                return True
+            self._closed = True
         limit = self._settings.shutdown_seconds
         deadline = time.monotonic() + limit
         # In threads, because even the disk may keep us waiting.
         delivered = Pending(lambda: self._wind_up(limit), "memoranda-shutdown").wait(limit * 0.8)
         closed = True
-        if "shutdown" in self._own:
-            closed = self._calling.call("shutdown", within=max(0.05, deadline - time.monotonic())).ok
-        Pending(self._outbox.close, "memoranda-shutdown").wait(max(0.05, deadline - time.monotonic()))
+        if self._provider is not None:
+            if "shutdown" in self._own:
+                closed = self._calling.call("shutdown", within=max(0.05, deadline - time.monotonic())).ok
+            self._calling.close()
+        if self._queue.later:
+            _log.error("%d things that %s was to be told could not be kept.", self._queue.later, self._name)
+        Pending(self._let_go, "memoranda-shutdown").wait(max(0.05, deadline - time.monotonic()))
         return delivered is not None and delivered.value is True and closed
 
     # A turn
 
     def system_prompt(self) -> str:
-        """The provider's static text for the system prompt."""
-        return self._text("system_prompt_block", {}, {}, self._settings.prompt_chars)
+        """The provider's static text for the system prompt, as it was when the provider was started."""
+        return self._prompt if self._provider is not None and self._starting.ready and not self._closed else ""
 
     def turn_started(self, turn_number: int, message: str, session_id: str = "", **facts: Any) -> None:
         """Tell the provider that a turn begins."""
         if self._wants("on_turn_start") and self._starting.ready:
             args = {"turn_number": turn_number, "message": self._clean(message)}
-            # Before the recall, whose deadline is what a user waits for.
-            within = min(self._settings.call_seconds, self._settings.recall_seconds) / 2
+            # At most half of what a turn waits for; the other half is for the recall.
+            within = min(self._settings.call_seconds, self._recall.settings.recall_seconds / 2)
             self._calling.call("on_turn_start", args, {"session_id": self._of(session_id), **facts}, within=within)
 
-    def recall(self, query: str, session_id: str = "") -> str:
+    def recall(self, query: str, session_id: str = "", *, within: float | None = None) -> str:
         """What the provider remembers about a query; empty when nothing, or not in time."""
         if self._provider is None or self._closed or not self._starting.ready:
             return ""
-        return self._recall.before_turn(self._clean(query), self._of(session_id))
+        return self._recall.before_turn(self._clean(query), self._of(session_id), within)
 
-    def turn_finished(
-        self,
-        user: object,
-        assistant: object,
-        session_id: str = "",
-        messages: list[Message] | None = None,
-        *,
-        key: str = "",
-    ) -> bool:
-        """Hand over a turn that was completed; one without a question or an answer is not.
+    def before_turn(self, turn_number: int, message: str, session_id: str = "", **facts: Any) -> str:
+        """Both of the above within the one deadline that a turn has."""
+        if self._provider is None:
+            return ""
+        deadline = time.monotonic() + self._recall.settings.recall_seconds
+        self.turn_started(turn_number, message, session_id, **facts)
+        return self.recall(message, session_id, within=deadline - time.monotonic())
 
-        True when it is durable in the outbox. The same `key` is never queued twice.
-        """
-        question, answer = self._clean(plain_text(user)).strip(), self._clean(plain_text(assistant)).strip()
-        if not question or not answer:
-            return False
-        session_id = self._of(session_id)
-        facts: dict[str, Any] = {"session_id": session_id}
-        if messages is not None and self._wants("sync_turn") and self._calling.takes("sync_turn", "messages"):
-            facts["messages"] = messages
-        args = {"user_content": question, "assistant_content": answer}
-        queued = self._tell("turn", session_id, args, facts, key)
-        if self._wants("queue_prefetch") and self._starting.ready:
-            self._recall.warm_up(question, session_id)
-        return queued
-
-    # What else happens
-
-    def memory_written(
-        self, action: str, target: str, content: str | None, metadata: Mapping[str, Any] | None = None, *, key: str = ""
-    ) -> bool:
-        """Mirror a write to built-in memory that was committed: add, replace or remove."""
-        if action not in _WRITES:
-            return False
-        session_id = self._of(str((metadata or {}).get("session_id") or ""))
-        args = {"action": action, "target": target, "content": content or ""}
-        return self._tell("memory_write", session_id, args, {"metadata": dict(metadata or {})}, key)
-
-    def session_ended(self, messages: list[Message], session_id: str = "", *, key: str = "") -> bool:
-        """A session is over; the provider hears of it after everything that happened in it."""
-        session_id = self._of(session_id)
-        return self._tell("session_end", session_id, {"messages": messages}, {"session_id": session_id}, key)
-
-    def session_switched(
-        self,
-        new_session_id: str,
-        *,
-        parent_session_id: str = "",
-        reset: bool = False,
-        rewound: bool = False,
-        key: str = "",
-        **facts: Any,
-    ) -> bool:
-        """The conversation goes on under another id, or was taken back: what was recalled for it is dropped at once."""
-        if not new_session_id or self._provider is None:
-            return False
-        self._recall.drop()
-        self._session_id = new_session_id
-        facts |= {"parent_session_id": parent_session_id, "reset": reset} | ({"rewound": True} if rewound else {})
-        return self._tell("session_switch", new_session_id, {"new_session_id": new_session_id}, facts, key)
-
-    def delegated(
-        self, task: str, result: str, *, child_session_id: str = "", session_id: str = "", key: str = "", **facts: Any
-    ) -> bool:
-        """A sub-agent of a session is done."""
-        session_id = self._of(session_id)
-        facts |= {"child_session_id": child_session_id, "session_id": session_id}
-        return self._tell("delegation", session_id, {"task": task, "result": result}, facts, key)
+    # What else is asked
 
     def before_compress(self, messages: list[Message], session_id: str = "") -> str:
         """What the provider wants a summary of these messages to hold."""
@@ -244,10 +234,9 @@ class MemoryManager:
     # Tools
 
     def tools_for(self, platform_toolsets: Collection[str] | None = None) -> list[Tool]:
-        """The provider's tools, where the platform has the memory toolset; asked of the provider each time."""
+        """The provider's tools, where the platform has the memory toolset, as they were when it was last asked."""
         if self._provider is None or not self._starting.ready or not gated(platform_toolsets, self._toolsets):
             return []
-        self._tools.refresh()
         return self._tools.for_model(self.call_tool)
 
     def call_tool(self, name: str, args: Mapping[str, Any]) -> JsonObject:
@@ -265,7 +254,7 @@ class MemoryManager:
     def drain(self, timeout: float) -> bool:
         """Wait until everything is delivered, at most so long."""
         try:
-            return self._delivery is None or self._delivery.drain(timeout)
+            return self._queue.settled if self._delivery is None else self._delivery.drain(timeout)
         except StorageError as error:
             self._failed("outbox", error)
             return False
@@ -273,7 +262,7 @@ class MemoryManager:
     def backlog(self) -> Backlog:
         """What the provider has yet to be told; of all providers when there is none."""
         try:
-            return self._outbox.backlog(self._calling.name if self._provider else None)
+            return self._outbox.backlog(self._name or None)
         except StorageError as error:
             return Backlog(last_error=str(error))
 
@@ -297,14 +286,24 @@ class MemoryManager:
 
     # Inside
 
+    def _let_go(self) -> None:
+        self._queue.close()
+        self._outbox.close()
+
     def _wind_up(self, limit: float) -> bool:
         """Deliver for half of the time, finish the last delivery in another quarter; whether nothing is left over."""
-        if self._delivery is None:
-            return True
         began = time.monotonic()
+        if self._beginning is not None and not self._health.value().late_start:
+            self._beginning.wait(limit / 2)
+        if self._delivery is None:
+            self._queue.settle()
+            self._outbox.release()
+            return not self._name or not self.backlog()
         try:
             # A provider that is not there would not be told anything within the time that there is.
-            self._delivery.drain(limit / 2 if self._starting.ready else 0.0, only_due=True)
+            left = limit / 2 - (time.monotonic() - began)
+            self._delivery.drain(max(left, 0.0) if self._starting.ready else 0.0, only_due=True)
+            self._queue.settle()
         finally:
             finished = self._delivery.stop(limit * 0.75 - (time.monotonic() - began))
         return finished and self._delivery.drain(0.0)
@@ -315,15 +314,46 @@ class MemoryManager:
         if answer is not None and answer.ok and isinstance(answer.value, Mapping):
             self._recall.settings = self._tools.settings = self._settings.narrowed(answer.value)
         self._tools.refresh()
+        if self._wants("system_prompt_block"):
+            answer = self._calling.call("system_prompt_block", within=self._settings.call_seconds)
+            most = self._settings.prompt_chars
+            self._prompt = self._calling.as_text("system_prompt_block", answer, most) if answer.ok else ""
+
+    def _meet(self, session_id: str, facts: Mapping[str, Any]) -> None:
+        """Know whom the provider is told about, even before it is there."""
+        self._session_id = self._queue.session_id = session_id
+        self._queue.provider, self._queue.scope = self._name, str(facts.get("user_id") or "")
+
+    def _join(
+        self, find: Callable[[], tuple[MemoryProvider, Mapping[str, Any]]], session_id: str, facts: Mapping[str, Any]
+    ) -> bool:
+        try:
+            self._queue.settle()
+        except StorageError as error:
+            self._failed("outbox", error)
+        provider, more = find()
+        return self.add_provider(provider) and self.initialize(session_id, **{**facts, **more})
+
+    def _joined(self, answer: Answer, started: Callable[[Answer], None]) -> None:
+        started(answer)
+        if not answer.ok:
+            reason = answer.error.removeprefix("memoranda.errors.ProviderError: ")
+            _log.warning("The memory provider %s is left out: %s", self._name, reason)
+            self._health.failed("load", reason)
 
     def _told(self, job: Job) -> None:
         """A switch that another process left behind has led the provider away from our session: lead it back."""
         if job.kind == "session_switch" and job.orphan and job.args["new_session_id"] != self._session_id:
             args = {"new_session_id": self._session_id}
-            self._tell("session_switch", self._session_id, args, {"reason": "resume"}, "")
+            self._tell(New("session_switch", self._session_id, args, {"reason": "resume"}))
 
-    def _of(self, session_id: str) -> str:
-        return session_id or self._session_id
+    def _warm_up(self, question: str, session_id: str) -> None:
+        if self._wants("queue_prefetch") and self._starting.ready:
+            self._recall.warm_up(question, session_id)
+
+    def _drop_recall(self) -> None:
+        if self._provider is not None:
+            self._recall.drop()
 
     def _wants(self, hook: str) -> bool:
         return self._provider is not None and not self._closed and hook in self._own
@@ -334,21 +364,21 @@ class MemoryManager:
         answer = self._calling.call(hook, args, facts, within=self._settings.call_seconds)
         return self._calling.as_text(hook, answer, most) if answer.ok else ""
 
-    def _tell(self, kind: Kind, session_id: str, args: Mapping[str, Any], facts: Mapping[str, Any], key: str) -> bool:
-        """Queue something for the provider; a hook that it does not have is not queued."""
-        if not self._wants(HOOKS[kind]):
+    def _tell(self, new: New) -> bool:
+        """Queue something for the provider; True when it is durable. A hook that it does not have is not queued."""
+        expected = self._provider is None and self._beginning is not None and not self._beginning.done
+        if self._closed or not (expected or self._wants(HOOKS[new.kind])):
             return False
+        if "messages" in new.facts and not (expected or self._calling.takes(HOOKS[new.kind], "messages")):
+            new = replace(new, facts={name: value for name, value in new.facts.items() if name != "messages"})
         try:
-            self._outbox.put(
-                self._calling.name, kind, session_id, cleaned(args, self._clean), cleaned(facts, self._clean),
-                scope=self._scope, key=key,
-            )  # fmt: skip
+            queued = self._queue.put(new)
         except (StorageError, RecursionError) as error:
             self._failed("outbox", error)
             return False
         if self._delivery is not None:
             self._delivery.wake()
-        return True
+        return queued
 
     def _failed(self, phase: str, error: Exception) -> None:
         _log.error("External memory failed in %s: %s", phase, error)

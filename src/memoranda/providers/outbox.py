@@ -17,7 +17,7 @@ import random
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -46,6 +46,8 @@ _HEADS = f"""id IN (
 _FREE = """(next_try <= :now OR next_try > :too_late)
     AND (owner = :owner OR until IS NULL OR until <= :now OR until > :too_long)"""
 _FIELDS = "id, provider, key, kind, session_id, payload, attempts, owner, until"
+_INSERT = """INSERT INTO jobs (key, provider, scope, kind, session_id, payload, created, owner, until)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,17 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class New:
+    """Something to be queued."""
+
+    kind: Kind
+    session_id: str
+    args: Mapping[str, Any]
+    facts: Mapping[str, Any]
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Backlog:
     """What has not been delivered. `oldest` is when the oldest of it was put here; `failing` jobs failed before."""
 
@@ -84,9 +97,16 @@ class Outbox:
     """The queue of one home, shared by any number of processes. The file is made when it is first needed."""
 
     def __init__(
-        self, home: Path, settings: ProviderSettings | None = None, *, clock: Callable[[], float] = time.time
+        self,
+        home: Path,
+        settings: ProviderSettings | None = None,
+        *,
+        wait: float = 10.0,
+        clock: Callable[[], float] = time.time,
     ) -> None:
+        """`wait` is how long somebody else may keep the file locked before StorageError is raised."""
         self.path = home / FILE_NAME
+        self._wait = wait
         self._settings = settings or ProviderSettings()
         self._clock = clock
         self._lock = threading.Lock()
@@ -109,12 +129,42 @@ class Outbox:
         key = key or uuid.uuid4().hex
         payload = _as_json({"args": args, "facts": facts})
         with self._db().writing() as connection:
-            connection.execute(
-                "INSERT INTO jobs (key, provider, scope, kind, session_id, payload, created, owner, until)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING",
-                (key, provider, scope, kind, session_id, payload, self._clock(), self._owner, self._until()),
-            )
+            values = (key, provider, scope, kind, session_id, payload, self._clock(), self._owner, self._until())
+            connection.execute(_INSERT, values)
         return key
+
+    def place(self, provider: str, scope: str = "") -> int | None:
+        """How far the record was looked through for a provider; None when it never was."""
+        if not self._exists():
+            return None
+        with self._db().reading() as connection:
+            return _place(connection, provider, scope)
+
+    def catch_up(
+        self,
+        provider: str,
+        scope: str,
+        start: int,
+        read: Callable[[int], tuple[int, Sequence[New]]],
+        *,
+        ours: str = "",
+    ) -> int:
+        """Queue what `read` finds behind the place where it was last looked, and move the place, in one commit.
+
+        So each thing is queued once, however many processes look, and whenever one dies. For a provider for which
+        nobody ever looked the place is `start`. What is not of the session `ours` is free for whoever comes first.
+        """
+        with self._db().writing() as connection:
+            before = _place(connection, provider, scope)
+            place, found = read(start if before is None else before)
+            for new in found:
+                holder = (self._owner, self._until()) if new.session_id == ours else (None, None)
+                payload = _as_json({"args": new.args, "facts": new.facts})
+                values = (new.key, provider, scope, new.kind, new.session_id, payload, self._clock(), *holder)
+                connection.execute(_INSERT, values)
+            if place != before:
+                _keep_fact(connection, _place_of(provider, scope), str(place))
+        return len(found)
 
     def claim(self, provider: str, scope: str = "") -> Job | None:
         """The next job that can be delivered now, for this process alone; None when there is none."""
@@ -169,11 +219,7 @@ class Outbox:
         """Take a job off the queue."""
         with self._db().writing() as connection:
             connection.execute("DELETE FROM jobs WHERE id = ? AND key = ?", (job.id, job.key))
-            connection.execute(
-                "INSERT INTO state_meta (key, value) VALUES (?, ?)"
-                " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                (_last_delivery(job.provider), str(self._clock())),
-            )
+            _keep_fact(connection, _last_delivery(job.provider), str(self._clock()))
 
     def failed(self, job: Job, error: str) -> bool:
         """Let a job be tried again later; True when it was parked instead."""
@@ -238,6 +284,10 @@ class Outbox:
             ).fetchone()
         return Backlog(waiting, failing, parked, oldest, error[0] if error else "")
 
+    def reopened(self) -> "Outbox":
+        """The same queue, for somebody who has still something to say after it was closed."""
+        return Outbox(self.path.parent, self._settings, clock=self._clock)
+
     def close(self) -> None:
         """Close the file; nothing is lost by it."""
         with self._lock:
@@ -267,7 +317,7 @@ class Outbox:
             if self._closed:
                 raise StorageError(f"{self.path} has been closed.")
             if self._database is None:
-                self._database = _open(self.path)
+                self._database = _open(self.path, self._wait)
             return self._database
 
 
@@ -285,9 +335,12 @@ def _as_json(payload: object) -> str:
         raise StorageError(f"What a provider is to be told cannot be written down: {error}.") from error
 
 
-def _open(path: Path) -> Database:
+def _open(path: Path, wait: float) -> Database:
     database = Database(
-        path, application_id=APPLICATION_ID, inspect=lambda connection: refuse_newer(connection, SCHEMA, path)
+        path,
+        application_id=APPLICATION_ID,
+        inspect=lambda connection: refuse_newer(connection, SCHEMA, path),
+        wait=wait,
     )
     try:
         bring_up(database, SCHEMA)
@@ -304,6 +357,22 @@ def _last_delivery(provider: str) -> str:
 def _last_delivered(connection: Connection, provider: str) -> float:
     row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (_last_delivery(provider),)).fetchone()
     return float(row[0]) if row else 0.0
+
+
+def _place_of(provider: str, scope: str) -> str:
+    return f"place:{json.dumps([provider, scope])}"
+
+
+def _place(connection: Connection, provider: str, scope: str) -> int | None:
+    row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (_place_of(provider, scope),)).fetchone()
+    return int(row[0]) if row else None
+
+
+def _keep_fact(connection: Connection, key: str, value: str) -> None:
+    connection.execute(
+        "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (key, value),
+    )
 
 
 def _whose(provider: str | None, scope: str | None) -> tuple[str, tuple[str, ...]]:

@@ -7,7 +7,7 @@ takes and nothing else (see `memoranda.providers.calling`).
 A provider may be called from several threads: recall, deliveries and tools each have their own. Deliveries
 (`sync_turn`, `on_memory_write`, `on_session_end`, `on_session_switch`, `on_delegation`) come one at a time, in the
 order of their session and at least once; after a crash one may come again, with the same `idempotency_key`. Raise to
-have a delivery tried again later.
+have a delivery tried again later. A hook may be a coroutine: those of one provider run in one event loop of its own.
 """
 
 # A hook that does nothing by default is meant.
@@ -35,11 +35,15 @@ class MemoryProvider(ABC):
 
     @abstractmethod
     def initialize(self, session_id: str, **facts: Facts) -> None:
-        """Get ready, once per start. Facts: hermes_home (the home, as text), platform, agent_context, user_id …"""
+        """Get ready, once per start; there is a deadline, and nobody waits for it long.
+
+        Facts: hermes_home (the home, as text), secrets (the values of the variables that the schema names, as far as
+        they are known), platform, agent_context, user_id …
+        """
 
     @abstractmethod
     def get_tool_schemas(self) -> list[dict[str, Any]]:
-        """Tools for the model: `{"name", "description", "parameters"}` each. Asked again after `initialize`."""
+        """Tools for the model: `{"name", "description", "parameters"}` each. Asked after `initialize`."""
 
     def handle_tool_call(self, tool_name: str, args: dict[str, Any], **facts: Facts) -> str:
         """Answer one of the tools, as JSON text. Facts: session_id."""

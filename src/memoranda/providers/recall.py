@@ -38,8 +38,12 @@ class Recall:
         self._overdue: _Asked | None = None
         self._late: dict[str, str] = {}
 
-    def before_turn(self, query: str, session_id: str) -> str:
-        """What is remembered about a query, within the budget and the deadline; empty when nothing is."""
+    def before_turn(self, query: str, session_id: str, within: float | None = None) -> str:
+        """What is remembered about a query, within the budget and the deadline; empty when nothing is.
+
+        `within` is what is left of the turn's deadline.
+        """
+        within = self.settings.recall_seconds if within is None else min(within, self.settings.recall_seconds)
         if self.settings.mode == "tools" or not query.strip() or not self._is_due(session_id):
             return ""
         with self._lock:
@@ -50,7 +54,7 @@ class Recall:
         pending = self._calling.start(HOOK, {"query": query}, {"session_id": session_id})
         if pending is None:
             return ""
-        answer = pending.wait(self.settings.recall_seconds)
+        answer = pending.wait(within)
         with self._lock:
             late = self._late.pop(session_id, "")
             if answer is None:

@@ -33,6 +33,7 @@ class ProviderSettings:
     recall_seconds: float = 2.0
     prompt_chars: int = 4_000
     tool_chars: int = 50_000
+    begin_seconds: float = 2.0
     start_seconds: float = 5.0
     call_seconds: float = 2.0
     tool_seconds: float = 60.0

@@ -1,21 +1,34 @@
 """What a provider wants to know before it is used, asked of a person or given as values, checked and really saved.
 
-Fields come from the provider's schema. Secrets go to `.env`, everything else to the provider's own file: by its
-`save_config` where it has one, else to `providers/<name>.json` in the home, which it is given when it is made.
+Fields come from the provider's schema. Secrets go to `.env`, everything else to `providers/<name>.json` in the home,
+which the provider is given when it is made, and to its own `save_config` where it has one. A field that names a
+variable is in `.env` as well, because that is where the provider reads it. What was saved before and is not named again
+stays as it was.
 """
 
 import json
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from memoranda.errors import ProviderError
-from memoranda.providers.provider import MemoryProvider
+from memoranda.providers.calling import Pending
+from memoranda.providers.provider import MemoryProvider, has_own
 from memoranda.support.files import make_private_directory, read_file, write_private
+from memoranda.support.lock import FileLock
 
 _YES = {"true", "yes", "on", "1"}
 _NO = {"false", "no", "off", "0"}
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Where settings were before they had their present place.
+_FORMER_FILES = {"holographic": "holographic.json"}
+_NOTHING: Mapping[str, Any] = {}
+_LOCK_SECONDS = 10.0
+_SAVE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +57,16 @@ class Field:
             return self.default if found is None else found
         return self.default
 
+    def kept(self, known: Mapping[str, Any]) -> Any:
+        """What was saved before; None when there is nothing, it is no longer allowed, or it followed from another."""
+        old = known.get(self.key)
+        if old is None or (self.default_from and old == self.suggestion(known)):
+            return None
+        try:
+            return self.read(old)
+        except ProviderError:
+            return None
+
     def read(self, text: Any) -> Any:
         """A value as it was typed, as what it should be; raises ProviderError when it cannot be that."""
         if isinstance(text, str):
@@ -55,7 +78,7 @@ class Field:
             raise self._wrong(text, f"one of {', '.join(map(str, self.choices))}")
         try:
             return self._typed(text)
-        except ValueError:
+        except (ValueError, TypeError, OverflowError):
             raise self._wrong(text, f"a value like {self.default!r}") from None
 
     def _typed(self, text: Any) -> Any:
@@ -66,26 +89,57 @@ class Field:
             return word in _YES
         if isinstance(self.default, int) and not isinstance(self.default, bool):
             return int(text)
-        return float(text) if isinstance(self.default, float) else text
+        if isinstance(self.default, float):
+            number = float(text)
+            if not math.isfinite(number):
+                raise ValueError
+            return number
+        return text
 
     def _wrong(self, text: Any, takes: str) -> ProviderError:
         return ProviderError(f"{self.key} takes {takes}, not {str(text)[:60]!r}.")
 
 
 def fields_of(provider: MemoryProvider) -> list[Field]:
-    """The schema of a provider; what is no field is left out."""
-    known = set(Field.__dataclass_fields__)
-    found = []
-    for entry in provider.get_config_schema():
-        if isinstance(entry, Mapping) and isinstance(entry.get("key"), str):
-            values = {name: value for name, value in entry.items() if name in known and value is not None}
-            values["choices"] = tuple(entry.get("choices") or ())
-            found.append(Field(**values))
-    return found
+    """The schema of a provider; what is no field, or no part of one, is left out."""
+    schema = provider.get_config_schema()
+    if schema is not None and not isinstance(schema, list | tuple):
+        raise ProviderError(f"its settings are described by {type(schema).__name__} instead of a list of fields")
+    return [_field(entry) for entry in schema or () if isinstance(entry, Mapping) and isinstance(entry.get("key"), str)]
 
 
-def check(fields: list[Field], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The values to save: those given, read as what they should be, and defaults for the rest."""
+def _field(entry: Mapping[str, Any]) -> Field:
+    def part(name: str, *kinds: type) -> Any:
+        value = entry.get(name)
+        return value if isinstance(value, kinds) else None
+
+    variable = part("env_var", str) or ""
+    derived = part("default_from", dict)
+    return Field(
+        key=entry["key"],
+        description=part("description", str) or "",
+        secret=entry.get("secret") is True,
+        required=entry.get("required") is True,
+        default=part("default", bool, int, float, str, list, dict),
+        choices=tuple(part("choices", list, tuple) or ()),
+        url=part("url", str) or "",
+        env_var=variable if _VARIABLE.fullmatch(variable) else "",
+        when=part("when", dict),
+        default_from=derived if derived and isinstance(derived.get("map"), dict) else None,
+    )
+
+
+def check(
+    fields: list[Field],
+    given: Mapping[str, Any],
+    known: Mapping[str, Any] = _NOTHING,
+    present: Collection[str] = (),
+) -> dict[str, Any]:
+    """The values to save: those given, read as what they should be; else as they were; else the defaults.
+
+    `known` is what was saved before, `present` are the variables that have a value already. Giving a key nothing puts
+    it back to its default.
+    """
     unknown = [key for key in given if key not in {field.key for field in fields}]
     if unknown:
         names = ", ".join(field.key for field in fields) or "none"
@@ -94,45 +148,118 @@ def check(fields: list[Field], given: Mapping[str, Any]) -> dict[str, Any]:
     for field in fields:
         if not field.applies(values):
             continue
-        if field.key in given and given[field.key] not in (None, ""):
+        if given.get(field.key) not in (None, ""):
             values[field.key] = field.read(given[field.key])
+        elif field.secret and field.env_var in present:
+            continue
+        elif given.get(field.key) is None and (kept := field.kept(known)) is not None:
+            values[field.key] = kept
         elif (suggested := field.suggestion(values)) is not None:
             values[field.key] = suggested
-        elif field.required:
+        elif field.required and field.env_var not in present:
             raise ProviderError(f"{field.key} is needed: {field.description or 'no default'}.")
     return values
+
+
+def variables_of(fields: list[Field], values: Mapping[str, Any]) -> dict[str, str]:
+    """What belongs into `.env`, by the names of the variables; raises ProviderError for what cannot be kept there."""
+    nameless = [field.key for field in fields if field.secret and field.key in values and not field.env_var]
+    if nameless:
+        raise ProviderError(f"{', '.join(nameless)}: the provider names no variable to keep this secret in.")
+    found = {field.env_var: _as_text(values[field.key]) for field in fields if field.env_var and field.key in values}
+    for variable, text in found.items():
+        if not text.isprintable():
+            raise ProviderError(f"The value for {variable} must be one line of text.")
+    return found
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def settings_file(home: Path, name: str) -> Path:
     return home / "providers" / f"{name}.json"
 
 
+def _where(home: Path, name: str) -> Path:
+    """The file that has the settings; the former one as long as there is no other."""
+    path = settings_file(home, name)
+    return home / _FORMER_FILES[name] if name in _FORMER_FILES and not path.exists() else path
+
+
 def read_settings(home: Path, name: str) -> dict[str, Any]:
     """What was saved for a provider; empty when nothing was."""
-    path = settings_file(home, name)
+    path = _where(home, name)
     try:
         values = json.loads(read_file(path))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
-        raise ProviderError(f"{path} cannot be read ({error}). Mend it, or run 'memoranda provider setup'.") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise ProviderError(
+            f"{path} cannot be read ({error}). Mend it, or run 'memoranda provider setup {name}', which keeps a copy."
+        ) from error
     if not isinstance(values, dict):
-        raise ProviderError(f"{path} must hold keys and values.")
+        raise ProviderError(f"{path} must hold keys and values. Mend it, or run 'memoranda provider setup {name}'.")
     return values
 
 
 def save(
     provider: MemoryProvider, name: str, fields: list[Field], values: Mapping[str, Any], home: Path
 ) -> dict[str, str]:
-    """Save everything that is no secret; the secrets, by the names of their variables, are left to the caller."""
-    secret = {field.key: field for field in fields if field.secret}
+    """Save everything that is no secret; what belongs into `.env` is returned and left to the caller.
+
+    The provider saves first: if that fails, nothing is changed here.
+    """
+    variables = variables_of(fields, values)
+    secret = {field.key for field in fields if field.secret}
     plain = {key: value for key, value in values.items() if key not in secret}
+    if has_own(provider, "save_config"):
+        call = Pending(lambda: provider.save_config(dict(plain), str(home)), f"memoranda-{name}-save_config")
+        answer = call.wait(_SAVE_SECONDS)
+        if answer is None or not answer.ok:
+            reason = answer.error if answer else f"no answer within {_SAVE_SECONDS:g} s"
+            raise ProviderError(f"{name} could not save its settings: {reason}.")
+    write_settings(home, name, plain)
+    return variables
+
+
+def write_settings(home: Path, name: str, values: Mapping[str, Any]) -> None:
+    """Put values beside those that were saved before; a file that cannot be read is kept as a copy."""
     path = settings_file(home, name)
     make_private_directory(path.parent)
-    write_private(path, json.dumps(plain, ensure_ascii=False, indent=2).encode())
-    if type(provider).save_config is not MemoryProvider.save_config:
-        provider.save_config(dict(plain), str(home))
-    nameless = [key for key in secret if key in values and not secret[key].env_var]
-    if nameless:
-        raise ProviderError(f"{', '.join(nameless)}: the provider names no variable to keep this secret in.")
-    return {field.env_var: str(values[key]) for key, field in secret.items() if key in values}
+    with FileLock(home / ".lock", _LOCK_SECONDS):
+        try:
+            before = read_settings(home, name)
+        except ProviderError:
+            before = {}
+            _keep_a_copy(_where(home, name))
+        write_private(path, json.dumps(before | dict(values), ensure_ascii=False, indent=2).encode())
+        if name in _FORMER_FILES:
+            (home / _FORMER_FILES[name]).unlink(missing_ok=True)
+
+
+def _keep_a_copy(path: Path) -> None:
+    """Put a file that cannot be read beside its place, under a name that is free."""
+    if not path.is_file():
+        return
+    number = 1
+    while (copy := path.with_name(f"{path.name}.bak{number if number > 1 else ''}")).exists():
+        number += 1
+    write_private(copy, read_file(path))
+
+
+@contextmanager
+def unchanged_on_failure(*paths: Path) -> Iterator[None]:
+    """Files are put back as they were when the block fails."""
+    before = {path: read_file(path) if path.is_file() else None for path in paths}
+    try:
+        yield
+    except BaseException:
+        for path, content in before.items():
+            if content is None:
+                path.unlink(missing_ok=True)
+            elif read_file(path) != content:
+                write_private(path, content)
+        raise

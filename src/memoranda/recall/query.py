@@ -11,8 +11,9 @@ from itertools import pairwise
 from memoranda.index.postings import And, Or, Pattern, Phrase, Without, Word
 from memoranda.index.prefixes import prefix_pattern
 from memoranda.index.segments import is_single, query_words, segment
+from memoranda.index.small_words import SMALL
 from memoranda.recall.syntax import Either, Every, Kind, Not, Tree, Typed, affirmed, read
-from memoranda.recall.words import FRAMING, SMALL, asks
+from memoranda.recall.words import FRAMING, asks
 
 LONGEST_QUERY = 2_000
 _MOST_PARTS = 32

@@ -131,7 +131,9 @@ class SessionSearchTool:
             return _refuse("in_context", guidance.IN_CONTEXT)
         window = db.window_around(around, request.window, without=in_context)
         owner = next((m.session_id for m in window.messages if m.id == around), "") if window else ""
-        if window is None or owner not in place.sessions:
+        # A branch repeats what was said in the conversation that it comes from.
+        related = {row["id"] for row in db.get_ancestors(request.session_id)}
+        if window is None or owner not in {*place.sessions, *related}:
             return _refuse("not_found", f"Message {around} is not in the conversation of {request.session_id[:100]!r}.")
         answer = {"success": True, "mode": "scroll", "around_message_id": around, "window": request.window}
         answer |= _meta(db, owner)

@@ -7,17 +7,8 @@ conversation") say how an answer is wanted, not what it is about, so they count 
 import re
 from enum import Enum
 
-from memoranda.index.segments import segment
+from memoranda.index.small_words import SMALL, as_tokens
 
-_SMALL = """
-a an the and or but if then else of at by for with about against between into through during before after above below
-to from up down in out on off over under again further once here there when where why how all any both each few more
-most other some such no nor not only own same so than too very can will just don't should now i me my myself we our
-ours ourselves you your yours yourself he him his himself she her hers herself it its itself they them their theirs
-themselves what which who whom whose this that these those am is are was were be been being have has had having do
-does did doing would could ought might must shall may as because while until also many much mention tell told
-i'm i've i'd you've you'd don't didn't doesn't isn't wasn't weren't can't won't couldn't wouldn't
-"""
 _FRAMING = """
 kind type sort number amount total often item summary summarize summarise comprehensive aspect detail different
 various several specific specifically particular order list overall across throughout remind remember recall say ask
@@ -39,12 +30,7 @@ _SECOND_PERSON = re.compile(
 )
 
 
-def _tokens(words: str) -> frozenset[str]:
-    return frozenset(token for word in words.split() for token in segment(word))
-
-
-SMALL = _tokens(_SMALL)
-FRAMING = _tokens(_FRAMING) - SMALL
+FRAMING = as_tokens(_FRAMING) - SMALL
 
 
 class Perspective(Enum):

@@ -3,8 +3,13 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from benchmarks.contradictions import Part, count
 from benchmarks.holographic import generate, stored
+from memoranda.providers.holographic.claims import read
+from memoranda.providers.holographic.comparing import compare
 from memoranda.providers.holographic.contradictions import HALF_SHARED, find_contradictions, threshold
 from memoranda.providers.holographic.facts import FactStore
 
@@ -98,6 +103,68 @@ def test_a_contradiction_is_told_with_its_measures(store: FactStore) -> None:
     assert data["entity_overlap"] == pytest.approx(1 / 3, abs=0.001)
     assert data["content_similarity"] == 1
     assert data["contradiction_score"] > 0.9
+
+
+# What is said here is also measured: see benchmarks/contradictions.py.
+@pytest.mark.slow
+@pytest.mark.parametrize(("part", "least"), [("development", 0.8), ("held out", 0.7), ("afterwards", 0.75)])
+def test_most_pairs_of_a_larger_set_are_found_and_few_are_suspected(part: Part, least: float) -> None:
+    """Of several domains, in many words; at most one in twenty that can both be right is suspected."""
+    counted = count(part)
+    assert counted.found / counted.contradicting >= least
+    assert counted.suspected / counted.compatible <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "contradicting"),
+    [
+        ("Bob owns Atlas", "Atlas is owned by Carol", True),
+        ("Bob is taller than Carol", "Carol is taller than Bob", True),
+        ("Bob is taller than Carol", "Bob is taller than Ana", False),
+        ("Bob quit smoking", "Bob smokes", True),
+        ("Bob no longer works at ACME Corp", "Bob works at ACME Corp", True),
+        ("Bob no longer works at ACME Corp", "Bob works at Initech", False),
+        ("The spare key is in the garage", "The spare ladder is in the cellar", False),
+        ("The nightly build starts at 2:00", "The nightly build starts at 4:30", True),
+        ("Bob is vegan", "Bob eats meat on Sundays", True),
+        ("Bob does not eat meat", "Bob does not eat fish", False),
+        ("There is no sauna in the Oslo office", "The Oslo office has a sauna", True),
+        ("Bob should hand table 56 over", "Bob should hand table 61 over", False),
+        (
+            "Every change of the login report 60 needs a review",
+            "Every change of the login report 66 needs a note",
+            False,
+        ),
+        ("Bob visited Rome in 2018", "Bob visited Rome in 2022", False),
+        ("Bob joined ACME Corp in 2018", "Bob joined ACME Corp in 2022", True),
+    ],
+)
+def test_other_words_for_the_same_are_seen_through(home: Path, a: str, b: str, contradicting: bool) -> None:
+    """Active and passive, opposites, what is no longer so, and things that nobody gave a name."""
+    assert bool(_found(home, (a, b))) is contradicting
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_any_text_can_be_compared(a: str, b: str) -> None:
+    """Whatever it is; and no text contradicts itself."""
+    compare(read(a, {1: ["Ana"]}), read(b, {1: ["Ana"]}))
+    assert compare(read(a, {}), read(a, {})) is None
+
+
+_SAID = """
+Ana Bob is are has not no the a of in on at by 3 30 days May Monday 9:00 port due born lives moved called than taller
+editor vim owns deploys stores data vegetarian 's does never wakes up half an hour there quit smoking
+"""
+_WORDS = st.lists(st.sampled_from(_SAID.split()), max_size=12).map(" ".join)
+
+
+@given(_WORDS, _WORDS)
+def test_any_order_of_words_can_be_compared(a: str, b: str) -> None:
+    """In both directions with the same answer."""
+    names = {1: ["Ana"], 2: ["Bob"]}
+    one, other = read(a, names), read(b, names)
+    assert (compare(one, other) is None) == (compare(other, one) is None)
+    assert compare(one, one) is None
 
 
 @pytest.mark.slow

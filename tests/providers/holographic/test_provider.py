@@ -10,6 +10,7 @@ import pytest
 
 from memoranda.errors import ConfigError, ProviderError
 from memoranda.providers.holographic import HolographicProvider
+from memoranda.providers.holographic.settings import load
 
 
 def _started(home: Path, **settings: Any) -> HolographicProvider:
@@ -136,10 +137,9 @@ def test_settings_are_kept_with_their_types(home: Path) -> None:
     provider = HolographicProvider(home)
     kinds = {field["key"]: type(field["default"]) for field in provider.get_config_schema()}
     provider.save_config({"auto_extract": "false", "dimension": "512", "half_life_days": "30"}, str(home))
-    saved = json.loads((home / "holographic.json").read_text())
-    assert saved["auto_extract"] is False
-    assert (saved["dimension"], saved["half_life_days"]) == (512, 30.0)
-    assert {key: type(value) for key, value in saved.items()} == kinds
+    saved = json.loads((home / "providers" / "holographic.json").read_text())
+    assert saved == {"auto_extract": False, "dimension": 512, "half_life_days": 30.0}
+    assert all(type(value) is kinds[key] for key, value in saved.items())
     provider.initialize("s1", hermes_home=str(home))
     provider.on_session_end(MESSAGES)
     assert _facts(provider) == []
@@ -153,6 +153,16 @@ def test_settings_that_cannot_be_are_refused(home: Path, values: dict[str, Any])
     """Nothing is saved."""
     with pytest.raises(ConfigError):
         HolographicProvider(home).save_config(values, str(home))
+    assert list(home.iterdir()) == []
+
+
+def test_settings_in_the_former_place_count_until_they_are_saved_again(home: Path) -> None:
+    """There is one file: the old one is read, and its values move to the new one."""
+    (home / "holographic.json").write_text('{"prefetch_limit": 3, "min_trust": 0.4}')
+    assert load(home).prefetch_limit == 3
+    HolographicProvider(home).save_config({"min_trust": 0.2}, str(home))
+    assert (load(home).prefetch_limit, load(home).min_trust) == (3, 0.2)
+    assert [path.name for path in home.glob("**/*.json")] == ["holographic.json"]
     assert not (home / "holographic.json").exists()
 
 

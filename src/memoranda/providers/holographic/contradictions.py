@@ -13,19 +13,21 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from memoranda.db.sqlite import Connection
+from memoranda.index.small_words import SMALL
 from memoranda.providers.holographic.algebra import Vector, noise, similarity
-from memoranda.providers.holographic.attributes import Difference, Reading, attributes, compare, read
+from memoranda.providers.holographic.claims import ENTITY, Claim, read
+from memoranda.providers.holographic.comparing import Difference, compare, keys
 from memoranda.providers.holographic.encoding import Encoder
 from memoranda.providers.holographic.facts import FactStore
 from memoranda.providers.holographic.links import Known, entities_of
 from memoranda.providers.holographic.records import Fact
-from memoranda.providers.holographic.words import SMALL
 
 HALF_SHARED = (2 / math.pi) ** 2
 _MARGIN = 3
 _MOST_FACTS = 5000
 _MOST_ALIKE = 40
 _MOST_PAIRS = 20_000
+_NOBODY = 0
 
 
 class Contradiction(NamedTuple):
@@ -54,11 +56,7 @@ def find_contradictions(
 ) -> list[Contradiction]:
     """The pairs that contradict each other most clearly."""
     with store.database.reading() as connection:
-        facts = {
-            fact.fact_id: fact
-            for fact in store.listed(category=category, min_trust=min_trust, limit=_MOST_FACTS)
-            if fact.entities
-        }
+        facts = {fact.fact_id: fact for fact in store.listed(category=category, min_trust=min_trust, limit=_MOST_FACTS)}
         links = entities_of(connection, list(facts))
         names = _names(connection)
     readings = {
@@ -71,7 +69,7 @@ def find_contradictions(
         if difference is not None:
             scored = _score(store.encoder, difference)
             if scored is not None:
-                found.append(_contradiction(facts[a], facts[b], links[a], links[b], scored))
+                found.append(_contradiction(facts[a], facts[b], links.get(a, []), links.get(b, []), scored))
     found.sort(key=lambda each: (-each.score, -each.newer.fact_id))
     return found[:limit]
 
@@ -88,17 +86,18 @@ def _names(connection: Connection) -> dict[int, list[str]]:
     return names
 
 
-def _pairs(readings: dict[int, Reading]) -> Iterator[tuple[int, int]]:
+def _pairs(readings: dict[int, Claim]) -> Iterator[tuple[int, int]]:
     """Pairs of facts that share an entity and perhaps an attribute, each once, the newest facts first."""
     alike: dict[tuple[int, str], list[int]] = {}
     for fact_id in sorted(readings, reverse=True):
         reading = readings[fact_id]
-        keys = attributes(reading)
-        for entity_id in reading.entities:
-            for key in keys:
-                group = alike.setdefault((entity_id, key), [])
-                if len(group) < _MOST_ALIKE:
-                    group.append(fact_id)
+        groups = [(entity_id, key) for entity_id in reading.entities for key in keys(reading)]
+        # A name that nobody took for one is a word like any other.
+        groups += [(_NOBODY, word) for word in reading.subject if not word.startswith(ENTITY)]
+        for each in groups:
+            group = alike.setdefault(each, [])
+            if len(group) < _MOST_ALIKE:
+                group.append(fact_id)
     seen: set[tuple[int, int]] = set()
     for group in alike.values():
         for pair in combinations(group, 2):
@@ -135,5 +134,5 @@ def _contradiction(
 ) -> Contradiction:
     newer, older = (a, b) if (a.updated_at, a.fact_id) >= (b.updated_at, b.fact_id) else (b, a)
     shared = [known for known in links_a if known in links_b]
-    overlap = len(shared) / len({*links_a, *links_b})
+    overlap = len(shared) / max(1, len({*links_a, *links_b}))
     return Contradiction(newer, older, tuple(known.name for known in shared), overlap, *scored)

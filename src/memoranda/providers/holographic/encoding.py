@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from memoranda.index.segments import segment
+from memoranda.index.small_words import SMALL
 from memoranda.providers.holographic.algebra import (
     SKETCH_FACTOR,
     Vector,
@@ -22,10 +23,9 @@ from memoranda.providers.holographic.algebra import (
     sketch_similarity,
     unbind,
 )
-from memoranda.providers.holographic.words import SMALL
 
 # Changes with anything in this file or in `algebra`: facts encoded otherwise are encoded again.
-VERSION = 1
+VERSION = 2
 MOST_ENTITIES = 16
 _MOST_WORDS = 64
 _ROLE_CONTENT = "role:content"

@@ -37,10 +37,11 @@ _PARTICLES = frozenset(("of", "de", "van", "von", "der", "den", "da", "del", "di
 _CALENDAR = """
 Monday Tuesday Wednesday Thursday Friday Saturday Sunday January February March April May June July August September
 October November December Mon Tue Tues Wed Thu Thurs Fri Sat Sun Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec
-Christmas Easter
+Christmas Easter Mondays Tuesdays Wednesdays Thursdays Fridays Saturdays Sundays
 """
 _NO_NAMES = """
 I I'm I've I'd I'll OK TODO FYI NOTE NB AM PM UTC GMT ASAP PS ETA N/A FIXME WIP TBD AKA YES NO A AN THE AND OR NOT
+CEO CTO CFO COO CIO
 """
 # Words that begin sentences and notes without being names.
 _OPENERS = """
@@ -64,7 +65,7 @@ _OPENING = frozenset(_OPENERS.split())
 _VERBS = re.compile(
     r"\s+(?:(?:also|still|now|never|always|usually|often|currently|really|no longer)\s+)?"
     r"(?:is|was|has|had|will|would|can|could|does|did|wrote|said|told|made|went|met|got|took|came|left|kept|ran|built"
-    r"|chose|spoke|knows|saw|gave|found|sent|bought|sold|knew|held|led|taught|won|lost|began|grew|spent|ate|drove|[a-z]{2,}(?:[^s\W\d_]s|ed))\b|['’]s\b"
+    r"|chose|spoke|knows|saw|gave|found|sent|bought|sold|knew|held|led|taught|won|lost|began|grew|spent|ate|drove|quit|[a-z]{2,}(?:[^s\W\d_]s|ed))\b|['’]s\b"
 )
 _USER = re.compile(r"\b(?:the user|user)(?:['’]s)?\b", re.IGNORECASE)
 

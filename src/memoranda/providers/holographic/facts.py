@@ -224,6 +224,11 @@ class FactStore:
             done += len(stale)
         return done
 
+    def describe_again(self, fact_id: int) -> None:
+        """Find the entities of a fact in its text, and write what follows from them."""
+        with self.database.writing() as connection:
+            self._describe(connection, fact_id, None)
+
     def _checked(self, content: str) -> str:
         content = content.strip()
         if not content:

@@ -51,7 +51,7 @@ class HolographicProvider(MemoryProvider):
 
     @property
     def name(self) -> str:
-        return "holographic"
+        return settings_module.NAME
 
     def is_available(self) -> bool:
         return True

@@ -70,6 +70,8 @@ STATE_META = Table(
 )
 SCHEMA_VERSION = Table("schema_version", "A single row.", (Column("version", "integer", "NOT NULL"),))
 
+WORDS = "CREATE VIRTUAL TABLE IF NOT EXISTS fact_words USING fts5 (text, tokenize = 'ascii')"
+
 SCHEMA = Schema(
     version=VERSION,
     tables=(FACTS, VECTORS, ENTITIES, ALIASES, FACT_ENTITIES, STATE_META, SCHEMA_VERSION),
@@ -81,6 +83,6 @@ SCHEMA = Schema(
         "CREATE INDEX IF NOT EXISTS idx_aliases_entity ON aliases(entity_id)",
         "CREATE UNIQUE INDEX IF NOT EXISTS idx_links_fact ON fact_entities(fact_id, entity_id)",
         "CREATE INDEX IF NOT EXISTS idx_links_entity ON fact_entities(entity_id)",
-        "CREATE VIRTUAL TABLE IF NOT EXISTS fact_words USING fts5 (text, tokenize = 'ascii')",
+        WORDS,
     ),
 )

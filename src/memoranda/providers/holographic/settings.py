@@ -1,16 +1,15 @@
 """What can be set, with the form that setup asks for it in."""
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from memoranda.errors import ConfigError
-from memoranda.support.files import read_file, write_private
+from memoranda.errors import ConfigError, ProviderError
+from memoranda.providers.setup import read_settings, write_settings
 
-FILE = "holographic.json"
+NAME = "holographic"
 SMALLEST_DIMENSION = 256
 LARGEST_DIMENSION = 8192
 _YES = frozenset({"true", "yes", "on", "1"})
@@ -67,24 +66,17 @@ SCHEMA: list[dict[str, Any]] = [
 
 
 def load(home: Path, given: Mapping[str, Any] | None = None) -> Settings:
-    """The settings of a home; what the caller gives goes before what is saved."""
-    path = home / FILE
-    saved: Any = {}
-    if path.exists():
-        try:
-            saved = json.loads(read_file(path))
-        except (OSError, ValueError) as error:
-            raise ConfigError(f"{path} cannot be read: {error}. Mend or remove it.") from error
-    if not isinstance(saved, dict):
-        raise ConfigError(f"{path} must hold a JSON object.")
-    return Settings.read(saved | dict(given or {}))
+    """The settings of a home, as setup saved them; what the caller gives goes before."""
+    try:
+        return Settings.read(read_settings(home, NAME) | dict(given or {}))
+    except ProviderError as error:
+        raise ConfigError(str(error)) from error
 
 
-def save(values: Mapping[str, Any], home: Path) -> Settings:
-    """Check the values and keep them, with their types, beside what was saved before."""
-    settings = Settings.read(asdict(load(home)) | dict(values))
-    write_private(home / FILE, (json.dumps(asdict(settings), indent=2) + "\n").encode())
-    return settings
+def save(values: Mapping[str, Any], home: Path) -> None:
+    """Check the values and keep them, with their types, where setup keeps them too."""
+    settings = asdict(Settings.read(values))
+    write_settings(home, NAME, {name: settings[name] for name in values if name in settings})
 
 
 def _typed(name: str, value: Any, default: Any) -> Any:

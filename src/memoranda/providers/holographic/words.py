@@ -6,16 +6,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from memoranda.db.sqlite import Connection
-from memoranda.index.segments import everything, is_single, is_unspaced, query_words, segment
+from memoranda.index.segments import everything, is_single, is_unspaced, query_words
+from memoranda.index.small_words import SMALL
 
-_SMALL = """
-a an the and or but if then of at by for with about between into through during before after to from up down in out on
-off over under again once here there when where why how all any both each more most other some such no not only
-same so than too very can will just should now i me my we our us you your he him his she her it its they them their
-what which who whom whose this that these those am is are was were be been being have has had do does did would could
-might must shall may as because while until also please tell know
-"""
-SMALL = frozenset(token for word in _SMALL.split() for token in segment(word))
 # Japanese writes its small words in these letters.
 _GRAMMAR = re.compile("[\u3041-\u309f]{2}")
 _MOST_WORDS = 24

@@ -1,0 +1,24 @@
+"""`memoranda provider`: which external memory is in use, and how it is."""
+
+import click
+
+from memoranda.cli.context import common_options
+from memoranda.cli.provider import choosing, running, showing, testing
+
+_EPILOG = """\b
+Examples:
+  memoranda provider list
+  memoranda provider setup holographic
+  memoranda provider status
+  memoranda provider off
+"""
+
+
+@click.group(epilog=_EPILOG)
+@common_options
+def command() -> None:
+    """See, set up, test and switch off the external memory."""
+
+
+for _subcommand in (*showing.COMMANDS, *choosing.COMMANDS, *testing.COMMANDS, *running.COMMANDS):
+    command.add_command(_subcommand)

@@ -1,0 +1,170 @@
+"""Choosing a provider and giving it what it needs: `use`, `off`, `setup`."""
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from memoranda import config
+from memoranda.cli.context import Invocation, common_options
+from memoranda.cli.provider.asking import ask_fields, pick
+from memoranda.cli.provider.telling import BUILT_IN, Told, active, candidate, looked_at, place, telling
+from memoranda.cli.text import wrapped
+from memoranda.errors import ProviderError
+from memoranda.providers.dependencies import install_command, missing_packages, missing_programs
+from memoranda.providers.discovery import Candidate, discover
+from memoranda.providers.looking import Look, ask, is_ready
+from memoranda.providers.provider import has_own
+from memoranda.providers.setup import (
+    check,
+    read_settings,
+    save,
+    settings_file,
+    unchanged_on_failure,
+    variables_of,
+)
+from memoranda.support.home import Home
+
+# A person answers here, and may look something up first.
+_OWN_SETUP_SECONDS = 3_600.0
+
+
+@click.command()
+@click.argument("name")
+@common_options
+@telling
+def use(invocation: Invocation, name: str) -> Told:
+    """Use a provider from the next session on."""
+    home = place(invocation)
+    found = looked_at(home, candidate(home, name), read_settings(home.root, name))
+    if not is_ready(found.provider, config.load(home).external):
+        raise ProviderError(f"{name} is not ready. 'memoranda provider setup {name}' asks for what it needs.")
+    config.set_value(home, "memory.provider", name)
+    return Told(f"{name} is used from the next session on.", {"success": True, "provider": name})
+
+
+@click.command()
+@common_options
+@telling
+def off(invocation: Invocation) -> Told:
+    """Use the built-in memory only. What waits to be delivered is kept."""
+    return _built_in_only(invocation.place())
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option(
+    "--set", "given", multiple=True, metavar="KEY=VALUE",
+    help="Answer a question; nothing else is asked then, and what is not named stays as it is.",
+)  # fmt: skip
+@click.option("--install", is_flag=True, help="Install the Python packages that it needs.")
+@common_options
+@telling
+def setup(invocation: Invocation, name: str | None, given: tuple[str, ...], install: bool) -> Told:
+    """Choose a provider, answer what it asks, and use it. Secrets go to .env."""
+    home = place(invocation)
+    interactive = sys.stdin.isatty() and not given and not invocation.as_json
+    if name is None:
+        if not interactive:
+            raise ProviderError(
+                "Name the provider: 'memoranda provider setup NAME'. 'memoranda provider list' shows them."
+            )
+        name = pick(list(discover(home.root).values()), active(home))
+    if name == BUILT_IN:
+        return _built_in_only(home)
+    found = candidate(home, name)
+    _provide(found, install, interactive)
+    saved = _saved(home.root, name)
+    seen = looked_at(home, found, saved)
+    if has_own(seen.provider, "post_setup") and not given:
+        return _handed_over(home, name, seen)
+    present = {each for each in _variables(seen) if each in config.read_secrets(home) or config.is_set(each)}
+    known = saved | _in_environment(home, seen)
+    answers = ask_fields(seen.fields, known, present) if interactive else _parsed(given)
+    return _saved_and_used(home, name, seen, check(seen.fields, answers, known, present))
+
+
+def _saved_and_used(home: Home, name: str, seen: Look, values: Mapping[str, Any]) -> Told:
+    """Save all of it and switch the provider on, or leave everything as it was."""
+    variables = variables_of(seen.fields, values)
+    secret = {field.key: field.env_var for field in seen.fields if field.secret}
+    with unchanged_on_failure(home.secrets_file, home.config_file, settings_file(home.root, name)):
+        for variable, value in variables.items():
+            config.set_secret(home, variable, value)
+        config.set_value(home, "memory.provider", name)
+        try:
+            save(seen.provider, name, seen.fields, values, home.root)
+        except ProviderError as error:
+            raise ProviderError(f"{error} Nothing was changed.") from error
+    plain = {key: value for key, value in values.items() if key not in secret}
+    shown = ", ".join(f"{key} = {value}" for key, value in plain.items()) or "nothing to set"
+    text = f"{name} is used from the next session on ({wrapped(shown)})."
+    secrets = sorted(secret[key] for key in values if key in secret)
+    return Told(text, {"success": True, "provider": name, "settings": plain, "secrets": secrets})
+
+
+def _handed_over(home: Home, name: str, seen: Look) -> Told:
+    """A provider that sets itself up is asked nothing here."""
+    document = {key: value for key, value in config.read_document(home).items()}
+    ask(
+        lambda: seen.provider.post_setup(str(home.root), document),
+        f"{name} could not be set up, and is not used",
+        _OWN_SETUP_SECONDS,
+    )
+    config.set_value(home, "memory.provider", name)
+    return Told(
+        f"{name} has set itself up, and is used from the next session on.",
+        {"success": True, "provider": name, "set_up_by": "provider"},
+    )
+
+
+def _built_in_only(home: Home) -> Told:
+    config.set_value(home, "memory.provider", "")
+    return Told("Only the built-in memory is used from the next session on.", {"success": True, "provider": None})
+
+
+def _saved(home: Path, name: str) -> dict[str, Any]:
+    """What was saved before; a file that cannot be read is what setup is there to mend."""
+    try:
+        return read_settings(home, name)
+    except ProviderError as error:
+        click.echo(f"{error} It is written anew.", err=True)
+        return {}
+
+
+def _variables(seen: Look) -> list[str]:
+    return [field.env_var for field in seen.fields if field.env_var]
+
+
+def _in_environment(home: Home, seen: Look) -> dict[str, str]:
+    """Values of fields that are no secret, from `.env`."""
+    there = config.read_secrets(home)
+    return {field.key: there[field.env_var] for field in seen.fields if not field.secret and field.env_var in there}
+
+
+def _provide(found: Candidate, install: bool, interactive: bool) -> None:
+    """Say what is missing, and install what can be installed if that is wanted."""
+    for program, hint in missing_programs(found):
+        click.echo(f"{found.name} needs {wrapped(program)}, which is not here. {wrapped(hint)}", err=True)
+    packages = missing_packages(found)
+    if not packages:
+        return
+    names = " ".join(packages)
+    wanted = install or (interactive and click.confirm(f"{found.name} needs {names}. Install it now", err=True))
+    if not wanted:
+        click.echo(f"{found.name} needs the packages {names}; --install installs them.", err=True)
+    elif subprocess.run(install_command(packages), check=False).returncode != 0:
+        raise ProviderError(f"{', '.join(packages)} could not be installed. Nothing was changed.")
+
+
+def _parsed(given: tuple[str, ...]) -> dict[str, str]:
+    broken = [each for each in given if "=" not in each]
+    if broken:
+        raise ProviderError(f"{broken[0]!r} must be KEY=VALUE.")
+    return dict(each.split("=", 1) for each in given)
+
+
+COMMANDS = (use, off, setup)

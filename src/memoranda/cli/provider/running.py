@@ -1,0 +1,90 @@
+"""Commands that a provider brings itself: `run`."""
+
+import argparse
+import io
+import sys
+from contextlib import redirect_stdout
+from typing import Any
+
+import click
+
+from memoranda.cli.context import REFUSED, Invocation, common_options
+from memoranda.cli.provider.telling import active, aside, candidate, place
+from memoranda.cli.text import wrapped
+from memoranda.errors import ProviderError
+from memoranda.providers.calling import Answer, Pending
+from memoranda.providers.loading import Commands, load_commands
+from memoranda.providers.looking import ask
+from memoranda.providers.settings import ProviderSettings
+
+_A_WHILE = 0.2
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@common_options
+def run(arguments: tuple[str, ...]) -> None:
+    """Run a command of the active provider's own, if it brings some. '-- --help' shows them.
+
+    With --json what it prints is in "output".
+    """
+    invocation = Invocation.current()
+    try:
+        name, commands, parser = _commands(invocation)
+    except ProviderError as error:
+        invocation.refuse(wrapped(str(error)))
+    printed = io.StringIO()
+    if invocation.as_json:
+        with aside(), redirect_stdout(printed):
+            answer = _run(name, commands, parser, arguments)
+        code = answer.value if answer.ok else REFUSED
+        data = {"success": answer.ok and code == 0, "exit_code": code, "output": printed.getvalue()}
+        invocation.say("", data if answer.ok else data | {"error": wrapped(answer.error)})
+    else:
+        answer = _run(name, commands, parser, arguments)
+        if not answer.ok:
+            invocation.refuse(f"{name} failed: {wrapped(answer.error)}")
+        code = answer.value
+    sys.exit(code)
+
+
+def _commands(invocation: Invocation) -> tuple[str, Commands, argparse.ArgumentParser]:
+    home = place(invocation)
+    name = active(home)
+    if not name:
+        raise ProviderError("No provider is in use.")
+    found = candidate(home, name)
+    seconds = ProviderSettings().start_seconds
+    parser = argparse.ArgumentParser(prog="memoranda provider run --")
+    with aside():
+        commands: Commands = ask(
+            lambda: load_commands(found, home.root), f"The commands of {name} cannot be used", seconds
+        )
+        ask(lambda: commands.register(parser), f"The commands of {name} cannot be used", seconds)
+    return name, commands, parser
+
+
+def _run(name: str, commands: Commands, parser: argparse.ArgumentParser, arguments: tuple[str, ...]) -> Answer:
+    """An exit code, or why there is none. It may take as long as it likes; the person can interrupt it."""
+
+    def call() -> int:
+        try:
+            parsed = parser.parse_args(list(arguments))
+            handler: Any = getattr(parsed, "func", None) or commands.handler
+            if handler is None:
+                raise ProviderError(f"{name} says nothing about how its commands are run.")
+            result = handler(parsed)
+        except SystemExit as left:
+            result = left.code
+            if isinstance(result, str):
+                print(result, file=sys.stderr)
+                return REFUSED
+        return result if isinstance(result, int) and not isinstance(result, bool) else 0
+
+    pending = Pending(call, f"memoranda-{name}-run")
+    while (answer := pending.wait(_A_WHILE)) is None:
+        pass
+    return answer
+
+
+COMMANDS = (run,)

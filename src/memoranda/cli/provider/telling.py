@@ -1,0 +1,95 @@
+"""How a command that runs a provider's code answers: the answer alone is on standard output.
+
+Whatever the provider prints meanwhile, from Python, from a library or from a program that it starts, goes to standard
+error, so that JSON stays JSON.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+from memoranda import config
+from memoranda.cli.context import Invocation
+from memoranda.cli.text import wrapped
+from memoranda.errors import ProviderError
+from memoranda.providers.discovery import Candidate, discover
+from memoranda.providers.looking import Look, look
+from memoranda.support.home import Home
+
+BUILT_IN = "built-in only"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An answer, in words and as data; `ok` is False for one that ends with an exit code."""
+
+    text: str
+    data: dict[str, Any]
+    ok: bool = True
+
+
+def telling(run: Callable[..., Told]) -> Callable[..., None]:
+    """Make a function that returns an answer into a command; a ProviderError is an answer too."""
+
+    @wraps(run)
+    def command(**given: Any) -> None:
+        invocation = Invocation.current()
+        try:
+            with aside():
+                told = run(invocation, **given)
+        except ProviderError as error:
+            invocation.refuse(wrapped(str(error)))
+        if told.ok:
+            invocation.say(told.text, told.data)
+        else:
+            invocation.refuse(told.text, told.data)
+
+    return command
+
+
+@contextmanager
+def aside() -> Iterator[None]:
+    """Let everything that is printed here go to standard error."""
+    sys.stdout.flush()
+    try:
+        kept = os.dup(1)
+        os.dup2(2, 1)
+    except OSError:
+        # One of them is closed; there is nothing to keep apart.
+        with redirect_stdout(sys.stderr):
+            yield
+        return
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def place(invocation: Invocation) -> Home:
+    """The home that was named, unless another program owns it."""
+    home = invocation.place()
+    home.refuse_if_foreign()
+    return home
+
+
+def active(home: Home) -> str:
+    return config.load(home).provider
+
+
+def candidate(home: Home, name: str) -> Candidate:
+    found = discover(home.root)
+    if name not in found:
+        raise ProviderError(f"There is no provider {name!r}. There are: {', '.join(found) or 'none'}.")
+    return found[name]
+
+
+def looked_at(home: Home, found: Candidate, saved: dict[str, Any]) -> Look:
+    """A provider as a command sees it; raises ProviderError when it cannot be had in time."""
+    external = config.load(home).external
+    return look(found, home.root, saved, lambda names: config.offer_secrets(home, names), external)

@@ -1,0 +1,55 @@
+"""Hooks that are coroutines: each provider that has some gets one event loop, in a thread of its own."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable
+from typing import Any
+
+
+class EventLoop:
+    """An event loop for one provider, started when it is first needed; what belongs to a loop stays with it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._running = 0
+        self._closed = False
+
+    def run(self, awaitable: Awaitable[Any]) -> Any:
+        """Wait for what a hook returned, in the thread that called the hook."""
+        with self._lock:
+            self._running += 1
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=_serve, args=(self._loop,), name=self._name, daemon=True).start()
+            loop = self._loop
+        try:
+            return asyncio.run_coroutine_threadsafe(_result(awaitable), loop).result()
+        finally:
+            with self._lock:
+                self._running -= 1
+                self._stop_when_idle()
+
+    def close(self) -> None:
+        """End the loop, as soon as nobody waits for anything in it."""
+        with self._lock:
+            self._closed = True
+            self._stop_when_idle()
+
+    def _stop_when_idle(self) -> None:
+        if self._closed and not self._running and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._loop = None
+
+
+async def _result(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()

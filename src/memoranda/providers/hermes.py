@@ -1,0 +1,146 @@
+"""What plugins that were written for Hermes import from it, offered to them and to nobody else.
+
+Such a plugin says `from agent.memory_provider import MemoryProvider`. A module named `agent` may be the host's own, so
+nothing is put into `sys.modules`: each plugin's modules get builtins of their own, whose `__import__` knows these
+names. That holds for imports at the top of a file and for those inside a function that is called much later, in any
+thread, and for no other code. What is not offered here is looked for as usual, so that a plugin can import from the
+host as well.
+"""
+
+import builtins
+import importlib.abc
+import importlib.machinery
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from memoranda.providers.provider import MemoryProvider
+
+_log = logging.getLogger(__name__)
+
+PACKAGE = "memoranda_home_plugins"
+
+
+class Offer:
+    """The modules for one plugin: their `get_hermes_home` is the home that the plugin lies in."""
+
+    def __init__(self, plugin: str, home: Path) -> None:
+        self._modules = _modules(plugin, home)
+        self._roots = {name.partition(".")[0] for name in self._modules}
+        self.builtins: dict[str, Any] = vars(builtins) | {"__import__": self._import}
+
+    def _import(
+        self,
+        name: str,
+        globals: Mapping[str, Any] | None = None,
+        locals: Mapping[str, Any] | None = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> Any:
+        if level or name.partition(".")[0] not in self._roots:
+            return builtins.__import__(name, globals, locals, fromlist or (), level)
+        offered = self._modules.get(name)
+        if offered is None or not all(hasattr(offered, each) for each in fromlist or () if each != "*"):
+            return self._elsewhere(name, globals, locals, fromlist or ())
+        return offered if fromlist else self._modules[name.partition(".")[0]]
+
+    def _elsewhere(
+        self,
+        name: str,
+        globals: Mapping[str, Any] | None,
+        locals: Mapping[str, Any] | None,
+        fromlist: Sequence[str],
+    ) -> Any:
+        try:
+            return builtins.__import__(name, globals, locals, fromlist, 0)
+        except ImportError as error:
+            wanted = ", ".join([name, *fromlist])
+            raise ImportError(
+                f"it imports {wanted} of Hermes, which is not offered to plugins here ({error})", name=name
+            ) from error
+
+
+class PluginLoader(importlib.machinery.SourceFileLoader):
+    """Runs a file of a plugin with the builtins that its package has."""
+
+    def __init__(self, name: str, path: str, offer: Offer) -> None:
+        super().__init__(name, path)
+        self._offer = offer
+
+    def exec_module(self, module: ModuleType) -> None:
+        vars(module)["__builtins__"] = self._offer.builtins
+        super().exec_module(module)
+
+
+class PluginFinder(importlib.abc.MetaPathFinder):
+    """Finds the modules inside plugins, and nothing else."""
+
+    def __init__(self) -> None:
+        self.offers: dict[str, Offer] = {}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if not fullname.startswith(f"{PACKAGE}."):
+            return None
+        offer = self.offers.get(".".join(fullname.split(".")[:2]))
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is not None and offer is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
+            spec.loader = PluginLoader(spec.loader.name, str(spec.loader.path), offer)
+        return spec
+
+
+def _modules(plugin: str, home: Path) -> dict[str, ModuleType]:
+    provider = _module("agent.memory_provider", MemoryProvider=MemoryProvider)
+    registry = _module("tools.registry", registry=_Registry(plugin), tool_error=_tool_error, tool_result=_tool_result)
+    constants = _module("hermes_constants", get_hermes_home=lambda: home, display_hermes_home=lambda: _shown(home))
+    return {
+        "agent": _module("agent", memory_provider=provider),
+        "agent.memory_provider": provider,
+        "tools": _module("tools", registry=registry),
+        "tools.registry": registry,
+        "hermes_constants": constants,
+    }
+
+
+def _module(name: str, **attributes: Any) -> ModuleType:
+    module = ModuleType(name, "Offered by Memoranda to a plugin that was written for Hermes.")
+    vars(module).update(attributes)
+    return module
+
+
+class _Registry:
+    """Where Hermes keeps its tools; a provider's are asked of the provider itself, so this only says so."""
+
+    def __init__(self, plugin: str) -> None:
+        self._plugin = plugin
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+
+        def leave_out(*arguments: Any, **facts: Any) -> None:
+            _log.warning(
+                "The plugin %s calls %s of Hermes's tool registry, for which there is no place here; it is left out.",
+                self._plugin, name,
+            )  # fmt: skip
+
+        return leave_out
+
+
+def _tool_error(message: object, **more: Any) -> str:
+    return json.dumps({"error": str(message), **more}, ensure_ascii=False, default=str)
+
+
+def _tool_result(data: Any = None, **more: Any) -> str:
+    return json.dumps(more if data is None else data, ensure_ascii=False, default=str)
+
+
+def _shown(home: Path) -> str:
+    try:
+        return f"~/{home.relative_to(Path.home())}"
+    except (ValueError, RuntimeError):
+        return str(home)

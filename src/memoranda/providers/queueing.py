@@ -1,0 +1,132 @@
+"""The way into the outbox: nobody in a conversation waits for the disk, and nothing is lost for it.
+
+Turns are not put there by the conversation at all: they are marked in the record, and found there (see `turns`).
+Everything else is put there at once, behind the turns that came before it; while somebody else keeps the file locked,
+it waits here, and the delivery thread tries again.
+"""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
+from memoranda.providers.outbox import New, Outbox
+from memoranda.providers.text import cleaned
+from memoranda.providers.turns import FinishedTurn, Source
+
+_log = logging.getLogger(__name__)
+
+# How long a conversation waits for the outbox at most; what takes longer is done in the background.
+PATIENCE = 0.5
+_MOST_LATER = 10_000
+
+
+class Queueing:
+    """What one session tells its provider, on its way into the outbox; `clean` takes recalled text out of it."""
+
+    def __init__(self, outbox: Outbox, clean: Callable[[str], str]) -> None:
+        self._outbox = outbox
+        self._clean = clean
+        self._lock = threading.Lock()
+        self._later: deque[New] = deque(maxlen=_MOST_LATER)
+        self._source: Source | None = None
+        self._start: int | None = None
+        self._recorded = self._found = 0
+        self.provider = ""
+        self.scope = ""
+        self.session_id = ""
+
+    @property
+    def settled(self) -> bool:
+        """Whether everything that is known here is in the outbox."""
+        return self._found == self._recorded and not self._later
+
+    @property
+    def later(self) -> int:
+        """How much waits here and nowhere else."""
+        return len(self._later)
+
+    def follow(self, source: Source) -> None:
+        """Look for completed turns in a record, behind the place where it was last looked; the first time, from now on.
+
+        That place is durable before the first turn is recorded, if the outbox can be written; else it is kept here.
+        """
+        self._source = source
+        self._recorded += 1
+        if self._outbox.place(self.provider, self.scope) is None:
+            self._start = source.head()
+            self._outbox.catch_up(self.provider, self.scope, self._start, lambda place: (place, ()))
+
+    def turn_recorded(self) -> None:
+        """There is a completed turn in the record."""
+        if self._source is not None:
+            self._recorded += 1
+
+    def put(self, new: New) -> bool:
+        """Queue something behind everything before it. True when it is durable, False when it has to wait for that."""
+        new = New(
+            new.kind, new.session_id, cleaned(new.args, self._clean), cleaned(new.facts, self._clean), new.key
+        )  # fmt: skip
+        if not self._lock.acquire(timeout=PATIENCE):
+            self._later.append(new)
+            return False
+        try:
+            self._settle()
+            self._put(new)
+            return True
+        except (CorruptStoreError, NewerStoreError):
+            raise
+        except StorageError as error:
+            _log.warning("What %s is to be told waits in memory: %s", self.provider, error)
+            self._later.append(new)
+            return False
+        finally:
+            self._lock.release()
+
+    def settle(self) -> None:
+        """Bring everything into the outbox; raises StorageError when that is not possible now."""
+        if not self.settled:
+            with self._lock:
+                self._settle()
+
+    def close(self) -> None:
+        """Look for nothing more: the record may be closed from now on."""
+        with self._lock:
+            self._source = None
+
+    def _settle(self) -> None:
+        recorded = self._recorded
+        if self._found != recorded and self._source is not None:
+            self._catch_up(self._source)
+            # A turn that was completed meanwhile is looked for again.
+            self._found = recorded
+        while self._later:
+            self._put(self._later[0])
+            self._later.popleft()
+
+    def _catch_up(self, source: Source) -> None:
+        if self._start is None and self._outbox.place(self.provider, self.scope) is None:
+            self._start = source.head()
+
+        def read(place: int) -> tuple[int, list[New]]:
+            head, turns = source.after(place)
+            return head, [self._as_job(turn) for turn in turns]
+
+        self._outbox.catch_up(self.provider, self.scope, self._start or 0, read, ours=self.session_id)
+
+    def _as_job(self, turn: FinishedTurn) -> New:
+        question, answer = self._clean(turn.question).strip(), self._clean(turn.answer).strip()
+        return turn_job(turn.session_id, question, answer, cleaned(turn.messages, self._clean), turn.key)
+
+    def _put(self, new: New) -> None:
+        self._outbox.put(
+            self.provider, new.kind, new.session_id, new.args, new.facts, scope=self.scope, key=new.key
+        )  # fmt: skip
+
+
+def turn_job(session_id: str, question: str, answer: str, messages: object, key: str) -> New:
+    """A turn as it is queued."""
+    args = {"user_content": question, "assistant_content": answer}
+    facts = {"session_id": session_id} | ({} if messages is None else {"messages": messages})
+    return New("turn", session_id, args, facts, key)

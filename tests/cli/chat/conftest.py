@@ -1,0 +1,52 @@
+"""A scripted service that answers every chat, and the settings by which one reaches it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memoranda.llm.model import Reply, ToolCall
+from memoranda.testing.scripted_server import ScriptedServer
+from memoranda.testing.scripted_steps import Received, Refuse, Slow, Step
+
+
+def answer(received: Received) -> Step:
+    """What the service says, by what was said last."""
+    last = received.conversation[1][-1]
+    said = str(last["content"])
+    if last["role"] == "tool":
+        return Reply("It is noted.")
+    if "remember" in said:
+        save = json.dumps({"target": "memory", "action": "add", "content": "Ana uses tabs."})
+        return Reply("One moment.", (ToolCall(f"call_{received.number}", "memory", save),))
+    if "story" in said:
+        return Slow(Reply("Once upon a time " + "and then " * 200 + "the end."), between=0.02)
+    if "think" in said:
+        return Slow(Reply("A thought."), before=60.0)
+    if "refuse" in said:
+        return Refuse(401, "Incorrect API key provided", "invalid_api_key")
+    if "escape" in said:
+        return Reply("A title: \x1b]0;owned\x07 and \x1b[31mred.")
+    return Reply(f"You said: {said}.")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
+    with ScriptedServer(answer) as server:
+        monkeypatch.setenv("MEMORANDA_MODEL_PROVIDER", "openai")
+        monkeypatch.setenv("MEMORANDA_MODEL_NAME", "scripted-1")
+        monkeypatch.setenv("MEMORANDA_MODEL_BASE_URL", server.openai_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
+        yield server
+
+
+@pytest.fixture
+def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENROUTER_API_KEY"):
+        monkeypatch.delenv(name, raising=False)

@@ -1,0 +1,162 @@
+"""The parts of the chat that need no terminal: status, commands, history, log, and what the guide says of them."""
+
+import json
+import logging
+import re
+from io import StringIO
+from pathlib import Path
+
+import pytest
+
+from memoranda.agent.conversation import Compression
+from memoranda.agent.events import Asked, Called, Compressed, Returned
+from memoranda.cli.chat.commands import COMMANDS, is_command
+from memoranda.cli.chat.history import History
+from memoranda.cli.chat.log import logging_to
+from memoranda.cli.chat.screens import JsonLines, Pipe, Terminal
+from memoranda.cli.chat.status import Status, short
+from memoranda.cli.chat.talking import JsonPiped, Piped
+from memoranda.llm.model import ToolCall, Usage
+from memoranda.safety.redaction import Redactor
+
+GUIDE = Path(__file__).parents[3] / "docs" / "how-to" / "chat.md"
+STATUS = Status("s1", "Build", "any-1", 12_345, False, 200_000, 1_000, 870)
+CALL = ToolCall("c1", "memory", '{"action": "add", "content": "Ana\\nuses tabs."}')
+
+
+def test_every_command_and_event_is_in_the_guide(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever adds one writes it down."""
+    guide = GUIDE.read_text()
+    assert [name for name in COMMANDS if not re.search(rf"`{name}[ `]", guide)] == []
+    screen = JsonLines()
+    screen.begun(STATUS, "Begun.")
+    screen.text("Hi")
+    for event in (Asked(Usage()), Called(CALL), Returned(CALL, {}), Compressed(Compression(done=True, why=""))):
+        screen.event(event)
+    screen.answered("Hi", STATUS)
+    screen.stopped()
+    screen.note("So.", {})
+    screen.remark("review", "Saved.", {})
+    screen.remark("notice", "Left out.", {})
+    screen.trouble("No.", "usage")
+    events = [json.loads(line)["event"] for line in capsys.readouterr().out.splitlines()]
+    assert len(set(events)) == 12
+    assert [name for name in events if f"| `{name}` |" not in guide] == []
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (0, "0"),
+        (999, "999"),
+        (1_000, "1k"),
+        (12_345, "12.3k"),
+        (200_000, "200k"),
+        (1_047_576, "1.05M"),
+        (2_000_000, "2M"),
+    ],
+)
+def test_tokens_are_said_as_people_say_them(number: int, words: str) -> None:
+    """Short, without noughts that say nothing."""
+    assert short(number) == words
+
+
+def test_the_status_line_says_how_full_the_context_is_and_what_the_cache_gave() -> None:
+    """In numbers and in percent."""
+    assert STATUS.line() == "context 12.3k of 200k tokens (6 %) · 87 % from cache · any-1 · Build"
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [("/help", True), ("/search a b", True), ("/foo", True), ("/etc/hosts", False), (" /help", False), ("a /b", False),
+     ("/", False), ("//", False), ("/Users", False)],
+)  # fmt: skip
+def test_a_line_that_begins_with_a_command_is_one(line: str, meant: bool) -> None:
+    """Paths, and what has a space before it, go to the model."""
+    assert is_command(line) is meant
+
+
+def test_history_keeps_lines_but_neither_secrets_nor_pastes(tmp_path: Path) -> None:
+    """In a file that only its owner can read, which appears with the first line."""
+    path = tmp_path / "home" / "chat_history"
+    history = History(path, Redactor(["hunter2hunter2"]), ["/help"])
+    history.add("   ")
+    assert not path.exists()
+    history.add("the password is hunter2hunter2")
+    history.add("two\nlines")
+    assert path.read_text() == "the password is [redacted:known_value]\n"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_log_goes_to_a_file_and_not_to_the_screen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It appears with its first line, readable by its owner alone; afterwards everything is as before."""
+    path = tmp_path / "home" / "logs" / "chat.log"
+    logger = logging.getLogger("memoranda")
+    before = (list(logger.handlers), logger.level, logger.propagate)
+    with logging_to(path):
+        assert not path.exists()
+        logging.getLogger("memoranda.somewhere").warning("A %s thing.", "strange")
+    assert "WARNING memoranda.somewhere: A strange thing." in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert capsys.readouterr() == ("", "")
+    assert (list(logger.handlers), logger.level, logger.propagate) == before
+
+
+def test_a_log_that_is_full_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Old lines move on to a second and third file; the present one stays private."""
+    monkeypatch.setattr("memoranda.cli.chat.log._MOST_BYTES", 200)
+    path = tmp_path / "logs" / "chat.log"
+    with logging_to(path):
+        for number in range(20):
+            logging.getLogger("memoranda").info("line %d", number)
+    assert sorted(each.name for each in path.parent.iterdir()) == ["chat.log", "chat.log.1", "chat.log.2"]
+    assert "line 19" in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_pipe_gets_the_answer_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    """Signs that steer a terminal are replaced, line ends and tabs stay; each answer ends its line."""
+    screen = Pipe()
+    screen.begun(STATUS, "Begun.")
+    screen.asking()
+    screen.text("One\n\ttwo\x1b[31m")
+    screen.event(Called(CALL))
+    screen.event(Returned(CALL, {"success": True}))
+    screen.text("three")
+    screen.answered("", STATUS)
+    screen.trouble("Sorry.", "x")
+    assert capsys.readouterr() == ("One\n\ttwo\ufffd[31m\nthree\n", "Sorry.\n")
+    with pytest.raises(SystemExit) as left:
+        screen.stopped()
+    assert left.value.code == 130
+
+
+def test_a_terminal_shows_what_tools_were_given_and_what_came_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """One line each, whatever is in them."""
+    screen = Terminal()
+    screen.event(Called(CALL))
+    screen.event(Returned(CALL, {"success": True, "message": "Saved\nin MEMORY.md."}))
+    screen.event(Called(ToolCall("c2", "weather", "{broken")))
+    screen.event(Called(ToolCall("c3", "weather", '{"places": [{"name": "Oslo"}, {"name": "Rome", "days": 3}]}')))
+    screen.event(Returned(CALL, {"success": False, "error": "No such place."}))
+    screen.event(Returned(CALL, {"success": True, "results": [1, 2]}))
+    screen.event(Compressed(Compression(done=True, why="", how="model", tokens_before=90_000, tokens_after=8_000)))
+    shown = capsys.readouterr().out.replace("…\r", "").splitlines()
+    assert shown == [
+        "  · memory: add · Ana uses tabs.",
+        "    → Saved in MEMORY.md.",
+        "  · weather: {broken",
+        "  · weather: Oslo · Rome · 3",
+        "    ✗ No such place.",
+        "    → 2 found",
+        "  · The earlier part of the conversation was summarised, from 90k to 8k tokens; "
+        "/search still finds all of it.",
+    ]
+
+
+def test_lines_come_as_they_are_or_as_json() -> None:
+    """Only an object with a text is unpacked; the end is the end."""
+    lines = 'Hello\n{"text": "a\\nb"}\n{"text": 3}\n[1]\n'
+    plain, as_json = Piped(StringIO(lines)), JsonPiped(StringIO(lines))
+    assert [plain.read() for _ in range(5)] == ["Hello", '{"text": "a\\nb"}', '{"text": 3}', "[1]", None]
+    assert [as_json.read() for _ in range(5)] == ["Hello", "a\nb", '{"text": 3}', "[1]", None]

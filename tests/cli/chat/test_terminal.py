@@ -1,0 +1,290 @@
+"""The chat as a person has it: in a terminal, with a service behind it that answers over HTTP."""
+
+from pathlib import Path
+
+import pytest
+
+from memoranda.agent.wellformed import INTERRUPTED_ANSWER
+from memoranda.app import open_memory
+from memoranda.testing.scripted_server import ScriptedServer
+from tests.cli.chat.person import CTRL_C, CTRL_D, TAB, UP, Person
+
+pytestmark = pytest.mark.slow
+
+
+def _recorded(home: Path) -> list[tuple[str, str]]:
+    """Role and text of everything in the latest conversation."""
+    with open_memory(home) as memory:
+        latest = memory.sessions.list_sessions_rich(limit=1, order_by_last_active=True)[0]
+        return [(each["role"], each["content"]) for each in memory.sessions.get_messages(latest["id"])]
+
+
+def _asked(service: ScriptedServer) -> list[str]:
+    """What the service was sent with the last request, without the prompt."""
+    return [str(message["content"]) for message in service.received[-1].conversation[1]]
+
+
+def test_an_answer_appears_while_it_is_written(home: Path, service: ScriptedServer) -> None:
+    """The first words are on the screen long before the last; a status line says how full the context is."""
+    with Person(home) as person:
+        person.is_asked()
+        person.types("Tell me a story")
+        assert "the end." not in person.sees("Once upon a time")
+        person.sees("the end.")
+        status = person.is_asked()
+        assert "context" in status and "% from cache" in status and "scripted-1" in status
+        person.types("/quit")
+        person.sees("Kept.")
+        assert person.leaves() == 0
+
+
+def test_an_interrupted_answer_is_not_recorded_and_the_chat_goes_on(home: Path, service: ScriptedServer) -> None:
+    """What was shown stays on the screen; the record has the question, and the model hears of the interrupt."""
+    with Person(home) as person:
+        person.is_asked()
+        person.types("Tell me a story")
+        person.sees("and then")
+        person.presses(CTRL_C)
+        person.sees("Interrupted.")
+        person.is_asked()
+        assert _recorded(home) == [("user", "Tell me a story")]
+        person.types("Hello")
+        person.sees("You said: Hello.")
+        person.is_asked()
+        person.types("/quit")
+        assert person.leaves() == 0
+    assert _asked(service) == ["Tell me a story", INTERRUPTED_ANSWER, "Hello"]
+    assert _recorded(home)[1:] == [("user", "Hello"), ("assistant", "You said: Hello.")]
+
+
+def test_waiting_for_an_answer_can_be_interrupted_too(home: Path, service: ScriptedServer) -> None:
+    """Nothing has come yet, and nobody has to wait for it."""
+    with Person(home) as person:
+        person.is_asked()
+        person.types("Please think about it")
+        person.sees("…")
+        person.presses(CTRL_C)
+        person.sees("Interrupted.")
+        person.is_asked()
+        person.presses(CTRL_D)
+        assert person.leaves() == 0
+
+
+def test_tools_that_the_model_uses_are_shown(home: Path, service: ScriptedServer) -> None:
+    """What was called, with what, and what came of it; `/memory` has it then."""
+    with Person(home) as person:
+        person.is_asked()
+        person.types("Please remember that I use tabs")
+        person.sees("One moment.")
+        person.sees("· memory: memory · add · Ana uses tabs.")
+        person.sees("→ Saved in MEMORY.md.")
+        person.sees("It is noted.")
+        person.is_asked()
+        person.types("/memory")
+        person.sees("1  Ana uses tabs.")
+
+
+def test_a_turn_can_be_taken_back_and_said_in_another_way(home: Path, service: ScriptedServer) -> None:
+    """Its words are offered again, to be changed; the model never hears of the first try."""
+    with Person(home) as person:
+        person.is_asked()
+        person.types("Hello")
+        person.is_asked()
+        person.types("My name is Ann")
+        person.is_asked()
+        person.types("/undo")
+        person.sees("Taken back, with 2 messages: My name is Ann")
+        person.sees("> My name is Ann")
+        person.types("a")
+        person.sees("You said: My name is Anna.")
+        person.is_asked()
+        person.types("/undo")
+        person.is_asked()
+        person.presses("\x15")
+        person.types("/undo")
+        person.is_asked()
+        person.presses("\x15")
+        person.types("/undo")
+        person.sees("There is nothing to take back.")
+    assert _asked(service) == ["Hello", "You said: Hello.", "My name is Anna"]
+
+
+def test_a_conversation_can_go_two_ways(home: Path, service: ScriptedServer) -> None:
+    """A branch has what was said before; what is said in it is not in the first, to which one can go back."""
+    with Person(home) as person:
+        person.is_asked()
+        person.types("Hello")
+        person.is_asked()
+        person.types("/title First way")
+        person.sees("now called 'First way'.")
+        person.types("/branch Second way")
+        person.sees("Another way on from here.")
+        person.is_asked()
+        person.types("Left")
+        person.sees("You said: Left.")
+        assert _asked(service) == ["Hello", "You said: Hello.", "Left"]
+        person.is_asked()
+        person.types("/resume First way")
+        person.sees("Going on with 'First way'.")
+        person.sees("You said: Hello.")
+        person.is_asked()
+        person.types("Right")
+        person.sees("You said: Right.")
+        assert _asked(service) == ["Hello", "You said: Hello.", "Right"]
+        person.is_asked()
+        person.types("/sessions")
+        person.sees("First way")
+        person.sees("Second way")
+
+
+def test_a_conversation_is_taken_up_by_title_after_a_kill(home: Path, service: ScriptedServer) -> None:
+    """Killed in the middle of an answer, everything before it is there, and the model gets it."""
+    with Person(home) as person:
+        person.is_asked()
+        person.types("/title The long one")
+        person.is_asked()
+        person.types("Please remember that I use tabs")
+        person.sees("It is noted.")
+        person.is_asked()
+        person.types("Tell me a story")
+        person.sees("and then")
+        person.kills()
+    with Person(home, "--resume", "The long one") as person:
+        person.sees("Going on with 'The long one'.")
+        person.is_asked()
+        person.types("Where were we?")
+        person.sees("You said: Where were we?")
+        person.is_asked()
+        person.types("/quit")
+        person.leaves()
+    asked = _asked(service)
+    assert asked[0] == "Please remember that I use tabs"
+    assert asked[-3:-1] == ["Tell me a story", INTERRUPTED_ANSWER]
+    # The prompt is the old one, so the model is told what was saved since.
+    assert asked[-1].startswith("Where were we?") and "Ana uses tabs." in asked[-1]
+
+
+def test_the_latest_chat_is_taken_up_without_a_name(home: Path, service: ScriptedServer) -> None:
+    """`--resume` alone."""
+    for number, arguments in enumerate(([], ["--resume"])):
+        with Person(home, *arguments) as person:
+            person.is_asked()
+            person.types(f"Line {number}")
+            person.is_asked()
+            person.types("/quit")
+            person.leaves()
+    assert _asked(service) == ["Line 0", "You said: Line 0.", "Line 1"]
+
+
+@pytest.mark.usefixtures("no_key")
+def test_without_a_key_one_is_told_how_to_set_one_and_offered_the_demo(home: Path) -> None:
+    """Yes talks to it, and it remembers; no leaves, and nothing is written."""
+    with Person(home) as person:
+        person.sees("memoranda secret set")
+        person.sees("demo model")
+        person.types("n")
+        assert person.leaves() == 2
+    assert not home.exists()
+    with Person(home) as person:
+        person.sees("demo model")
+        person.types("")
+        person.is_asked()
+        person.types("Please remember that I prefer tabs.")
+        person.sees("memory")
+        person.is_asked()
+        person.types("/quit")
+        assert person.leaves() == 0
+    with open_memory(home) as memory:
+        assert "tabs" in " ".join((*memory.entries("user"), *memory.entries("memory")))
+
+
+def test_whoever_leaves_without_a_word_leaves_nothing_behind(home: Path) -> None:
+    """An empty home stays empty."""
+    with Person(home, "--demo") as person:
+        person.is_asked()
+        person.presses(CTRL_C)
+        person.sees("Ctrl-D or /quit leaves.")
+        person.is_asked()
+        person.presses(CTRL_D)
+        assert person.leaves() == 0
+    assert not home.exists()
+
+
+def test_what_was_typed_comes_back_with_the_arrow_key(home: Path, service: ScriptedServer) -> None:
+    """Also in the next chat; keys that were typed are not kept in it."""
+    secret = "ghp_q7Zt2Xw9Lk4Vn8Rb3Mc6Hs1Jd5Gf0Py9Ua2T"
+    with Person(home) as person:
+        person.is_asked()
+        person.types(f"My key is {secret}")
+        person.is_asked()
+        person.types("Hello again")
+        person.is_asked()
+        person.types("/quit")
+        person.leaves()
+    with Person(home) as person:
+        person.is_asked()
+        person.presses(UP + UP)
+        person.types("")
+        person.sees("You said: Hello again.")
+        person.presses("/he" + TAB)
+        person.types("")
+        person.sees("/compress")
+    kept = home / "chat_history"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert "Hello again" in kept.read_text()
+    assert secret not in kept.read_text()
+
+
+def test_an_error_of_the_service_is_said_and_the_chat_goes_on(home: Path, service: ScriptedServer) -> None:
+    """The question stays in the record."""
+    with Person(home) as person:
+        person.is_asked()
+        person.types("Please refuse this")
+        person.sees("key")
+        person.is_asked()
+        person.types("/nonsense")
+        person.sees("There is no command /nonsense")
+        person.is_asked()
+        person.types("/etc/hosts is a path")
+        person.sees("You said: /etc/hosts is a path.")
+
+
+def test_several_lines_can_be_said_at_once(home: Path, service: ScriptedServer) -> None:
+    """A line that ends in a backslash goes on."""
+    with Person(home) as person:
+        person.is_asked()
+        person.types("First\\")
+        person.types("second")
+        person.is_asked()
+    assert _asked(service) == ["First\nsecond"]
+
+
+def test_what_a_model_says_cannot_steer_the_terminal(home: Path, service: ScriptedServer) -> None:
+    """Signs that a terminal would obey are replaced."""
+    with Person(home) as person:
+        person.is_asked()
+        person.types("Please escape")
+        shown = person.sees("red.")
+    assert "\x1b]0;owned" not in shown
+    assert "owned" in shown
+
+
+def test_past_conversations_are_searched_and_context_is_shown(home: Path, service: ScriptedServer) -> None:
+    """`/search` finds what was said, `/usage` what it took, `/new` begins afresh."""
+    with Person(home) as person:
+        person.is_asked()
+        person.types("The walrus sings")
+        person.is_asked()
+        person.types("/new")
+        person.sees("A new conversation.")
+        person.is_asked()
+        person.types("/search walrus")
+        person.sees("1 session matches")
+        person.sees("The walrus sings")
+        person.is_asked()
+        person.types("/usage")
+        person.sees("In this chat:")
+        person.is_asked()
+        person.types("Hello")
+        person.sees("You said: Hello.")
+    assert _asked(service) == ["Hello"]

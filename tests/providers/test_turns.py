@@ -1,0 +1,112 @@
+"""Completed turns are found in the record by their marks; those that were left, taken back or imported are not."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoranda.providers.turns import RecordedTurns, completed
+from memoranda.sessions.records import DONE, TURN
+from memoranda.sessions.store import SessionStore
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SessionStore]:
+    with SessionStore(tmp_path / "state.db") as made:
+        made.create_session("s", "test")
+        made.create_session("t", "test")
+        yield made
+
+
+def _say(store: SessionStore, turns: RecordedTurns, session: str, turn: int, text: str, *, done: bool = False) -> int:
+    role = "assistant" if turn else "user"
+    return store.append_message(session, role, text, **turns.mark(turn, done=done))
+
+
+def _complete(store: SessionStore, turns: RecordedTurns, session: str, text: str) -> int:
+    begin = _say(store, turns, session, 0, text)
+    _say(store, turns, session, begin, f"answer to {text}", done=True)
+    return begin
+
+
+def test_turns_are_found_behind_a_place_in_the_order_of_their_answers(store: SessionStore) -> None:
+    """Even when they overlap, with every step of their own and of nobody else's."""
+    turns = RecordedTurns(lambda: store, "p")
+    _complete(store, turns, "s", "old")
+    place = turns.head()
+    first = _say(store, turns, "s", 0, "first")
+    second = _say(store, turns, "t", 0, "second")
+    store.append_message("s", "user", "beside")
+    _say(store, turns, "s", first, "step")
+    _say(store, turns, "t", second, "answer 2", done=True)
+    _say(store, turns, "s", first, "answer 1", done=True)
+    _say(store, turns, "s", 0, "left")
+    head, found = turns.after(place)
+    assert head == turns.head() == place + 7
+    assert [(turn.session_id, turn.key, turn.question, turn.answer) for turn in found] == [
+        ("t", f"turn:t:{second}", "second", "answer 2"),
+        ("s", f"turn:s:{first}", "first", "answer 1"),
+    ]
+    assert found[1].messages == [
+        {"role": "user", "content": "first"},
+        {"role": "assistant", "content": "step"},
+        {"role": "assistant", "content": "answer 1"},
+    ]
+    assert turns.after(head) == (head, [])
+
+
+def test_a_turn_across_the_place_is_found_whole(store: SessionStore) -> None:
+    """It began before anybody looked, and was done after."""
+    turns = RecordedTurns(lambda: store, "p")
+    begin = _say(store, turns, "s", 0, "q")
+    place = turns.head()
+    _say(store, turns, "s", begin, "a", done=True)
+    (turn,) = turns.after(place)[1]
+    assert [message["content"] for message in turn.messages] == ["q", "a"]
+
+
+def test_turns_of_others_are_not_found(store: SessionStore, tmp_path: Path) -> None:
+    """Of another provider, of another record, and those that were taken back."""
+    turns = RecordedTurns(lambda: store, "p")
+    _complete(store, RecordedTurns(lambda: store, "q"), "s", "for another")
+    _complete(store, turns, "t", "ours")
+    exported = store.export_session("t")
+    assert exported is not None
+    with SessionStore(tmp_path / "other.db") as other:
+        other.create_session("x", "test")
+        other.append_messages("x", [{"role": "user", "content": str(number)} for number in range(2)])
+        other.import_sessions([exported])
+        assert RecordedTurns(lambda: other, "p").after(0)[1] == []
+    assert [turn.question for turn in turns.after(0)[1]] == ["ours"]
+    store.rewind_to_message("t", store.get_messages("t")[0]["id"])
+    assert turns.after(0)[1] == []
+
+
+def test_a_record_that_is_not_there_or_began_anew_has_nothing(store: SessionStore) -> None:
+    """The place follows it."""
+    assert RecordedTurns(lambda: None, "p").after(5) == (5, [])
+    assert RecordedTurns(lambda: store, "p").after(5) == (0, [])
+
+
+def _message(number: int, turn: Any = None, done: bool = False) -> dict[str, Any]:
+    message = {"id": number, "role": "user", "content": str(number)}
+    return message | ({} if turn is None else {TURN: turn}) | ({DONE: "p x"} if done else {})
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        ([_message(1), _message(2)], [1, 2]),
+        ([_message(1, 0), _message(2, 1), _message(3, 1, done=True)], [1, 2, 3]),
+        ([_message(1, 0), _message(2, 1), _message(3)], [3]),
+        ([_message(1, 0), _message(2, 0), _message(3, 2, done=True)], [2, 3]),
+        ([_message(1, 0), _message(2, 0), _message(3, 1, done=True)], [1, 3]),
+        # Imported or repeated: the numbers are others now.
+        ([_message(11, 0), _message(12, 1, done=True), _message(13, 0), _message(14, 3)], [11, 12]),
+        ([_message(1, "odd"), _message(2, True)], [1, 2]),
+    ],
+)
+def test_a_session_without_its_unfinished_turns(messages: list[dict[str, Any]], expected: list[int]) -> None:
+    """What is in no turn stays, and no mark is shown."""
+    assert completed(messages) == [{"role": "user", "content": str(number)} for number in expected]
