@@ -22,22 +22,30 @@ def test_without_a_file_the_defaults_of_the_design_hold(home: Home) -> None:
     curated = loaded.curated
     assert (curated.memory_enabled, curated.user_profile_enabled) == (True, True)
     assert (curated.memory_char_limit, curated.user_char_limit) == (2200, 1375)
-    assert (curated.write_approval, loaded.provider, loaded.nudge_interval) == ("off", "", 10)
+    assert (curated.write_approval, loaded.provider, loaded.review.nudge_interval) == ("off", "", 10)
+
+
+OTHER_VALUES = {
+    "memory.memory_enabled": False, "memory.user_profile_enabled": False, "memory.memory_char_limit": 5,
+    "memory.user_char_limit": 6, "memory.write_approval": "propose", "memory.provider": "honcho",
+    "memory.nudge_interval": 7, "provider.mode": "tools", "provider.recall_chars": 8, "provider.every_n_turns": 3,
+    "provider.recall_seconds": 0.5, "provider.begin_seconds": 0.7, "model.provider": "openai", "model.name": "m",
+    "model.base_url": "http://localhost:1/v1", "model.api_key_env": "KEY", "model.window": 9, "model.max_tokens": 10,
+    "agent.max_steps": 11, "agent.delegation_depth": 0, "compression.enabled": False, "compression.threshold": 0.5,
+    "compression.protect_first": 1, "compression.protect_last": 2, "budget.daily_usd": None,
+    "budget.daily_tokens": 12, "skills.enabled": False, "skills.agent_writes": False, "prompt.guidance": False,
+    "prompt.project_files": False, "prompt.project_file_chars": 13, "prompt.timezone": "UTC",
+    "sessions.redact_secrets": False, "search.answer_chars": 5000,
+}  # fmt: skip
 
 
 def test_every_key_is_read_from_the_file(home: Home) -> None:
     """Each key of the table has an effect, with a value other than its default."""
-    values = {
-        "memory_enabled": "false", "user_profile_enabled": "no", "memory_char_limit": "5", "user_char_limit": "6",
-        "write_approval": "propose", "provider": "honcho", "nudge_interval": "7",
-    }  # fmt: skip
-    memory = "".join(f"  {key}: {value}\n" for key, value in values.items())
-    others = "sessions:\n  redact_secrets: off\nsearch:\n  answer_chars: 5000\n"
-    others += "provider:\n  mode: tools\n  recall_chars: 8\n  every_n_turns: 3\n  recall_seconds: 0.5\n"
-    home.config_file.write_text(f"memory:\n{memory}{others}")
+    assert all(OTHER_VALUES[key.name] != key.default for key in config.KEYS)
+    for name, value in OTHER_VALUES.items():
+        config.set_value(home, name, "none" if value is None else str(value))
     loaded = config.load(home, {})
-    expected = [False, False, 5, 6, "propose", "honcho", 7, "tools", 8, 3, 0.5, False, 5000]
-    assert [config.value_of(loaded, key) for key in config.KEYS] == expected
+    assert {key.name: config.value_of(loaded, key) for key in config.KEYS} == OTHER_VALUES
 
 
 def test_the_environment_overrides_the_file(home: Home) -> None:
@@ -251,3 +259,14 @@ def test_a_secret_that_cannot_be_stored_is_refused(home: Home, name: str, value:
         config.set_secret(home, name, value)
     assert "lines'" not in str(caught.value)
     assert not home.secrets_file.exists()
+
+
+def test_toolsets_are_lists_by_platform(home: Home) -> None:
+    """What is no list is refused; nothing there means that no platform is limited."""
+    assert config.load(home, {}).toolsets == {}
+    home.config_file.write_text("tools:\n  telegram: [memory]\n  cron: []\n")
+    assert config.load(home, {}).toolsets == {"telegram": ("memory",), "cron": ()}
+    for wrong in ("tools: memory\n", "tools:\n  cron: memory\n", "tools:\n  cron: [1]\n"):
+        home.config_file.write_text(wrong)
+        with pytest.raises(ConfigError, match="a list of toolsets for each platform"):
+            config.load(home, {})

@@ -1,6 +1,8 @@
 """The generated parts of docs/reference, made from the code: `make docs` writes them, a test compares them."""
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
@@ -13,6 +15,9 @@ from memoranda.curated.tool import PARAMETERS
 from memoranda.recall import guidance as search_guidance
 from memoranda.recall.tool import PARAMETERS as SEARCH_PARAMETERS
 from memoranda.sessions.schema import SCHEMA
+from memoranda.skills.store import SkillStore
+from memoranda.skills.tool import SkillTools
+from memoranda.support.origin import Origin
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -84,11 +89,27 @@ def tables() -> str:
     return "\n".join(parts)
 
 
-MARKED = {
+def skill_tool(name: str) -> str:
+    """One tool of docs/reference/skills.md: its description and its parameters."""
+    tools = SkillTools(SkillStore("skills"), Origin()).definitions()
+    tool = next(each for each in tools if each.name == name)
+    lines = [f"> {line}".rstrip() for line in tool.description.split("\n")]
+    fields = tool.parameters["properties"]
+    rows = ["", "| parameter | meaning |", "|---|---|"] if fields else []
+    rows += [f"| `{field}` | {about['description']} |" for field, about in fields.items()]
+    return "\n".join([*lines, *rows])
+
+
+MARKED: dict[str, list[tuple[str, Callable[[], str]]]] = {
     "configuration.md": [("settings", configuration)],
     "memory-tool.md": [("description", tool_description), ("schema", tool_schema)],
     "session-search-tool.md": [("description", search_description), ("parameters", search_parameters)],
     "schema.md": [("tables", tables)],
+    "skills.md": [
+        ("skills-list", partial(skill_tool, "skills_list")),
+        ("skill-view", partial(skill_tool, "skill_view")),
+        ("skill-manage", partial(skill_tool, "skill_manage")),
+    ],
 }
 
 

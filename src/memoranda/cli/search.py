@@ -50,7 +50,7 @@ def command(words: tuple[str, ...], **options: Any) -> None:
     if invocation.as_json:
         invocation.say("", answer)
     else:
-        click.echo(_show(answer))
+        click.echo(show_answer(answer))
 
 
 def _catch_up(db: SessionDB, invocation: Invocation) -> None:
@@ -68,7 +68,8 @@ def _catch_up(db: SessionDB, invocation: Invocation) -> None:
         click.echo(err=True)
 
 
-def _show(answer: dict[str, Any]) -> str:
+def show_answer(answer: dict[str, Any]) -> str:
+    """What was found, for a person."""
     if not answer["results"]:
         return str(answer["message"]) + (f"\n{answer['note']}" if answer.get("note") else "")
     count = answer["sessions_matched"]

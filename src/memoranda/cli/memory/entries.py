@@ -37,7 +37,7 @@ def list_entries(target: Target | None) -> None:
     for name in [target] if target else TARGETS:
         try:
             view = store.view(name)
-            texts.append(_show(view))
+            texts.append(show_view(view))
             data[name] = _as_data(view)
         except StorageError as error:
             unreadable = True
@@ -47,7 +47,8 @@ def list_entries(target: Target | None) -> None:
     sys.exit(REFUSED if unreadable else 0)
 
 
-def _show(view: View) -> str:
+def show_view(view: View) -> str:
+    """The entries of one file, numbered, with how full it is."""
     lines = [f"{FILE_NAMES[view.target]}  {view.usage}"]
     for number, entry in enumerate(view.entries, start=1):
         first, *rest = entry.shown.split("\n")

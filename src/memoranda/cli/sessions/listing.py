@@ -39,7 +39,7 @@ def list_sessions(
         )  # fmt: skip
     more = len(rows) > limit
     rows = rows[:limit]
-    lines = [_line(row) for row in rows] or ["No sessions yet."]
+    lines = [session_line(row) for row in rows] or ["No sessions yet."]
     if more:
         lines.append(dim(f"More: --offset {offset + limit}"))
     data = [{name: row[name] for name in _SHOWN} | _times(row) for row in rows]
@@ -56,7 +56,8 @@ def _times(row: dict[str, Any]) -> dict[str, Any]:
     return {name: show_time(row[name]) for name in ("started_at", "last_active", "ended_at")}
 
 
-def _line(row: dict[str, Any]) -> str:
+def session_line(row: dict[str, Any]) -> str:
+    """One conversation in a list."""
     name = row["title"] or row["preview"] or "(nothing said)"
     facts = wrapped(f"{row['id']} · {row['source']} · {row['message_count']} messages")
     return f"{local_time(row['last_active'])}  {bold(wrapped(name, 70))}\n{' ' * 18}{dim(facts)}"

@@ -9,6 +9,8 @@ from memoranda.cli.context import Invocation
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.times import parse_time
 
+NOT_FOUND = "No session has the id or title {name!r}, or its id begins like more than one."
+
 all_users_option = click.option("--all-users", is_flag=True, help="The sessions of every user of this home.")
 
 
@@ -32,11 +34,12 @@ until_option = click.option("--until", metavar="TIME", callback=moment(end=True)
 
 def find_session(invocation: Invocation, db: SessionDB, name: str) -> str:
     """The session that a person means; leaves the command when there is none or more than one."""
-    # What is named exactly comes before what only begins so.
-    found = name if db.get_session(name) else db.resolve_session_by_title(name[:100]) or db.resolve_session_id(name)
+    found = session_named(db, name)
     if found is None:
-        invocation.refuse(
-            f"No session has the id or title {name!r}, or its id begins like more than one. "
-            "'memoranda sessions list' shows them."
-        )
+        invocation.refuse(f"{NOT_FOUND.format(name=name)} 'memoranda sessions list' shows them.")
     return found
+
+
+def session_named(db: SessionDB, name: str) -> str | None:
+    """The session with that id, that title, or an id that begins so; what is named exactly comes first."""
+    return name if db.get_session(name) else db.resolve_session_by_title(name[:100]) or db.resolve_session_id(name)

@@ -1,0 +1,126 @@
+"""`delegate_task`: a part of the work done by a second agent in a conversation of its own.
+
+The delegate begins with an empty context, so the long way to a result does not fill the one that asked. It sees the
+same memory and can search past conversations, but it writes to neither; for itself it has a scratch. Its conversation
+is recorded and linked to its parent. How deep, how far and how long it may go is bounded.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+from memoranda.agent.conversation import Compression, Conversation, Exchange
+from memoranda.agent.loop import Agent
+from memoranda.agent.scratch import Scratch
+from memoranda.agent.settings import AgentSettings, DelegationSettings
+from memoranda.errors import ModelError
+from memoranda.llm.model import ChatModel, Usage
+from memoranda.tools import JsonObject, Tool
+
+DESCRIPTION = (
+    "Give a self-contained piece of work to a second agent, which does it in a conversation of its own and gives back "
+    "its result. It sees your memory and can search past conversations, but it knows nothing of this conversation: "
+    "put everything it needs into 'task' and 'context'. Good for work whose many steps you do not need to see."
+)
+PARAMETERS: JsonObject = {
+    "type": "object",
+    "properties": {
+        "task": {"type": "string", "description": "What is to be done, and what the answer should hold."},
+        "context": {"type": "string", "description": "What one must know for it: files, facts, limits."},
+    },
+    "required": ["task"],
+}
+READING = frozenset({"session_search", "skills_list", "skill_view"})
+"""The tools of a session that change nothing; a delegate gets no others of them."""
+
+Begin = Callable[[str], AbstractContextManager[Conversation]]
+"""Begins the conversation of a delegate of the session with that id; leaving it ends it."""
+Delegated = Callable[[str, str, str], None]
+"""Hears of work that was done: the task, the result, and the id of the session in which it was done."""
+
+
+class Delegation:
+    """The tool by which the agent of one conversation employs another."""
+
+    def __init__(
+        self,
+        parent: Conversation,
+        model: ChatModel,
+        begin: Begin,
+        *,
+        settings: DelegationSettings | None = None,
+        delegated: Delegated | None = None,
+        tools: tuple[Tool, ...] = (),
+        depth: int = 0,
+    ) -> None:
+        """`tools` are the host's, for delegates too; `depth` says how many delegations led to the parent."""
+        self._parent = parent
+        self._model = model
+        self._begin = begin
+        self._settings = settings or DelegationSettings()
+        self._delegated = delegated
+        self._tools = tools
+        self._depth = depth
+
+    def definitions(self) -> tuple[Tool, ...]:
+        """The tool, unless delegation is switched off or as deep as it may go."""
+        if self._depth >= self._settings.max_depth:
+            return ()
+        return (Tool("delegate_task", DESCRIPTION, PARAMETERS, self.call),)
+
+    def call(self, arguments: Mapping[str, Any]) -> JsonObject:
+        """Have a task done; the result is the delegate's answer, or why there is none."""
+        task, context = arguments.get("task"), arguments.get("context") or ""
+        if not isinstance(task, str) or not task.strip() or not isinstance(context, str):
+            return {"success": False, "reason": "invalid", "error": "Say in 'task', as text, what is to be done."}
+        request = f"{task.strip()}\n\nWhat you should know:\n{context.strip()}" if context.strip() else task.strip()
+        with self._begin(self._parent.id) as child:
+            try:
+                answer = self._agent(child).turn(request)
+            except ModelError as error:
+                message = f"The delegate could not finish: {error}"
+                return {"success": False, "reason": "failed", "error": message, "session_id": child.id}
+            done_in = child.id
+        if self._delegated:
+            self._delegated(task, answer, done_in)
+        return {"success": True, "result": answer, "session_id": done_in}
+
+    def _agent(self, child: Conversation) -> Agent:
+        limits = AgentSettings(max_steps=self._settings.max_steps, turn_seconds=self._settings.turn_seconds)
+        below = Delegation(
+            child, self._model, self._begin,
+            settings=self._settings, delegated=self._delegated, tools=self._tools, depth=self._depth + 1,
+        )  # fmt: skip
+        tools = (Scratch().tool(), *self._tools, *below.definitions())
+        return Agent(_Reading(child), self._model, settings=limits, tools=tools)
+
+
+class _Reading:
+    """A conversation whose tools cannot change any memory."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+
+    @property
+    def id(self) -> str:
+        return self._conversation.id
+
+    @property
+    def prompt(self) -> str:
+        return self._conversation.prompt
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        return tuple(tool for tool in self._conversation.tools if tool.name in READING)
+
+    def turn(self, text: Any) -> AbstractContextManager[Exchange]:
+        return self._conversation.turn(text)
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
+        return self._conversation.call(name, arguments)
+
+    def note_usage(self, usage: Usage, *, model: str, provider: str) -> None:
+        self._conversation.note_usage(usage, model=model, provider=provider)
+
+    def compress(self, *, force: bool = False, focus: str = "") -> Compression:
+        return self._conversation.compress(force=force, focus=focus)

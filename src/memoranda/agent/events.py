@@ -1,0 +1,39 @@
+"""What happens in a turn, for whoever watches: a terminal, a log, a test."""
+
+from dataclasses import dataclass
+
+from memoranda.agent.conversation import Compression
+from memoranda.llm.model import ToolCall, Usage
+from memoranda.tools import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The model has answered, or called tools; this is what the call used."""
+
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """The model wants a tool; the call is recorded and about to be carried out."""
+
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A tool has answered, and its result is recorded."""
+
+    call: ToolCall
+    result: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Compressed:
+    """The context was full, and the conversation goes on with a shorter one."""
+
+    compression: Compression
+
+
+Event = Asked | Called | Returned | Compressed

@@ -1,0 +1,27 @@
+"""How far an agent may go in one turn."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """Limits of a turn; when one is reached, the model is told so and answers with what it has."""
+
+    max_steps: int = 40
+    """How many times the model may call tools before it must answer."""
+    turn_seconds: float | None = None
+    """How long a whole turn may take; None is no limit, for a person who can interrupt it."""
+    call_seconds: float = 300.0
+    """How long one call of the model may take, with all its retries."""
+    result_chars: int = 60_000
+    """How many characters of a tool's result the model gets to see."""
+
+
+@dataclass(frozen=True, slots=True)
+class DelegationSettings:
+    """How far delegated work may go."""
+
+    max_depth: int = 1
+    """How many levels of delegates there may be; 0 offers no delegation."""
+    max_steps: int = 20
+    turn_seconds: float = 300.0

@@ -1,0 +1,29 @@
+"""Text on its way from the model to a person: recalled memory that the model repeats is taken out."""
+
+from memoranda.llm.model import OnText
+from memoranda.safety.scrubber import StreamingContextScrubber
+
+
+class Stream:
+    """One answer as it is written."""
+
+    def __init__(self, show: OnText) -> None:
+        self._show = show
+        self._scrubber = StreamingContextScrubber()
+
+    def feed(self, chunk: str) -> None:
+        self._pass_on(self._scrubber.feed(chunk))
+
+    def finish(self) -> None:
+        """Show what was held back because it might have become a fence."""
+        self._pass_on(self._scrubber.flush())
+
+    def _pass_on(self, text: str) -> None:
+        if text:
+            self._show(text)
+
+
+def visible(text: str) -> str:
+    """A whole answer as a stream of it would have been shown."""
+    scrubber = StreamingContextScrubber()
+    return scrubber.feed(text) + scrubber.flush()

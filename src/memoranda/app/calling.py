@@ -1,0 +1,29 @@
+"""Calling a tool by its name, and saving a fact for a person: the same with a session and without one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memoranda.curated.outcome import Origin
+from memoranda.curated.settings import Target
+from memoranda.curated.store import MemoryStore
+from memoranda.curated.tool import MemoryTool
+from memoranda.tools import JsonObject, Tool
+
+
+def call_tool(tools: Sequence[Tool], name: str, arguments: Mapping[str, Any]) -> JsonObject:
+    """Call one of the tools; a name that is not among them is an answer, not an error."""
+    for tool in tools:
+        if tool.name == name:
+            return tool.call(arguments)
+    offered = ", ".join(tool.name for tool in tools) or "none: memory is switched off"
+    return {
+        "success": False,
+        "reason": "unavailable",
+        "error": f"There is no tool {name!r} here (offered: {offered}).",
+    }
+
+
+def remember(store: MemoryStore, text: str, target: Target, session_id: str) -> JsonObject:
+    """Save a fact because a person said so; the answer is a receipt."""
+    person = Origin("person", session_id, explicit=True)
+    return MemoryTool(store, person).call({"target": target, "action": "add", "content": text})

@@ -1,0 +1,105 @@
+"""Agents at work in a home: a model, its ledger, delegated work, and the review that follows a turn."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from memoranda import config
+from memoranda.agent.conversation import Conversation
+from memoranda.agent.delegation import Delegation
+from memoranda.agent.events import Called, Event
+from memoranda.agent.loop import Agent
+from memoranda.app.session import Session
+from memoranda.llm.choice import model_for
+from memoranda.llm.model import ChatModel, OnText
+from memoranda.review.background import BackgroundReview
+from memoranda.review.report import ReviewReport
+from memoranda.review.session import Snapshot
+from memoranda.spending.ledger import Ledger
+from memoranda.tools import Tool
+
+if TYPE_CHECKING:
+    from memoranda.app.memory import Memory
+
+
+class Employer:
+    """Gives work to models, keeps the books, and has conversations reviewed in the background."""
+
+    def __init__(self, memory: "Memory") -> None:
+        self._memory = memory
+        self._model: ChatModel | None = None
+        self._heard: Callable[[ReviewReport], None] = lambda report: None
+        self.ledger = Ledger(memory.home.root, memory.config.budget)
+        self.review = BackgroundReview(
+            memory.home.root, self._reviewing, memory.config.review, find=memory.look_at, tell=self._tell
+        )
+
+    def model(self) -> ChatModel:
+        """The model that is configured; raises ModelError, saying how to set one up, when there is none."""
+        return model_for(self._memory.config.model, config.credentials(self._memory.home))
+
+    def agent(
+        self,
+        model: ChatModel,
+        session: Session,
+        *,
+        tools: Sequence[Tool] = (),
+        on_text: OnText | None = None,
+        on_event: Callable[[Event], None] | None = None,
+        on_review: Callable[[ReviewReport], None] | None = None,
+    ) -> Agent:
+        """An agent in a session; `tools` are yours, offered beside those of memory.
+
+        `on_text` gets the answer as it is written, `on_event` what happens meanwhile, and `on_review` what a review in
+        the background has saved, from its own thread.
+        """
+        session.use_model(model, reserved=self._memory.config.model.max_tokens)
+        self._model = model
+        self._heard = on_review or self._heard
+        used: list[str] = []
+
+        def listen(event: Event) -> None:
+            if isinstance(event, Called):
+                used.append(event.call.name)
+            if on_event:
+                on_event(event)
+
+        def afterwards(agent: Agent) -> None:
+            self.review.after_turn(session, used=tuple(used), tools=agent.tools)
+            used.clear()
+
+        delegation = Delegation(
+            session, self.metered(model, "delegation", session), self._begin_delegate(session),
+            settings=self._memory.config.delegation, delegated=session.external.delegated, tools=tuple(tools),
+        )  # fmt: skip
+        return Agent(
+            session, self.metered(model, "chat", session), settings=self._memory.config.agent,
+            tools=(*tools, *delegation.definitions()), on_text=on_text, on_event=listen, after_turn=afterwards,
+        )  # fmt: skip
+
+    def metered(self, model: ChatModel, purpose: str, session: Session, *, background: bool = False) -> ChatModel:
+        """The same model, whose calls are written down."""
+        return self.ledger.metered(
+            model, purpose, session_id=session.id, user_id=session.user or "", background=background
+        )
+
+    def close(self) -> None:
+        """Let a review that is under way end, for a moment, and write down what waits."""
+        self.review.close()
+        self.ledger.close()
+
+    def _tell(self, report: ReviewReport) -> None:
+        self._heard(report)
+
+    def _begin_delegate(self, parent: Session) -> Callable[[str], AbstractContextManager[Conversation]]:
+        def begin(parent_id: str) -> AbstractContextManager[Conversation]:
+            child = self._memory.session(source="subagent", model=parent.model, user=parent.user, parent=parent_id)
+            if self._model is not None:
+                child.use_model(self._model)
+            return child
+
+        return begin
+
+    def _reviewing(self, taken: Snapshot) -> ChatModel:
+        model = self._model or self.model()
+        return self.ledger.metered(model, "review", session_id=taken.id, user_id=taken.user or "", background=True)

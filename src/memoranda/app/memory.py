@@ -1,0 +1,278 @@
+"""An opened home: everything is wired here. A `Memory` gives sessions, and agents that work in them."""
+
+import logging
+import secrets
+import threading
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from memoranda import config
+from memoranda.app.calling import call_tool, remember
+from memoranda.app.session import Circumstances, Session
+from memoranda.curated.outcome import Origin, Receipt
+from memoranda.curated.settings import Target
+from memoranda.curated.store import MemoryStore
+from memoranda.curated.tool import MemoryTool
+from memoranda.errors import SessionError, StorageError
+from memoranda.providers.external import ExternalMemory
+from memoranda.safety.redaction import Redactor
+from memoranda.sessions.scope import Scope
+from memoranda.skills.store import SkillStore
+from memoranda.support.home import Home
+from memoranda.tools import JsonObject, Tool
+
+if TYPE_CHECKING:
+    # Loaded when they are first used: whoever only wants the prompt starts twice as fast.
+    from memoranda.agent.loop import Agent
+    from memoranda.app.employing import Employer
+    from memoranda.llm.model import ChatModel, Usage
+    from memoranda.recall.session_db import SessionDB
+    from memoranda.recall.summaries import Summarize
+    from memoranda.recall.tool import SessionSearchTool
+
+
+class Memory:
+    """An opened home, for one user of it or for the home itself."""
+
+    log = logging.getLogger(__name__)
+
+    def __init__(
+        self, home: Home, settings: config.Config, user: str | None = None, *, summarize: "Summarize | None" = None
+    ) -> None:
+        self.home = home
+        self.config = settings
+        self.user = user
+        self.curated = self.curated_for(user)
+        self.curated.load_from_disk()
+        self.curated.written = lambda receipt, origin: self.tell_later(self.curated, receipt, origin, user)
+        self._summarize = summarize
+        self._memory_tool = MemoryTool(self.curated, Origin("agent"))
+        self._opening = threading.Lock()
+        self._open_sessions: set[Session] = set()
+        self._db: SessionDB | None = None
+        self._employer: Employer | None = None
+
+    def session(
+        self,
+        *,
+        source: str = "library",
+        model: str = "",
+        user: str | None = None,
+        session_id: str | None = None,
+        directory: str | Path | None = None,
+        instructions: str = "",
+        parent: str | None = None,
+    ) -> Session:
+        """Begin a session, or take one up by its id; its prompt is frozen now, or the one it had is used again.
+
+        `user` gives it the memory and the conversations of one user of a gateway. `directory` is where the user works:
+        its project files (AGENTS.md …) become part of the prompt. `instructions` are your own words for the prompt.
+        With a `parent` it is delegated work of that session.
+        """
+        circumstances = Circumstances(
+            source=source,
+            user=self.user if user is None else user,
+            model=model,
+            directory=Path(directory).absolute() if directory is not None else None,
+            instructions=instructions,
+            parent=parent,
+            relation="delegation" if parent else None,
+            external=parent is None,
+        )
+        session = Session(self, session_id or self.new_session_id(), circumstances, is_new=session_id is None)
+        self.remember_session(session)
+        return session
+
+    def agent(self, model: "ChatModel | None" = None, *, session: Session | None = None, **options: Any) -> "Agent":
+        """An agent at work in a session: `memory.agent().turn("Hello")` is the whole loop.
+
+        Without a model it is the one that is configured; without a session it begins one. Options: `tools` of your
+        own, `on_text` for the answer as it is written, `on_event` and `on_review` for what happens beside it.
+        """
+        employer = self._employing()
+        model = model or employer.model()
+        return employer.agent(model, session or self.session(model=model.name), **options)
+
+    @property
+    def sessions(self) -> "SessionDB":
+        """The conversations of this user: everything that was recorded, and search over it."""
+        return self.sessions_for(self.user)
+
+    def search(self, query: str = "", **options: Any) -> JsonObject:
+        """Find past conversations, with the exact messages; without a query, the latest ones.
+
+        Options are those of the session_search tool: limit, since, until, source, role_filter, sort, session_id,
+        around_message_id, window, cursor, why. Raises SessionError when they make no sense.
+        """
+        answer = self.search_tool(self.user).call({"query": query, **options})
+        if not answer["success"]:
+            raise SessionError(answer["error"])
+        return answer
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        return (*self._memory_tool.definitions(), *self.search_tool(self.user).definitions())
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
+        """Call a tool as a model would, outside any session: a dict in, a dict out."""
+        self._memory_tool.begin_turn()
+        return call_tool(self.tools, name, arguments)
+
+    def entries(self, target: Target = "memory") -> tuple[str, ...]:
+        """The live entries of MEMORY.md or USER.md as they may be shown."""
+        return self.curated.entries(target)
+
+    def remember(self, text: str, target: Target = "memory") -> JsonObject:
+        """Save a fact because a person said so; the answer is a receipt: what, where, visible from when."""
+        return remember(self.curated, text, target, "")
+
+    def close(self) -> None:
+        """Close the session store; every write was durable when it was answered."""
+        if self._employer is not None:
+            self._employer.close()
+        for session in list(self._open_sessions):
+            session.external.close()
+        with self._opening:
+            if self._db is not None:
+                self._db.close()
+                self._db = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # What sessions need of their home.
+
+    def remember_session(self, session: Session) -> None:
+        """A session that needs closing, if nobody ends it."""
+        self._open_sessions.add(session)
+
+    def look_at(self, session_id: str, user: str | None) -> Session | None:
+        """A session as it was recorded, to look at without taking it up; None when there is none."""
+        row = self.sessions_for(user).get_session(session_id)
+        if row is None:
+            return None
+        return Session(self, session_id, Circumstances(row["source"], user, external=False), is_new=False)
+
+    def forget(self, session: Session) -> None:
+        """A session has ended and needs no closing."""
+        self._open_sessions.discard(session)
+
+    def new_session_id(self) -> str:
+        """A name for a new session that sorts by time."""
+        return new_session_id()
+
+    def tell_later(self, store: MemoryStore, receipt: Receipt, origin: Origin, user: str | None) -> None:
+        """A write outside any session: the provider hears of it when it is next started."""
+        if self.config.provider:
+            from memoranda.providers.joining import queue_writes
+
+            queue_writes(
+                self.home.root, self.config.provider, self.config.external, receipt, origin,
+                lambda text: store.shown(receipt.target, text), user or "",
+            )  # fmt: skip
+
+    def curated_for(self, user: str | None) -> MemoryStore:
+        """The curated memory of one user."""
+        return MemoryStore(self.home.memories(user), self.config.curated)
+
+    def skills_for(self, user: str | None) -> SkillStore:
+        """The skills of one user, and behind them those of the home, which a user can read."""
+        also = [] if user is None else [self.home.skills()]
+        return SkillStore(self.home.skills(user), self.config.skills, also=also)
+
+    def sessions_for(self, user: str | None) -> "SessionDB":
+        """The conversations of one user; None is the home itself. The store is opened when it is first used."""
+        from memoranda.recall.session_db import SessionDB
+
+        with self._opening:
+            if self._db is None:
+                redactor = Redactor(config.known_secrets(self.home)) if self.config.redact_secrets else None
+                self._db = SessionDB(self.home.state_db, redactor=redactor)
+            return self._db.scoped(Scope.of(user))
+
+    def external_for(self, session_id: str, around: Circumstances) -> ExternalMemory:
+        """The external memory that is configured, for one session; delegated work has none."""
+        if not self.config.provider or not around.external:
+            return ExternalMemory()
+        from memoranda.providers.joining import join
+        from memoranda.providers.turns import RecordedTurns
+
+        user = around.user
+        turns = RecordedTurns(
+            lambda: self.sessions_for(user) if self.home.state_db.exists() else None, self.config.provider
+        )
+        return join(
+            self.home.root, self.config.provider, self.config.external, session_id, turns,
+            lend=lambda names: config.lend_secrets(self.home, names),
+            secrets=lambda: config.known_secrets(self.home), toolsets=self.config.toolsets.get(around.source),
+            platform=around.source, user_id=user or "", agent_identity=self.home.profile, agent_context="primary",
+        )  # fmt: skip
+
+    def search_tool(self, user: str | None, current_session_id: str | None = None) -> "SessionSearchTool":
+        """The session_search tool for one user and, if there is one, the conversation that is going on."""
+        from memoranda.recall.tool import SessionSearchTool
+
+        return SessionSearchTool(
+            lambda: self.sessions_for(user),
+            self.config.recall,
+            current_session_id=current_session_id,
+            summarize=self._summarize,
+        )
+
+    def metered(self, model: "ChatModel", purpose: str, session: Session) -> "ChatModel":
+        """The same model for work that nobody asked for by name: within the day's budget, and in the ledger."""
+        return self._employing().metered(model, purpose, session, background=True)
+
+    def count_usage(self, user: str | None, session_id: str, usage: "Usage", *, model: str, provider: str) -> None:
+        """Add what a call used to its session; a failure of that is no failure of the call."""
+        try:
+            self.sessions_for(user).update_token_counts(
+                session_id,
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                cache_read_tokens=usage.cache_read_tokens,
+                cache_write_tokens=usage.cache_write_tokens,
+                reasoning_tokens=usage.reasoning_tokens,
+                api_call_count=1,
+                model=model,
+                billing_provider=provider,
+            )
+        except StorageError as error:
+            self.log.warning("What a call used could not be noted for session %s: %s", session_id, error)
+
+    def _employing(self) -> "Employer":
+        from memoranda.app.employing import Employer
+
+        with self._opening:
+            if self._employer is None:
+                self._employer = Employer(self)
+            return self._employer
+
+
+def open_memory(
+    home: str | Path | None = None,
+    *,
+    profile: str | None = None,
+    user: str | None = None,
+    summarize: "Summarize | None" = None,
+) -> Memory:
+    """Open a home: the one given, else MEMORANDA_HOME, else ~/.memoranda. Nothing is written until you write.
+
+    `summarize` is an option for search: a function from instructions and a transcript to a short text.
+    """
+    place = config.locate_home(home, profile)
+    place.refuse_if_foreign()
+    return Memory(place, config.load(place), user, summarize=summarize)
+
+
+def new_session_id() -> str:
+    """A name for a new session that sorts by time."""
+    return f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(3)}"

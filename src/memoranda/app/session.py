@@ -1,0 +1,346 @@
+"""One conversation: a frozen prompt, tools whose writes are durable at once, its record, and how it goes on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from memoranda.app.calling import call_tool, remember
+from memoranda.app.frozen_prompt import FrozenPrompt, Surroundings, freeze, thaw
+from memoranda.app.turn import Turn
+from memoranda.curated.outcome import Origin, Receipt
+from memoranda.curated.settings import Target
+from memoranda.curated.tool import MemoryTool
+from memoranda.errors import StorageError
+from memoranda.providers.text import cleaned
+from memoranda.safety.fence import without_recalled
+from memoranda.skills.index import render_index
+from memoranda.skills.tool import SkillTools
+from memoranda.tools import JsonObject, Tool
+
+if TYPE_CHECKING:
+    # Loaded when they are first used: whoever only wants the prompt starts twice as fast.
+    from memoranda.agent.conversation import Compression, TakenBack
+    from memoranda.app.memory import Memory
+    from memoranda.app.shortening import Shortening
+    from memoranda.llm.model import ChatModel, Usage
+    from memoranda.recall.session_db import SessionDB
+    from memoranda.sessions.rotation import LiveMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """In which a conversation takes place; `parent` is the session that it works for or branches off."""
+
+    source: str
+    user: str | None = None
+    model: str = ""
+    directory: Path | None = None
+    instructions: str = ""
+    parent: str | None = None
+    relation: str | None = None
+    external: bool = True
+    """Whether an external memory takes part, if one is configured."""
+
+
+class Session:
+    """One conversation. After compression it is the same object with another `id` and another prompt."""
+
+    def __init__(self, memory: "Memory", session_id: str, circumstances: Circumstances, *, is_new: bool) -> None:
+        self.id = session_id
+        self.source, self.user, self.model = circumstances.source, circumstances.user, circumstances.model
+        self._memory = memory
+        self._circumstances = circumstances
+        self._store = memory.curated_for(self.user)
+        self._store.written = self._written
+        self._skills = memory.skills_for(self.user)
+        self.external = memory.external_for(session_id, circumstances)
+        self._chat_model: ChatModel | None = None
+        self._shortening: Shortening | None = None
+        self._uncounted: Usage | None = None
+        # Whether it has a row in the store, and whether that is open for us.
+        self._exists = self._begun = self._ended = False
+        self._bind_tools()
+        self._frozen = (None if is_new else self._restored()) or self._freeze()
+
+    @property
+    def prompt(self) -> str:
+        """The system prompt, byte-identical until the conversation is compressed."""
+        return self._frozen.prompt.text
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What was left out of the prompt, and why, for a person."""
+        return self._frozen.prompt.notices
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """What the model may call; a part that is switched off offers no tool."""
+        return (*self._own_tools(), *self.external.tools())
+
+    def turn(self, text: Any) -> Turn:
+        """Begin a turn: the user's message (text or structured content) is durable when this returns."""
+        self.begin_turn()
+        if self._ended:
+            # Taken up again: the external memory that heard of the end is started anew.
+            self.external = self._memory.external_for(self.id, self._circumstances)
+            self._memory.remember_session(self)
+            self._ended = False
+        return Turn(self, text)
+
+    def begin_turn(self) -> None:
+        """Say that a new user message came in: failed memory calls are counted per turn. `turn` says it too."""
+        self._memory_tool.begin_turn()
+
+    def note_of_changes(self) -> str:
+        """What was saved or removed by others since the prompt was frozen, for the user's next message."""
+        return self._frozen.changes.note()
+
+    def record(self, role: str, content: Any = None, **fields: Any) -> int:
+        """Record one message of the conversation; it is durable when its id is returned."""
+        return self.record_all([{"role": role, "content": content, **fields}])[0]
+
+    def record_all(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
+        """Record several messages in one commit. Recalled memory that somebody repeats is left out."""
+        ids = self._record().append_messages(self.id, [_without_recalled(message) for message in messages])
+        if self._uncounted is not None and messages and messages[0].get("role") == "assistant":
+            self._count(self._uncounted, ids[0])
+            self._uncounted = None
+        return ids
+
+    def conversation(self) -> list[dict[str, Any]]:
+        """What was recorded, as chat APIs take it."""
+        return self._db.get_messages_as_conversation(self.id)
+
+    def recorded(self, message_id: int) -> dict[str, Any]:
+        """One message as it was recorded; empty when it was taken back."""
+        return self._db.get_message(message_id) or {}
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
+        """Call a tool as the model would; the answer is always a JSON object."""
+        return call_tool(self.tools, name, arguments)
+
+    def remember(self, text: str, target: Target = "memory") -> JsonObject:
+        """Save a fact that the user asked to keep; the answer is a receipt."""
+        return remember(self._store, text, target, self.id)
+
+    def entries(self, target: Target = "memory") -> tuple[str, ...]:
+        """The live entries of MEMORY.md or USER.md as they may be shown."""
+        return self._store.entries(target)
+
+    # What follows is for loops that watch the context and for chats; the record is the same for all.
+
+    def use_model(self, model: "ChatModel", *, reserved: int = 0) -> None:
+        """Say which model answers: its window decides when the context is full, and it writes the summaries.
+
+        `reserved` is what an answer may take of the window.
+        """
+        self._chat_model = model
+        self.model = model.name
+        fullness = self._compression().fullness
+        fullness.window, fullness.reserved = model.window, reserved
+
+    def note_usage(self, usage: "Usage", *, model: str, provider: str) -> None:
+        """Remember what a call used, which also says how full the context is; it never fails the turn."""
+        self._uncounted = usage
+        self._memory.count_usage(self.user, self.id, usage, model=model, provider=provider)
+
+    def compress(self, *, force: bool = False, focus: str = "") -> "Compression":
+        """Make the context shorter if it is full, or at once when `force`; `focus` is what to keep above all."""
+        from memoranda.agent.conversation import Compression
+
+        if not self._exists:
+            return Compression(False, "Nothing has been said yet.")
+        shortening, db = self._compression(), self._db
+        if not force and not shortening.is_due(self, db):
+            return Compression(False, "The context has room left.")
+        model = self._memory.metered(self._chat_model, "compression", self) if self._chat_model else None
+        return shortening.compress(self, db, model, self._memory.new_session_id(), focus=focus, force=force)
+
+    @property
+    def title(self) -> str | None:
+        """The conversation's name for people."""
+        return self._db.get_session_title(self.id) if self._exists else None
+
+    def rename(self, title: str) -> str | None:
+        """Give it a title, tidied; blank takes it away. Raises SessionError when it is taken."""
+        self._record().set_session_title(self.id, title or None)
+        return self.title
+
+    def undo(self) -> "TakenBack | None":
+        """Take the last turn back, the user's words and everything after; None when there is none."""
+        from memoranda.agent.conversation import TakenBack
+        from memoranda.sessions.records import text_of
+
+        asked = self._asked()
+        if not asked:
+            return None
+        gone = self._record().rewind_to_message(self.id, asked[-1].id)
+        if self._shortening is not None:
+            self._shortening.fullness.reading = None
+        self.external.switch(self.id, reason="undo", rewound=True)
+        return TakenBack(text_of(asked[-1].message.get("content")), int(gone["rewound_count"]))
+
+    def branch(self, title: str = "") -> "Session":
+        """Another way on from here: a new session with the same context and the same prompt."""
+        branched = self._record().branch_session(self.id, self._memory.new_session_id(), title or None)
+        session = self._memory.session(
+            session_id=branched.session_id, source=self.source, model=self.model, user=self.user,
+            directory=self._circumstances.directory, instructions=self._circumstances.instructions,
+        )  # fmt: skip
+        session.external.switch(session.id, self.id, "branch")
+        return session
+
+    def user_words(self) -> list[str]:
+        """What the user said in this conversation, message by message; summaries are not the user's words."""
+        from memoranda.sessions.records import text_of
+
+        return [text_of(each.message.get("content")) for each in self._asked()]
+
+    def review_tools(self) -> tuple[Tool, ...]:
+        """Memory and skill tools for a review: it is named in the journals, and the external memory is not told."""
+        reviewer = Origin("review", self.id)
+        store = self._memory.curated_for(self.user)
+        store.load_from_disk()
+        skills = SkillTools(self._memory.skills_for(self.user), reviewer)
+        return self._allowed((*MemoryTool(store, reviewer).definitions(), *skills.definitions()))
+
+    def end(self, reason: str = "session_end") -> None:
+        """Say that the conversation is over; opening a session with its id takes it up again."""
+        told = self._told()
+        if self._begun:
+            self._record().end_session(self.id, reason)
+            self._begun = False
+        self.external.end(told, self.id)
+        self._ended = True
+        self._memory.forget(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    # What compression needs (`memoranda.app.shortening.Continued`).
+
+    def before_compression(self, context: "list[LiveMessage]") -> str:
+        return self.external.before_compression([each.message for each in context])
+
+    def hand_over(self) -> None:
+        self.external.commit(self._told(), self.id)
+
+    def new_prompt(self) -> FrozenPrompt:
+        return self._freeze()
+
+    def go_on_in(self, session_id: str) -> None:
+        old, self.id = self.id, session_id
+        self._bind_tools()
+        self._frozen = self._restored() or self._frozen
+        self.external.switch(session_id, old, "compression")
+
+    @property
+    def _db(self) -> "SessionDB":
+        return self._memory.sessions_for(self.user)
+
+    def _asked(self) -> "list[LiveMessage]":
+        """What the user said, as far as it is in the context; a summary has the same role and is nobody's."""
+        live = self._db.live_context(self.id) if self._exists else []
+        return [each for each in live if each.message["role"] == "user" and not each.is_summary]
+
+    def _bind_tools(self) -> None:
+        self._memory_tool = MemoryTool(self._store, Origin("agent", self.id))
+        self._skill_tools = SkillTools(self._skills, Origin("agent", self.id))
+
+    def _own_tools(self) -> tuple[Tool, ...]:
+        search = self._memory.search_tool(self.user, self.id)
+        return self._allowed(
+            (*self._memory_tool.definitions(), *search.definitions(), *self._skill_tools.definitions())
+        )
+
+    def _allowed(self, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
+        """Each of our tools is a toolset of its own name; a platform that is not configured has them all."""
+        toolsets = self._memory.config.toolsets.get(self.source)
+        return tuple(tool for tool in tools if toolsets is None or tool.name in toolsets)
+
+    def _freeze(self) -> FrozenPrompt:
+        around = self._circumstances
+        surroundings = Surroundings(
+            self._memory.home.root, self._memory.config.prompt, self.source, around.instructions, around.directory,
+            self._compression().fullness.window if self.model else 0,
+        )  # fmt: skip
+        names = [tool.name for tool in self.tools]
+        index = render_index(self._skills.catalogue(), self._skills.settings.index_char_limit)
+        return freeze(
+            surroundings, self._store, tools=names, skills=index if "skill_view" in names else "",
+            provider=self.external.system_prompt(),
+        )  # fmt: skip
+
+    def _restored(self) -> FrozenPrompt | None:
+        """The prompt that was stored with the session: taking it up again changes no byte of it."""
+        row = self._db.get_session(self.id) if self._memory.home.state_db.exists() else None
+        if row is None:
+            return None
+        self.model = self.model or row.get("model") or ""
+        self._exists, self._begun = True, row.get("ended_at") is None
+        return thaw(row, self._store)
+
+    def _compression(self) -> "Shortening":
+        from memoranda.app.shortening import Fullness, Shortening
+        from memoranda.llm.windows import window_of
+
+        if self._shortening is None:
+            settings = self._memory.config
+            window = settings.model.window or window_of(self.model)
+            self._shortening = Shortening(settings.compression, Fullness(window))
+        return self._shortening
+
+    def _count(self, usage: "Usage", message_id: int) -> None:
+        """The provider has counted everything up to a message."""
+        from memoranda.compression.trigger import Reading
+
+        reading = Reading.of(usage, message_id)
+        if reading is not None:
+            try:
+                self._compression().note(self, self._db, reading)
+            except StorageError as error:
+                self._memory.log.warning("How full session %s is could not be noted: %s", self.id, error)
+
+    def _told(self) -> list[dict[str, Any]]:
+        """What the external memory hears of when the session ends: everything but turns that were not done."""
+        if not self._begun or not self.external.active:
+            return []
+        from memoranda.providers.turns import completed
+
+        return completed(self._db.get_messages(self.id))
+
+    def _written(self, receipt: Receipt, origin: Origin) -> None:
+        """The built-in memory was changed, and the external one hears of it."""
+        if origin.session == self.id:
+            self._frozen.changes.told()
+        if self.external.active:
+            self.external.mirror(receipt, origin, lambda text: self._store.shown(receipt.target, text))
+        else:
+            self._memory.tell_later(self._store, receipt, origin, self.user)
+
+    def _record(self) -> "SessionDB":
+        """The store of this session's user; the session gets its row when something is first recorded."""
+        db = self._db
+        if not self._begun:
+            around = self._circumstances
+            db.create_session(
+                self.id, self.source, model=self.model or None, system_prompt=self.prompt or None,
+                parent_session_id=around.parent, relation=around.relation, **self._frozen.kept(),
+            )  # fmt: skip
+            db.reopen_session(self.id)
+            self._exists = self._begun = True
+        return db
+
+
+def _without_recalled(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An answer that repeats what was recalled is recorded without it; the user's words are never touched."""
+    if message.get("role") != "assistant":
+        return message
+    return {**message, "content": cleaned(message.get("content"), without_recalled)}

@@ -1,0 +1,141 @@
+"""Making a session's context shorter: it ends, and the conversation goes on in a new session with a summary.
+
+The order is that of the design: the external memory may add to the summary, the old session is handed over to it, the
+new one is begun in one transaction, and the external memory learns its id. Two processes never both compress: one has
+the lease, and the other finds where the conversation goes on.
+"""
+
+import os
+import secrets
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from memoranda.agent.conversation import Compression
+from memoranda.app.frozen_prompt import FrozenPrompt
+from memoranda.compression.compressor import Compressed, Compressor, NotCompressed
+from memoranda.compression.settings import CompressionSettings
+from memoranda.compression.trigger import Progress, Reading, context_tokens
+from memoranda.llm.model import ChatModel
+from memoranda.sessions.rotation import LiveMessage, NoLease, NotRotated, Rotated
+from memoranda.tools import Tool
+
+if TYPE_CHECKING:
+    from memoranda.recall.session_db import SessionDB
+
+
+class Continued(Protocol):
+    """What compression needs of a session."""
+
+    id: str
+
+    @property
+    def prompt(self) -> str: ...
+
+    @property
+    def tools(self) -> tuple[Tool, ...]: ...
+
+    def before_compression(self, context: list[LiveMessage]) -> str:
+        """What the external memory wants a summary to hold."""
+
+    def hand_over(self) -> None:
+        """Tell the external memory what was said so far, before the session ends."""
+
+    def new_prompt(self) -> FrozenPrompt:
+        """The prompt with which the conversation goes on."""
+
+    def go_on_in(self, session_id: str) -> None:
+        """The conversation goes on in another session."""
+
+
+@dataclass(slots=True)
+class Fullness:
+    """How full a context is, by the last count of the provider."""
+
+    window: int
+    reserved: int = 0
+    reading: Reading | None = None
+
+
+class Shortening:
+    """Compression of one conversation, whatever session it is in."""
+
+    def __init__(self, settings: CompressionSettings, fullness: Fullness) -> None:
+        self.fullness = fullness
+        self._settings = settings
+
+    def is_due(self, session: Continued, db: "SessionDB") -> bool:
+        """Whether the context is full, and compressing it may help."""
+        used, limit = self._used(session, db.live_context(session.id)), self._limit()
+        return self._settings.enabled and self._progress(session, db).is_due(used, limit, self.fullness.window)
+
+    def note(self, session: Continued, db: "SessionDB", reading: Reading) -> None:
+        """The provider has counted the context; what that says about the last compression is kept."""
+        self.fullness.reading = reading
+        before = self._progress(session, db)
+        after = before.after_reading(reading.tokens, self._limit(), self.fullness.window)
+        if after != before and (before != Progress() or after.useless):
+            db.note_compression(session.id, after.to_json())
+
+    def compress(
+        self, session: Continued, db: "SessionDB", model: ChatModel | None, new_id: str, *, focus: str, force: bool
+    ) -> Compression:
+        """Make the context shorter now."""
+        lease = db.take_compression_lease(session.id, _holder())
+        if isinstance(lease, NoLease):
+            return _elsewhere(session, lease.successor)
+        try:
+            return self._with_lease(session, db, model, new_id, focus=focus, force=force)
+        finally:
+            db.release_compression_lease(lease)
+
+    def _with_lease(
+        self, session: Continued, db: "SessionDB", model: ChatModel | None, new_id: str, *, focus: str, force: bool
+    ) -> Compression:
+        old, window, progress = session.id, self.fullness.window, self._progress(session, db)
+        context = db.live_context(old)
+        result = Compressor(self._settings).compress(
+            context, model=model, window=window, session_id=old, focus=focus, force=force,
+            provider_notes=session.before_compression(context),
+        )  # fmt: skip
+        if isinstance(result, NotCompressed):
+            db.note_compression(old, progress.after_failure(self._used(session, context), window).to_json())
+            return Compression(False, result.reason)
+        session.hand_over()
+        rotated = self._rotate(session, db, result, new_id)
+        if isinstance(rotated, NotRotated):
+            return _elsewhere(session, rotated.successor)
+        self.fullness.reading = None
+        session.go_on_in(rotated.session_id)
+        left = self._used(session, db.live_context(session.id))
+        db.note_compression(session.id, progress.after_compression(window, left).to_json())
+        return Compression(True, result.why, result.how, result.tokens_before, result.tokens_after)
+
+    def _rotate(self, session: Continued, db: "SessionDB", result: Compressed, new_id: str) -> Rotated | NotRotated:
+        frozen = session.new_prompt()
+        return db.rotate_session(
+            session.id, new_id, result.context, last_seen=result.last_seen, system_prompt=frozen.prompt.text,
+            **frozen.kept(),
+        )  # fmt: skip
+
+    def _used(self, session: Continued, context: list[LiveMessage]) -> int:
+        numbered = [(each.id, each.message) for each in context]
+        return context_tokens(numbered, self.fullness.reading, system=session.prompt, tools=session.tools)
+
+    def _limit(self) -> int:
+        return self._settings.limit(self.fullness.window, self.fullness.reserved)
+
+    def _progress(self, session: Continued, db: "SessionDB") -> Progress:
+        return Progress.from_json(db.compression_notes(session.id))
+
+
+def _elsewhere(session: Continued, successor: str | None) -> Compression:
+    """Somebody else has compressed the conversation, or is about to."""
+    if successor is None:
+        return Compression(False, "Somebody else is compressing this conversation, or it has changed meanwhile.")
+    session.go_on_in(successor)
+    return Compression(True, "Another process has compressed this conversation.")
+
+
+def _holder() -> str:
+    return f"{os.getpid()}:{threading.get_ident()}:{secrets.token_hex(4)}"

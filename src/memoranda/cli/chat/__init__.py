@@ -1,0 +1,103 @@
+"""`memoranda chat`: talk to a model that remembers, in a terminal, through a pipe, or as JSON lines."""
+
+import sys
+
+import click
+
+from memoranda.app import Memory, open_memory
+from memoranda.cli.chat.chat import Chat
+from memoranda.cli.chat.commands import COMMANDS, show_resumed
+from memoranda.cli.chat.history import History
+from memoranda.cli.chat.log import logging_to
+from memoranda.cli.chat.opening import choose_model, give_up
+from memoranda.cli.chat.screens import JsonLines, Pipe, Screen, Terminal
+from memoranda.cli.chat.talking import JsonPiped, Lines, Piped, Typed, talk
+from memoranda.cli.context import REFUSED, Invocation, memory_options
+from memoranda.cli.sessions.naming import NOT_FOUND, session_named
+from memoranda.config import known_secrets
+from memoranda.safety.redaction import Redactor
+
+_LATEST = "\0latest"
+_LISTED = "'memoranda sessions list' shows all conversations."
+_EPILOG = """\b
+Examples:
+  memoranda chat
+  memoranda chat --resume "Fix the build"
+  memoranda chat --resume
+  memoranda chat --query "What did we decide about the queue?"
+  git diff | memoranda chat --query -
+  memoranda chat --demo
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.option("--model", "model_name", metavar="NAME", help="The model to talk to (model.name).")
+@click.option(
+    "--resume", metavar="[ID|TITLE]", is_flag=False, flag_value=_LATEST,
+    help="Take a conversation up again; without a name, the latest.",
+)  # fmt: skip
+@click.option("--new", is_flag=True, help="Begin a new conversation (this is the default).")
+@click.option("--query", metavar="TEXT", help="Say this, print the answer, and leave; '-' reads it from a pipe.")
+@click.option("--demo", is_flag=True, help="Talk to the demo model: no key, no network.")
+@memory_options
+def command(model_name: str | None, resume: str | None, new: bool, query: str | None, demo: bool) -> None:
+    """Talk to a model that remembers. /help lists what else you can say.
+
+    Every message is on the disk before the next step. Ctrl-C stops an answer; what was said is kept. Without a
+    terminal, each line of the input is one message and only the answers are printed; with --json, every event is a
+    line of JSON.
+    """
+    invocation = Invocation.current()
+    if new and resume:
+        raise click.UsageError("--new and --resume exclude each other.")
+    with open_memory(invocation.home, profile=invocation.profile, user=invocation.user) as memory:
+        screen = _screen(invocation, query)
+        resumed = _session_to_resume(memory, resume, screen) if resume else None
+        model = choose_model(memory, model_name, screen, demo=demo)
+        with logging_to(memory.home.root / "logs" / "chat.log"), Chat(memory, model, screen, resume=resumed) as chat:
+            if query is not None:
+                chat.say(sys.stdin.read().strip() if query == "-" else query)
+            else:
+                _greet(chat, resumed)
+                talk(chat, _lines(invocation, memory))
+                _say_goodbye(chat)
+    sys.exit(REFUSED if chat.failed and not isinstance(screen, Terminal) else 0)
+
+
+def _session_to_resume(memory: Memory, name: str, screen: Screen) -> str:
+    if not memory.home.state_db.exists():
+        give_up(screen, "There is no conversation to take up yet. 'memoranda chat' begins one.", "not_found", REFUSED)
+    if name != _LATEST:
+        found = session_named(memory.sessions, name)
+        return found or give_up(screen, f"{NOT_FOUND.format(name=name)} {_LISTED}", "not_found", REFUSED)
+    rows = memory.sessions.list_sessions_rich(source="cli", limit=1, order_by_last_active=True)
+    return str(rows[0]["id"]) if rows else give_up(screen, f"No chat was kept yet. {_LISTED}", "not_found", REFUSED)
+
+
+def _screen(invocation: Invocation, query: str | None) -> Screen:
+    if invocation.as_json:
+        return JsonLines()
+    return Terminal() if sys.stdout.isatty() and sys.stdin.isatty() and query is None else Pipe()
+
+
+def _lines(invocation: Invocation, memory: Memory) -> Lines:
+    if invocation.as_json:
+        return JsonPiped()
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return Piped()
+    path = memory.home.memories(invocation.user).parent / "chat_history"
+    return Typed(History(path, Redactor(known_secrets(memory.home)), list(COMMANDS)))
+
+
+def _greet(chat: Chat, resumed: str | None) -> None:
+    if resumed:
+        show_resumed(chat)
+    else:
+        chat.screen.begun(chat.status, f"A new conversation with {chat.model.name}. /help lists what you can say.")
+    for notice in chat.session.notices:
+        chat.screen.remark("notice", notice, {})
+
+
+def _say_goodbye(chat: Chat) -> None:
+    if isinstance(chat.screen, Terminal) and chat.has_begun:
+        click.echo(f"Kept. 'memoranda chat --resume {chat.session.id}' goes on from here.")

@@ -1,0 +1,63 @@
+"""From what was asked on the command line to a model, a session and an agent."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from memoranda import config
+from memoranda.agent.loop import Agent
+from memoranda.app import Memory, Session
+from memoranda.cli.chat.screens import Screen, Terminal
+from memoranda.cli.context import UNUSABLE
+from memoranda.errors import ModelError
+from memoranda.llm.choice import model_for
+from memoranda.llm.demo.model import DemoModel
+from memoranda.llm.model import ChatModel
+from memoranda.review.report import ReviewReport
+
+_SOURCE = "cli"
+_PACE = 0.015
+
+
+def choose_model(memory: Memory, name: str | None, screen: Screen, *, demo: bool) -> ChatModel:
+    """The model that is meant; a person without any is told how to get one, and offered the demo model."""
+    if demo:
+        return _demo(screen)
+    settings = memory.config.model
+    try:
+        return model_for(replace(settings, name=name) if name else settings, config.credentials(memory.home))
+    except ModelError as error:
+        if not isinstance(screen, Terminal):
+            give_up(screen, f"{error}\nOr add --demo to talk to the demo model.", type(error).__name__, UNUSABLE)
+        click.echo(str(error))
+    if not click.confirm("Talk to the demo model for now? It needs no key and no network.", default=True):
+        sys.exit(UNUSABLE)
+    return _demo(screen)
+
+
+def begin(memory: Memory, model: ChatModel, session_id: str | None = None) -> Session:
+    """A new session, or the one with that id, where its conversation stands now."""
+    tip = memory.sessions.get_compression_tip(session_id) if session_id else None
+    return memory.session(source=_SOURCE, model=model.name, session_id=tip or session_id, directory=Path.cwd())
+
+
+def employ(
+    memory: Memory, session: Session, model: ChatModel, screen: Screen, on_review: Callable[[ReviewReport], None]
+) -> Agent:
+    """An agent at work in a session, which shows on the screen what it does."""
+    return memory.agent(model, session=session, on_text=screen.text, on_event=screen.event, on_review=on_review)
+
+
+def give_up(screen: Screen, text: str, kind: str, code: int) -> NoReturn:
+    """Say why there can be no chat, and leave."""
+    screen.trouble(text, kind)
+    sys.exit(code)
+
+
+def _demo(screen: Screen) -> ChatModel:
+    """The demo model, at a pace that can be read where somebody reads."""
+    return DemoModel(pace=_PACE if isinstance(screen, Terminal) else 0.0)

@@ -1,0 +1,25 @@
+"""Configuration: `config.yaml` in the home, overrides from the environment, secrets in `.env`.
+
+Each part of Memoranda owns a small settings value; they are filled in from one table of keys, which the reference
+documentation is tested against. A file that cannot be read or holds a wrong value fails closed: nothing opens until it
+is mended.
+"""
+
+from memoranda.config.document import read_document as read_document
+from memoranda.config.document import set_value as set_value
+from memoranda.config.environment import editor_is_set as editor_is_set
+from memoranda.config.environment import is_set as is_set
+from memoranda.config.environment import locate_home as locate_home
+from memoranda.config.keys import KEYS as KEYS
+from memoranda.config.keys import Key as Key
+from memoranda.config.keys import find_key as find_key
+from memoranda.config.loading import Config as Config
+from memoranda.config.loading import load as load
+from memoranda.config.loading import value_of as value_of
+from memoranda.config.secrets import credentials as credentials
+from memoranda.config.secrets import known_secrets as known_secrets
+from memoranda.config.secrets import lend_secrets as lend_secrets
+from memoranda.config.secrets import offer_secrets as offer_secrets
+from memoranda.config.secrets import read_secrets as read_secrets
+from memoranda.config.secrets import remove_secret as remove_secret
+from memoranda.config.secrets import set_secret as set_secret

@@ -1,0 +1,102 @@
+"""`config.yaml` as it stands, and writing one setting into it without touching the rest."""
+
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from memoranda.config.keys import Key, find_key
+from memoranda.errors import ConfigError
+from memoranda.support.files import make_private_directory, read_file, write_private
+from memoranda.support.home import Home
+from memoranda.support.lock import FileLock
+
+LOCK_TIMEOUT = 10.0
+
+
+def set_value(home: Home, name: str, raw: str) -> Any:
+    """Write one setting into config.yaml, keeping everything else in it, comments included."""
+    key = find_key(name)
+    value = convert(key, raw, "the command line")
+    home.refuse_if_foreign()
+    make_private_directory(home.root)
+    with FileLock(home.lock_file, LOCK_TIMEOUT):
+        document = read_document(home)
+        look_up(document, key, home)
+        refuse_link(home.config_file)
+        section, _, leaf = name.partition(".")
+        if not document:
+            # A file of nothing but comments is no document to the parser, and stays as it is above ours.
+            comments = read_file(home.config_file) if home.config_file.exists() else b""
+            write_private(home.config_file, comments + _dump({section: {leaf: value}}))
+            return value
+        if document.get(section) is None:
+            document[section] = {}
+        if getattr(getattr(document[section], "anchor", None), "value", None):
+            raise ConfigError(f"{section} in {home.config_file} is shared by an alias. Change it there by hand.")
+        document[section][leaf] = value
+        write_private(home.config_file, _dump(document))
+    return value
+
+
+def refuse_link(path: Path) -> None:
+    if path.is_symlink():
+        raise ConfigError(f"{path} is a link to {path.resolve()}. Nothing was written; change that file itself.")
+
+
+def read_document(home: Home) -> dict[str, Any]:
+    """config.yaml as it stands; an absent or blank file is an empty mapping."""
+    path = home.config_file
+    try:
+        text = read_file(path).decode("utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}. Nothing is opened until it is mended.") from error
+    if not text.strip():
+        return {}
+    try:
+        document = _yaml().load(text)
+    except Exception as error:
+        # The parser lets all kinds of errors through for odd documents; each means that the file cannot be used.
+        raise ConfigError(f"{path} is not valid YAML: {error}. Nothing is opened until it is mended.") from error
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise ConfigError(f"{path} must hold keys and values, not {type(document).__name__}.")
+    return document
+
+
+def _yaml() -> Any:
+    # 40 ms, and most homes have no config file.
+    from ruamel.yaml import YAML
+
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = 100_000
+    return yaml
+
+
+def _dump(document: dict[str, Any]) -> bytes:
+    stream = BytesIO()
+    _yaml().dump(document, stream)
+    return stream.getvalue()
+
+
+def look_up(document: Mapping[str, Any], key: Key, home: Home) -> Any:
+    section, _, leaf = key.name.partition(".")
+    values = document.get(section)
+    if values is None:
+        return key.default
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"{section} in {home.config_file} must hold keys and values, not {values!r}.")
+    return values.get(leaf, key.default)
+
+
+def convert(key: Key, raw: Any, source: str) -> Any:
+    try:
+        return key.read(raw)
+    except (ValueError, TypeError):
+        raise ConfigError(
+            f"{key.name} in {source} is {raw!r}; it takes {key.takes}. Nothing is opened until it is mended."
+        ) from None

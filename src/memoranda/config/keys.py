@@ -1,0 +1,170 @@
+"""Every setting there is: its name, its default, what it takes and what it means."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from memoranda.errors import ConfigError
+from memoranda.providers.settings import MODES
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One setting: its dotted name, default, what it takes in words, and how a raw value becomes one."""
+
+    name: str
+    default: Any
+    takes: str
+    read: Callable[[Any], Any]
+    meaning: str
+
+    @property
+    def variable(self) -> str:
+        return "MEMORANDA_" + self.name.upper().replace(".", "_")
+
+
+def _flag(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    words = {
+        "true": True,
+        "yes": True,
+        "on": True,
+        "1": True,
+        "false": False,
+        "no": False,
+        "off": False,
+        "0": False,
+    }
+    if isinstance(value, str | int) and str(value).strip().lower() in words:
+        return words[str(value).strip().lower()]
+    raise ValueError
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError
+    number = int(value)
+    if number < 0:
+        raise ValueError
+    return number
+
+
+def _approval(value: Any) -> str:
+    if value in ("propose", "explicit-only"):
+        return str(value)
+    # A plain yes or no is what other programs write here.
+    return "propose" if _flag(value) else "off"
+
+
+def _name(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value.strip()
+    raise ValueError
+
+
+def _mode(value: Any) -> str:
+    if value not in MODES:
+        raise ValueError
+    return str(value)
+
+
+def _positive(value: Any) -> int:
+    number = _count(value)
+    if number < 1:
+        raise ValueError
+    return number
+
+
+def _seconds(value: Any) -> float:
+    number = float(value)
+    if isinstance(value, bool) or not 0 < number < 3_600:
+        raise ValueError
+    return number
+
+
+def _amount(value: Any) -> float | None:
+    """A number of 0 or more; nothing, or "none", is no limit."""
+    if value is None or (isinstance(value, str) and value.strip().lower() in ("", "none")):
+        return None
+    number = float(value)
+    if isinstance(value, bool) or not 0 <= number < float("inf"):
+        raise ValueError
+    return number
+
+
+def _limit(value: Any) -> int | None:
+    amount = _amount(value)
+    return None if amount is None else _count(value)
+
+
+def _share(value: Any) -> float:
+    number = float(value)
+    if isinstance(value, bool) or not 0 < number < 1:
+        raise ValueError
+    return number
+
+
+def _answer_size(value: Any) -> int:
+    number = _count(value)
+    if number < 4000:
+        raise ValueError
+    return number
+
+
+_A_COUNT = "a whole number, 0 or more"
+KEYS = (
+    Key("memory.memory_enabled", True, "true or false", _flag, "Keep and show MEMORY.md."),
+    Key("memory.user_profile_enabled", True, "true or false", _flag, "Keep and show USER.md."),
+    Key("memory.memory_char_limit", 2200, _A_COUNT, _count, "How many characters MEMORY.md may hold."),
+    Key("memory.user_char_limit", 1375, _A_COUNT, _count, "How many characters USER.md may hold."),
+    Key("memory.write_approval", "off", "off, propose or explicit-only", _approval,
+        "Whether a person must approve what the agent saves."),
+    Key("memory.provider", "", "a provider's name, or nothing", _name,
+        "The external memory provider; see 'memoranda provider'."),
+    Key("memory.nudge_interval", 10, _A_COUNT, _count,
+        "After how many user turns a conversation is reviewed in the background; 0 is never."),
+    Key("provider.mode", "hybrid", "hybrid, context or tools", _mode,
+        "Whether the provider recalls into each turn (context), offers tools, or both (hybrid)."),
+    Key("provider.recall_chars", 4_000, _A_COUNT, _count, "How many characters of recall a turn may get."),
+    Key("provider.every_n_turns", 1, "a whole number, 1 or more", _positive, "How often the provider is asked."),
+    Key("provider.recall_seconds", 2.0, "seconds, more than 0", _seconds, "How long a turn waits for recall at most."),
+    Key("provider.begin_seconds", 2.0, "seconds, more than 0", _seconds,
+        "How long the beginning of a session waits for the provider at most."),
+    Key("model.provider", "", "a provider of models, or nothing", _name,
+        "Who serves the model: openai, anthropic, openrouter, ollama, demo …; else found out by name and key."),
+    Key("model.name", "", "a model's name, or nothing", _name, "The model that answers."),
+    Key("model.base_url", "", "an address, or nothing", _name, "Where an OpenAI-compatible service is reached."),
+    Key("model.api_key_env", "", "a variable's name, or nothing", _name, "Which variable holds the key."),
+    Key("model.window", 0, _A_COUNT, _count, "The model's context in tokens; 0 is by its name."),
+    Key("model.max_tokens", 0, _A_COUNT, _count, "How many tokens an answer may have; 0 is the provider's limit."),
+    Key("agent.max_steps", 40, "a whole number, 1 or more", _positive, "How often a turn may call tools."),
+    Key("agent.delegation_depth", 1, _A_COUNT, _count, "How many levels of delegates there may be; 0 is none."),
+    Key("compression.enabled", True, "true or false", _flag, "Compress a context that is full."),
+    Key("compression.threshold", 0.75, "a number between 0 and 1", _share,
+        "The share of the window at which a context is compressed."),
+    Key("compression.protect_first", 3, _A_COUNT, _count, "How many first messages stay word for word."),
+    Key("compression.protect_last", 6, _A_COUNT, _count, "How many last messages stay word for word."),
+    Key("budget.daily_usd", 0.50, "dollars, or none", _amount, "What background work may cost in a day."),
+    Key("budget.daily_tokens", 2_000_000, "a whole number, or none", _limit, "How many tokens it may use in a day."),
+    Key("skills.enabled", True, "true or false", _flag, "Offer skills, and list them in the prompt."),
+    Key("skills.agent_writes", True, "true or false", _flag, "Let the agent write skills, not only people."),
+    Key("prompt.guidance", True, "true or false", _flag, "Explain the tools of memory in the prompt."),
+    Key("prompt.project_files", True, "true or false", _flag, "Put AGENTS.md and its like into the prompt."),
+    Key("prompt.project_file_chars", 0, _A_COUNT, _count,
+        "How many characters of a project file the prompt takes; 0 is by the model's window."),
+    Key("prompt.timezone", "", "an IANA name, or nothing", _name, "Whose day the prompt names; else the machine's."),
+    Key("sessions.redact_secrets", True, "true or false", _flag,
+        "Keep credentials out of recorded conversations."),
+    Key("search.answer_chars", 16_000, "a whole number, 4000 or more", _answer_size,
+        "How many characters one answer of session_search may have."),
+)  # fmt: skip
+
+
+def find_key(name: str) -> Key:
+    for key in KEYS:
+        if key.name == name:
+            return key
+    raise ConfigError(f"{name} is not a setting. 'memoranda config list' shows those there are.")

@@ -1,0 +1,96 @@
+"""Credentials in `.env`; callers never print the values."""
+
+import re
+from collections.abc import Collection, Mapping
+from io import StringIO
+
+from memoranda.config.document import LOCK_TIMEOUT, refuse_link
+from memoranda.config.environment import ENVIRONMENT
+from memoranda.errors import ConfigError
+from memoranda.support.files import make_private_directory, read_file, write_private
+from memoranda.support.home import Home
+from memoranda.support.lending import Lending, Loan
+from memoranda.support.lock import FileLock
+
+_SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SOUNDS_SECRET = re.compile(r"(?i)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)$")
+
+
+def read_secrets(home: Home) -> dict[str, str]:
+    """The names and values in `.env`; callers never print the values."""
+    from dotenv import dotenv_values
+
+    path = home.secrets_file
+    try:
+        found = dotenv_values(stream=StringIO(read_file(path).decode("utf-8")), interpolate=False)
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}. Nothing is opened until it is mended.") from error
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def credentials(home: Home) -> dict[str, str]:
+    """Where keys of models are looked up: the environment, and what is stored in the home."""
+    return {**read_secrets(home), **ENVIRONMENT}
+
+
+def offer_secrets(home: Home, names: Collection[str]) -> None:
+    """Put some of `.env` into the environment, where providers look for their keys; what is set there stays."""
+    for name, value in read_secrets(home).items():
+        if name in names:
+            ENVIRONMENT.setdefault(name, value)
+
+
+_lending = Lending(ENVIRONMENT)
+
+
+def lend_secrets(home: Home, names: Collection[str]) -> Loan:
+    """The same until it is given back; raises ClashError when another home has lent another value."""
+    values = {name: value for name, value in read_secrets(home).items() if name in names}
+    return _lending.lend(values, str(home.root))
+
+
+def known_secrets(home: Home, environ: Mapping[str, str] | None = None) -> frozenset[str]:
+    """The credentials that this machine holds: everything in `.env`, and what the environment calls a secret."""
+    environ = ENVIRONMENT if environ is None else environ
+    named = {value.strip() for name, value in environ.items() if _SOUNDS_SECRET.search(name)}
+    # A path or address that is named so (SSH_AUTH_SOCK, a key file) is no credential itself.
+    return frozenset(value for value in {*named, *read_secrets(home).values()} if value and "/" not in value[:1])
+
+
+def set_secret(home: Home, name: str, value: str) -> None:
+    """Store one secret in `.env`, leaving all others alone."""
+    if not _SECRET_NAME.fullmatch(name):
+        raise ConfigError(f"{name!r} is not a name for a secret: use letters, digits and '_', like OPENAI_API_KEY.")
+    if any(ord(char) < 32 or char in "\x7f\x85\u2028\u2029" or "\ud800" <= char <= "\udfff" for char in value):
+        raise ConfigError(f"The value of {name} has more than one line of text; store the path of a file instead.")
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    _rewrite_secrets(home, name, value, f"{name}='{escaped}'\n")
+
+
+def remove_secret(home: Home, name: str) -> bool:
+    """Delete one secret from `.env`; False when there is none."""
+    if name not in read_secrets(home):
+        return False
+    _rewrite_secrets(home, name, None, "")
+    return True
+
+
+def _rewrite_secrets(home: Home, name: str, value: str | None, line: str) -> None:
+    from dotenv import dotenv_values
+    from dotenv.parser import parse_stream
+
+    home.refuse_if_foreign()
+    make_private_directory(home.root)
+    with FileLock(home.lock_file, LOCK_TIMEOUT):
+        before = read_secrets(home)
+        refuse_link(home.secrets_file)
+        text = home.secrets_file.read_text("utf-8") if home.secrets_file.exists() else ""
+        kept = "".join(item.original.string for item in parse_stream(StringIO(text)) if item.key != name)
+        kept += "\n" if kept and not kept.endswith("\n") else ""
+        wanted = {**before, name: value}
+        found = dotenv_values(stream=StringIO(kept + line), interpolate=False)
+        if {key: each for key, each in found.items() if each is not None} | {name: found.get(name)} != wanted:
+            raise ConfigError(f"{name} cannot be stored without changing others. Edit {home.secrets_file} by hand.")
+        write_private(home.secrets_file, (kept + line).encode())
