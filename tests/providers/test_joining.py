@@ -38,23 +38,23 @@ def test_a_provider_that_hangs_at_its_start_is_waited_for_once(
 ) -> None:
     """Within the time that is configured; then hardly at all, in this process or another, until it is back."""
     home = diary_home(tmp_path, start="time.sleep(30)")
-    _set(home, begin_seconds=1)
+    _set(home, begin_seconds=2)
     with caplog.at_level(logging.WARNING):
         took, prompt = _begin(home)
-    assert 0.9 < took < 2
+    assert 1.9 < took < 20
     assert "diary" not in prompt.lower()
-    assert "was not ready within 1 s" in caplog.text
-    assert _begin(home)[0] < 0.7
+    assert "was not ready within 2 s" in caplog.text
+    assert _begin(home)[0] < 1.8
     assert kept(home, "diary").late_start
     # As in another process, which has only the file to go by.
     patience._late.clear()
-    assert _begin(home)[0] < 0.7
+    assert _begin(home)[0] < 1.8
 
     source = home / "plugins" / "diary" / "__init__.py"
     source.write_text(source.read_text().replace("time.sleep(30)", "time.sleep(0.4)"))
     _begin(home)
     time.sleep(0.5)
-    assert _begin(home)[1] == "There is a diary."
+    assert "There is a diary." in _begin(home)[1]
     assert not kept(home, "diary").late_start
 
 

@@ -118,11 +118,22 @@ class Delivery:
                 failures = 0
             except StorageError as error:
                 if self._stopped:
-                    return
+                    break
                 failures += 1
                 pause = min(0.1 * 2**failures, _LOOK_EVERY)
                 _log.warning("Deliveries to %s wait %.1f s: %s", self._calling.name, pause, error)
             self._sleep(pause)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """The end may have come while this thread waited for the file: what it put there since is for others."""
+        outbox = self._outbox.reopened()
+        try:
+            outbox.release(self._job)
+        except StorageError as error:
+            _log.warning("What waits for %s is let go a little later: %s", self._calling.name, error)
+        finally:
+            outbox.close()
 
     def _turn(self) -> float:
         """Deliver what can be delivered; how long to sleep then."""
