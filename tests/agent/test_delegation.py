@@ -1,8 +1,8 @@
 """Delegated work: a conversation of its own, memory to read, a scratch, limits, and a result that comes back."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -25,11 +25,8 @@ def begin(memory: Memory, room: Room) -> Callable[[str], AbstractContextManager[
     # A session has a row, to which others can be linked, when something was said in it.
     room.session.record("system", "begun")
 
-    @contextmanager
-    def begin_child(parent_id: str) -> Iterator[Conversation]:
-        with memory.session(source="subagent") as child:
-            memory.sessions.create_session(child.id, "subagent", parent_session_id=parent_id, relation="delegation")
-            yield Room(child)
+    def begin_child(parent_id: str) -> AbstractContextManager[Conversation]:
+        return memory.session(source="subagent", parent=parent_id)
 
     return begin_child
 
@@ -121,3 +118,13 @@ def test_an_interrupt_reaches_through_a_delegate(memory: Memory, room: Room, beg
     assert [each["role"] for each in memory.sessions.get_messages(room.id)] == ["system", "user", "assistant"]
     (child,) = [each for each in memory.sessions.get_descendants(room.id) if each["relation"] == "delegation"]
     assert [each["role"] for each in memory.sessions.get_messages(child["id"])] == ["user"]
+
+
+def test_an_agent_of_a_home_can_delegate(memory: Memory) -> None:
+    """Without any wiring of one's own; the delegate's session is linked to the one that asked."""
+    model = ScriptedModel([calling("delegate_task", TASK), Reply("There are 12."), Reply("Twelve tests.")])
+    agent = memory.agent(model)
+    assert agent.turn("How many tests?") == "Twelve tests."
+    model.check()
+    family = memory.sessions.get_descendants(agent.session.id)
+    assert [each["relation"] for each in family] == [None, "delegation"]

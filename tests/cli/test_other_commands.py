@@ -62,10 +62,12 @@ def test_a_secret_is_stored_from_a_pipe_and_never_printed(terminal: Terminal) ->
 def test_the_demo_shows_memory_at_work_and_leaves_the_home_alone(terminal: Terminal) -> None:
     """Its facts are measured, not acted."""
     facts = terminal.json("demo")
-    assert facts["prompt_unchanged_by_writes"] is True
-    assert facts["attack_refused"] is True
-    assert facts["entries"] == ["Project uses pytest with xdist; CI is Debian 12."]
-    assert "Ana prefers concise answers." in facts["next_prompt"]
+    shown = ("prompt_unchanged_by_writes", "remembered", "attack_refused", "found", "recalled")
+    assert [name for name in shown if facts[name] is not True] == []
+    assert facts["entries"] == ["The project uses pytest with xdist and CI runs on Debian 12."]
+    assert "User prefers concise answers." in facts["next_prompt"]
+    assert facts["sessions_of_one_conversation"] == facts["compressions"] + 1 == 3
+    assert facts["resumed"] is facts["found_after_compression"] is True
     assert "You see and undo everything" in terminal.ok("demo")
     assert not terminal.home.exists()
 

@@ -27,8 +27,8 @@ class Employer:
 
     def __init__(self, memory: "Memory") -> None:
         self._memory = memory
-        self._model: ChatModel | None = None
-        self._heard: Callable[[ReviewReport], None] = lambda report: None
+        # Who wants to hear of the review of which session.
+        self._listeners: dict[str, Callable[[ReviewReport], None]] = {}
         self.ledger = Ledger(memory.home.root, memory.config.budget)
         self.review = BackgroundReview(
             memory.home.root, self._reviewing, memory.config.review, find=memory.look_at, tell=self._tell
@@ -54,8 +54,6 @@ class Employer:
         the background has saved, from its own thread.
         """
         session.use_model(model, reserved=self._memory.config.model.max_tokens)
-        self._model = model
-        self._heard = on_review or self._heard
         used: list[str] = []
 
         def listen(event: Event) -> None:
@@ -65,12 +63,15 @@ class Employer:
                 on_event(event)
 
         def afterwards(agent: Agent) -> None:
+            if on_review:
+                self._listeners[session.id] = on_review
             self.review.after_turn(session, used=tuple(used), tools=agent.tools)
             used.clear()
 
         delegation = Delegation(
-            session, self.metered(model, "delegation", session), self._begin_delegate(session),
-            settings=self._memory.config.delegation, delegated=session.external.delegated, tools=tuple(tools),
+            session, self.metered(model, "delegation", session), self._begin_delegate(session, model),
+            settings=self._memory.config.delegation, tools=tuple(tools),
+            delegated=session.delegated,
         )  # fmt: skip
         return Agent(
             session, self.metered(model, "chat", session), settings=self._memory.config.agent,
@@ -80,7 +81,7 @@ class Employer:
     def metered(self, model: ChatModel, purpose: str, session: Session, *, background: bool = False) -> ChatModel:
         """The same model, whose calls are written down."""
         return self.ledger.metered(
-            model, purpose, session_id=session.id, user_id=session.user or "", background=background
+            model, purpose, session_id=lambda: session.id, user_id=session.user or "", background=background
         )
 
     def close(self) -> None:
@@ -89,17 +90,20 @@ class Employer:
         self.ledger.close()
 
     def _tell(self, report: ReviewReport) -> None:
-        self._heard(report)
+        if listener := self._listeners.pop(report.session_id, None):
+            listener(report)
 
-    def _begin_delegate(self, parent: Session) -> Callable[[str], AbstractContextManager[Conversation]]:
+    def _begin_delegate(
+        self, parent: Session, model: ChatModel
+    ) -> Callable[[str], AbstractContextManager[Conversation]]:
         def begin(parent_id: str) -> AbstractContextManager[Conversation]:
             child = self._memory.session(source="subagent", model=parent.model, user=parent.user, parent=parent_id)
-            if self._model is not None:
-                child.use_model(self._model)
+            child.use_model(model)
             return child
 
         return begin
 
     def _reviewing(self, taken: Snapshot) -> ChatModel:
-        model = self._model or self.model()
+        chosen = taken.session.chat_model if isinstance(taken.session, Session) else None
+        model = chosen or self.model()
         return self.ledger.metered(model, "review", session_id=taken.id, user_id=taken.user or "", background=True)

@@ -1,6 +1,6 @@
 """One conversation: a frozen prompt, tools whose writes are durable at once, its record, and how it goes on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -56,7 +56,7 @@ class Session:
         self._store.written = self._written
         self._skills = memory.skills_for(self.user)
         self.external = memory.external_for(session_id, circumstances)
-        self._chat_model: ChatModel | None = None
+        self.chat_model: ChatModel | None = None
         self._shortening: Shortening | None = None
         self._uncounted: Usage | None = None
         # Whether it has a row in the store, and whether that is open for us.
@@ -136,7 +136,7 @@ class Session:
 
         `reserved` is what an answer may take of the window.
         """
-        self._chat_model = model
+        self.chat_model = model
         self.model = model.name
         fullness = self._compression().fullness
         fullness.window, fullness.reserved = model.window, reserved
@@ -155,7 +155,7 @@ class Session:
         shortening, db = self._compression(), self._db
         if not force and not shortening.is_due(self, db):
             return Compression(False, "The context has room left.")
-        model = self._memory.metered(self._chat_model, "compression", self) if self._chat_model else None
+        model = self._memory.metered(self.chat_model, "compression", self) if self.chat_model else None
         return shortening.compress(self, db, model, self._memory.new_session_id(), focus=focus, force=force)
 
     @property
@@ -191,6 +191,10 @@ class Session:
         )  # fmt: skip
         session.external.switch(session.id, self.id, "branch")
         return session
+
+    def delegated(self, task: str, result: str, session_id: str) -> None:
+        """Work that was delegated is done; the external memory hears of it."""
+        self.external.delegated(task, result, session_id)
 
     def user_words(self) -> list[str]:
         """What the user said in this conversation, message by message; summaries are not the user's words."""
@@ -261,9 +265,16 @@ class Session:
         )
 
     def _allowed(self, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
-        """Each of our tools is a toolset of its own name; a platform that is not configured has them all."""
-        toolsets = self._memory.config.toolsets.get(self.source)
-        return tuple(tool for tool in tools if toolsets is None or tool.name in toolsets)
+        """Each of our tools is a toolset of its own name; a platform that is not configured has them all.
+
+        Who works for another session only reads.
+        """
+        allowed: Collection[str] | None = self._memory.config.toolsets.get(self.source)
+        if self._circumstances.relation == "delegation":
+            from memoranda.agent.delegation import READING
+
+            allowed = READING
+        return tuple(tool for tool in tools if allowed is None or tool.name in allowed)
 
     def _freeze(self) -> FrozenPrompt:
         around = self._circumstances

@@ -1,7 +1,7 @@
 """`memoranda demo`: memory and search at work from end to end, on a home that is thrown away afterwards.
 
-Nothing here is acted: every answer comes from the library and the commands that users run. Only the model is missing;
-the calls that it would make are written out.
+Nothing here is acted: every answer comes from the library and the commands that users run. The model is the demo
+model, which needs no key and no network; it answers by simple rules, and everything around it is real.
 """
 
 import json
@@ -14,10 +14,12 @@ from typing import Any
 import click
 from click.testing import CliRunner
 
+from memoranda.agent.events import Called, Compressed, Event
 from memoranda.app import Memory, Session
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.main import command as program
 from memoranda.config import KEYS, Config
+from memoranda.llm.demo import DemoModel
 from memoranda.support.home import Home
 
 # A fact spread over two messages, a stem, a name inside a path, and another language.
@@ -26,6 +28,9 @@ _QUESTIONS = (
     "flush_pending",
     "数据库什么时候迁移？",
 )
+_SMALL_WINDOW = 8_000
+_ROOMS = ("registry", "harbour office", "library", "school board")
+_COLOURS = ("green", "grey", "red", "brown", "black")
 _EPILOG = """\b
 Examples:
   memoranda demo
@@ -56,41 +61,60 @@ class _Story:
         self.facts: dict[str, Any] = {}
 
     def tell(self) -> None:
-        with self._open() as memory:
-            self._first_session(memory)
-            self._second_session(memory)
+        self._told()
+        self._remembered()
         self._attack()
         self._person()
         self._past()
-        self._turn()
+        self._asked()
+        self._compressed()
         self._provider()
         self._say("")
         self._say("That was a throw-away home. Now your own, in ~/.memoranda:")
         self._say('  .venv/bin/memoranda memory add "Something worth remembering."')
         self._say("  .venv/bin/memoranda memory list")
         self._say("  .venv/bin/memoranda search ANYTHING")
+        self._say("  .venv/bin/memoranda chat")
 
     def _open(self) -> Memory:
         # Defaults only: whatever the user's environment says, the story is the same.
         return Memory(Home.at(self.home), Config())
 
-    def _first_session(self, memory: Memory) -> None:
-        self._title("1. A first session. The agent knows nothing yet, so its prompt has no memory block.")
-        with memory.session(source="demo") as session:
+    def _talk(self, session: Session, memory: Memory, *words: str) -> list[str]:
+        """An agent answers in a session; what it does meanwhile is shown."""
+        agent = memory.agent(DemoModel(), session=session, on_event=self._show)
+        answers = []
+        for text in words:
+            self._say(f"\n   you    {text}")
+            answers.append(agent.turn(text))
+            self._say(f"   agent  {answers[-1]}".replace("\n", "\n          "))
+        return answers
+
+    def _show(self, event: Event) -> None:
+        if isinstance(event, Called):
+            self._say(f"          {event.call.name}({event.call.arguments})")
+
+    def _told(self) -> None:
+        self._title("1. A first session. The agent is told two things worth keeping:")
+        with self._open() as memory, memory.session(source="demo") as session:
             prompt = session.prompt
-            self._say("   The model learns two facts and calls the memory tool:")
-            add = {"target": "memory", "action": "add", "content": "Project uses pytest with xdist; CI is Debian 12."}
-            self._call(session, add)
-            self._call(session, {"target": "user", "action": "add", "content": "Ana prefers concise answers."})
+            self._talk(
+                session, memory,
+                "Please remember that the project uses pytest with xdist and CI runs on Debian 12.",
+                "I prefer concise answers.",
+            )  # fmt: skip
             frozen = session.prompt == prompt
-        self._say(f"   On disk at once; the running session's prompt did not change by a byte: {frozen}.")
+        self._say(f"\n   On disk at once; the running session's prompt did not change by a byte: {frozen}.")
         self.facts["prompt_unchanged_by_writes"] = frozen
 
-    def _second_session(self, memory: Memory) -> None:
-        self._title("2. The next session. Its system prompt shows what was kept:")
-        with memory.session(source="demo") as session:
-            self._say(_indent(session.prompt))
+    def _remembered(self) -> None:
+        self._title("2. The next session. What was kept is in its system prompt, and the agent knows it:")
+        with self._open() as memory, memory.session(source="demo") as session:
+            for target in memory.curated.settings.targets():
+                self._say(_indent(memory.curated.format_for_system_prompt(target) or ""))
             self.facts["next_prompt"] = session.prompt
+            (answer,) = self._talk(session, memory, "What does CI run on?")
+            self.facts["remembered"] = "Debian 12" in answer
 
     def _attack(self) -> None:
         self._title("3. A web page told the agent to keep something nasty. The one write path refuses it:")
@@ -125,19 +149,40 @@ class _Story:
             self._say(f'\n   $ memoranda search "{question}" --limit 1')
             self._run("search", question, "--limit", "1")
 
-    def _turn(self) -> None:
-        self._title("6. A new conversation. The user's words are on disk before a model is asked; then it looks back:")
-        with self._open() as memory, memory.session(source="demo", model="none") as session:
-            with session.turn("What did we promise the free customers?") as turn:
-                answer = session.call("session_search", {"query": "free customers promised", "limit": 1})
-                found = answer["results"][0]
-                self._say(f"   session_search → {found['title']} ({found['when']}): {found['snippet']}")
-                turn.done("99.9 % uptime; that is why their limits stayed as they are.")
-            self.facts["found"] = found["session_id"]
+    def _asked(self) -> None:
+        self._title("6. The agent looks back by itself. Your words are on disk before the model is asked:")
+        with self._open() as memory, memory.session(source="demo") as session:
+            (answer,) = self._talk(session, memory, "What did we promise the free customers?")
+            self.facts["found"] = "99.9" in answer
             self.facts["recorded"] = len(memory.sessions.get_messages(session.id))
 
+    def _compressed(self) -> None:
+        self._title("7. A conversation outgrows the model's window (a small one here), and goes on in a new session:")
+        with self._open() as memory:
+            with memory.session(source="demo") as session:
+                agent = memory.agent(DemoModel(window=_SMALL_WINDOW), session=session, on_event=self._count)
+                for text in _listing():
+                    agent.turn(text)
+                session.rename("Listing the archive")
+                name, prompt = session.id, session.prompt
+            chain = [
+                memory.sessions.get_session(member) or {} for member in memory.sessions.get_compression_lineage(name)
+            ]
+        for row in chain:
+            self._say(f"   {row['id']}  {row['message_count']:>3} messages, ended by {row['end_reason']}")
+        self.facts["sessions_of_one_conversation"] = len(chain)
+        with self._open() as memory, memory.session(source="demo", session_id=name) as session:
+            self.facts["resumed"] = session.prompt == prompt
+            self._say(f"\n   Taken up again later: the prompt is the same to the byte: {session.prompt == prompt}.")
+            (answer,) = self._talk(session, memory, "Where did Lin put the key?")
+            self.facts["found_after_compression"] = "blue lamp" in answer
+
+    def _count(self, event: Event) -> None:
+        if isinstance(event, Compressed):
+            self.facts["compressions"] = self.facts.get("compressions", 0) + 1
+
     def _provider(self) -> None:
-        self._title("7. An external memory joins in, one that needs only this machine:")
+        self._title("8. An external memory joins in, one that needs only this machine:")
         self._say("\n   $ memoranda provider setup holographic --set auto_extract=no")
         self._run("provider", "setup", "holographic", "--set", "auto_extract=no")
         external = Config(provider="holographic")
@@ -164,6 +209,16 @@ class _Story:
     def _say(self, text: str) -> None:
         if not self.quiet:
             click.echo(text)
+
+
+def _listing() -> list[str]:
+    """What somebody says who goes through an archive, shelf by shelf, and once something else."""
+    shelves = [
+        f"On shelf {number} stand {number % 7 + 2} boxes from {1950 + number}: letters of the {_ROOMS[number % 4]}, "
+        f"bound in {_COLOURS[number % 5]} cloth, and a list of what was lent out that year. " * 4
+        for number in range(1, 41)
+    ]
+    return [*shelves[:5], "By the way, Lin put the key of the archive under the blue lamp.", *shelves[5:]]
 
 
 def _indent(text: str) -> str:

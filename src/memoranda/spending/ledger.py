@@ -46,11 +46,20 @@ class Ledger:
         weakref.finalize(self, self._recorder.flush, _LAST_WAIT, last=True)
 
     def metered(
-        self, model: ChatModel, purpose: str, *, session_id: str = "", user_id: str = "", background: bool = False
+        self,
+        model: ChatModel,
+        purpose: str,
+        *,
+        session_id: str | Callable[[], str] = "",
+        user_id: str = "",
+        background: bool = False,
     ) -> ChatModel:
-        """The same model, whose calls are written down; those of background work only begin within the budget."""
+        """The same model, whose calls are written down; those of background work only begin within the budget.
+
+        A conversation that is compressed goes on under another id, so that `session_id` may be a question.
+        """
         books = Books(self.price, self._record, self._budget.reserve, self._settle, self._clock)
-        return MeteredModel(model, books, Call(purpose, 0.0, background, session_id, user_id))
+        return MeteredModel(model, books, Call(purpose, 0.0, background, user_id=user_id), session_id)
 
     def price(self, provider: str, model: str) -> Price | None:
         """The price of a model, None when it is not known; raises ConfigError when prices.yaml cannot be used."""

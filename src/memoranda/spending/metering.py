@@ -36,8 +36,9 @@ class Books:
 class MeteredModel:
     """A model of the same name; each call becomes a row, and background calls begin only within the budget."""
 
-    def __init__(self, model: ChatModel, books: Books, call: Call) -> None:
+    def __init__(self, model: ChatModel, books: Books, call: Call, session_id: str | Callable[[], str] = "") -> None:
         self._model = model
+        self._session_id = session_id
         self._books = books
         self._call = call
 
@@ -64,7 +65,11 @@ class MeteredModel:
         deadline: float | None = None,
     ) -> Reply:
         """Answer as the model does; raises BudgetSpentError when background work may spend no more today."""
-        call = replace(self._call, at=self._books.clock(), provider=self.provider, model=self.name, key=Call("", 0).key)
+        session_id = self._session_id if isinstance(self._session_id, str) else self._session_id()
+        call = replace(
+            self._call, at=self._books.clock(), provider=self.provider, model=self.name, key=Call("", 0).key,
+            session_id=session_id,
+        )  # fmt: skip
         if call.background:
             max_tokens, deadline = max_tokens or MOST_OUTPUT, deadline or LONGEST_CALL
             call = self._reserved(call, system, messages, tools, max_tokens, deadline)
