@@ -136,3 +136,11 @@ def test_hints_can_be_changed_in_the_settings(override: object, expected: str) -
     """What makes no sense there has no effect."""
     assert hint_for("cli", {"cli": override}) == expected
     assert hint_for("unknown", {"unknown": "Here."}) == "Here."
+
+
+def test_instructions_take_the_place_of_the_default_identity(tmp_path: Path) -> None:
+    """But not of a SOUL.md that somebody wrote."""
+    around = Ingredients(tmp_path, date(2026, 1, 2), instructions="You are the assistant of a bakery.")
+    assert compose(PromptSettings(), around).text.startswith("You are the assistant of a bakery.")
+    (tmp_path / "SOUL.md").write_text("You are Mira.")
+    assert compose(PromptSettings(), around).text.startswith("You are Mira.")

@@ -8,7 +8,7 @@ from pathlib import Path
 from memoranda.prompt.assembly import Prompt, Section, assemble
 from memoranda.prompt.date import date_line
 from memoranda.prompt.guidance import guidance_for
-from memoranda.prompt.identity import read_identity
+from memoranda.prompt.identity import DEFAULT_IDENTITY, read_identity
 from memoranda.prompt.platforms import hint_for
 from memoranda.prompt.project_files import ProjectFiles, read_project_files
 from memoranda.prompt.settings import PromptSettings
@@ -41,7 +41,8 @@ def compose(settings: PromptSettings, ingredients: Ingredients) -> Prompt:
     if settings.project_files and ingredients.directory is not None:
         project = read_project_files(ingredients.directory, window=ingredients.window, most=settings.project_file_chars)
     sections = [
-        Section("identity", identity.text),
+        # A program that says itself who the agent is needs no default for it.
+        Section("identity", "" if ingredients.instructions and identity.text == DEFAULT_IDENTITY else identity.text),
         Section("guidance", guidance_for(ingredients.tools) if settings.guidance else ""),
         Section("instructions", ingredients.instructions),
         Section("skills", ingredients.skills),
