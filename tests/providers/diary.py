@@ -51,6 +51,16 @@ class Diary(MemoryProvider):
     def on_session_end(self, messages, **facts):
         self.note("end", len(messages))
 
+    def on_session_switch(self, new_session_id, *, parent_session_id="", reset=False, reason="", **facts):
+        self.note("switch", new_session_id, parent_session_id, reason)
+
+    def on_pre_compress(self, messages, **facts):
+        self.note("compress", len(messages))
+        return "Otto the zebra was mentioned."
+
+    def on_delegation(self, task, result, **facts):
+        self.note("delegation", task, result)
+
     def lines(self):
         return self.file.read_text().splitlines() if self.file.exists() else []
 

@@ -24,7 +24,8 @@ _ENOUGH = 0.5
 _PINNED_SHARE = 0.5
 # How long output in the last messages may be when they do not fit: first this, then as short as any other.
 _STILL_LONG = 8_000
-
+# A context that is compressed by order is made as short as in a window of this size at least.
+_SMALLEST_FORCED = 4_000
 
 How = Literal["model", "extract", "pruned"]
 
@@ -81,10 +82,14 @@ class Compressor:
 
         `session_id` is named to the model, so that it can read what was taken out. `focus` is what somebody wants kept
         above all, `provider_notes` what an external memory adds. With `force` there is always a summary, even where
-        pruning would do.
+        pruning would do or the window has room left.
         """
         if not self._settings.enabled and not force:
             return NotCompressed("Compression is switched off.")
+        if force:
+            # Somebody wants it shorter now: what there is counts as full, however large the window is.
+            used = estimate_messages(each.message for each in live)
+            window = min(window, max(_SMALLEST_FORCED, int(used / self._settings.threshold)))
         plan = make_plan(live, self._settings, window)
         if plan is None:
             return NotCompressed("There is nothing between the first and the last messages that could be summarised.")

@@ -1,0 +1,199 @@
+"""A session through its face: going on after compression, taking back, branching, and what others hear of it."""
+
+from pathlib import Path
+
+import pytest
+
+import memoranda
+from memoranda.agent.conversation import TakenBack
+from memoranda.app import Memory, Session
+from memoranda.errors import SessionError
+from memoranda.llm.model import Reply, ToolCall, Usage
+from memoranda.testing.scripted_model import ScriptedModel
+from tests.providers.diary import diary_home, told, told_in_time
+
+LONG = "The harbour office keeps its ledgers in the cellar, and the cellar floods in March. "
+
+
+def talk(session: Session, turns: int, *, words: str = LONG) -> None:
+    for number in range(turns):
+        with session.turn(f"Question {number}: {words * 4}") as turn:
+            turn.done(f"Answer {number}: {words * 4}")
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    return memoranda.open(tmp_path / "home")
+
+
+def test_a_compressed_conversation_goes_on_under_another_id(memory: Memory) -> None:
+    """The same object, a linked session, and the same title with a number."""
+    session = memory.session(source="cli")
+    talk(session, 12)
+    session.rename("Ledgers")
+    first, prompt = session.id, session.prompt
+    result = session.compress(force=True)
+    assert (result.done, result.how) == (True, "extract")
+    assert 0 < result.tokens_after < result.tokens_before
+    assert session.id != first
+    assert session.title == "Ledgers #2"
+    assert session.prompt == prompt
+    talk(session, 1)
+    db = memory.sessions
+    assert db.get_compression_lineage(session.id) == [first, session.id]
+    old, new = db.get_session(first), db.get_session(session.id)
+    assert old and new
+    assert (old["end_reason"], new["parent_session_id"], new["relation"]) == ("compression", first, "compression")
+    assert len(db.get_messages_as_conversation(session.id, include_ancestors=True)) == 26
+
+
+def test_the_prompt_takes_in_what_was_saved_when_a_conversation_is_compressed(memory: Memory) -> None:
+    """And not a moment before; from then on there is nothing to note any more."""
+    session = memory.session()
+    talk(session, 12)
+    memory.remember("The ledgers are bound in green cloth.")
+    with session.turn("And now?") as turn:
+        assert "green cloth" not in session.prompt
+        assert "green cloth" in turn.messages[-1]["content"]
+        turn.done("Noted.")
+    assert session.compress(force=True).done
+    assert "green cloth" in session.prompt
+    with session.turn("And now?") as turn:
+        assert turn.messages[-1]["content"] == "And now?"
+    assert all("green cloth" not in str(message["content"]) for message in session.conversation())
+
+
+def test_a_session_taken_up_again_has_the_prompt_it_had(tmp_path: Path) -> None:
+    """Also after compression, in another process, and when memory has changed since."""
+    with memoranda.open(tmp_path) as memory:
+        session = memory.session(session_id="s")
+        talk(session, 12)
+        memory.remember("The ledgers are bound in green cloth.")
+        session.compress(force=True)
+        name, prompt = session.id, session.prompt
+        memory.remember("The cellar is dry.")
+    with memoranda.open(tmp_path) as memory:
+        again = memory.session(session_id=name)
+        assert again.prompt == prompt
+        with again.turn("Still there?") as turn:
+            assert "The cellar is dry." in turn.messages[-1]["content"]
+            assert "green cloth" not in turn.messages[-1]["content"]
+
+
+def test_what_the_session_saved_itself_is_not_noted_as_news(memory: Memory) -> None:
+    """The model has seen it in the result of its own call."""
+    with memory.session() as session:
+        assert session.call("memory", {"action": "add", "target": "memory", "content": "Tea at four."})["success"]
+        with session.turn("Hello") as turn:
+            assert turn.messages[-1]["content"] == "Hello"
+
+
+def test_an_empty_session_is_not_compressed(memory: Memory) -> None:
+    """There is nothing to do, and nothing is recorded."""
+    session = memory.session()
+    assert not session.compress(force=True).done
+    assert not memory.home.state_db.exists()
+
+
+def test_a_context_with_room_is_left_alone(memory: Memory) -> None:
+    """By the provider's count where there is one, else by an estimate."""
+    session = memory.session()
+    session.use_model(ScriptedModel([], window=8_000))
+    talk(session, 8)
+    assert session.compress().why == "The context has room left."
+    session.note_usage(Usage(7_900, 10), model="m", provider="scripted")
+    session.record("assistant", "A long answer.")
+    assert session.compress().done
+
+
+def test_the_tokens_of_a_call_are_added_to_its_session(memory: Memory) -> None:
+    """With the model and who bills for it."""
+    session = memory.session()
+    talk(session, 1)
+    session.note_usage(Usage(100, 10, cache_read_tokens=80), model="m", provider="p")
+    row = memory.sessions.get_session(session.id)
+    assert row
+    assert (row["input_tokens"], row["output_tokens"], row["cache_read_tokens"]) == (100, 10, 80)
+    assert (row["api_call_count"], row["model"], row["billing_provider"]) == (1, "m", "p")
+
+
+def test_the_last_turn_can_be_taken_back(memory: Memory) -> None:
+    """The words come back to whoever said them; search finds them no more."""
+    session = memory.session()
+    assert session.undo() is None
+    talk(session, 1)
+    with session.turn("The zebra question") as turn:
+        turn.done("The zebra answer")
+    assert session.undo() == TakenBack("The zebra question", 2)
+    assert len(session.conversation()) == 2
+    assert memory.search("zebra")["count"] == 0
+    session.undo()
+    assert session.undo() is None
+
+
+def test_a_branch_begins_with_the_same_context_and_prompt(memory: Memory) -> None:
+    """And each goes its own way from there."""
+    session = memory.session()
+    talk(session, 2)
+    branch = session.branch("Another way")
+    assert branch.prompt == session.prompt
+    assert branch.conversation() == session.conversation()
+    talk(branch, 1)
+    assert len(branch.conversation()) == len(session.conversation()) + 2
+    row = memory.sessions.get_session(branch.id)
+    assert row and (row["relation"], row["parent_session_id"], row["title"]) == ("branch", session.id, "Another way")
+
+
+def test_a_title_that_is_taken_is_refused(memory: Memory) -> None:
+    """And the session keeps the one it has."""
+    first, second = memory.session(), memory.session()
+    assert first.title is None
+    assert first.rename(" My   talk ") == "My talk"
+    second.rename("Other")
+    with pytest.raises(SessionError):
+        second.rename("My talk")
+    assert second.title == "Other"
+
+
+def test_an_external_memory_hears_of_compression_in_order(tmp_path: Path) -> None:
+    """Asked first, told of the old session's end, then of the new id; a turn that spans both is delivered once."""
+    home = diary_home(tmp_path)
+    with memoranda.open(home) as memory, memory.session(source="cli") as session:
+        talk(session, 12)
+        old = session.id
+        with session.turn("Which ledger?") as turn:
+            turn.record("assistant", None, tool_calls=[
+                {"id": "c", "type": "function", "function": {"name": "session_search", "arguments": "{}"}}
+            ])  # fmt: skip
+            turn.record("tool", "nothing", tool_call_id="c", tool_name="session_search")
+            assert session.compress(force=True).done
+            turn.done("The green one.")
+        told_in_time(home, ["turn", "Which ledger?", "The green one."], ["switch", session.id, old, "compression"])
+    heard = [line for line in told(home) if line[0] in ("turn", "end", "switch", "compress")]
+    assert heard.count(["turn", "Which ledger?", "The green one."]) == 1
+    kinds = [line[0] for line in heard]
+    assert kinds.index("compress") < kinds.index("end") < kinds.index("switch")
+    assert heard[kinds.index("end")] == ["end", 24]
+
+
+def test_delegated_work_is_linked_and_told(tmp_path: Path) -> None:
+    """The delegate reads memory, writes none, and the external memory hears of the result."""
+    home = diary_home(tmp_path)
+    steps = [
+        Reply(tool_calls=(ToolCall("c", "delegate_task", '{"task": "Count the boxes."}'),)),
+        Reply("There are seven."),
+        Reply("Seven boxes."),
+    ]
+    with memoranda.open(home) as memory, ScriptedModel(steps) as model:
+        agent = memory.agent(model, session=memory.session(source="cli"))
+        assert agent.turn("How many boxes?") == "Seven boxes."
+        told_in_time(home, ["delegation", "Count the boxes.", "There are seven."])
+        assert ["delegation", "Count the boxes.", "There are seven."] in told(home)
+        delegates = [
+            row for row in memory.sessions.list_sessions_rich(include_children=True) if row["source"] == "subagent"
+        ]
+        assert [(row["parent_session_id"], row["relation"]) for row in delegates] == [(agent.session.id, "delegation")]
+        names = {tool.name for tool in model.requests[1].tools}
+        assert "memory" not in names and "session_search" in names
+        assert "`memory`" not in model.requests[1].system
+    assert ["turn", "Count the boxes.", "There are seven."] not in told(home)
