@@ -98,7 +98,7 @@ def test_an_empty_session_is_not_compressed(memory: Memory) -> None:
 def test_a_context_with_room_is_left_alone(memory: Memory) -> None:
     """By the provider's count where there is one, else by an estimate."""
     session = memory.session()
-    session.use_model(ScriptedModel([], window=8_000))
+    session.use_model(ScriptedModel([Reply("no summary")], window=8_000))
     talk(session, 8)
     assert session.compress().why == "The context has room left."
     session.note_usage(Usage(7_900, 10), model="m", provider="scripted")
