@@ -10,7 +10,11 @@ import memoranda
 from memoranda.curated.settings import CuratedSettings
 from memoranda.curated.store import MemoryStore
 from memoranda.doctor import examine
+from memoranda.llm.model import Reply
+from memoranda.review.schedule import Schedule
+from memoranda.spending.ledger import Ledger
 from memoranda.support.home import Home
+from memoranda.testing.scripted_model import ScriptedModel
 from tests.conftest import mode
 
 
@@ -237,3 +241,32 @@ def test_wrong_counts_are_found_and_counted_again(tmp_path: Path) -> None:
     assert finding.mend is not None
     finding.mend()
     assert list(examine(Home.at(tmp_path))) == []
+
+
+@pytest.mark.parametrize("name", ["usage.db", "reviews.db"])
+def test_a_damaged_ledger_is_found_and_saved(tmp_path: Path, name: str) -> None:
+    """The rows that can be read are in the new file, and the damaged one is kept."""
+    home = Home.at(tmp_path)
+    ledger = Ledger(tmp_path)
+    ledger.metered(ScriptedModel([Reply("Hello.")]), "chat").reply("", [{"role": "user", "content": "Hi"}])
+    ledger.close()
+    schedule = Schedule(tmp_path)
+    schedule.turn_done(None, "s", used=[], offered=["memory"])
+    schedule.close()
+    assert [finding for finding in examine(home) if finding.path.name == name] == []
+    file = tmp_path / name
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) - len(whole) // 4])
+    (finding,) = [finding for finding in examine(home) if finding.path.name == name]
+    assert finding.severity == "error" and finding.mend is not None
+    finding.mend()
+    assert [finding for finding in examine(home) if finding.path.name == name] == []
+    assert [each for each in tmp_path.iterdir() if each.name.startswith(f"{name}.damaged-")]
+
+
+def test_a_broken_skill_is_found(tmp_path: Path) -> None:
+    """And said where it is."""
+    skill = tmp_path / "skills" / "bake" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("no front matter")
+    assert any(skill.parent.name in str(finding.path) for finding in examine(Home.at(tmp_path)))

@@ -7,14 +7,17 @@ from pathlib import Path
 
 from memoranda import config
 from memoranda.curated import health
-from memoranda.curated.settings import CuratedSettings
+from memoranda.db.checkup import check_store, plain_store
 from memoranda.errors import ConfigError, HomeError, StorageError
 from memoranda.index import health as index_health
 from memoranda.providers.checkup import check_outbox, check_settings
 from memoranda.providers.discovery import discover
 from memoranda.providers.holographic import checkup as facts_checkup
 from memoranda.recall.session_db import SessionDB, index_path
+from memoranda.review import schema as reviews
 from memoranda.sessions import health as session_health
+from memoranda.skills import health as skill_health
+from memoranda.spending import schema as usage
 from memoranda.support.findings import Finding, as_far_as_possible, loose_permissions, not_writable
 from memoranda.support.home import Home, decode_user_id
 
@@ -29,19 +32,20 @@ def examine(home: Home) -> Iterator[Finding]:
         yield Finding("error", home.root, str(error), "name another home with --home or MEMORANDA_HOME")
         return
     yield from as_far_as_possible(home.root, lambda: _check_root(home))
-    settings, active = CuratedSettings(), ""
+    loaded = config.Config()
     try:
         loaded = config.load(home)
-        settings, active = loaded.curated, loaded.provider
         yield from _check_config(home, loaded)
         config.read_secrets(home)
     except ConfigError as error:
         yield Finding("error", home.config_file, str(error), "correct the file")
-    yield from health.check(home.memories(), settings)
+    yield from health.check(home.memories(), loaded.curated)
+    yield from skill_health.check(home.skills(), loaded.skills)
     yield from as_far_as_possible(home.state_db, lambda: _check_sessions(home.state_db))
     yield from as_far_as_possible(home.state_db, lambda: _check_index(home.state_db))
-    yield from as_far_as_possible(home.root, lambda: _check_external(home, active))
-    yield from as_far_as_possible(home.memories(), lambda: _check_users(home, settings))
+    yield from as_far_as_possible(home.root, lambda: _check_external(home, loaded.provider))
+    yield from as_far_as_possible(home.root, lambda: _check_books(home.root))
+    yield from as_far_as_possible(home.memories(), lambda: _check_users(home, loaded))
 
 
 def _check_sessions(path: Path) -> Iterator[Finding]:
@@ -83,10 +87,19 @@ def _check_external(home: Home, active: str) -> Iterator[Finding]:
     yield from facts_checkup.check(home.root)
 
 
-def _check_users(home: Home, settings: CuratedSettings) -> Iterator[Finding]:
+def _check_books(home: Path) -> Iterator[Finding]:
+    """What models cost, and which reviews are due."""
+    yield from check_store(plain_store(home / usage.FILE_NAME, usage.APPLICATION_ID, usage.SCHEMA, "calls"))
+    yield from check_store(plain_store(home / reviews.FILE_NAME, reviews.APPLICATION_ID, reviews.SCHEMA, "reviews"))
+
+
+def _check_users(home: Home, loaded: config.Config) -> Iterator[Finding]:
     for directory in home.user_memories():
         user = decode_user_id(directory.name)
-        yield from health.check(directory, settings, f" --user {shlex.quote(user or 'ID')}")
+        whose = f" --user {shlex.quote(user or 'ID')}"
+        yield from health.check(directory, loaded.curated, whose)
+        if user is not None:
+            yield from skill_health.check(home.skills(user), loaded.skills, whose)
 
 
 def _check_root(home: Home) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.db.sqlite import Connection, Database
-from memoranda.errors import NewerStoreError
+from memoranda.errors import NewerStoreError, StorageError
 
 _NUMBERED = "INTEGER PRIMARY KEY AUTOINCREMENT"
 
@@ -59,7 +59,10 @@ class Schema:
 def bring_up(database: Database, schema: Schema) -> None:
     """Give a store the tables of `schema`, unless it has them."""
     found = _version(database)
-    if found == schema.version or database.read_only:
+    if found == schema.version:
+        return
+    if database.read_only:
+        _refuse_lacking(database, schema)
         return
     with database.writing() as connection:
         for table in schema.tables:
@@ -88,6 +91,18 @@ def refuse_newer(connection: Connection, schema: Schema, path: Path) -> None:
             f"{path} has schema version {found}, and this Memoranda knows versions up to {schema.version}. "
             "It was written by a newer Memoranda and is left as it is; upgrade this one to use it."
         )
+
+
+def _refuse_lacking(database: Database, schema: Schema) -> None:
+    """Raise when a store that cannot be written lacks a column: nothing could be read from its table."""
+    with database.reading() as connection:
+        for table in schema.tables:
+            there = {row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")}
+            if there and any(column.name not in there for column in table.columns):
+                raise StorageError(
+                    f"{database.path} was written by an older Memoranda and has to be brought up to date, but it "
+                    "cannot be written. Make the file and its directory writable once, or copy them to where they are."
+                )
 
 
 def _version(database: Database) -> int:

@@ -5,20 +5,17 @@ free, and nothing that waits is ever thrown away.
 """
 
 import json
-import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import get_args
 
-from memoranda.db.damaged import SIDE_FILES, readable_rows, rebuild
-from memoranda.db.schema import Schema, Table, bring_up, refuse_newer
+from memoranda.db.checkup import Store, check_store, take_rows
 from memoranda.db.sqlite import Connection, Database
-from memoranda.errors import CorruptStoreError, NewerStoreError, ProviderError, StorageError
+from memoranda.errors import ProviderError
 from memoranda.providers.outbox import FILE_NAME, Kind, Outbox
 from memoranda.providers.schema import APPLICATION_ID, JOBS, SCHEMA
 from memoranda.providers.setup import read_settings
@@ -27,96 +24,6 @@ from memoranda.support.findings import Finding, loose_permissions
 
 _DAY = 86_400
 _PATIENCE = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Store:
-    """A database of external memory: how it is signed, what is in it, and how it is saved when it is damaged."""
-
-    path: Path
-    application_id: int
-    schema: Schema
-    inside: Callable[[Database], Iterator[Finding]]
-    save: Callable[[Connection, Path], str]
-
-    def open(self, path: Path | None = None) -> Database:
-        path = path or self.path
-        database = Database(
-            path,
-            application_id=self.application_id,
-            inspect=lambda connection: refuse_newer(connection, self.schema, path),
-            wait=_PATIENCE,
-        )
-        try:
-            bring_up(database, self.schema)
-        except BaseException:
-            database.close()
-            raise
-        return database
-
-
-def check_store(store: Store) -> Iterator[Finding]:
-    """Can it be read, is it whole, may others read it, and what there is to say about what is inside."""
-    if not store.path.exists():
-        return
-    for ending in SIDE_FILES:
-        if (file := Path(f"{store.path}{ending}")).exists():
-            yield from loose_permissions(file)
-    try:
-        with closing(store.open()) as database:
-            problems = database.check()
-            if problems:
-                yield _damaged(store, f"is damaged: {problems[0]}")
-            else:
-                yield from store.inside(database)
-    except NewerStoreError as error:
-        yield Finding("error", store.path, str(error), "upgrade Memoranda")
-    except CorruptStoreError as error:
-        yield _damaged(store, str(error))
-    except StorageError as error:
-        yield Finding("error", store.path, str(error), "mend its permissions, or stop the program that holds it")
-
-
-def _damaged(store: Store, problem: str) -> Finding:
-    if not _is_ours(store):
-        return Finding("error", store.path, problem, "move it away; a new one is made when it is next needed")
-    return Finding(
-        "error",
-        store.path,
-        problem,
-        "stop every program that uses it, then 'memoranda doctor --mend': it keeps the damaged file beside it and "
-        "saves everything that can still be read",
-        lambda: _saved(store),
-    )
-
-
-def _is_ours(store: Store) -> bool:
-    """Only a file that was ours is replaced; anything else is left for a person."""
-    address = f"{store.path.absolute().as_uri()}?mode=ro&immutable=1"
-    try:
-        with closing(sqlite3.connect(address, uri=True)) as connection:
-            return bool(connection.execute("PRAGMA application_id").fetchone()[0] == store.application_id)
-    except sqlite3.DatabaseError as error:
-        return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT
-
-
-def _saved(store: Store) -> str:
-    kept = store.path.with_name(f"{store.path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
-    told = rebuild(store.path, kept, store.save)
-    return f"saved {told}, which is all that could be read; the damaged file is {kept.name}"
-
-
-def take_rows(connection: Connection, damaged: Connection, table: Table) -> int:
-    """Copy the rows that can be read; one that does not fit is left out."""
-    taken = 0
-    for row in readable_rows(damaged, table):
-        filled = {name: value for name, value in row.items() if value is not None}
-        taken += connection.execute(
-            f"INSERT INTO {table.name} ({', '.join(filled)}) VALUES ({', '.join('?' * len(filled))})"
-            " ON CONFLICT DO NOTHING",
-            tuple(filled.values()),
-        ).rowcount
-    return taken
 
 
 def check_outbox(home: Path, active: str) -> Iterator[Finding]:

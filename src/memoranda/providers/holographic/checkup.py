@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+from memoranda.db.checkup import Store, check_store, take_rows
 from memoranda.db.sqlite import Connection, Database
 from memoranda.errors import CorruptStoreError
-from memoranda.providers.checkup import Store, check_store, take_rows
 from memoranda.providers.holographic.facts import FactStore
 from memoranda.providers.holographic.schema import (
     ALIASES,
