@@ -285,7 +285,7 @@ class Outbox:
         return Backlog(waiting, failing, parked, oldest, error[0] if error else "")
 
     def reopened(self) -> "Outbox":
-        """The same queue, for somebody who has still something to say after it was closed; it holds what this one did."""
+        """The same queue, for somebody who has something to say after it was closed; it holds what this one did."""
         again = Outbox(self.path.parent, self._settings, clock=self._clock)
         again._token = self._token
         return again
