@@ -80,6 +80,14 @@ def test_a_session_taken_up_again_has_the_prompt_it_had(tmp_path: Path) -> None:
             assert "green cloth" not in turn.messages[-1]["content"]
 
 
+def test_a_compressed_conversation_is_taken_up_where_it_stands(memory: Memory) -> None:
+    """By the id of any of its sessions."""
+    session = memory.session(session_id="s")
+    talk(session, 12)
+    assert session.compress(force=True).done
+    assert memory.session(session_id="s").id == session.id != "s"
+
+
 def test_what_the_session_saved_itself_is_not_noted_as_news(memory: Memory) -> None:
     """The model has seen it in the result of its own call."""
     with memory.session() as session:

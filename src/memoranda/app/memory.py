@@ -68,6 +68,7 @@ class Memory:
     ) -> Session:
         """Begin a session, or take one up by its id; its prompt is frozen now, or the one it had is used again.
 
+        A conversation that was compressed since is taken up where it stands now.
         `user` gives it the memory and the conversations of one user of a gateway. `directory` is where the user works:
         its project files (AGENTS.md …) become part of the prompt. `instructions` are your own words for the prompt.
         With a `parent` it is delegated work of that session.
@@ -82,7 +83,8 @@ class Memory:
             relation="delegation" if parent else None,
             external=parent is None,
         )
-        session = Session(self, session_id or self.new_session_id(), circumstances, is_new=session_id is None)
+        name = self.new_session_id() if session_id is None else self._where_it_stands(session_id, circumstances.user)
+        session = Session(self, name, circumstances, is_new=session_id is None)
         self.remember_session(session)
         return session
 
@@ -247,6 +249,12 @@ class Memory:
             )
         except StorageError as error:
             self.log.warning("What a call used could not be noted for session %s: %s", session_id, error)
+
+    def _where_it_stands(self, session_id: str, user: str | None) -> str:
+        """The session in which a conversation goes on; a name that is new stays as it is."""
+        if not self.home.state_db.exists():
+            return session_id
+        return self.sessions_for(user).get_compression_tip(session_id) or session_id
 
     def _employing(self) -> "Employer":
         from memoranda.app.employing import Employer
