@@ -18,6 +18,7 @@
         ├── CorruptStoreError the session store is damaged or somebody else's
         ├── NewerStoreError  the session store was written by a newer Memoranda
         └── SessionError     a session, message or title that cannot be as asked
+            └── ContinuedError its conversation goes on in another session
 
 Expected outcomes of a memory write (over budget, no match, blocked …) are values, not exceptions: see
 `memoranda.curated.outcome`. Every message names what happened, to what, and what to do next.
@@ -94,3 +95,11 @@ class NewerStoreError(StorageError):
 
 class SessionError(StorageError, ValueError):
     """What was asked of the session store cannot be: an unknown session, a taken title, a message out of place."""
+
+
+class ContinuedError(SessionError):
+    """The session was compressed, and its conversation goes on in `successor`."""
+
+    def __init__(self, session_id: str, successor: str) -> None:
+        super().__init__(f"Session {session_id!r} was compressed; its conversation goes on in {successor!r}.")
+        self.successor = successor

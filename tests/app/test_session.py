@@ -1,5 +1,6 @@
 """A session through its face: going on after compression, taking back, branching, and what others hear of it."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -205,3 +206,70 @@ def test_delegated_work_is_linked_and_told(tmp_path: Path) -> None:
         assert "memory" not in names and "session_search" in names
         assert "`memory`" not in model.requests[1].system
     assert ["turn", "Count the boxes.", "There are seven."] not in told(home)
+
+
+def test_two_processes_in_one_conversation_stay_together(tmp_path: Path) -> None:
+    """Whoever goes on in a session that another one has compressed goes on where the conversation does."""
+    with memoranda.open(tmp_path) as one, memoranda.open(tmp_path) as other:
+        first = one.session(session_id="s")
+        talk(first, 12)
+        second = other.session(session_id="s")
+        assert second.compress(force=True).done
+        with first.turn("Still here?") as turn:
+            turn.done("Yes.")
+        assert first.id == second.id != "s"
+        assert second.conversation()[-2:] == first.conversation()[-2:]
+        assert second.conversation()[-1]["content"] == "Yes."
+
+
+def test_taking_back_never_takes_a_summary_with_it(memory: Memory) -> None:
+    """What was compressed stays; there is an end to taking back."""
+    session = memory.session()
+    talk(session, 12)
+    assert session.compress(force=True).done
+    taken = 0
+    while session.undo():
+        taken += 1
+    assert taken < 12
+    live = memory.sessions.live_context(session.id)
+    assert [each for each in live if each.is_summary]
+
+
+def test_recalled_memory_is_recorded_nowhere_that_the_model_repeats_it(tmp_path: Path) -> None:
+    """Neither in its text, nor in its reasoning, nor in what it calls a tool with."""
+    home = diary_home(tmp_path)
+    with memoranda.open(home) as memory, memory.session() as session:
+        with session.turn("Who is Otto?") as turn:
+            fence = turn.messages[-1]["content"].removeprefix("Who is Otto?")
+            assert "zebra" in fence
+            arguments = json.dumps({"task": f"Look for him.{fence}"})
+            turn.record(
+                "assistant", f"Let me see.{fence}", reasoning=f"Hm.{fence}",
+                reasoning_details=[{"type": "thinking", "thinking": fence}],
+                tool_calls=[{"id": "c", "type": "function", "function": {"name": "find", "arguments": arguments}}],
+            )  # fmt: skip
+        stored = memory.sessions.get_messages(session.id)[-1]
+    assert "zebra" not in json.dumps(stored)
+    assert json.loads(stored["tool_calls"][0]["function"]["arguments"])["task"].startswith("Look for him.")
+
+
+def test_a_credential_in_the_prompt_is_sent_as_it_is_stored(tmp_path: Path) -> None:
+    """So that taking the session up again changes no byte."""
+    (tmp_path / ".env").write_text("DB_HOST=heron-seven.internal\n")
+    with memoranda.open(tmp_path) as memory:
+        memory.remember("The database is on heron-seven.internal.")
+        session = memory.session(session_id="s")
+        talk(session, 1)
+        prompt = session.prompt
+    with memoranda.open(tmp_path) as memory:
+        assert memory.session(session_id="s").prompt == prompt
+
+
+def test_news_in_one_file_is_told_although_the_other_was_just_written(memory: Memory) -> None:
+    """The result of a call shows one file only."""
+    session = memory.session()
+    memory.remember("Lives in Lisbon.", "user")
+    session.call("memory", {"action": "add", "target": "memory", "content": "Tea at four."})
+    with session.turn("Hello") as turn:
+        assert "Lisbon" in turn.messages[-1]["content"]
+        assert "Tea at four" not in turn.messages[-1]["content"]

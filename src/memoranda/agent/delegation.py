@@ -15,6 +15,7 @@ from memoranda.agent.scratch import Scratch
 from memoranda.agent.settings import AgentSettings, DelegationSettings
 from memoranda.errors import ModelError
 from memoranda.llm.model import ChatModel, Usage
+from memoranda.safety.fence import without_recalled
 from memoranda.tools import JsonObject, Tool
 
 DESCRIPTION = (
@@ -73,6 +74,8 @@ class Delegation:
         task, context = arguments.get("task"), arguments.get("context") or ""
         if not isinstance(task, str) or not task.strip() or not isinstance(context, str):
             return {"success": False, "reason": "invalid", "error": "Say in 'task', as text, what is to be done."}
+        # Recalled memory that the model hands on is not the words of anybody.
+        task, context = without_recalled(task), without_recalled(context)
         request = f"{task.strip()}\n\nWhat you should know:\n{context.strip()}" if context.strip() else task.strip()
         with self._begin(self._parent.id) as child:
             try:

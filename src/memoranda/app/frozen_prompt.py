@@ -1,7 +1,7 @@
 """A session's prompt: composed when it begins, restored when it is taken up again, composed anew by compression."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +41,18 @@ class FrozenPrompt:
 
 
 def freeze(
-    around: Surroundings, store: MemoryStore, *, tools: Collection[str], skills: str, provider: str
+    around: Surroundings,
+    store: MemoryStore,
+    redacted: Callable[[str], str],
+    *,
+    tools: Collection[str],
+    skills: str,
+    provider: str,
 ) -> FrozenPrompt:
-    """The prompt of a session that begins now, or whose context was just compressed."""
+    """The prompt of a session that begins now, or whose context was just compressed.
+
+    Credentials are taken out of it before it is sent and stored: the same bytes in this process and the next.
+    """
     store.load_from_disk()
     ingredients = Ingredients(
         home=around.home,
@@ -57,7 +66,8 @@ def freeze(
         platform=around.platform,
         window=around.window,
     )
-    return FrozenPrompt(compose(around.settings, ingredients), ChangesSince(store))
+    prompt = compose(around.settings, ingredients)
+    return FrozenPrompt(replace(prompt, text=redacted(prompt.text)), ChangesSince(store))
 
 
 def thaw(row: dict[str, Any], store: MemoryStore) -> FrozenPrompt | None:

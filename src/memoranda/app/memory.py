@@ -53,6 +53,7 @@ class Memory:
         self._opening = threading.Lock()
         self._open_sessions: set[Session] = set()
         self._db: SessionDB | None = None
+        self._redactor: Redactor | None = None
         self._employer: Employer | None = None
 
     def session(
@@ -196,9 +197,13 @@ class Memory:
 
         with self._opening:
             if self._db is None:
-                redactor = Redactor(config.known_secrets(self.home)) if self.config.redact_secrets else None
-                self._db = SessionDB(self.home.state_db, redactor=redactor)
+                self._db = SessionDB(self.home.state_db, redactor=self._redacting())
             return self._db.scoped(Scope.of(user))
+
+    def redacted(self, text: str) -> str:
+        """A text as it may be stored."""
+        redactor = self._redacting()
+        return text if redactor is None else redactor.text(text)[0]
 
     def external_for(self, session_id: str, around: Circumstances) -> ExternalMemory:
         """The external memory that is configured, for one session; delegated work has none."""
@@ -255,6 +260,11 @@ class Memory:
         if not self.home.state_db.exists():
             return session_id
         return self.sessions_for(user).get_compression_tip(session_id) or session_id
+
+    def _redacting(self) -> Redactor | None:
+        if self._redactor is None and self.config.redact_secrets:
+            self._redactor = Redactor(config.known_secrets(self.home))
+        return self._redactor
 
     def _employing(self) -> "Employer":
         from memoranda.app.employing import Employer

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 from memoranda.app.calling import call_tool, remember
 from memoranda.app.frozen_prompt import FrozenPrompt, Surroundings, freeze, thaw
 from memoranda.app.turn import Turn
+from memoranda.app.without_recalled import without_recalled_memory
 from memoranda.curated.outcome import Origin, Receipt
 from memoranda.curated.settings import Target
 from memoranda.curated.tool import MemoryTool
-from memoranda.errors import StorageError
-from memoranda.providers.text import cleaned
-from memoranda.safety.fence import without_recalled
+from memoranda.errors import ContinuedError, StorageError
 from memoranda.skills.index import render_index
 from memoranda.skills.tool import SkillTools
 from memoranda.tools import JsonObject, Tool
@@ -103,7 +102,14 @@ class Session:
 
     def record_all(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
         """Record several messages in one commit. Recalled memory that somebody repeats is left out."""
-        ids = self._record().append_messages(self.id, [_without_recalled(message) for message in messages])
+        clean = [without_recalled_memory(message) for message in messages]
+        while True:
+            try:
+                ids = self._record().append_messages(self.id, clean, at_the_tip=True)
+                break
+            except ContinuedError as error:
+                # Another process has compressed the conversation meanwhile.
+                self.go_on_in(error.successor)
         if self._uncounted is not None and messages and messages[0].get("role") == "assistant":
             self._count(self._uncounted, ids[0])
             self._uncounted = None
@@ -173,7 +179,10 @@ class Session:
         from memoranda.agent.conversation import TakenBack
         from memoranda.sessions.records import text_of
 
-        asked = self._asked()
+        live = self._db.live_context(self.id) if self._exists else []
+        # What stands before a summary cannot be gone back to: the summary would go with it.
+        summaries = [place for place, each in enumerate(live) if each.is_summary]
+        asked = _users(live[summaries[-1] + 1 :] if summaries else live)
         if not asked:
             return None
         gone = self._record().rewind_to_message(self.id, asked[-1].id)
@@ -251,8 +260,7 @@ class Session:
 
     def _asked(self) -> "list[LiveMessage]":
         """What the user said, as far as it is in the context; a summary has the same role and is nobody's."""
-        live = self._db.live_context(self.id) if self._exists else []
-        return [each for each in live if each.message["role"] == "user" and not each.is_summary]
+        return _users(self._db.live_context(self.id) if self._exists else [])
 
     def _bind_tools(self) -> None:
         self._memory_tool = MemoryTool(self._store, Origin("agent", self.id))
@@ -285,8 +293,8 @@ class Session:
         names = [tool.name for tool in self.tools]
         index = render_index(self._skills.catalogue(), self._skills.settings.index_char_limit)
         return freeze(
-            surroundings, self._store, tools=names, skills=index if "skill_view" in names else "",
-            provider=self.external.system_prompt(),
+            surroundings, self._store, self._memory.redacted, tools=names,
+            skills=index if "skill_view" in names else "", provider=self.external.system_prompt(),
         )  # fmt: skip
 
     def _restored(self) -> FrozenPrompt | None:
@@ -330,7 +338,7 @@ class Session:
     def _written(self, receipt: Receipt, origin: Origin) -> None:
         """The built-in memory was changed, and the external one hears of it."""
         if origin.session == self.id:
-            self._frozen.changes.told()
+            self._frozen.changes.told(receipt.target)
         if self.external.active:
             self.external.mirror(receipt, origin, lambda text: self._store.shown(receipt.target, text))
         else:
@@ -350,8 +358,5 @@ class Session:
         return db
 
 
-def _without_recalled(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An answer that repeats what was recalled is recorded without it; the user's words are never touched."""
-    if message.get("role") != "assistant":
-        return message
-    return {**message, "content": cleaned(message.get("content"), without_recalled)}
+def _users(live: "Sequence[LiveMessage]") -> "list[LiveMessage]":
+    return [each for each in live if each.message["role"] == "user" and not each.is_summary]

@@ -6,6 +6,7 @@ the lease, and the other finds where the conversation goes on.
 """
 
 import os
+import platform
 import secrets
 import threading
 from dataclasses import dataclass
@@ -81,7 +82,7 @@ class Shortening:
         self, session: Continued, db: "SessionDB", model: ChatModel | None, new_id: str, *, focus: str, force: bool
     ) -> Compression:
         """Make the context shorter now."""
-        lease = db.take_compression_lease(session.id, _holder())
+        lease = db.take_compression_lease(session.id, _holder(), is_gone=_is_gone)
         if isinstance(lease, NoLease):
             return _elsewhere(session, lease.successor)
         try:
@@ -138,4 +139,18 @@ def _elsewhere(session: Continued, successor: str | None) -> Compression:
 
 
 def _holder() -> str:
-    return f"{os.getpid()}:{threading.get_ident()}:{secrets.token_hex(4)}"
+    return f"{os.getpid()}:{threading.get_ident()}:{secrets.token_hex(4)}:{platform.node()}"
+
+
+def _is_gone(holder: str) -> bool:
+    """Whether the process that holds a lease is known to have ended; one on another machine never is."""
+    number, _, place = holder.partition(":")
+    if os.name == "nt" or not number.isdecimal() or place.split(":")[2:] != [platform.node()]:
+        return False
+    try:
+        os.kill(int(number), 0)
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):
+        return False
+    return False

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memoranda.llm.anthropic_thinking import Prefix, arranged, thinking_of
+from memoranda.llm.calls import acceptable_arguments, acceptable_name
 from memoranda.llm.model import Message
 from memoranda.tools import JsonObject
 
@@ -86,23 +87,14 @@ def _tool_use(call: Mapping[str, Any]) -> JsonObject:
     return {
         "type": "tool_use",
         "id": _tool_id(call.get("id")),
-        "name": str(function.get("name", "")),
-        "input": _input(function.get("arguments")),
+        "name": acceptable_name(function.get("name")),
+        "input": acceptable_arguments(function.get("arguments")),
     }
 
 
 def _tool_result(message: Message) -> list[JsonObject]:
     content = content_blocks(message.get("content")) or [_text(NOTHING_SAID)]
     return [{"type": "tool_result", "tool_use_id": _tool_id(message.get("tool_call_id")), "content": content}]
-
-
-def _input(arguments: Any) -> JsonObject:
-    """The arguments as an object; what another model left broken is passed on as it is."""
-    try:
-        value = json.loads(arguments) if isinstance(arguments, str) and arguments.strip() else arguments or {}
-    except ValueError:
-        value = None
-    return dict(value) if isinstance(value, Mapping) else {"unreadable_arguments": str(arguments)}
 
 
 def _tool_id(name: Any) -> str:

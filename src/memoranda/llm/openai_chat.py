@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from memoranda.llm.attempts import FailedAttemptError
+from memoranda.llm.calls import acceptable_call
 from memoranda.llm.failures import broken_off, nonsense
 from memoranda.llm.model import Message, OnText, Reply
 from memoranda.llm.openai_reading import Growing, reply_of
@@ -50,6 +51,8 @@ class OpenAIChat(SdkModel):
 
     def _sent(self, message: Message) -> Message:
         kept = {key: message[key] for key in _SENT if message.get(key) is not None}
+        if isinstance(kept.get("tool_calls"), list):
+            kept["tool_calls"] = [acceptable_call(call) for call in kept["tool_calls"] if isinstance(call, Mapping)]
         kept.setdefault("content", None if kept.get("tool_calls") else "")
         details = message.get("reasoning_details")
         if isinstance(details, list) and not self._is_openai and (ours := [item for item in details if _is_ours(item)]):

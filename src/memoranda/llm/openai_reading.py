@@ -2,8 +2,8 @@
 
 import json
 import secrets
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memoranda.llm.model import OnText, Reply, ToolCall, Usage
@@ -20,10 +20,10 @@ def reply_of(answer: Mapping[str, Any]) -> Reply:
     """A whole answer; raises KeyError, IndexError, TypeError or ValueError for what is none."""
     choice = answer["choices"][0]
     message = choice["message"]
-    calls = tuple(
-        ToolCall(call.get("id") or _new_id(), _name(call["function"]), _arguments(call["function"]))
+    calls = _told_apart([
+        ToolCall(call.get("id") or "", _name(call["function"]), _arguments(call["function"]))
         for call in message.get("tool_calls") or ()
-    )
+    ])  # fmt: skip
     return _reply(
         text=_text(message.get("content")) or _text(message.get("refusal")),
         calls=calls,
@@ -94,7 +94,7 @@ class Growing:
         refused = "".join(self._refusal)
         return _reply(
             text="".join(self._text) or refused,
-            calls=tuple(ToolCall(call.id or _new_id(), call.name, "".join(call.arguments)) for call in self._calls),
+            calls=_told_apart([ToolCall(call.id, call.name, "".join(call.arguments)) for call in self._calls]),
             finish="refusal" if refused else self._finish,
             usage=self._usage,
             model=self._model,
@@ -178,6 +178,17 @@ def _arguments(function: Mapping[str, Any]) -> str:
 def _count(numbers: Mapping[str, Any], name: str) -> int:
     value = numbers.get(name)
     return value if isinstance(value, int) else 0
+
+
+def _told_apart(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+    """The calls with an id of its own for each, where a service gives none or the same to two."""
+    seen: set[str] = set()
+    kept = []
+    for call in calls:
+        name = call.id if call.id and call.id not in seen else _new_id()
+        seen.add(name)
+        kept.append(replace(call, id=name))
+    return tuple(kept)
 
 
 def _new_id() -> str:

@@ -37,9 +37,9 @@ class ChangesSince:
         """The fenced note for the user's message; "" when there is nothing to tell."""
         return note_of_changes(self._known, entries_now(self._store))
 
-    def told(self) -> None:
-        """The model has just seen the live entries, in the result of a memory call of its own."""
-        self._known |= entries_now(self._store)
+    def told(self, target: str) -> None:
+        """The model has just seen the live entries of a file, in the result of a memory call of its own."""
+        self._known |= {name: entries for name, entries in entries_now(self._store).items() if name == target}
 
 
 def entries_in_prompt(store: MemoryStore) -> dict[str, list[str]]:

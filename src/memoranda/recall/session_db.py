@@ -39,9 +39,11 @@ class SessionDB(SessionStore):
         self._search = Search(self.index)
         self._follower = Follower(self.index)
 
-    def append_messages(self, session_id: str, messages: Iterable[Mapping[str, Any]]) -> list[int]:
+    def append_messages(
+        self, session_id: str, messages: Iterable[Mapping[str, Any]], *, at_the_tip: bool = False
+    ) -> list[int]:
         """Record several messages in one commit: all of them or none. The index follows by itself."""
-        ids = super().append_messages(session_id, messages)
+        ids = super().append_messages(session_id, messages, at_the_tip=at_the_tip)
         self._follower.nudge()
         return ids
 
@@ -72,6 +74,7 @@ class SessionDB(SessionStore):
         sort: Literal["newest", "oldest"] | None = None,
         since: float | None = None,
         until: float | None = None,
+        projects: Collection[str] | None = None,
     ) -> list[dict[str, Any]]:
         """Messages that match, best first: id, session_id, role, timestamp, snippet, context, and the session's
         source, model and start. `context` is the message before and the one after, cut short.
@@ -84,6 +87,7 @@ class SessionDB(SessionStore):
             since=since,
             until=until,
             titles=False,
+            projects=None if projects is None else _names(projects),
         )
         parsed = parse(query)
         results = []

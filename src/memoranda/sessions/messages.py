@@ -7,6 +7,7 @@ from typing import Any
 
 from memoranda.db.dialect import add_row, next_number
 from memoranda.db.sqlite import Connection
+from memoranda.errors import ContinuedError
 from memoranda.sessions.lineage import chain_of
 from memoranda.sessions.part import Part, count_redactions, unknown
 from memoranda.sessions.records import WRITTEN, Message, as_chat, decode, decode_json, encode
@@ -47,11 +48,18 @@ class Messages(Part):
         """
         return self.append_messages(session_id, [{"role": role, "content": content, **fields}])[0]
 
-    def append_messages(self, session_id: str, messages: Iterable[Mapping[str, Any]]) -> list[int]:
-        """Record several messages in one commit: all of them or none."""
+    def append_messages(
+        self, session_id: str, messages: Iterable[Mapping[str, Any]], *, at_the_tip: bool = False
+    ) -> list[int]:
+        """Record several messages in one commit: all of them or none.
+
+        With `at_the_tip` nothing is recorded in a session that was compressed: ContinuedError says where it goes on.
+        """
         rows, redacted = self._encode_all(messages)
         ids, added, taken_out = [], [], 0
         with self._db.writing() as connection:
+            if at_the_tip:
+                _require_tip(connection, session_id)
             for row, secrets in zip(rows, redacted, strict=True):
                 number, is_new = insert(connection, session_id, row)
                 ids.append(number)
@@ -185,6 +193,12 @@ def insert(connection: Connection, session_id: str, row: Sequence[Any]) -> tuple
         "SELECT id FROM messages WHERE session_id = ? AND external_id = ?", (session_id, row[_EXTERNAL_ID])
     ).fetchone()
     return int(there[0]), False
+
+
+def _require_tip(connection: Connection, session_id: str) -> None:
+    row = connection.execute("SELECT successor_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
+    if row is not None and row[0] is not None:
+        raise ContinuedError(session_id, row[0])
 
 
 @cache

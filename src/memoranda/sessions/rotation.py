@@ -7,7 +7,7 @@ a second one does not pay a model for nothing; that there is one child at most d
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -23,7 +23,7 @@ from memoranda.sessions.titles import claim_title, next_title
 
 # What a session has from the one that it comes from.
 _INHERITED = ("source", "user_id", "model", "model_config", "billing_provider", "billing_base_url", "billing_mode",
-              "archived", "extra")  # fmt: skip
+              "archived", "project", "extra")  # fmt: skip
 
 
 class LiveMessage(NamedTuple):
@@ -103,8 +103,18 @@ class Rotation(Lifecycle, Messages):
             for message in self.get_messages(session_id)
         ]
 
-    def take_compression_lease(self, session_id: str, holder: str, seconds: float = 300.0) -> Lease | NoLease:
-        """Ask for leave to compress; a lease runs out by itself, so that a killed process holds up nobody."""
+    def take_compression_lease(
+        self,
+        session_id: str,
+        holder: str,
+        seconds: float = 300.0,
+        *,
+        is_gone: Callable[[str], bool] = lambda holder: False,
+    ) -> Lease | NoLease:
+        """Ask for leave to compress; a lease runs out by itself, so that a killed process holds up nobody for long.
+
+        `is_gone` says of another holder that it is known to have ended: then its lease counts no more.
+        """
         now = time.time()
         with self._db.writing() as connection:
             self._require(connection, session_id)
@@ -112,7 +122,7 @@ class Rotation(Lifecycle, Messages):
             if successor is not None:
                 return NoLease("rotated", successor)
             held = _read_lease(connection, session_id)
-            if held is not None and held.holder != holder and now < held.until:
+            if held is not None and held.holder != holder and now < held.until and not is_gone(held.holder):
                 return NoLease("busy")
             lease = Lease(session_id, holder, now + seconds)
             _write_meta(connection, _lease_key(session_id), json.dumps([holder, lease.until]))
@@ -194,7 +204,8 @@ class Rotation(Lifecycle, Messages):
             if clean:
                 claim_title(connection, new_id, clean)
             else:
-                clean = _pass_title_on(connection, session_id, new_id, self._scope)
+                # Not only a number, which stands for the same conversation after compression.
+                clean = _pass_title_on(connection, session_id, new_id, self._scope, " (branch)")
             count_redactions(connection, redacted)
         return Rotated(new_id, clean, tuple(ids))
 
@@ -265,11 +276,13 @@ def _live_rows(connection: Connection, session_id: str) -> dict[int, float]:
     return dict(rows.fetchall())
 
 
-def _pass_title_on(connection: Connection, session_id: str, new_id: str, scope: Scope) -> str | None:
+def _pass_title_on(
+    connection: Connection, session_id: str, new_id: str, scope: Scope, addition: str = ""
+) -> str | None:
     title = _column(connection, session_id, "title")
     if title is None:
         return None
-    numbered = next_title(connection, title, scope)
+    numbered = next_title(connection, title if title.endswith(addition) else title + addition, scope)
     claim_title(connection, new_id, numbered)
     return numbered
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from memoranda.errors import BudgetSpentError, ConfigError, ModelError, ModelReplyError, ModelUnreachableError
 from memoranda.llm.model import ChatModel, Message, OnText, Reply, Usage
 from memoranda.llm.tokens import estimate_request, estimate_text
+from memoranda.llm.windows import longest_answer
 from memoranda.spending.call import INTERRUPTED, OK, RUNNING, Call
 from memoranda.spending.prices import Price
 from memoranda.tools import Tool
@@ -71,7 +72,7 @@ class MeteredModel:
             session_id=session_id,
         )  # fmt: skip
         if call.background:
-            max_tokens, deadline = max_tokens or MOST_OUTPUT, deadline or LONGEST_CALL
+            max_tokens, deadline = max_tokens or self._most_output(), deadline or LONGEST_CALL
             call = self._reserved(call, system, messages, tools, max_tokens, deadline)
         began = time.monotonic()
         outcome, usage = INTERRUPTED, Usage()
@@ -92,6 +93,10 @@ class MeteredModel:
                 said = estimate_text("".join(heard))
                 usage = Usage(estimate_request(system, messages, tools), said)
             self._write(call, usage, outcome, estimated, time.monotonic() - began)
+
+    def _most_output(self) -> int:
+        """What a background call may answer: no more than the model can, and than leaves room for the question."""
+        return max(1, min(MOST_OUTPUT, longest_answer(self.name), self.window // 4))
 
     def _reserved(
         self, call: Call, system: str, messages: Sequence[Message], tools: Sequence[Tool], output: int, deadline: float

@@ -1,0 +1,40 @@
+"""What a model says, as it is recorded: without recalled memory that it repeats, wherever it repeats it."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from memoranda.providers.text import cleaned
+from memoranda.safety.fence import without_recalled
+
+
+def without_recalled_memory(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A message without recalled memory in its text, its reasoning or its calls; the user's words are never touched."""
+    if message.get("role") != "assistant":
+        return message
+    kept = {**message, "content": cleaned(message.get("content"), without_recalled)}
+    for name in ("reasoning", "reasoning_content"):
+        if name in kept:
+            kept[name] = cleaned(kept[name], without_recalled)
+    details = kept.get("reasoning_details")
+    if details is not None and cleaned(details, without_recalled) != details:
+        # Signed by its vendor, who takes back all of it or nothing.
+        del kept["reasoning_details"]
+    if isinstance(kept.get("tool_calls"), list):
+        kept["tool_calls"] = [_call(call) for call in kept["tool_calls"]]
+    return kept
+
+
+def _call(call: Any) -> Any:
+    function = call.get("function") if isinstance(call, Mapping) else None
+    arguments = function.get("arguments") if isinstance(function, Mapping) else None
+    if not isinstance(function, Mapping) or not isinstance(arguments, str):
+        return call
+    try:
+        given = json.loads(arguments)
+    except (ValueError, RecursionError):
+        clean = without_recalled(arguments)
+    else:
+        kept = cleaned(given, without_recalled)
+        clean = arguments if kept == given else json.dumps(kept, ensure_ascii=False)
+    return {**call, "function": {**function, "arguments": clean}}
