@@ -1,6 +1,7 @@
 """A session through its face: going on after compression, taking back, branching, and what others hear of it."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -273,3 +274,55 @@ def test_news_in_one_file_is_told_although_the_other_was_just_written(memory: Me
     with session.turn("Hello") as turn:
         assert "Lisbon" in turn.messages[-1]["content"]
         assert "Tea at four" not in turn.messages[-1]["content"]
+
+
+def test_an_external_memory_hears_nothing_twice_and_nothing_unfinished(tmp_path: Path) -> None:
+    """Neither a summary, nor what was told with the session before, nor a turn that was interrupted."""
+    home = diary_home(tmp_path)
+    with memoranda.open(home) as memory, memory.session(source="cli") as session:
+        talk(session, 12)
+        with session.turn("Interrupted"):
+            pass
+        assert session.compress(force=True).done
+        talk(session, 1)
+    told_in_time(home, ["end", 2])
+    heard = [line for line in told(home) if line[0] in ("compress", "end")]
+    assert heard == [["compress", 24], ["end", 24], ["end", 2]]
+
+
+def test_the_tools_of_an_external_memory_stay_when_it_is_gone(tmp_path: Path) -> None:
+    """They stand first in what is cached; a call of one that is not there is answered."""
+    home = diary_home(tmp_path)
+    with memoranda.open(home) as memory, memory.session(session_id="s") as session:
+        talk(session, 1)
+        before = [tool.openai_schema() for tool in session.tools]
+    (home / "plugins" / "diary" / "__init__.py").write_text("raise RuntimeError('down')")
+    with memoranda.open(home) as memory, memory.session(session_id="s") as session:
+        assert [tool.openai_schema() for tool in session.tools] == before
+        assert session.call("diary_read", {})["success"] is False
+
+
+def test_a_session_knows_the_project_it_is_about(memory: Memory, tmp_path: Path) -> None:
+    """By the repository of the directory that the user works in."""
+    place = tmp_path / "work"
+    place.mkdir()
+    for words in (["init", "-q"], ["remote", "add", "origin", "https://example.org/ana/bakery.git"]):
+        subprocess.run(["git", *words], cwd=place, check=True)
+    session = memory.session(directory=place)
+    talk(session, 1)
+    row = memory.sessions.get_session(session.id)
+    assert row and "ana/bakery" in row["project"]
+
+
+def test_a_first_turn_with_too_much_output_is_made_shorter(memory: Memory) -> None:
+    """There is nothing to summarise yet, but the output can be cut."""
+    session = memory.session()
+    session.use_model(ScriptedModel([], window=8_192))
+    with session.turn("Read it all.") as turn:
+        turn.record("assistant", None, tool_calls=[
+            {"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        ])  # fmt: skip
+        turn.record("tool", LONG * 800, tool_call_id="c", tool_name="read")
+        assert session.compress(force=True).how == "pruned"
+        assert len(str(turn.messages)) < 20_000
+    assert memory.search("ledgers cellar floods")["count"] == 1

@@ -1,5 +1,6 @@
 """Agents at work in a home: a model, its ledger, delegated work, and the review that follows a turn."""
 
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from memoranda.agent.delegation import Delegation
 from memoranda.agent.events import Called, Event
 from memoranda.agent.loop import Agent
 from memoranda.app.session import Session
+from memoranda.errors import ModelError
 from memoranda.llm.choice import model_for
 from memoranda.llm.model import ChatModel, OnText
 from memoranda.review.background import BackgroundReview
@@ -27,11 +29,13 @@ class Employer:
 
     def __init__(self, memory: "Memory") -> None:
         self._memory = memory
+        # The model of the agent that has just had a turn, which takes up reviews that others left.
+        self._present = threading.local()
         # Who wants to hear of the review of which session.
         self._listeners: dict[str, Callable[[ReviewReport], None]] = {}
         self.ledger = Ledger(memory.home.root, memory.config.budget)
         self.review = BackgroundReview(
-            memory.home.root, self._reviewing, memory.config.review, find=memory.look_at, tell=self._tell
+            memory.home.root, self._reviewing, memory.config.review, find=self._find, tell=self._tell
         )
 
     def model(self) -> ChatModel:
@@ -65,6 +69,7 @@ class Employer:
         def afterwards(agent: Agent) -> None:
             if on_review:
                 self._listeners[session.id] = on_review
+            self._present.model = model
             self.review.after_turn(session, used=tuple(used), tools=agent.tools)
             used.clear()
 
@@ -103,7 +108,15 @@ class Employer:
 
         return begin
 
+    def _find(self, session_id: str, user: str | None) -> Session | None:
+        """A session whose review was left undone; it is reviewed by the model that is at hand."""
+        found = self._memory.look_at(session_id, user)
+        if found is not None:
+            found.chat_model = self._present.model
+        return found
+
     def _reviewing(self, taken: Snapshot) -> ChatModel:
-        chosen = taken.session.chat_model if isinstance(taken.session, Session) else None
-        model = chosen or self.model()
+        model = taken.session.chat_model if isinstance(taken.session, Session) else None
+        if model is None:
+            raise ModelError(f"No model has answered in session {taken.id} yet.")
         return self.ledger.metered(model, "review", session_id=taken.id, user_id=taken.user or "", background=True)

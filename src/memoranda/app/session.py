@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from memoranda.app.calling import call_tool, remember
 from memoranda.app.frozen_prompt import FrozenPrompt, Surroundings, freeze, thaw
+from memoranda.app.provider_tools import TOOLS, kept_tools, offered_again
 from memoranda.app.turn import Turn
 from memoranda.app.without_recalled import without_recalled_memory
 from memoranda.curated.outcome import Origin, Receipt
@@ -16,6 +17,7 @@ from memoranda.curated.tool import MemoryTool
 from memoranda.errors import ContinuedError, StorageError
 from memoranda.skills.index import render_index
 from memoranda.skills.tool import SkillTools
+from memoranda.support.projects import project_of
 from memoranda.tools import JsonObject, Tool
 
 if TYPE_CHECKING:
@@ -60,6 +62,7 @@ class Session:
         self._uncounted: Usage | None = None
         # Whether it has a row in the store, and whether that is open for us.
         self._exists = self._begun = self._ended = False
+        self._tools_before: Any = None
         self._bind_tools()
         self._frozen = (None if is_new else self._restored()) or self._freeze()
 
@@ -76,7 +79,7 @@ class Session:
     @property
     def tools(self) -> tuple[Tool, ...]:
         """What the model may call; a part that is switched off offers no tool."""
-        return (*self._own_tools(), *self.external.tools())
+        return (*self._own_tools(), *self._provider_tools())
 
     def turn(self, text: Any) -> Turn:
         """Begin a turn: the user's message (text or structured content) is durable when this returns."""
@@ -240,7 +243,7 @@ class Session:
     # What compression needs (`memoranda.app.shortening.Continued`).
 
     def before_compression(self, context: "list[LiveMessage]") -> str:
-        return self.external.before_compression([each.message for each in context])
+        return self.external.before_compression(self._told()) if self.external.active else ""
 
     def hand_over(self) -> None:
         self.external.commit(self._told(), self.id)
@@ -271,6 +274,10 @@ class Session:
         return self._allowed(
             (*self._memory_tool.definitions(), *search.definitions(), *self._skill_tools.definitions())
         )
+
+    def _provider_tools(self) -> tuple[Tool, ...]:
+        """Those of the external memory; in a session that is taken up again, those that it had."""
+        return offered_again(self._tools_before, self.external.tools())
 
     def _allowed(self, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
         """Each of our tools is a toolset of its own name; a platform that is not configured has them all.
@@ -304,6 +311,7 @@ class Session:
             return None
         self.model = self.model or row.get("model") or ""
         self._exists, self._begun = True, row.get("ended_at") is None
+        self._tools_before = row.get(TOOLS)
         return thaw(row, self._store)
 
     def _compression(self) -> "Shortening":
@@ -333,7 +341,9 @@ class Session:
             return []
         from memoranda.providers.turns import completed
 
-        return completed(self._db.get_messages(self.id))
+        # What is repeated after compression was told with the session before, and a summary is nobody's words.
+        said = [each for each in self._db.get_messages(self.id) if each["copy_of"] is None and not each["is_summary"]]
+        return completed(said)
 
     def _written(self, receipt: Receipt, origin: Origin) -> None:
         """The built-in memory was changed, and the external one hears of it."""
@@ -351,7 +361,9 @@ class Session:
             around = self._circumstances
             db.create_session(
                 self.id, self.source, model=self.model or None, system_prompt=self.prompt or None,
-                parent_session_id=around.parent, relation=around.relation, **self._frozen.kept(),
+                parent_session_id=around.parent, relation=around.relation,
+                project=project_of(around.directory) if around.directory else None,
+                **self._frozen.kept(), **kept_tools(self.external.tools()),
             )  # fmt: skip
             db.reopen_session(self.id)
             self._exists = self._begun = True

@@ -91,9 +91,11 @@ class Compressor:
             used = estimate_messages(each.message for each in live)
             window = min(window, max(_SMALLEST_FORCED, int(used / self._settings.threshold)))
         plan = make_plan(live, self._settings, window)
-        if plan is None:
-            return NotCompressed("There is nothing between the first and the last messages that could be summarised.")
         context = _Context(tuple(live), session_id)
+        if plan is None:
+            return context.shortened(self._settings.target(window)) or NotCompressed(
+                "There is nothing between the first and the last messages that could be summarised."
+            )
         if not force and (pruned := context.pruned(plan)) is not None:
             return pruned
         room = self._settings.summary_room(window)
@@ -124,6 +126,22 @@ class _Context:
         if self._size(items) > self._size() * _ENOUGH:
             return None
         numbers = [each.said_as for each in plan.summarised]
+        return self._result(items, (min(numbers), max(numbers)), "pruned", [])
+
+    def shortened(self, target: int) -> Compressed | None:
+        """All of it with every output cut short, where there is nothing else to take out; None when that is no help."""
+        items: list[ContextItem] = []
+        for most in (_STILL_LONG, LONG_OUTPUT):
+            items = [
+                Summary(text_of(each.message.get("content"))) if each.is_summary
+                else Repeated(each.id, shorten(each, self.session_id, most) if each.message["role"] == "tool" else None)
+                for each in self.live
+            ]  # fmt: skip
+            if self._size(items) <= target:
+                break
+        if not self.live or self._size(items) > self._size() * _ENOUGH:
+            return None
+        numbers = [each.said_as for each in self.live]
         return self._result(items, (min(numbers), max(numbers)), "pruned", [])
 
     def summarised(

@@ -10,6 +10,7 @@ from memoranda.config.document import set_value as set_value
 from memoranda.config.environment import editor_is_set as editor_is_set
 from memoranda.config.environment import is_set as is_set
 from memoranda.config.environment import locate_home as locate_home
+from memoranda.config.environment import named_directory as named_directory
 from memoranda.config.keys import KEYS as KEYS
 from memoranda.config.keys import Key as Key
 from memoranda.config.keys import find_key as find_key

@@ -22,6 +22,12 @@ def is_set(name: str) -> bool:
     return bool(ENVIRONMENT.get(name, "").strip())
 
 
+def named_directory(variable: str) -> Path | None:
+    """The directory that a variable names, such as the one where another program keeps its files."""
+    named = ENVIRONMENT.get(variable, "").strip() if variable else ""
+    return Path(named).expanduser() if named else None
+
+
 def editor_is_set() -> bool:
     """Whether the person has named an editor."""
     return any(ENVIRONMENT.get(name, "").strip() for name in ("VISUAL", "EDITOR"))

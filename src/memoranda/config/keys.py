@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memoranda.errors import ConfigError
 from memoranda.providers.settings import MODES
@@ -100,6 +101,16 @@ def _limit(value: Any) -> int | None:
     return None if amount is None else _count(value)
 
 
+def _timezone(value: Any) -> str:
+    name = _name(value)
+    if name:
+        try:
+            ZoneInfo(name)
+        except (ZoneInfoNotFoundError, OSError) as error:
+            raise ValueError from error
+    return name
+
+
 def _share(value: Any) -> float:
     number = float(value)
     if isinstance(value, bool) or not 0 < number < 1:
@@ -155,7 +166,7 @@ KEYS = (
     Key("prompt.project_files", True, "true or false", _flag, "Put AGENTS.md and its like into the prompt."),
     Key("prompt.project_file_chars", 0, _A_COUNT, _count,
         "How many characters of a project file the prompt takes; 0 is by the model's window."),
-    Key("prompt.timezone", "", "an IANA name, or nothing", _name, "Whose day the prompt names; else the machine's."),
+    Key("prompt.timezone", "", "an IANA name, or nothing", _timezone, "Whose day the prompt names; else ours."),
     Key("sessions.redact_secrets", True, "true or false", _flag,
         "Keep credentials out of recorded conversations."),
     Key("search.answer_chars", 16_000, "a whole number, 4000 or more", _answer_size,

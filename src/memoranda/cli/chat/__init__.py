@@ -50,13 +50,18 @@ def command(model_name: str | None, resume: str | None, new: bool, query: str | 
     invocation = Invocation.current()
     if new and resume:
         raise click.UsageError("--new and --resume exclude each other.")
+    if resume is not None and not resume.strip():
+        raise click.UsageError("--resume takes an id or a title, or nothing at all for the latest.")
+    said = sys.stdin.read().strip() if query == "-" else query
+    if said is not None and not said.strip():
+        raise click.UsageError("There is nothing to say: --query is empty.")
     with open_memory(invocation.home, profile=invocation.profile, user=invocation.user) as memory:
         screen = _screen(invocation, query)
         resumed = _session_to_resume(memory, resume, screen) if resume else None
         model = choose_model(memory, model_name, screen, demo=demo)
         with logging_to(memory.home.root / "logs" / "chat.log"), Chat(memory, model, screen, resume=resumed) as chat:
-            if query is not None:
-                chat.say(sys.stdin.read().strip() if query == "-" else query)
+            if said is not None:
+                chat.say(said)
             else:
                 _greet(chat, resumed)
                 talk(chat, _lines(invocation, memory))

@@ -61,9 +61,11 @@ def _help(chat: Chat, words: str) -> None:
 
 
 def _new(chat: Chat, words: str) -> None:
-    chat.leave_for(begin(chat.memory, chat.model), "new_chat")
+    session = begin(chat.memory, chat.model)
     if words:
-        chat.session.rename(words)
+        # First, because a title that is taken leaves everything as it is.
+        session.rename(words)
+    chat.leave_for(session, "new_chat")
     chat.screen.begun(chat.status, "A new conversation.")
 
 
@@ -73,7 +75,8 @@ def _resume(chat: Chat, words: str) -> None:
         problem = NOT_FOUND.format(name=words) if words else "Say which: an id or a title."
         chat.screen.trouble(f"{problem} /sessions lists them.", "not_found")
         return
-    chat.leave_for(begin(chat.memory, chat.model, found), "resumed_other")
+    if chat.memory.sessions.get_compression_tip(found) != chat.session.id:
+        chat.leave_for(begin(chat.memory, chat.model, found), "resumed_other")
     show_resumed(chat)
 
 
@@ -102,7 +105,7 @@ def _undo(chat: Chat, words: str) -> None:
 def _memory(chat: Chat, words: str) -> None:
     views = [chat.memory.curated.view(target) for target in chat.memory.curated.settings.targets()]
     text = "\n\n".join(map(show_view, views)) or "Memory is switched off."
-    note = dim("Changes reach the model's prompt in the next conversation; 'memoranda memory' edits them.")
+    note = dim("The model is told of changes with your next message; 'memoranda memory' edits them.")
     entries = {view.target: [entry.shown for entry in view.entries] for view in views}
     chat.screen.note(f"{text}\n\n{note}" if views else text, {"memory": entries})
 

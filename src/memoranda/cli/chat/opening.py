@@ -42,7 +42,15 @@ def choose_model(memory: Memory, name: str | None, screen: Screen, *, demo: bool
 def begin(memory: Memory, model: ChatModel, session_id: str | None = None) -> Session:
     """A new session, or the one with that id, where its conversation stands now."""
     tip = memory.sessions.get_compression_tip(session_id) if session_id else None
-    return memory.session(source=_SOURCE, model=model.name, session_id=tip or session_id, directory=Path.cwd())
+    return memory.session(source=_SOURCE, model=model.name, session_id=tip or session_id, directory=_directory())
+
+
+def _directory() -> Path | None:
+    """Where the person is; None when that was deleted meanwhile."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return None
 
 
 def employ(

@@ -79,7 +79,7 @@ class Pipe:
     def stopped(self) -> None:
         """Whoever interrupts a pipe wants it to end."""
         self._end_line()
-        click.echo("Interrupted. What was said so far is kept.", err=True)
+        click.echo("Interrupted. Your words and finished steps are kept.", err=True)
         sys.exit(_INTERRUPTED)
 
     def note(self, text: str, data: JsonObject) -> None:
@@ -138,7 +138,7 @@ class Terminal(Pipe):
 
     def stopped(self) -> None:
         self._end_line()
-        click.echo(dim("Interrupted. What was said so far is kept; /undo takes the turn back."))
+        click.echo(dim("Interrupted. Your words and finished steps are kept; /undo takes the turn back."))
 
     def remark(self, kind: str, text: str, data: JsonObject) -> None:
         self._end_line()
