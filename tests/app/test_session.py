@@ -326,3 +326,52 @@ def test_a_first_turn_with_too_much_output_is_made_shorter(memory: Memory) -> No
         assert session.compress(force=True).how == "pruned"
         assert len(str(turn.messages)) < 20_000
     assert memory.search("ledgers cellar floods")["count"] == 1
+
+
+def test_a_delegate_has_no_more_tools_than_its_platform(tmp_path: Path) -> None:
+    """And a platform that is not allowed to delegate cannot."""
+    (tmp_path / "config.yaml").write_text("tools:\n  telegram: [memory]\n  signal: [delegate_task, skills_list]\n")
+    with memoranda.open(tmp_path) as memory:
+        agent = memory.agent(ScriptedModel([]), session=memory.session(source="telegram"))
+        assert [tool.name for tool in agent.tools] == ["memory"]
+        steps = [
+            Reply(tool_calls=(ToolCall("c", "delegate_task", '{"task": "Count."}'),)), Reply("Seven."), Reply("Seven.")
+        ]  # fmt: skip
+        with ScriptedModel(steps) as model:
+            memory.agent(model, session=memory.session(source="signal")).turn("How many?")
+        assert {tool.name for tool in model.requests[1].tools} == {"skills_list", "scratch"}
+
+
+def test_what_was_saved_in_a_turn_that_is_taken_back_is_told_again(memory: Memory) -> None:
+    """The entry stays, and the model has not seen it any more."""
+    session = memory.session()
+    talk(session, 1)
+    with session.turn("Remember tea.") as turn:
+        session.call("memory", {"action": "add", "target": "memory", "content": "Tea at four."})
+        turn.done("Saved.")
+    session.undo()
+    with session.turn("Hello") as turn:
+        assert "Tea at four." in turn.messages[-1]["content"]
+
+
+def test_another_process_that_compressed_is_followed_by_everything(tmp_path: Path) -> None:
+    """Also by taking back, branching and naming; the session that was left stays ended."""
+    with memoranda.open(tmp_path) as one, memoranda.open(tmp_path) as other:
+        for step in ("undo", "branch", "rename"):
+            first = one.session(session_id=step)
+            talk(first, 12)
+            assert other.session(session_id=step).compress(force=True).done
+            getattr(first, step)(*(["A name"] if step == "rename" else []))
+            assert first.id != step
+            left = one.sessions.get_session(step)
+            assert left and left["end_reason"] == "compression"
+
+
+def test_no_false_note_follows_a_restart_when_memory_names_a_credential(tmp_path: Path) -> None:
+    """What is shown, stored and compared is the same text."""
+    (tmp_path / ".env").write_text("DB_HOST=heron-seven.internal\n")
+    with memoranda.open(tmp_path) as memory:
+        memory.remember("The database is on heron-seven.internal.")
+        talk(memory.session(session_id="s"), 1)
+    with memoranda.open(tmp_path) as memory, memory.session(session_id="s").turn("Hello") as turn:
+        assert turn.messages[-1]["content"] == "Hello"

@@ -12,7 +12,7 @@ import pytest
 
 from memoranda.db.schema import Column, Migration, Schema, Table, bring_up
 from memoranda.db.sqlite import Connection, Database
-from memoranda.errors import NewerStoreError
+from memoranda.errors import NewerStoreError, StorageError
 from memoranda.sessions.schema import SCHEMA
 from memoranda.sessions.store import SessionStore
 from tests.conftest import tree
@@ -228,3 +228,31 @@ def _application_id(directory: Path) -> int:
         store.create_session("s", "cli")
     with closing(sqlite3.connect(directory / "other.db")) as connection:
         return int(connection.execute("PRAGMA application_id").fetchone()[0])
+
+
+def test_a_store_from_before_projects_gets_them(tmp_path: Path) -> None:
+    """Its sessions have none, new ones may, and everything that was there is found as before."""
+    path = tmp_path / "state.db"
+    with SessionStore(path) as store:
+        store.create_session("old", "cli")
+        store.append_message("old", "user", "before")
+    _set_version(path, 2, "DROP INDEX idx_sessions_project", "ALTER TABLE sessions DROP COLUMN project")
+    with SessionStore(path) as store:
+        store.create_session("new", "cli", project="x#1")
+        assert {row["id"]: row["project"] for row in store.list_sessions_rich()} == {"old": None, "new": "x#1"}
+        assert store.known_projects() == {"x#1": 1}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions work differently there")
+def test_an_older_store_that_cannot_be_written_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its tables lack what we read, and nothing of it is changed."""
+    path = tmp_path / "home" / "state.db"
+    SessionStore(path).close()
+    _set_version(path, 2, "DROP INDEX idx_sessions_project", "ALTER TABLE sessions DROP COLUMN project")
+    before = path.read_bytes()
+    opened = Database(path, application_id=int.from_bytes(b"Memo"))
+    monkeypatch.setattr(opened, "read_only", True)
+    with pytest.raises(StorageError, match=r"older Memoranda.*writable"):
+        bring_up(opened, SCHEMA)
+    opened.close()
+    assert path.read_bytes() == before

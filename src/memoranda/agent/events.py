@@ -36,4 +36,9 @@ class Compressed:
     compression: Compression
 
 
-Event = Asked | Called | Returned | Compressed
+@dataclass(frozen=True, slots=True)
+class CutOff:
+    """The answer is as long as it may be, and was cut off there."""
+
+
+Event = Asked | Called | Returned | Compressed | CutOff

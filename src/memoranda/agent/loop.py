@@ -13,7 +13,7 @@ from typing import Any
 
 from memoranda.agent.conversation import Compression, Conversation, Exchange
 from memoranda.agent.dispatch import as_text, carry_out, failed
-from memoranda.agent.events import Asked, Called, Compressed, Event, Returned
+from memoranda.agent.events import Asked, Called, Compressed, CutOff, Event, Returned
 from memoranda.agent.settings import AgentSettings
 from memoranda.agent.stream import Stream, visible
 from memoranda.agent.wellformed import wellformed
@@ -81,6 +81,8 @@ class Agent:
                 reply = self._ask(turn)
             answer = _final(reply)
             turn.done(answer.message())
+        if reply.finish_reason == "length":
+            self._tell(CutOff())
         self._afterwards()
         return visible(answer.text)
 
@@ -169,6 +171,6 @@ def _final(reply: Reply) -> Reply:
     """The reply as the answer of a turn: words, and no calls that nobody will carry out."""
     if reply.tool_calls:
         return replace(reply, tool_calls=(), text=reply.text or OUT_OF_ROOM, finish_reason="stop")
-    if not reply.text:
+    if not visible(reply.text).strip():
         raise ModelReplyError(f"The model gave an empty answer (it stopped for: {reply.finish_reason}). Ask it again.")
     return reply

@@ -80,7 +80,8 @@ class Employer:
         )  # fmt: skip
         return Agent(
             session, self.metered(model, "chat", session), settings=self._memory.config.agent,
-            tools=(*tools, *delegation.definitions()), on_text=on_text, on_event=listen, after_turn=afterwards,
+            tools=(*tools, *(each for each in delegation.definitions() if session.allows(each.name))),
+            on_text=on_text, on_event=listen, after_turn=afterwards,
         )  # fmt: skip
 
     def metered(self, model: ChatModel, purpose: str, session: Session, *, background: bool = False) -> ChatModel:
@@ -102,7 +103,9 @@ class Employer:
         self, parent: Session, model: ChatModel
     ) -> Callable[[str], AbstractContextManager[Conversation]]:
         def begin(parent_id: str) -> AbstractContextManager[Conversation]:
-            child = self._memory.session(source="subagent", model=parent.model, user=parent.user, parent=parent_id)
+            child = self._memory.session(
+                source="subagent", model=parent.model, user=parent.user, parent=parent_id, platform=parent.source
+            )
             child.use_model(model)
             return child
 

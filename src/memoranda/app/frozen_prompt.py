@@ -67,13 +67,15 @@ def freeze(
         window=around.window,
     )
     prompt = compose(around.settings, ingredients)
-    return FrozenPrompt(replace(prompt, text=redacted(prompt.text)), ChangesSince(store))
+    return FrozenPrompt(replace(prompt, text=redacted(prompt.text)), ChangesSince(store, clean=redacted))
 
 
-def thaw(row: dict[str, Any], store: MemoryStore) -> FrozenPrompt | None:
+def thaw(row: dict[str, Any], store: MemoryStore, redacted: Callable[[str], str]) -> FrozenPrompt | None:
     """The prompt as it was stored with a session; None when none was."""
     text = row.get("system_prompt")
-    return FrozenPrompt(restored(text), ChangesSince(store, _entries(row.get(KNOWN), store))) if text else None
+    if not text:
+        return None
+    return FrozenPrompt(restored(text), ChangesSince(store, _entries(row.get(KNOWN), store), clean=redacted))
 
 
 def _entries(known: Any, store: MemoryStore) -> dict[str, list[str]]:

@@ -66,13 +66,14 @@ class Memory:
         directory: str | Path | None = None,
         instructions: str = "",
         parent: str | None = None,
+        platform: str = "",
     ) -> Session:
         """Begin a session, or take one up by its id; its prompt is frozen now, or the one it had is used again.
 
         A conversation that was compressed since is taken up where it stands now.
         `user` gives it the memory and the conversations of one user of a gateway. `directory` is where the user works:
         its project files (AGENTS.md …) become part of the prompt. `instructions` are your own words for the prompt.
-        With a `parent` it is delegated work of that session.
+        With a `parent` it is delegated work of that session. `platform` is whose toolsets it has, if not its source's.
         """
         circumstances = Circumstances(
             source=source,
@@ -82,6 +83,7 @@ class Memory:
             instructions=instructions,
             parent=parent,
             relation="delegation" if parent else None,
+            platform=platform,
             external=parent is None,
         )
         name = self.new_session_id() if session_id is None else self._where_it_stands(session_id, circumstances.user)

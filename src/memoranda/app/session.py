@@ -1,6 +1,6 @@
 """One conversation: a frozen prompt, tools whose writes are durable at once, its record, and how it goes on."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -41,6 +41,8 @@ class Circumstances:
     instructions: str = ""
     parent: str | None = None
     relation: str | None = None
+    platform: str = ""
+    """Whose toolsets it has, when not those of its source."""
     external: bool = True
     """Whether an external memory takes part, if one is configured."""
 
@@ -84,12 +86,25 @@ class Session:
     def turn(self, text: Any) -> Turn:
         """Begin a turn: the user's message (text or structured content) is durable when this returns."""
         self.begin_turn()
+        self._go_to_the_tip()
         if self._ended:
             # Taken up again: the external memory that heard of the end is started anew.
             self.external = self._memory.external_for(self.id, self._circumstances)
             self._memory.remember_session(self)
             self._ended = False
         return Turn(self, text)
+
+    def allows(self, tool: str) -> bool:
+        """Whether the platform of this session has a tool."""
+        around = self._circumstances
+        toolset = self._memory.config.toolsets.get(around.platform or self.source)
+        if toolset is not None and tool not in toolset:
+            return False
+        if around.relation != "delegation":
+            return True
+        from memoranda.agent.delegation import READING
+
+        return tool in READING
 
     def begin_turn(self) -> None:
         """Say that a new user message came in: failed memory calls are counted per turn. `turn` says it too."""
@@ -161,6 +176,7 @@ class Session:
 
         if not self._exists:
             return Compression(False, "Nothing has been said yet.")
+        self._go_to_the_tip()
         shortening, db = self._compression(), self._db
         if not force and not shortening.is_due(self, db):
             return Compression(False, "The context has room left.")
@@ -174,6 +190,7 @@ class Session:
 
     def rename(self, title: str) -> str | None:
         """Give it a title, tidied; blank takes it away. Raises SessionError when it is taken."""
+        self._go_to_the_tip()
         self._record().set_session_title(self.id, title or None)
         return self.title
 
@@ -182,6 +199,7 @@ class Session:
         from memoranda.agent.conversation import TakenBack
         from memoranda.sessions.records import text_of
 
+        self._go_to_the_tip()
         live = self._db.live_context(self.id) if self._exists else []
         # What stands before a summary cannot be gone back to: the summary would go with it.
         summaries = [place for place, each in enumerate(live) if each.is_summary]
@@ -191,11 +209,14 @@ class Session:
         gone = self._record().rewind_to_message(self.id, asked[-1].id)
         if self._shortening is not None:
             self._shortening.fullness.reading = None
+        # What the model had seen of its own writes is out of its sight again.
+        self._frozen = self._restored() or self._frozen
         self.external.switch(self.id, reason="undo", rewound=True)
         return TakenBack(text_of(asked[-1].message.get("content")), int(gone["rewound_count"]))
 
     def branch(self, title: str = "") -> "Session":
         """Another way on from here: a new session with the same context and the same prompt."""
+        self._go_to_the_tip()
         branched = self._record().branch_session(self.id, self._memory.new_session_id(), title or None)
         session = self._memory.session(
             session_id=branched.session_id, source=self.source, model=self.model, user=self.user,
@@ -265,6 +286,12 @@ class Session:
         """What the user said, as far as it is in the context; a summary has the same role and is nobody's."""
         return _users(self._db.live_context(self.id) if self._exists else [])
 
+    def _go_to_the_tip(self) -> None:
+        """Another process may have compressed the conversation meanwhile."""
+        tip = self._db.get_compression_tip(self.id) if self._exists else None
+        if tip is not None and tip != self.id:
+            self.go_on_in(tip)
+
     def _bind_tools(self) -> None:
         self._memory_tool = MemoryTool(self._store, Origin("agent", self.id))
         self._skill_tools = SkillTools(self._skills, Origin("agent", self.id))
@@ -284,12 +311,7 @@ class Session:
 
         Who works for another session only reads.
         """
-        allowed: Collection[str] | None = self._memory.config.toolsets.get(self.source)
-        if self._circumstances.relation == "delegation":
-            from memoranda.agent.delegation import READING
-
-            allowed = READING
-        return tuple(tool for tool in tools if allowed is None or tool.name in allowed)
+        return tuple(tool for tool in tools if self.allows(tool.name))
 
     def _freeze(self) -> FrozenPrompt:
         around = self._circumstances
@@ -312,7 +334,7 @@ class Session:
         self.model = self.model or row.get("model") or ""
         self._exists, self._begun = True, row.get("ended_at") is None
         self._tools_before = row.get(TOOLS)
-        return thaw(row, self._store)
+        return thaw(row, self._store, self._memory.redacted)
 
     def _compression(self) -> "Shortening":
         from memoranda.app.shortening import Fullness, Shortening

@@ -36,9 +36,10 @@ class Turn:
         self._external = session.external
         (self.message_id,) = session.record_all([{"role": "user", "content": text, **self._external.mark()}])
         self._asked, self._recalled = "", session.note_of_changes()
+        # As it was recorded: what was kept out of the record is kept from an external memory too.
+        self._question = session.recorded(self.message_id).get("content")
         if self._external.active:
-            # As it was recorded: what was kept out of the record is kept from an external memory too.
-            self._asked = plain_text(session.recorded(self.message_id).get("content"))
+            self._asked = plain_text(self._question)
             recalled = self._external.begin_turn(self._asked, session.id)
             self._recalled = "\n\n".join(filter(None, (self._recalled, recalled)))
 
@@ -49,7 +50,7 @@ class Turn:
         What an external memory recalled, and what changed in curated memory since the prompt was frozen, is fenced into
         this copy of the user's message; the record never has it.
         """
-        return with_recall(self._session.conversation(), self._recalled)
+        return with_recall(self._session.conversation(), self._recalled, self._question)
 
     def record(self, role: str, content: Any = None, **fields: Any) -> int:
         """Record a step of the turn, such as a tool call or its result, before the next one is taken."""

@@ -11,10 +11,13 @@ from memoranda.cli.context import REFUSED, UNUSABLE, Invocation, memory_options
 from memoranda.errors import MemorandaError
 
 _COMMANDS = {
+    "remember": ("memoranda.cli.remember", "Keep a fact."),
+    "recall": ("memoranda.cli.recall", "Ask memory what it knows."),
     "memory": ("memoranda.cli.memory", "See and change what the agent remembers."),
     "search": ("memoranda.cli.search", "Search every past conversation."),
     "sessions": ("memoranda.cli.sessions", "See, name, export and delete past conversations."),
     "chat": ("memoranda.cli.chat", "Talk to an agent that remembers."),
+    "mcp": ("memoranda.cli.mcp", "Offer memory to any program that speaks MCP."),
     "skills": ("memoranda.cli.skills", "See and change the procedures the agent follows."),
     "usage": ("memoranda.cli.usage", "See what models cost, and what is left of the budget."),
     "provider": ("memoranda.cli.provider", "Use an external memory beside the built-in one."),

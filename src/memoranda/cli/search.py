@@ -8,16 +8,26 @@ import click
 
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.opening import open_home
-from memoranda.cli.sessions.naming import since_option, until_option
+from memoranda.cli.sessions.naming import (
+    other_projects,
+    present_project,
+    project_option,
+    since_option,
+    until_option,
+)
 from memoranda.cli.text import bold, dim, marked, wrapped
+from memoranda.importers.resuming import resume_command
+from memoranda.recall.guidance import NO_PROJECT
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.tool import SessionSearchTool
+from memoranda.support.projects import project_name
 
 _EPILOG = """\b
 Examples:
   memoranda search deadlock
   memoranda search "how did we fix the build?" --since 30d
   memoranda search '"connection pool" NOT redis' --source cli --role user
+  memoranda search migration --project this
   memoranda search 数据库 --why
 """
 
@@ -30,6 +40,7 @@ Examples:
 @click.option("--role", multiple=True, help="Only what these said: user, assistant, tool. Can be repeated.")
 @click.option("--sort", type=click.Choice(["newest", "oldest"]), help="Order by time instead of by relevance.")
 @click.option("--why", is_flag=True, help="Say which signals put each result there.")
+@project_option
 @since_option
 @until_option
 @memory_options
@@ -44,13 +55,23 @@ def command(words: tuple[str, ...], **options: Any) -> None:
     with open_home(invocation) as memory:
         db = memory.sessions
         _catch_up(db, invocation)
-        answer = SessionSearchTool(lambda: db, memory.config.recall).call({"query": " ".join(words), **given})
+        tool = SessionSearchTool(lambda: db, memory.config.recall, here=present_project)
+        answer = tool.call({"query": " ".join(words), **given})
+        _add_commands(answer, db)
+        others = other_projects(db) if answer.get("message") == NO_PROJECT else ""
     if not answer["success"]:
         invocation.refuse(answer["error"], answer)
     if invocation.as_json:
         invocation.say("", answer)
     else:
-        click.echo(show_answer(answer))
+        click.echo("\n".join(filter(None, (show_answer(answer), others))))
+
+
+def _add_commands(answer: dict[str, Any], db: SessionDB) -> None:
+    """Say of each conversation from another program how to take it up again there."""
+    for result in answer.get("results", ()):
+        if command := resume_command(db.get_session(result["session_id"]) or {}):
+            result["resume"] = command
 
 
 def _catch_up(db: SessionDB, invocation: Invocation) -> None:
@@ -84,7 +105,8 @@ def show_answer(answer: dict[str, Any]) -> str:
 
 def _result(number: int, result: dict[str, Any]) -> list[str]:
     title = wrapped(result["title"] or "(no title)", 70)
-    facts = wrapped(f"{result['when']} · {result['source']} · {result['session_id']}")
+    parts = (result["when"], result["source"], result["session_id"], project_name(result.get("project")))
+    facts = wrapped(" · ".join(part for part in parts if part))
     lines = [f"{number}. {bold(title)}", dim(f"   {facts}"), f"   {marked(wrapped(result['snippet']))}"]
     for message in result.get("messages", []):
         sign = "▸" if message.get("anchor") else " "
@@ -92,6 +114,8 @@ def _result(number: int, result: dict[str, Any]) -> list[str]:
         lines.append(f"   {sign} {wrapped(message['role']):<9} {text if message.get('anchor') else dim(text)}")
     if result.get("summary"):
         lines.append(f"   {wrapped(result['summary'])}")
+    if result.get("resume"):
+        lines.append(f"   resume: {wrapped(result['resume'])}")
     if "why" in result:
         signals = ", ".join(f"{name} {value}" for name, value in result["why"].items())
         lines.append(dim(f"   why: {signals}"))

@@ -159,8 +159,8 @@ class Ledger:
 
     def _insert(self, session: FeedSession) -> None:
         cursor = self._connection.execute(
-            "INSERT INTO sessions (number, id, conversation, user, source, title, started)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO sessions (number, id, conversation, user, source, title, started, project)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (self._numbering(session.id), session.id, *_facts(session)),
         )
         assert cursor.lastrowid is not None
@@ -181,7 +181,8 @@ class Ledger:
         number = self._open_sessions[session.id].number
         (title,) = self._connection.execute("SELECT title FROM sessions WHERE number = ?", (number,)).fetchone()
         self._connection.execute(
-            "UPDATE sessions SET conversation = ?, user = ?, source = ?, title = ?, started = ? WHERE number = ?",
+            "UPDATE sessions SET conversation = ?, user = ?, source = ?, title = ?, started = ?, project = ?"
+            " WHERE number = ?",
             (*_facts(session), number),
         )
         if title != session.title:
@@ -296,8 +297,10 @@ class _Session:
         return (self.title_doc, self.first_doc, self.last_doc, self.places, self.number)
 
 
-def _facts(session: FeedSession) -> tuple[str, str | None, str, str | None, float]:
-    return (session.conversation_id, session.user_id, session.source, session.title, session.started_at)
+def _facts(session: FeedSession) -> tuple[str, str | None, str, str | None, float, str | None]:
+    return (
+        session.conversation_id, session.user_id, session.source, session.title, session.started_at, session.project,
+    )  # fmt: skip
 
 
 def _mark(words: Words) -> int:

@@ -211,6 +211,9 @@ def _of_sessions(among: Filter) -> tuple[list[str], list[object]]:
     if among.excluded_sources:
         conditions.append(f"s.source NOT IN ({_marks(among.excluded_sources)})")
         values += sorted(among.excluded_sources)
+    if among.projects is not None:
+        conditions.append(f"s.project IN ({_marks(among.projects)})")
+        values += sorted(among.projects)
     return conditions, values
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from memoranda.index.segments import VERSION as SEGMENTATION
 
 # Changes with these tables, or with what is indexed of a message.
-LAYOUT = 1
+LAYOUT = 2
 FORMAT = f"{LAYOUT}.{SEGMENTATION}"
 
 PAGE_SIZE = 8192
@@ -38,6 +38,7 @@ CREATE TABLE sessions (
     number INTEGER PRIMARY KEY,
     user TEXT,
     source TEXT NOT NULL,
+    project TEXT,
     id TEXT NOT NULL UNIQUE,
     conversation TEXT NOT NULL,
     title TEXT,

@@ -5,7 +5,7 @@ what other sessions, commands or a review saved meanwhile. It travels in the sam
 of the message, and so never reaches the record.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from memoranda.curated.settings import FILE_NAMES, TARGETS
 from memoranda.curated.store import MemoryStore
@@ -24,9 +24,13 @@ class ChangesSince:
     not recorded, so it comes again with every turn, until the session is told of the present state in another way.
     """
 
-    def __init__(self, store: MemoryStore, known: Entries | None = None) -> None:
+    def __init__(
+        self, store: MemoryStore, known: Entries | None = None, *, clean: Callable[[str], str] = lambda text: text
+    ) -> None:
+        """`clean` makes of an entry what the prompt shows of it, such as one without credentials."""
         self._store = store
-        self._known = dict(entries_in_prompt(store) if known is None else known)
+        self._clean = clean
+        self._known = dict(self._shown(entries_in_prompt(store)) if known is None else known)
 
     @property
     def known(self) -> dict[str, list[str]]:
@@ -35,11 +39,15 @@ class ChangesSince:
 
     def note(self) -> str:
         """The fenced note for the user's message; "" when there is nothing to tell."""
-        return note_of_changes(self._known, entries_now(self._store))
+        return note_of_changes(self._known, self._shown(entries_now(self._store)))
 
     def told(self, target: str) -> None:
         """The model has just seen the live entries of a file, in the result of a memory call of its own."""
-        self._known |= {name: entries for name, entries in entries_now(self._store).items() if name == target}
+        now = self._shown(entries_now(self._store))
+        self._known |= {name: entries for name, entries in now.items() if name == target}
+
+    def _shown(self, entries: Entries) -> dict[str, list[str]]:
+        return {target: [self._clean(entry) for entry in found] for target, found in entries.items()}
 
 
 def entries_in_prompt(store: MemoryStore) -> dict[str, list[str]]:

@@ -41,7 +41,7 @@ def read_identity(home: Path) -> Identity:
     notices: list[str] = []
     shown = withheld.text
     if withheld.passages:
-        notices.append(f"{path}: {len(withheld.passages)} passages were withheld ({', '.join(withheld.findings)}).")
+        notices.append(f"{path}: passages withheld: {len(withheld.passages)} ({', '.join(withheld.findings)}).")
         placeholders = {passage.placeholder for passage in withheld.passages}
         if all(line in placeholders or not line.strip() for line in shown.split("\n")):
             return Identity(DEFAULT_IDENTITY, tuple(notices))

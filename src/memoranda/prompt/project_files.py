@@ -125,7 +125,7 @@ def _show(found: Sequence[tuple[str, str]], most: int, notices: list[str]) -> Pr
         withheld = withhold(escape_tags(f"## {heading}\n\n{text}"))
         if withheld.passages:
             what = ", ".join(withheld.findings)
-            notices.append(f"{heading}: {len(withheld.passages)} passages were withheld ({what}).")
+            notices.append(f"{heading}: passages withheld: {len(withheld.passages)} ({what}).")
         texts.append(withheld.text)
     shares = fair_shares([len(text) for text in texts], most)
     for (name, _), text, share in zip(found, texts, shares, strict=True):

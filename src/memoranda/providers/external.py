@@ -182,10 +182,15 @@ class ExternalMemory:
         step()
 
 
-def with_recall(messages: Sequence[Message], block: str) -> list[Message]:
-    """A copy of the messages with what was recalled behind the user's last one; the record never has it."""
+def with_recall(messages: Sequence[Message], block: str, question: Any = None) -> list[Message]:
+    """A copy of the messages with what was recalled behind the user's last one; the record never has it.
+
+    `question` is what the user said last, where a summary may stand behind it.
+    """
     copied = [dict(message) for message in messages]
-    asked = next((message for message in reversed(copied) if message.get("role") == "user"), None)
+    users = [message for message in copied if message.get("role") == "user"]
+    said = [message for message in users if question is not None and message.get("content") == question]
+    asked = (said or users)[-1] if users else None
     if block and asked is not None:
         content = asked.get("content")
         asked["content"] = inject(content if isinstance(content, str | list) else str(content or ""), block)

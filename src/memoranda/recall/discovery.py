@@ -1,5 +1,6 @@
 """Discover: from a query to a few conversations with their evidence, under one size."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,13 +24,19 @@ _OPENING = 3
 
 
 def discover(
-    db: SessionDB, request: Request, settings: RecallSettings, current: str | None, in_context: frozenset[int]
+    db: SessionDB,
+    request: Request,
+    settings: RecallSettings,
+    current: str | None,
+    in_context: frozenset[int],
+    projects: frozenset[str] | None = None,
 ) -> JsonObject:
     """The conversations that match best, each with the messages around its best match.
 
-    Of the `current` session, what is `in_context` does not count, and neither does its title.
+    Of the `current` session, what is `in_context` does not count, and neither does its title. `projects` are the only
+    ones that count, unless it is None.
     """
-    among = replace(_filter(db, request, settings), without=in_context)
+    among = replace(_filter(db, request, settings), without=in_context, projects=projects)
     found = db.find(
         request.query,
         among,
@@ -89,6 +96,8 @@ def _envelope(request: Request, found: Found, among: Filter) -> JsonObject:
         answer["note"] = found.note
     if not found.hits:
         answer["message"] = guidance.NOTHING if found.terms else guidance.NO_WORDS
+        if among.projects is not None and not among.projects:
+            answer["message"] = guidance.NO_PROJECT
     if request.why:
         answer["why"] = {"terms": list(found.terms)[:20], "filters": _describe(among)}
     return answer
@@ -100,6 +109,7 @@ def _describe(among: Filter) -> JsonObject:
         "sources": sorted(among.sources) if among.sources else None,
         "hidden_sources": sorted(among.excluded_sources) or None,
         "roles": sorted(among.roles) if among.roles else None,
+        "projects": [name[:_NAME] for name in sorted(among.projects)[:5]] if among.projects is not None else None,
         "since": show_time(among.since),
         "until": show_time(among.until),
     }
@@ -122,6 +132,7 @@ def _result(db: SessionDB, hit: Hit, query: Query, evidence: Evidence, room: int
         "matches": hit.matches,
         "snippet": "",
     }
+    result |= with_project(session)
     if session["parent_session_id"]:
         result["parent_session_id"] = session["parent_session_id"]
     if why:
@@ -143,6 +154,11 @@ def _result(db: SessionDB, hit: Hit, query: Query, evidence: Evidence, room: int
     }
     around = evidence.around(hit.message_id, shown.at or 0, room - size_of(result))
     return None if around is None else result | around
+
+
+def with_project(session: Mapping[str, Any]) -> JsonObject:
+    """The project of a session as a field of what is shown of it; nothing when it has none."""
+    return {"project": session["project"][:_NAME]} if session.get("project") else {}
 
 
 def _opening(db: SessionDB, hit: Hit, session: dict[str, Any], result: JsonObject, room: int) -> JsonObject | None:

@@ -19,12 +19,18 @@ SORT = "Order by time instead of by relevance."
 SINCE = "Only from then on: 30d, 12h, 2w, 2026-11-01, yesterday."
 UNTIL = "Only up to then, written in the same way."
 SOURCE = "Only conversations from there, separated by commas: cli, telegram …"
+PROJECT = "Only conversations about one project: this, or a repository such as owner/name."
 CURSOR = "From an answer that was cut: goes on where it ended."
 WHY = "Also say which signals put each result there."
 
 NOTHING = "Nothing in past conversations matches."
 NO_WORDS = "There is no word to look for in that query."
 NO_OTHERS = "There are no other conversations of that kind."
+NO_PROJECT = "No conversation is about that project."
+NOWHERE = (
+    "There is no present project: what is going on does not take place in a repository with a commit or an address. "
+    "Name a project, such as owner/name, or leave it out."
+)
 EMPTY = "There are no past conversations yet."
 IN_CONTEXT = "That message is in your context already; look above."
 READ_ON = "To read on, call again with the same arguments and this cursor."

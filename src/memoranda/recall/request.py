@@ -28,6 +28,7 @@ class Request:
     sort: Literal["newest", "oldest"] | None = None
     roles: frozenset[str] | None = None
     sources: frozenset[str] | None = None
+    project: str = ""
     since: float | None = None
     until: float | None = None
     cursor: int = 0
@@ -52,6 +53,7 @@ def read_request(arguments: Any, now: float) -> Request:
         sort=_sort(arguments.get("sort")),
         roles=_lower(_names(arguments, "role_filter")),
         sources=_names(arguments, "source"),
+        project=_text(arguments, "project"),
         since=_time(arguments, "since", now, end=False),
         until=_time(arguments, "until", now, end=True),
         cursor=max(0, _number(arguments, "cursor") or 0),

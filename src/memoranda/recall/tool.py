@@ -10,7 +10,7 @@ from typing import Any
 
 from memoranda.errors import StorageError
 from memoranda.recall import guidance
-from memoranda.recall.discovery import discover
+from memoranda.recall.discovery import discover, with_project
 from memoranda.recall.evidence import outwards, show, size_of
 from memoranda.recall.request import MOST_RESULTS, MOST_WINDOW, InvalidRequestError, Request, read_request
 from memoranda.recall.session_db import SessionDB
@@ -19,6 +19,7 @@ from memoranda.recall.summaries import Summarize, add_summaries
 from memoranda.recall.times import show_time
 from memoranda.sessions.feed import FeedMessage
 from memoranda.sessions.views import Window
+from memoranda.support.projects import among
 from memoranda.tools import JsonObject, Tool
 
 _log = logging.getLogger(__name__)
@@ -41,6 +42,7 @@ PARAMETERS: JsonObject = {
         "since": {"type": "string", "description": guidance.SINCE},
         "until": {"type": "string", "description": guidance.UNTIL},
         "source": {"type": "string", "description": guidance.SOURCE},
+        "project": {"type": "string", "description": guidance.PROJECT},
         "session_id": {"type": "string", "description": guidance.SESSION_ID},
         "around_message_id": {"type": "integer", "description": guidance.AROUND},
         "window": {"type": "integer", "minimum": 1, "maximum": MOST_WINDOW, "description": guidance.WINDOW},
@@ -60,11 +62,14 @@ class SessionSearchTool:
         *,
         current_session_id: str | None = None,
         summarize: Summarize | None = None,
+        here: Callable[[], str | None] = lambda: None,
     ) -> None:
+        """`here` is the project that is meant by "this" when the conversation that is going on has none."""
         self._open_db = open_db
         self._settings = settings or RecallSettings()
         self._current = current_session_id
         self._summarize = summarize
+        self._here = here
 
     def definitions(self) -> tuple[Tool, ...]:
         return (Tool("session_search", guidance.TOOL_DESCRIPTION, PARAMETERS, self.call),)
@@ -87,17 +92,29 @@ class SessionSearchTool:
             return self._scroll(db, request, request.around)
         if request.session_id:
             return self._read(db, request)
+        projects = self._projects(db, request.project)
         if request.query:
-            answer = discover(db, request, self._settings, self._current, self._in_context(db))
+            answer = discover(db, request, self._settings, self._current, self._in_context(db), projects)
             if self._summarize is not None:
                 add_summaries(answer, request.query, db, self._summarize, self._settings)
             return answer
-        return self._browse(db, request)
+        return self._browse(db, request, projects)
+
+    def _projects(self, db: SessionDB, wanted: str) -> frozenset[str] | None:
+        """The projects that are meant, as sessions carry them; None when any will do."""
+        if not wanted:
+            return None
+        if wanted.lower() == "this":
+            row = (db.get_session(self._current) if self._current else None) or {}
+            wanted = row.get("project") or self._here() or ""
+            if not wanted:
+                raise InvalidRequestError(guidance.NOWHERE)
+        return among(db.known_projects(), wanted)
 
     def _in_context(self, db: SessionDB) -> frozenset[int]:
         return frozenset() if self._current is None else db.live_message_ids(self._current)
 
-    def _browse(self, db: SessionDB, request: Request) -> JsonObject:
+    def _browse(self, db: SessionDB, request: Request, projects: frozenset[str] | None) -> JsonObject:
         rows = db.list_sessions_rich(
             source=request.sources,
             exclude_sources=() if request.sources else self._settings.hidden_sources,
@@ -108,6 +125,7 @@ class SessionSearchTool:
             min_message_count=1,
             since=request.since,
             until=request.until,
+            projects=projects,
         )
         place = db.conversation_of(self._current) if self._current else None
         others = [row for row in rows if place is None or row["conversation_id"] != place.conversation_id]
@@ -118,8 +136,10 @@ class SessionSearchTool:
         if len(others) > len(shown):
             answer["cursor"] = str(request.cursor + rows.index(others[len(shown)]))
         if not shown:
-            limited = request.sources or request.since or request.until or request.cursor or rows
+            limited = request.sources or request.since or request.until or request.cursor or rows or projects
             answer["message"] = guidance.NO_OTHERS if limited else guidance.EMPTY
+            if projects is not None and not projects:
+                answer["message"] = guidance.NO_PROJECT
         return answer
 
     def _scroll(self, db: SessionDB, request: Request, around: int) -> JsonObject:
@@ -168,7 +188,8 @@ def _meta(db: SessionDB, session_id: str) -> JsonObject:
             "when": show_time(session.get("started_at")),
             "source": (session.get("source") or "")[:_NAME],
             "model": (session.get("model") or "")[:_NAME] or None,
-        },
+        }
+        | with_project(session),
     }
 
 
@@ -185,7 +206,7 @@ def _list_entry(row: Mapping[str, Any]) -> JsonObject:
         "last_active": show_time(row["last_active"]),
         "message_count": row["message_count"],
         "preview": row["preview"],
-    }
+    } | with_project(row)
 
 
 def _most_of(message: FeedMessage) -> int:

@@ -82,6 +82,11 @@ class Evidence:
                 return Unsupported(clause, (), contrary=True)
         return None if says_something else Unsupported(text.strip(), ())
 
+    def adds(self, text: str, given: str) -> bool:
+        """Whether a text says a word more than another; what says other things with the same words needs more."""
+        known = token_set(given)
+        return any(not word.is_in(known) for clause in clauses(text) for word in telling_words(clause))
+
     def touches(self, text: str) -> bool:
         """Whether the user spoke of what a text says."""
         words = telling_words(text)

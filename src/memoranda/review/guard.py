@@ -17,7 +17,6 @@ _PREVIEW = 120
 # Arguments of a skill write that say where, not what.
 _PLACES = frozenset({"action", "name", "path", "file_path", "file", "old_text", "old_string", "category"})
 _MARKUP = re.compile(r"^\s*(?:#{1,6}|[-*+]|\d+[.)]|```\w*|---)\s*|[`*_]{1,3}", re.MULTILINE)
-_WORD = re.compile(r"\w+")
 _FIELD = re.compile(r"^[A-Za-z_-]{1,20}:\s", re.MULTILINE)
 
 
@@ -71,7 +70,7 @@ class Guard:
         if isinstance(operation, Replace):
             if problem := self._unsupported(operation.content, old):
                 return problem
-            if keeps_most(old, operation.content) and not _only_rearranged(old, operation.content):
+            if keeps_most(old, operation.content) and self._evidence.adds(operation.content, old):
                 return ""
             others = (*others, operation.content)
         assert isinstance(operation, Replace | Remove)
@@ -97,11 +96,6 @@ class Guard:
         if found.contrary:
             return prompts.contrary(_shorten(found.clause))
         return prompts.unsupported(found.missing, _shorten(found.clause))
-
-
-def _only_rearranged(old: str, new: str) -> bool:
-    """Whether a text says something else with the same words."""
-    return old != new and sorted(_WORD.findall(old.casefold())) == sorted(_WORD.findall(new.casefold()))
 
 
 def _texts(value: Any, name: str = "") -> list[str]:

@@ -49,6 +49,7 @@ class FeedSession:
     title: str | None
     started_at: float
     archived: int
+    project: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ class Feed(Part):
         for some in _batches(ids):
             with self._db.reading() as connection:
                 rows = connection.execute(
-                    "SELECT id, conversation_id, user_id, source, title, started_at, archived"
+                    "SELECT id, conversation_id, user_id, source, title, started_at, archived, project"
                     f" FROM sessions WHERE id IN ({_marks(some)})",
                     some,
                 )

@@ -17,7 +17,8 @@ COLUMNS = tuple(column.name for column in SESSIONS.columns)
 # Sources whose sessions work for another one when they have a parent.
 _LONGEST_ID = 200
 _HELPERS = ("subagent", "tool")
-_SETTABLE = ("model", "model_config", "system_prompt", "billing_provider", "billing_base_url", "billing_mode")
+_SETTABLE = ("model", "model_config", "system_prompt", "billing_provider", "billing_base_url", "billing_mode",
+             "project")  # fmt: skip
 
 Row = dict[str, Any]
 
@@ -38,6 +39,7 @@ class Lifecycle(Part):
         relation: str | None = None,
         title: str | None = None,
         started_at: Any = None,
+        project: str | None = None,
         **extra: Any,
     ) -> str:
         """Begin a session, or fill what an existing one does not say yet; its source, user and start never change.
@@ -55,8 +57,10 @@ class Lifecycle(Part):
             "system_prompt": clean["system_prompt"],
             "model_config": None if model_config is None else dump_json(clean["model_config"]),
             "extra": dump_json(clean["extra"]) if extra else None,
+            # By it sessions are found; it is no text, and never redacted.
+            "project": project or None,
         }
-        for name in ("model", "system_prompt"):
+        for name in ("model", "system_prompt", "project"):
             require_storable(name, fields[name])
         began = time.time() if started_at is None else seconds(started_at)
         with self._db.writing() as connection:
@@ -103,20 +107,26 @@ class Lifecycle(Part):
         return self._update(session_id, "ended_at = ?, end_reason = ?", values, "ended_at IS NULL", redacted)
 
     def reopen_session(self, session_id: str) -> bool:
-        """Make an ended session an open one again; False when it was open."""
-        return self._update(session_id, "ended_at = NULL, end_reason = NULL", (), "ended_at IS NOT NULL")
+        """Make an ended session an open one again; False when it was open, or goes on in another one."""
+        return self._update(
+            session_id, "ended_at = NULL, end_reason = NULL", (), "ended_at IS NOT NULL AND successor_id IS NULL"
+        )
 
     def update_session(self, session_id: str, **fields: Any) -> bool:
-        """Set model, model_config, system_prompt or a billing field; False when there is nothing to set."""
+        """Set model, model_config, system_prompt, project or a billing field; False when there is nothing to set."""
         unknown_fields = [name for name in fields if name not in _SETTABLE]
         if unknown_fields:
             raise SessionError(f"{', '.join(unknown_fields)} cannot be set; {', '.join(_SETTABLE)} can.")
-        clean, redacted = self._redact(fields)
+        clean, redacted = self._redact({name: value for name, value in fields.items() if name != "project"})
+        clean |= {name: value for name, value in fields.items() if name == "project"}
         values = {name: dump_json(value) if name == "model_config" else value for name, value in clean.items()}
         for name, value in values.items():
             require_storable(name, value)
         assignments = ", ".join(f"{name} = ?" for name in values) or "id = id"
-        return self._update(session_id, assignments, tuple(values.values()), "1 = 1", redacted) and bool(fields)
+        # Search is limited by the project, so followers have to know.
+        told = "project" in values
+        given = tuple(values.values())
+        return self._update(session_id, assignments, given, "1 = 1", redacted, told=told) and bool(fields)
 
     def set_session_archived(self, session_id: str, archived: bool) -> bool:
         """Leave a whole conversation out of lists, or take it in again; False when there is none."""
@@ -130,14 +140,17 @@ class Lifecycle(Part):
             )
 
     def _update(
-        self, session_id: str, assignments: str, values: tuple[Any, ...], condition: str, redacted: int = 0
-    ) -> bool:
+        self, session_id: str, assignments: str, values: tuple[Any, ...], condition: str, redacted: int = 0,
+        *, told: bool = False,
+    ) -> bool:  # fmt: skip
         with self._db.writing() as connection:
             self._require(connection, session_id)
             changed = connection.execute(
                 f"UPDATE sessions SET {assignments} WHERE id = ? AND {condition}", (*values, session_id)
             ).rowcount
             count_redactions(connection, redacted)
+            if told:
+                note_change(connection, session_id)
             return bool(changed)
 
     def _own_user(self, user_id: str | None) -> str | None:
@@ -211,6 +224,8 @@ def _insert(connection: Connection, values: Row) -> None:
 
 
 def _fill(connection: Connection, session_id: str, fields: Row) -> None:
+    if fields["project"] is not None and _value(connection, session_id, "project") is None:
+        note_change(connection, session_id)
     for name, value in fields.items():
         if value is not None:
             connection.execute(f"UPDATE sessions SET {name} = COALESCE({name}, ?) WHERE id = ?", (value, session_id))

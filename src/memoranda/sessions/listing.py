@@ -31,12 +31,13 @@ class Listing(Part):
         order_by_last_active: bool = False,
         since: float | None = None,
         until: float | None = None,
+        projects: Collection[str] | None = None,
     ) -> list[Row]:
         """Conversations, newest first, each with `preview` and `last_active`.
 
         A conversation that was compressed is one row: the session in which it goes on, with the start of its first
         one and `_lineage_root_id`. Delegated work is left out unless `include_children`. `since` and `until` limit
-        the time of the last activity.
+        the time of the last activity, `projects` what was worked on.
         """
         conditions: list[str] = [self._seen]
         values: list[Any] = [*self._scope.values]
@@ -44,6 +45,9 @@ class Listing(Part):
         if min_message_count:
             conditions.append(f"{_OF_CONVERSATION.format('sum(each.message_count)')} >= ?")
             values.append(min_message_count)
+        if projects is not None:
+            conditions.append(f"sessions.project IN ({', '.join('?' * len(projects))})")
+            values += projects
         if not include_archived:
             conditions.append("sessions.archived = 0")
         if not include_children:
@@ -79,6 +83,16 @@ class Listing(Part):
     def _load(self, connection: Connection, session_id: str) -> Row:
         row = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM sessions WHERE id = ?", (session_id,)).fetchone()
         return decode_session(row)
+
+    def known_projects(self) -> dict[str, int]:
+        """The projects that sessions in scope belong to, with how many, the one that was worked on last first."""
+        with self._db.reading() as connection:
+            rows = connection.execute(
+                f"SELECT project, count(*) FROM sessions WHERE project IS NOT NULL AND {self._seen}"
+                " GROUP BY project ORDER BY max(last_active) DESC",
+                self._scope.values,
+            )
+            return dict(rows.fetchall())
 
     def session_count(self) -> int:
         with self._db.reading() as connection:

@@ -3,7 +3,7 @@
 from memoranda.db.schema import Column, Schema, Table
 
 # Raised whenever a table, column, index or migration is added.
-VERSION = 2
+VERSION = 3
 
 _COUNT = "DEFAULT 0"
 
@@ -44,6 +44,7 @@ SESSIONS = Table(
         Column("last_active", "real", "", "The latest time of a message in it."),
         Column("archived", "integer", "DEFAULT 0", "1: left out of lists."),
         Column("rewind_count", "integer", _COUNT, "How often messages were taken back."),
+        Column("project", "text", "", "The repository that was worked on: where it is published, #, its first commit."),
         Column("extra", "text", "", "Fields that have no column, as JSON."),
     ),
 )
@@ -107,6 +108,7 @@ SCHEMA = Schema(
         "CREATE INDEX IF NOT EXISTS idx_sessions_started ON sessions(started_at DESC)",
         "CREATE INDEX IF NOT EXISTS idx_sessions_active ON sessions(last_active)",
         "CREATE INDEX IF NOT EXISTS idx_sessions_conversation ON sessions(conversation_id)",
+        "CREATE INDEX IF NOT EXISTS idx_sessions_project ON sessions(project) WHERE project IS NOT NULL",
         # A title is unique for its user: a collision must not tell one user about another.
         "CREATE UNIQUE INDEX IF NOT EXISTS idx_sessions_title_unique ON sessions(title, COALESCE(user_id, ''))"
         " WHERE title IS NOT NULL",

@@ -29,7 +29,7 @@ from memoranda.sessions.schema import SESSIONS
 from memoranda.sessions.titles import Titles, claim_title, next_title
 
 # By these sessions are told apart and found; they are no text, and never redacted.
-_NAMES = ("id", "parent_session_id", "source", "user_id", "relation")
+_NAMES = ("id", "parent_session_id", "source", "user_id", "relation", "project")
 # Set anew on the way in: they say how rows of this store hang together.
 _DERIVED = ("conversation_id", "successor_id", "message_count", "tool_call_count", "last_active")
 

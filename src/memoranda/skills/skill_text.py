@@ -88,7 +88,8 @@ def _problems(fields: Mapping[str, Any]) -> list[str]:
     found += [
         f"'{field}' is not text" for field in ("license", "compatibility") if not isinstance(fields.get(field, ""), str)
     ]
-    if len(str(fields.get("compatibility", ""))) > _LONGEST_COMPATIBILITY:
+    compatibility = fields.get("compatibility", "")
+    if isinstance(compatibility, str) and len(compatibility) > _LONGEST_COMPATIBILITY:
         found.append(f"'compatibility' has more than {_LONGEST_COMPATIBILITY} characters")
     if not isinstance(fields.get("metadata", {}), Mapping):
         found.append("'metadata' is not a mapping")

@@ -6,6 +6,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
+from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
 from memoranda.testing.asserting import contents, refused
 
@@ -271,6 +272,17 @@ class MessageContract:
         assert session is not None
         assert session["message_count"] == 1
         assert store.window_around(number, 1) is not None
+
+    def test_external_ids_are_found_with_their_sessions(self, store: SessionStore) -> None:
+        """Only those that were asked for, only in the sessions that were named."""
+        for session in ("s", "t"):
+            store.create_session(session, "cli")
+            store.append_message(session, "user", "hi", external_id=f"of-{session}")
+        asked = [f"none-{number}" for number in range(1200)]
+        assert store.get_external_ids(["s", "t"], ["of-s", *asked, "of-t"]) == {"of-s": "s", "of-t": "t"}
+        assert store.get_external_ids(["s", "gone"], ["of-t"]) == {}
+        assert store.get_external_ids([], ["of-s"]) == store.get_external_ids(["s"], []) == {}
+        assert store.scoped(Scope.of("bob")).get_external_ids(["s"], ["of-s"]) == {}
 
     def test_the_same_external_id_adds_nothing(self, store: SessionStore) -> None:
         """The first message stays, its id is returned, and nothing is counted; per session, under any of its names."""

@@ -150,6 +150,8 @@ class _Http(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # An answer goes out in many small pieces, none of which should wait for the one before it.
+    disable_nagle_algorithm = True
     server: _Http
     _between = 0.0
 

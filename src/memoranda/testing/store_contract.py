@@ -15,6 +15,7 @@ from memoranda.testing.following import FollowingContract
 from memoranda.testing.lineage import LineageContract
 from memoranda.testing.lists import ListContract
 from memoranda.testing.messages import MessageContract
+from memoranda.testing.projects import ProjectContract
 from memoranda.testing.rotation import RotationContract
 from memoranda.testing.scopes import ScopeContract
 from memoranda.testing.sessions import SessionContract
@@ -33,6 +34,7 @@ class StoreContract(
     TitleContract,
     LineageContract,
     ListContract,
+    ProjectContract,
     ViewContract,
     UpkeepContract,
     TransferContract,

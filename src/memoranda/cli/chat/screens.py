@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import click
 
-from memoranda.agent.events import Asked, Called, Compressed, Event, Returned
+from memoranda.agent.events import Asked, Called, Compressed, CutOff, Event, Returned
 from memoranda.cli.chat.status import Status, short
 from memoranda.cli.context import printable
 from memoranda.cli.text import dim, wrapped
@@ -131,6 +131,8 @@ class Terminal(Pipe):
             self.asking()
         elif isinstance(event, Compressed):
             click.echo(dim(f"  · {compressed(event)}"))
+        elif isinstance(event, CutOff):
+            click.echo(dim("  · The answer was cut off at its longest; model.max_tokens sets how long that is."))
 
     def answered(self, text: str, status: Status) -> None:
         self._end_line()
@@ -191,6 +193,8 @@ class JsonLines:
             self._say("tool_call", id=event.call.id, name=event.call.name, arguments=event.call.arguments)
         elif isinstance(event, Returned):
             self._say("tool_result", id=event.call.id, name=event.call.name, result=event.result)
+        elif isinstance(event, CutOff):
+            self._say("cut_off")
         else:
             done = event.compression
             self._say("compressed", tokens_before=done.tokens_before, tokens_after=done.tokens_after, how=done.how)

@@ -6,11 +6,22 @@ import click
 
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.opening import open_sessions
-from memoranda.cli.sessions.naming import all_users_option, find_session, since_option, until_option
+from memoranda.cli.sessions.naming import (
+    all_users_option,
+    find_session,
+    other_projects,
+    project_option,
+    projects_named,
+    since_option,
+    until_option,
+)
 from memoranda.cli.text import bold, dim, local_time, print_long, wrapped
+from memoranda.importers.resuming import resume_command
 from memoranda.recall.evidence import shorten_calls
+from memoranda.recall.guidance import NO_PROJECT
 from memoranda.recall.times import show_time
 from memoranda.sessions.records import text_of
+from memoranda.support.projects import project_name
 
 _TOOL_OUTPUT = 400
 _COUNTS = ("sessions", "messages", "tool_calls", "input_tokens", "output_tokens", "cache_read_tokens",
@@ -22,24 +33,28 @@ _COUNTS = ("sessions", "messages", "tool_calls", "input_tokens", "output_tokens"
 @click.option("--offset", type=click.IntRange(0), default=0, help="Leave out so many first.")
 @click.option("--source", multiple=True, help="Only from there: cli, telegram … Can be repeated.")
 @click.option("--everything", is_flag=True, help="Also archived sessions and delegated work.")
+@project_option
 @since_option
 @until_option
 @all_users_option
 @memory_options
 def list_sessions(
-    limit: int, offset: int, source: tuple[str, ...], everything: bool, since: float | None, until: float | None,
-    all_users: bool,
+    limit: int, offset: int, source: tuple[str, ...], everything: bool, project: str | None, since: float | None,
+    until: float | None, all_users: bool,
 ) -> None:  # fmt: skip
     """List conversations, the latest first. One that was compressed is one line."""
     invocation = Invocation.current()
     with open_sessions(invocation, everyone=all_users) as db:
+        projects = None if project is None else projects_named(invocation, db, project)
         rows = db.list_sessions_rich(
             source or None, limit=limit + 1, offset=offset, order_by_last_active=True,
             include_children=everything, include_archived=everything, since=since, until=until,
+            projects=projects,
         )  # fmt: skip
+        others = other_projects(db) if projects is not None and not projects else ""
     more = len(rows) > limit
     rows = rows[:limit]
-    lines = [session_line(row) for row in rows] or ["No sessions yet."]
+    lines = [session_line(row) for row in rows] or [_nothing(projects, others)]
     if more:
         lines.append(dim(f"More: --offset {offset + limit}"))
     data = [{name: row[name] for name in _SHOWN} | _times(row) for row in rows]
@@ -49,7 +64,12 @@ def list_sessions(
         print_long("\n".join(lines))
 
 
-_SHOWN = ("id", "title", "source", "model", "user_id", "message_count", "preview", "parent_session_id", "relation")
+def _nothing(projects: frozenset[str] | None, others: str) -> str:
+    return f"{NO_PROJECT} {others}".strip() if projects is not None and not projects else "No sessions yet."
+
+
+_SHOWN = ("id", "title", "source", "model", "user_id", "message_count", "preview", "parent_session_id", "relation",
+          "project")  # fmt: skip
 
 
 def _times(row: dict[str, Any]) -> dict[str, Any]:
@@ -59,7 +79,8 @@ def _times(row: dict[str, Any]) -> dict[str, Any]:
 def session_line(row: dict[str, Any]) -> str:
     """One conversation in a list."""
     name = row["title"] or row["preview"] or "(nothing said)"
-    facts = wrapped(f"{row['id']} · {row['source']} · {row['message_count']} messages")
+    parts = (row["id"], row["source"], f"{row['message_count']} messages", project_name(row["project"]))
+    facts = wrapped(" · ".join(part for part in parts if part))
     return f"{local_time(row['last_active'])}  {bold(wrapped(name, 70))}\n{' ' * 18}{dim(facts)}"
 
 
@@ -75,11 +96,13 @@ def show(session: str, tools: bool, all_users: bool) -> None:
         session_id = find_session(invocation, db, session)
         members = db.get_compression_lineage(session_id)
         exported = [each for each in map(db.export_session, members) if each is not None]
-    if invocation.as_json:
-        invocation.say("", exported)
-        return
     first, last = exported[0], exported[-1]
-    lines = [bold(last["title"] or first["title"] or "(no title)"), dim(_facts(first, last)), ""]
+    command = resume_command(last)
+    if invocation.as_json:
+        invocation.say("", [*exported[:-1], last | {"resume": command} if command else last])
+        return
+    lines = [bold(last["title"] or first["title"] or "(no title)"), dim(_facts(first, last))]
+    lines += [f"resume: {wrapped(command)}", ""] if command else [""]
     for each in exported:
         for message in each["messages"]:
             if message["copy_of"] is None and not message["is_summary"]:
@@ -89,7 +112,8 @@ def show(session: str, tools: bool, all_users: bool) -> None:
 
 def _facts(first: dict[str, Any], last: dict[str, Any]) -> str:
     ended = f"ended {local_time(last['ended_at'])} ({last['end_reason']})" if last["ended_at"] else "open"
-    parts = (last["id"], first["source"], last["model"], f"begun {local_time(first['started_at'])}", ended)
+    begun = f"begun {local_time(first['started_at'])}"
+    parts = (last["id"], first["source"], last["model"], project_name(last["project"]), begun, ended)
     return " · ".join(wrapped(part) for part in parts if part)
 
 

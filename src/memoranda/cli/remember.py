@@ -1,0 +1,38 @@
+"""`memoranda remember`: keep a fact, in so many words."""
+
+import sys
+from typing import get_args
+
+import click
+
+from memoranda.cli.context import Invocation, memory_options
+from memoranda.cli.memory.entries import report
+from memoranda.cli.opening import open_store
+from memoranda.curated.operations import Add
+from memoranda.curated.outcome import PERSON
+from memoranda.curated.settings import Target
+
+_EPILOG = """\b
+Examples:
+  memoranda remember "The staging database is called heron."
+  memoranda remember --target user "Prefers concise answers."
+  echo "CI runs on Debian 12." | memoranda remember -
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("words", nargs=-1, required=True)
+@click.option("--target", type=click.Choice(get_args(Target)), default="memory", show_default=True,
+              help="The agent's notes, or the profile of the user.")  # fmt: skip
+@click.option("--allow", multiple=True, metavar="FINDING", help="Accept a scanner finding in the text.")
+@memory_options
+def command(words: tuple[str, ...], target: Target, allow: tuple[str, ...]) -> None:
+    """Keep a fact for every agent that uses this home. '-' reads it from standard input.
+
+    It is on disk when this answers, and known from the next session on. 'memoranda memory' lists, changes, removes and
+    undoes.
+    """
+    invocation = Invocation.current()
+    text = sys.stdin.read() if words == ("-",) else " ".join(words)
+    store = open_store(invocation)
+    report(invocation, store, store.apply(target, [Add(text)], PERSON, frozenset(allow)))

@@ -1,0 +1,134 @@
+"""Whether what a search found is worth saying unasked: only what clears a floor is, and mostly that is nothing.
+
+A search always answers with the best there is. A prompt is no search: most prompts have nothing to do with the past,
+and evidence that does not bear on them costs attention. So the best message of each conversation is measured against
+the words of the prompt: how much of their weight it holds, and how many rare words' worth it and its neighbours hold.
+A prompt that asks about the past has to clear less than one that does not. The floors were chosen on public questions
+and prompts, those without an answer included: see docs/explanation/how-relevance-was-measured.md.
+"""
+
+import re
+from collections.abc import Set
+from dataclasses import dataclass
+
+from memoranda.index.content import words_of
+from memoranda.index.postings import Filter, Prefix, Word
+from memoranda.index.segments import is_single, segment
+from memoranda.recall.query import Query, Term
+from memoranda.recall.ranking import weight
+from memoranda.recall.search import Hit
+from memoranda.recall.session_db import SessionDB
+from memoranda.recall.words import asks
+
+LEAST_WORDS = 2
+# A question and its answer, and what led to them, are looked at together.
+_NEIGHBOURS = 2
+# Longer prompts are work, whatever tense they are in.
+_LONGEST_QUESTION = 400
+_LONGEST_PROMPT = 2_000
+_ASKS_BACK = re.compile(
+    r"\b(?:did|had|was|were|have|has)\s+(?!to\b)\w"
+    r"|\b(?:remember|recall|remind|last (?:time|week|month|year)|earlier|previous(?:ly)?|ago|yesterday|used to|once"
+    r"|back then|already|decided?|agreed|chose|discussed|talked|mentioned|told|said)\b",
+    re.IGNORECASE,
+)
+# What has a meaning in a search has none in a prompt.
+_OPERATORS = re.compile(r"[\"*()“”]|(?<!\S)-+")
+_CONNECTIVES = re.compile(r"\b(?:AND|OR|NOT)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """The least that is asked: a share of the words' weight in the message, and so many rare words' worth around it."""
+
+    share: float
+    rarity: float
+
+
+ASKED = Floor(0.5, 1.2)
+UNASKED = Floor(0.5, 2.3)
+
+
+@dataclass(frozen=True, slots=True)
+class Bearing:
+    """What the best message of a conversation holds of a prompt (`rarity`: with its neighbours).
+
+    `words` counts those in it that say something.
+    """
+
+    hit: Hit
+    share: float
+    rarity: float
+    words: int
+
+    def clears(self, floor: Floor) -> bool:
+        return self.share >= floor.share and self.rarity >= floor.rarity and self.words >= LEAST_WORDS
+
+
+def worth_saying(db: SessionDB, prompt: str, among: Filter, *, limit: int) -> list[Hit]:
+    """The conversations that bear on a prompt, the best first; for most prompts there are none."""
+    floor = ASKED if asks_about_the_past(prompt) else UNASKED
+    return [each.hit for each in bearings(db, prompt, among, limit=limit) if each.clears(floor)]
+
+
+def asks_about_the_past(prompt: str) -> bool:
+    """Whether a prompt asks what was, as far as its words tell."""
+    return len(prompt) <= _LONGEST_QUESTION and bool(_ASKS_BACK.search(prompt) or asks(prompt))
+
+
+def bearings(db: SessionDB, prompt: str, among: Filter, *, limit: int) -> list[Bearing]:
+    """What is found for the words of a prompt, measured."""
+    found = db.find(_as_words(prompt), among, limit=limit)
+    if not found.hits:
+        return []
+    measure = _Measure(db, found.query)
+    return [bearing for hit in found.hits if (bearing := measure.of(hit)) is not None]
+
+
+def _as_words(prompt: str) -> str:
+    plain = _OPERATORS.sub(" ", prompt[:_LONGEST_PROMPT])
+    return _CONNECTIVES.sub(lambda match: match[0].lower(), plain)
+
+
+class _Measure:
+    """The words of one prompt, and what each is worth in one store."""
+
+    def __init__(self, db: SessionDB, query: Query) -> None:
+        self._db = db
+        with db.index.reading() as reader:
+            messages = reader.size().messages
+            self._weights = {
+                term: weight(reader.frequency(term.pattern), messages, framing=term.framing) for term in query.terms
+            }
+        self._total = sum(self._weights.values()) or 1.0
+        self._rare = weight(1, messages, framing=False)
+
+    def of(self, hit: Hit) -> Bearing | None:
+        """None for what was found by its title alone, or is gone."""
+        window = None if hit.message_id is None else self._db.window_around(hit.message_id, _NEIGHBOURS)
+        if window is None:
+            return None
+        own: frozenset[str] = frozenset()
+        around: set[str] = set()
+        for message in window.messages:
+            words = words_of(message)
+            tokens = frozenset(segment(f"{words.said}\n{words.beside}"))
+            own = tokens if message.id == hit.message_id else own
+            around |= tokens
+        held = [term for term in self._weights if _holds(own, term)]
+        return Bearing(
+            hit,
+            self._worth(own) / self._total,
+            self._worth(around) / self._rare,
+            sum(not term.framing for term in held),
+        )
+
+    def _worth(self, tokens: Set[str]) -> float:
+        return sum(worth for term, worth in self._weights.items() if _holds(tokens, term))
+
+
+def _holds(tokens: Set[str], term: Term) -> bool:
+    pattern = term.pattern
+    if isinstance(pattern, Prefix) or (isinstance(pattern, Word) and is_single(pattern.token)):
+        return any(token.startswith(pattern.token) for token in tokens)
+    return (pattern.token if isinstance(pattern, Word) else term.token) in tokens

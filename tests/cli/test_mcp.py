@@ -1,0 +1,43 @@
+"""`memoranda mcp`: the token, and a port that is taken."""
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from memoranda.cli.mcp import command
+from tests.conftest import mode
+
+
+def _run(home: Path, *arguments: str) -> str:
+    result = CliRunner().invoke(command, ["--home", str(home), *arguments])
+    assert result.exit_code == 0, result.output
+    return result.output.strip()
+
+
+def test_the_token_is_made_once_and_kept_as_a_secret(tmp_path: Path) -> None:
+    """The same until a new one is wanted; nobody else can read the file."""
+    token = _run(tmp_path, "--token")
+    assert len(token) >= 32 and token == _run(tmp_path, "--token")
+    assert mode(tmp_path / ".env") == 0o600
+    said = json.loads(_run(tmp_path, "--token", "--json"))
+    assert said["header"] == f"Authorization: Bearer {token}"
+    assert _run(tmp_path, "--new-token") != token != _run(tmp_path, "--token")
+
+
+def test_a_token_in_the_environment_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And is not written down."""
+    monkeypatch.setenv("MEMORANDA_MCP_TOKEN", "from-the-environment")
+    assert _run(tmp_path, "--token") == "from-the-environment"
+    assert not (tmp_path / ".env").exists()
+
+
+def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
+    """With what to do about it."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        result = CliRunner().invoke(command, ["--home", str(tmp_path), "--http", "--port", port])
+    assert result.exit_code == 1
+    assert f"Port {port} cannot be used" in result.output and "--port 0" in result.output

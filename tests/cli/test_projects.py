@@ -1,0 +1,93 @@
+"""Projects and resume commands in `memoranda search` and `memoranda sessions`."""
+
+from pathlib import Path
+
+import pytest
+
+import memoranda
+from memoranda.support.projects import project_of
+from tests.cli.terminal import Terminal
+from tests.recall.past import tell
+from tests.support.projects.repositories import git, make_repository
+
+
+@pytest.fixture
+def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """A home with two conversations about a repository and one about nothing, seen from another clone of it."""
+    house = make_repository(tmp_path / "house", "first", origin="https://github.com/ana/house")
+    git(tmp_path, "clone", "--quiet", str(house), "copy")
+    terminal = Terminal(tmp_path / "home")
+    with memoranda.open(terminal.home) as memory:
+        db = memory.sessions
+        db.create_session(
+            "claude-code-1", "claude-code", host="claude-code", host_session_id="0b1c", directory=str(house),
+            project=project_of(house),
+        )  # fmt: skip
+        db.append_message("claude-code-1", "user", "the lock of the house")
+        tell(db, "chat", ["a lock anywhere"])
+    monkeypatch.chdir(tmp_path / "copy")
+    return terminal
+
+
+def test_search_is_limited_to_the_repository_that_one_is_in(terminal: Terminal, tmp_path: Path) -> None:
+    """In another clone of it, and by its name from anywhere."""
+    for project in ("this", "ana/house", "house"):
+        answer = terminal.json("search", "lock", "--project", project)
+        assert [result["session_id"] for result in answer["results"]] == ["claude-code-1"]
+        listed = terminal.json("sessions", "list", "--project", project)["sessions"]
+        assert [row["id"] for row in listed] == ["claude-code-1"]
+        assert listed[0]["project"] == answer["results"][0]["project"] == project_of(tmp_path / "house")
+    assert len(terminal.json("search", "lock")["results"]) == 2
+
+
+def test_a_hit_from_another_program_says_how_to_resume_it_there(terminal: Terminal, tmp_path: Path) -> None:
+    """The exact command, in search and in show, for people and as JSON; one of our own has none."""
+    command = f"cd {tmp_path / 'house'} && claude --resume 0b1c"
+    assert f"resume: {command}\n" in terminal.ok("search", "lock")
+    resumes = {each["session_id"]: each.get("resume") for each in terminal.json("search", "lock")["results"]}
+    assert resumes == {"claude-code-1": command, "chat": None}
+    assert f"resume: {command}\n" in terminal.ok("sessions", "show", "claude-code-1")
+    assert terminal.json("sessions", "show", "claude-code-1")[-1]["resume"] == command
+    assert "resume" not in terminal.ok("sessions", "show", "chat")
+    assert "resume" not in terminal.json("sessions", "show", "chat")[-1]
+
+
+def test_people_see_the_name_of_a_project_without_its_first_commit(terminal: Terminal) -> None:
+    """Wherever sessions are shown."""
+    for words in (["search", "house"], ["sessions", "list"], ["sessions", "show", "claude-code-1"]):
+        text = terminal.ok(*words)
+        assert "github.com/ana/house" in text
+        assert "#" + (project_of(Path.cwd()) or "").partition("#")[2] not in text
+
+
+def test_an_unknown_project_is_answered_with_those_that_there_are(terminal: Terminal) -> None:
+    """It is no error: there may be some later."""
+    for words in (["search", "lock"], ["sessions", "list"]):
+        text = terminal.ok(*words, "--project", "shed")
+        assert "No conversation is about that project." in text
+        assert "There are: github.com/ana/house." in text
+    assert terminal.json("search", "lock", "--project", "shed")["results"] == []
+
+
+@pytest.mark.parametrize("words", [["search", "lock"], ["sessions", "list"]], ids=" ".join)
+def test_outside_a_repository_this_is_refused(
+    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    """With what to do instead; also in a directory that is gone."""
+    (tmp_path / "plain").mkdir()
+    monkeypatch.chdir(tmp_path / "plain")
+    for _ in range(2):
+        result = terminal.run(*words, "--project", "this")
+        assert result.exit_code == 1
+        assert "owner/name" in result.output
+        if (tmp_path / "plain").exists():
+            (tmp_path / "plain").rmdir()
+
+
+@pytest.mark.parametrize("words", [["search", "x"], ["sessions", "list"]], ids=" ".join)
+def test_an_empty_home_works_and_stays_empty(terminal: Terminal, tmp_path: Path, words: list[str]) -> None:
+    """There is no project in it, and looking leaves no trace."""
+    empty = Terminal(tmp_path / "empty")
+    assert empty.ok(*words, "--project", "this").strip() == "No conversation is about that project."
+    empty.json(*words, "--project", "ana/house")
+    assert not empty.home.exists()

@@ -1,0 +1,197 @@
+"""Two hundred turns over real HTTP, killed two hundred times: nothing acknowledged is lost, and the prefix holds."""
+
+import json
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoranda.app import Memory, open_memory
+from memoranda.compression.prompts import HEADER
+from memoranda.compression.prompts import SYSTEM as SUMMARISE
+from memoranda.llm.model import Message
+from memoranda.testing.scripted_steps import Received
+from tests.long_conversation import story, telling
+from tests.long_conversation.witness import digest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parent.parent
+KILLS = 200
+SEED = 7
+_SUMMARY = re.compile(re.escape(HEADER.partition("{")[0]) + r"(\d+ to \d+)")
+# Longer than the lease of a delivery whose process was killed.
+_DELIVERED_SECONDS = 60.0
+_FENCE = "<memory-context>"
+
+
+@dataclass(frozen=True)
+class Told:
+    """A home in which the whole story was told, and everything that the server received."""
+
+    home: Path
+    killed: Counter[str]
+    requests: list[Received]
+
+    def lines(self, name: str) -> list[Any]:
+        return [json.loads(line) for line in (self.home / name).read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """The story, told once for all tests here."""
+    home = tmp_path_factory.mktemp("long") / "home"
+    telling.make_home(home)
+    with _server(home / "requests.jsonl") as address:
+        killing = [sys.executable, "-m", "tests.long_conversation.killing", str(home), address, str(KILLS), str(SEED)]
+        done = subprocess.run(killing, cwd=ROOT, capture_output=True, text=True, check=False, timeout=900)
+    assert done.returncode == 0, done.stderr[-4_000:]
+    return Told(home, Counter(json.loads(done.stdout)), _received(home / "requests.jsonl"))
+
+
+@pytest.fixture(scope="module")
+def memory(told: Told) -> Iterator[Memory]:
+    with open_memory(told.home) as opened:
+        yield opened
+
+
+@contextmanager
+def _server(log: Path) -> Iterator[str]:
+    """The scripted server as a process of its own; its window is the model's."""
+    command = [
+        sys.executable,
+        "-m",
+        "memoranda.testing.scripted_server",
+        "--script",
+        "tests.long_conversation.story:answer",
+    ]
+    with subprocess.Popen(
+        [*command, "--log", str(log), "--window", str(story.WINDOW)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.terminate()
+
+
+def _received(log: Path) -> list[Received]:
+    """Every request that came in whole; some were being written when their process was killed."""
+    lines = (json.loads(line) for line in log.read_text("utf-8").splitlines())
+    every = [Received(line["number"], line["at"], line["path"], line["headers"], line["body"]) for line in lines]
+    return [request for request in every if request.json]
+
+
+def test_it_was_killed_everywhere_and_told_to_its_end(told: Told, memory: Memory) -> None:
+    """While it opened, between steps and in compression; and still every turn was answered, through compressions."""
+    assert told.killed.total() == KILLS
+    assert min(told.killed[where] for where in ("opening", "recorded", "compressing")) > 3
+    turns = telling.turns(memory.sessions)
+    assert [turn for (turn, _), done in turns if done] == list(range(story.TURNS))
+    assert len([turn for turn, done in turns if not done]) > KILLS // 4
+    assert len(memory.sessions.get_compression_lineage(story.FIRST_SESSION)) > 3
+    with memory.sessions._db.reading() as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+
+
+def test_every_acknowledged_event_is_there(told: Told, memory: Memory) -> None:
+    """Each message under its id, word for word; and each entry that was saved is in memory."""
+    acknowledged = told.lines("acknowledged.jsonl")
+    messages = {each["id"]: each for each in telling.recorded(memory.sessions)}
+    for line in acknowledged:
+        if line["kind"] == "message":
+            found = messages[line["id"]]
+            assert (found["role"], digest(found)) == (line["role"], line["digest"])
+    saved = [line["entry"] for line in acknowledged if line["kind"] == "entry"]
+    assert set(saved) <= set(memory.entries())
+    assert set(memory.entries()) == set(story.ENTRIES)
+    # A message whose writer was killed before it could say so may be there too; nobody else wrote any.
+    assert len(messages) - sum(line["kind"] == "message" for line in acknowledged) <= KILLS
+
+
+def test_only_compression_changes_what_stands_before_the_users_message(told: Told, memory: Memory) -> None:
+    """System prompt, tools and all earlier messages are the same bytes, request after request."""
+    parts: dict[str, list[Received]] = {}
+    for request in told.requests:
+        if request.conversation[0] != SUMMARISE:
+            parts.setdefault(_summary(request), []).append(request)
+    assert len(parts) == len(memory.sessions.get_compression_lineage(story.FIRST_SESSION))
+    for requests in parts.values():
+        assert len({json.dumps([each.json["system"], each.json["tools"]]) for each in requests}) == 1
+        before: list[str] = []
+        for request in requests:
+            sent = _bare(request)
+            assert sent[: len(before)] == before
+            before = sent[: _current(request)]
+
+
+def test_recall_reached_the_model_and_never_the_record(told: Told, memory: Memory) -> None:
+    """It is fenced into the current user message, and into no other; the record holds no fence."""
+    fenced = 0
+    for request in told.requests:
+        messages = request.conversation[1]
+        asked = max(place for place, message in enumerate(messages) if message["role"] == "user")
+        assert not any(_FENCE in str(message["content"]) for message in messages[:asked])
+        fenced += "[Recalled memory from" in str(messages[asked]["content"])
+    assert fenced > story.TURNS // 2
+    assert not any(_FENCE in str(message["content"]) for message in telling.recorded(memory.sessions))
+
+
+def test_planted_facts_are_found_again(memory: Memory) -> None:
+    """Fifty paths, numbers, decisions and tasks: in context, or by session_search from the same conversation."""
+    session = telling.take_up(memory)
+    context = "\n".join(str(message["content"]) for message in session.conversation())
+    searched = 0
+    for fact in story.FACTS:
+        if fact.sentence not in context:
+            found = session.call("session_search", {"query": fact.query})
+            shown = [str(message["content"]) for result in found["results"] for message in result["messages"]]
+            assert any(fact.sentence in text for text in shown), fact
+            searched += 1
+    assert searched > 20
+    assert story.RULE in context
+    assert story.said(story.TURNS - 1) in context
+
+
+def test_completed_turns_reached_the_provider_once_and_others_never(told: Told, memory: Memory) -> None:
+    """By key: one for each turn that was answered, whatever was delivered again, and none for an interrupted one."""
+    completed = [story.numbered(*number) for number, done in telling.turns(memory.sessions) if done]
+    end = time.monotonic() + _DELIVERED_SECONDS
+    with telling.take_up(memory):
+        while len({key for key, _, _ in told.lines("told.jsonl")}) < len(completed) and time.monotonic() < end:
+            time.sleep(0.1)
+    delivered = {key: (asked, answered) for key, asked, answered in told.lines("told.jsonl")}
+    assert Counter(asked for asked, _ in delivered.values()) == Counter(completed)
+    for key, asked, answered in told.lines("told.jsonl"):
+        assert delivered[key] == (asked, answered)
+
+
+def _summary(request: Received) -> str:
+    """What the summary in a request's context stands for, by which the parts between compressions are told apart."""
+    texts = (str(message["content"]) for message in request.conversation[1] if message["role"] == "user")
+    return next((match[1] for text in texts if (match := _SUMMARY.search(text))), "")
+
+
+def _bare(request: Received) -> list[str]:
+    """The messages of a request as they were sent, each as text, without the marks for the cache."""
+    return [_text(entry) for entry in request.json["messages"]]
+
+
+def _text(entry: Message) -> str:
+    blocks = [{name: value for name, value in block.items() if name != "cache_control"} for block in entry["content"]]
+    return json.dumps([entry["role"], blocks], ensure_ascii=False)
+
+
+def _current(request: Received) -> int:
+    """How many messages stand before what the user says now."""
+
+    def speaks(entry: Message) -> bool:
+        return entry["role"] == "user" and any(block["type"] == "text" for block in entry["content"])
+
+    return max(place for place, entry in enumerate(request.json["messages"]) if speaks(entry))
