@@ -1,0 +1,133 @@
+"""Hosts for tests: one that speaks raw lines to a real process, and the official client over either transport."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import httpx2
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+
+from memoranda.adapters.mcp.offers import Offers
+from memoranda.adapters.mcp.server import Server
+from memoranda.app import Memory
+
+Era = Literal["auto", "legacy"]
+Transport = Literal["stdio", "http"]
+
+MODERN = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
+
+
+def arguments(home: Path, *more: str) -> list[str]:
+    """What a host runs, without the interpreter."""
+    return ["-m", "memoranda", "mcp", "--home", str(home), *more]
+
+
+class RawHost:
+    """A host that writes lines and reads lines."""
+
+    def __init__(self, home: Path, *more: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, *arguments(home, *more)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        self._number = 0
+
+    def send(self, message: Any) -> None:
+        assert self.process.stdin
+        line = message if isinstance(message, bytes) else json.dumps(message).encode()
+        self.process.stdin.write(line + b"\n")
+        self.process.stdin.flush()
+
+    def read(self) -> Any:
+        assert self.process.stdout
+        return json.loads(self.process.stdout.readline())
+
+    def ask(self, method: str, **params: Any) -> Any:
+        """The result of one request."""
+        self._number += 1
+        self.send({"jsonrpc": "2.0", "id": self._number, "method": method, "params": params})
+        answer = self.read()
+        assert answer["id"] == self._number
+        return answer["result"]
+
+    def call(self, name: str, **given: Any) -> Any:
+        """The answer of a tool."""
+        return json.loads(self.ask("tools/call", name=name, arguments=given)["content"][0]["text"])
+
+    def leave(self) -> int:
+        """Close the input and wait; the exit code."""
+        _, errors = self.process.communicate(timeout=20)
+        assert b"Traceback" not in errors, errors.decode()
+        return self.process.returncode
+
+
+@contextmanager
+def raw_host(home: Path, *more: str) -> Iterator[RawHost]:
+    """A host that leaves nothing behind, whatever happens in the test."""
+    host = RawHost(home, *more)
+    try:
+        yield host
+    finally:
+        if host.process.poll() is None:
+            host.process.kill()
+        host.process.communicate()
+
+
+@contextmanager
+def http_server(home: Path, *more: str) -> Iterator[dict[str, Any]]:
+    """A server that listens on a port of its choice; what it says about itself, and the token."""
+    process = subprocess.Popen(
+        [sys.executable, *arguments(home, "--http", "--port", "0", "--json", *more)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout
+        said = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
+        token = subprocess.run(
+            [sys.executable, *arguments(home, "--token")], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        yield said | {"secret": token, "process": process}
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+    assert process.returncode == 0
+
+
+@asynccontextmanager
+async def client(home: Path, transport: Transport, era: Era, *more: str) -> AsyncIterator[Client]:
+    """The official client, connected to a server of its own."""
+    if transport == "stdio":
+        told = {"HOME": os.environ["HOME"]}
+        server = StdioServerParameters(command=sys.executable, args=arguments(home, *more), env=told)
+        async with Client(server, mode=era) as connected:
+            yield connected
+        return
+    with http_server(home, *more) as said:
+        headers = {"Authorization": f"Bearer {said['secret']}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=20) as http,
+            Client(streamable_http_client(said["url"], http_client=http), mode=era) as connected,
+        ):
+            yield connected
+
+
+def run(host: Callable[[], Awaitable[None]]) -> None:
+    """Let a host do what it does, at most for a minute."""
+    asyncio.run(asyncio.wait_for(host(), 60))
+
+
+def server_for(memory: Memory, **options: bool) -> Server:
+    """A server in this process, for tests of what it answers."""
+    return Server(Offers(memory), **options)
+
+
+def ask(server: Server, method: str, **params: Any) -> Any:
+    """The whole answer to one request."""
+    return server.answer({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})

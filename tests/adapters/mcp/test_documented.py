@@ -1,0 +1,40 @@
+"""The reference of the MCP server says what is true."""
+
+from pathlib import Path
+
+import memoranda
+from memoranda.adapters.mcp import loopback, sizes
+from memoranda.adapters.mcp.eras import HANDSHAKE, SELF_CONTAINED
+from memoranda.adapters.mcp.offers import Offers, described
+from memoranda.adapters.mcp.server import Server
+from memoranda.tools import Tool
+
+PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "mcp.md").read_text()
+
+
+def test_every_tool_is_there_with_its_hints(tmp_path: Path) -> None:
+    """In the order of the table's columns."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line.count("|") == 6]
+    documented = {row[0].strip("`"): row[1:] for row in rows[2:]}
+    unknown = Tool("a provider's", "", {}, lambda given: {})
+    with memoranda.open(tmp_path) as memory:
+        tools = [*Offers(memory).tools(), unknown]
+    assert list(documented) == [tool.name for tool in tools]
+    for tool in tools:
+        hints = described(tool)["annotations"]
+        assert documented[tool.name] == [
+            "yes" if hints["readOnlyHint"] else "no",
+            "yes" if hints["destructiveHint"] else "no",
+            "changes nothing" if hints["idempotentHint"] else "may differ",
+            "yes" if hints["openWorldHint"] else "no",
+        ]
+
+
+def test_every_method_version_and_limit_is_there(tmp_path: Path) -> None:
+    """So that nobody has to read the code."""
+    with memoranda.open(tmp_path) as memory:
+        methods = list(Server(Offers(memory))._methods)
+    names = [*methods, *HANDSHAKE, *SELF_CONTAINED]
+    assert [name for name in names if f"`{name}`" not in PAGE] == []
+    assert f"{sizes.MOST_BYTES:,} bytes" in PAGE and f"{sizes.MOST_SEARCH_CHARS:,} characters" in PAGE
+    assert loopback.PATH in PAGE and loopback.ADDRESS in PAGE
