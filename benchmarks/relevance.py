@@ -1,0 +1,116 @@
+"""How often evidence would be given unasked, and how often it is the right one, at the floors of recall/relevance.py.
+
+Five kinds of prompt are put to each store: questions with an answer in it, questions without one, questions about other
+people's conversations, everyday prompts of people at work with an agent (everyday_prompts.txt), and what users said in
+other stores. See docs/explanation/how-relevance-was-measured.md.
+"""
+
+import argparse
+import gzip
+import json
+import random
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.recall import _fill
+from memoranda.index.postings import Filter
+from memoranda.recall.relevance import worth_saying
+from memoranda.recall.session_db import SessionDB
+
+EVERYDAY = Path(__file__).with_name("everyday_prompts.txt")
+UNSPACED = ("cmrc_zh", "jsquad_ja")
+KINDS = ("answered", "no answer", "other people's", "everyday", "other work")
+_FOREIGN, _PROMPTS = 60, 12
+Row = tuple[str, str]
+
+
+@dataclass
+class Tried:
+    """One prompt: whether anything would be given, whether the first of it is the evidence, and the time it took."""
+
+    given: bool
+    right: bool
+    seconds: float
+
+
+def prompts(sets: dict[str, Any], name: str, store: dict[str, Any]) -> Iterator[tuple[str, str, set[str]]]:
+    """Everything that is put to one store: kind, prompt, and the sessions that hold the evidence."""
+    data, chance = sets[name], random.Random(f"{name} {store['id']}")
+    for question in data["queries"]:
+        if question["store"] == store["id"]:
+            yield "answered", question["q"], set(question["gold_sessions"])
+    for question in data["no_answer"]:
+        if question["store"] == store["id"]:
+            yield "no answer", question["q"], set()
+    for other, theirs in sets.items():
+        if other != name and (other in UNSPACED) == (name in UNSPACED):
+            for question in chance.sample(theirs["queries"], _FOREIGN):
+                yield "other people's", question["q"], set()
+        if other in UNSPACED or name in UNSPACED:
+            continue
+        for each in theirs["stores"]:
+            said = [m["text"] for session in each["sessions"] for m in session["messages"] if m["role"] == "user"]
+            if each["id"] != store["id"] and other != "locomo":
+                for text in chance.sample(said, min(_PROMPTS, len(said))):
+                    yield "other work", text, set()
+    for line in EVERYDAY.read_text("utf-8").splitlines():
+        yield "everyday", line, set()
+
+
+def measure(sets: dict[str, Any], name: str) -> dict[str, list[Tried]]:
+    """Put every prompt to every store of a set."""
+    found: dict[str, list[Tried]] = defaultdict(list)
+    for store in sets[name]["stores"]:
+        with TemporaryDirectory(prefix="memoranda-relevance-") as home, SessionDB(Path(home, "state.db")) as db:
+            names = _fill(db, name, store)
+            db.index.catch_up()
+            for kind, prompt, gold in prompts(sets, name, store):
+                start = time.process_time()
+                hits = worth_saying(db, prompt, Filter(db.scope, titles=False), limit=6)
+                right = bool(hits) and names[hits[0].session_id] in gold
+                found[kind].append(Tried(bool(hits), right, time.process_time() - start))
+    return found
+
+
+def row(name: str, found: dict[str, list[Tried]]) -> str:
+    cells = [name]
+    for kind in KINDS:
+        tried = found.get(kind, [])
+        cells.append(f"{mean(each.given for each in tried):.3f} of {len(tried)}" if tried else "–")
+    given = [each for each in found["answered"] if each.given]
+    cells.append(f"{mean(each.right for each in given):.2f}" if given else "–")
+    seconds = sorted(each.seconds for tried in found.values() for each in tried)
+    cells.append(f"{1000 * seconds[len(seconds) // 2]:.1f} / {1000 * seconds[len(seconds) * 95 // 100]:.1f}")
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="directory with *.json.gz sets")
+    parser.add_argument("--set", action="append", dest="chosen", help="only this set; can be given several times")
+    arguments = parser.parse_args()
+    sets = {}
+    for path in sorted(arguments.data.glob("*.json.gz")):
+        with gzip.open(path) as stream:
+            sets[path.name.split(".")[0]] = json.load(stream)
+    head = ["set", *(f"given: {kind}" for kind in KINDS), "first is right", "CPU ms p50 / p95"]
+    print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
+    together: dict[str, list[Tried]] = defaultdict(list)
+    for name in arguments.chosen or sets:
+        found = measure(sets, name)
+        for kind, tried in found.items():
+            together[kind] += tried
+        print(row(name, found), flush=True)
+    print(row("together", together))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

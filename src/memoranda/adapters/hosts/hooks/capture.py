@@ -1,0 +1,40 @@
+"""When a turn or a session ends: what the host wrote of it is taken into the record, from where it was left."""
+
+from pathlib import Path
+
+from memoranda.app import Memory
+from memoranda.importers.claude_code import ClaudeCode
+from memoranda.importers.run import Engine
+from memoranda.importers.shape import Item
+from memoranda.importers.tally import Tally
+from memoranda.support.files import make_private_directory
+from memoranda.support.lock import FileLock
+from memoranda.support.projects import project_of
+
+LOCK = "imports.lock"
+_WAIT = 120.0
+
+
+def capture(memory: Memory, transcript: Path) -> Tally | None:
+    """Take in what is new in a session's transcript and in those of its sub-agents; None when there is none.
+
+    One at a time: a second one waits, and then finds little or nothing new.
+    """
+    reader = ClaudeCode()
+    items = list(reader.scan(transcript)) if transcript.is_file() else []
+    if not items:
+        return None
+    items += _of_sub_agents(reader, transcript)
+    make_private_directory(memory.home.root)
+    with FileLock(memory.home.root / LOCK, timeout=_WAIT):
+        engine = Engine(memory.home.root, memory.sessions, project=project_of)
+        try:
+            return engine.apply(reader, items)
+        finally:
+            engine.close()
+
+
+def _of_sub_agents(reader: ClaudeCode, transcript: Path) -> list[Item]:
+    """The transcripts below the directory that bears the session's name."""
+    directory = transcript.with_suffix("")
+    return [item for item in reader.scan(directory) if item.file.is_file()] if directory.is_dir() else []

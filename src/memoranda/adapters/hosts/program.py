@@ -1,0 +1,36 @@
+"""How a host has to call us: which program, and with which home."""
+
+import shlex
+from dataclasses import dataclass
+
+NAME = "memoranda"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The words that start Memoranda, and the options by which it finds its home."""
+
+    words: tuple[str, ...] = (NAME,)
+    options: tuple[str, ...] = ()
+
+    def server(self, *flags: str) -> list[str]:
+        """What starts the MCP server."""
+        return [*self.words, "mcp", *self.options, *flags]
+
+    def hook(self, host: str, event: str) -> str:
+        """The shell command that answers an event of a host."""
+        return shlex.join([*self.words, "hook", host, event, *self.options])
+
+
+def is_our_hook(command: object, host: str) -> bool:
+    """Whether a command in a host's settings is one of our hooks, wherever the program lies."""
+    if not isinstance(command, str):
+        return False
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return False
+    return any(
+        first.endswith((NAME, f"{NAME}.exe")) and (second, third) == ("hook", host)
+        for first, second, third in zip(words, words[1:], words[2:], strict=False)
+    )

@@ -1,0 +1,63 @@
+"""`memoranda install`: put memory into a program that people already work in."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from memoranda.adapters.hosts.change import SettingsError
+from memoranda.adapters.hosts.installing import plan_install
+from memoranda.adapters.hosts.known import HOSTS
+from memoranda.cli.context import Invocation, memory_options
+from memoranda.cli.hosts.conducting import chosen, conduct, host_options
+from memoranda.cli.hosts.surroundings import program, surroundings
+
+_EPILOG = """\b
+Examples:
+  memoranda install                      which programs there are, and where memory is in
+  memoranda install claude-code          the server, and hooks for Claude Code
+  memoranda install codex --dry-run
+  memoranda install vscode --project .   for everybody who works on this project
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("host", required=False)
+@host_options
+@memory_options
+def command(host: str | None, project: Path | None, dry_run: bool, yes: bool) -> None:
+    """Put memory into HOST: claude-code, codex, cursor, claude-desktop, vscode, gemini-cli or opencode.
+
+    Shows the change first and asks. What else stands in the settings keeps every byte, comments included; a copy of
+    each file as it was is kept in the home. With Claude Code come hooks: what is remembered at the start, evidence on
+    a prompt that it bears on, and every session recorded as it goes.
+    """
+    invocation = Invocation.current()
+    invocation.place().refuse_if_foreign()
+    project = None if project is None else project.absolute()
+    if host is None:
+        _show_all(invocation, project)
+        return
+    there = chosen(invocation, host, project)
+    changes = plan_install(there, surroundings(project), program(invocation, shared=project is not None))
+    conduct(invocation, there, changes, dry_run=dry_run, yes=yes, done="Wrote", then=there.then)
+
+
+def _show_all(invocation: Invocation, project: Path | None) -> None:
+    around, words = surroundings(project), program(invocation, shared=project is not None)
+    rows: list[dict[str, Any]] = []
+    for host in HOSTS.values():
+        if project is not None and not host.has_projects:
+            continue
+        files = [str(place.file) for place in host.files(around)]
+        try:
+            state = "not installed" if plan_install(host, around, words) else "installed"
+        except SettingsError as error:
+            state = str(error)
+        present = any(Path(file).parent.exists() and Path(file).parent != around.person for file in files)
+        rows.append({"host": host.name, "title": host.title, "present": present, "state": state, "files": files})
+    lines = [
+        f"{row['host']:<15} {row['state'] if row['present'] else 'not found on this machine':<26} {row['files'][0]}"
+        for row in rows
+    ]
+    invocation.say("\n".join(lines), {"hosts": rows})

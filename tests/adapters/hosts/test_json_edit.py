@@ -1,0 +1,134 @@
+"""JSON settings are changed by the smallest edits: what stays the same keeps its bytes and its comments."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memoranda.adapters.hosts.json_edit import rewrite
+from memoranda.adapters.hosts.jsonc import JsonTextError, parse
+
+_names = st.text('abc"\\/é中 \n', max_size=4)
+_scalars = st.none() | st.booleans() | st.integers(-9, 9) | st.floats(allow_nan=False, allow_infinity=False) | _names
+_values = st.recursive(
+    _scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_names, inner, max_size=3), max_leaves=12
+)
+_objects = st.dictionaries(_names, _values, max_size=4)
+_gaps = st.sampled_from(["", " ", "\n", "\n    ", " // a note\n", '/* a, "note": { */', "\t\r\n"])
+
+
+def _written(value: Any, draw: Any) -> str:
+    """A value as a person may write it: with comments and trailing commas anywhere."""
+
+    def gap() -> str:
+        return str(draw(_gaps))
+
+    def comma(is_last: bool) -> str:
+        return "," if not is_last or draw(st.booleans()) else ""
+
+    if isinstance(value, dict):
+        last = len(value) - 1
+        inner = [
+            f"{gap()}{json.dumps(key)}{gap()}:{gap()}{_written(each, draw)}{gap()}{comma(place == last)}"
+            for place, (key, each) in enumerate(value.items())
+        ]
+        return "{" + "".join(inner) + gap() + "}"
+    if isinstance(value, list):
+        last = len(value) - 1
+        inner = [f"{gap()}{_written(each, draw)}{gap()}{comma(place == last)}" for place, each in enumerate(value)]
+        return "[" + "".join(inner) + gap() + "]"
+    return json.dumps(value)
+
+
+@given(st.data(), _objects)
+def test_whatever_a_person_wrote_is_read_as_what_it_means(data: st.DataObject, value: dict[str, Any]) -> None:
+    """Comments, blanks and trailing commas change nothing."""
+    assert parse(_written(value, data.draw) + data.draw(_gaps)).value == value
+
+
+@given(st.data(), _objects, _objects)
+def test_any_text_can_be_brought_to_any_value(
+    data: st.DataObject, value: dict[str, Any], wanted: dict[str, Any]
+) -> None:
+    """The result reads back as what was wanted, and doing it again changes nothing."""
+    text = rewrite(_written(value, data.draw), wanted)
+    assert parse(text).value == wanted
+    assert rewrite(text, wanted) == text
+
+
+@given(st.data(), _objects)
+def test_what_is_added_can_be_taken_out_again_and_every_comment_stays(
+    data: st.DataObject, value: dict[str, Any]
+) -> None:
+    """Adding a key keeps the text around it, and removing it gives the value back."""
+    text = _written(value, data.draw)
+    added = rewrite(text, {**value, "memoranda": {"command": "memoranda", "args": ["mcp"]}})
+    assert added.count("note") == text.count("note")
+    assert added.startswith(text[: text.rstrip("}").rfind("}")] if "}" in text[:-1] else "{")
+    removed = rewrite(added, value)
+    assert parse(removed).value == value
+    assert removed.count("note") == text.count("note")
+
+
+@given(st.text(max_size=40) | st.text('{}[]",:/* \n\\1atruefals', max_size=40))
+def test_whatever_is_no_json_is_refused_and_never_read_as_something(text: str) -> None:
+    """What the standard library reads is read alike; everything else is JSON with comments, or an error."""
+    ours, theirs = _read(parse, text), _read(json.loads, text)
+    if ours is None:
+        # It takes a few words that are no JSON.
+        assert theirs is None or isinstance(theirs[0], float)
+    elif theirs is None:
+        assert "//" in text or "/*" in text or "," in text or "\ufeff" in text
+    else:
+        assert ours[0].value == theirs[0]
+
+
+def _read(how: Callable[[str], Any], text: str) -> tuple[Any] | None:
+    try:
+        return (how(text),)
+    except ValueError:
+        return None
+
+
+def test_a_person_s_file_keeps_its_layout() -> None:
+    """Indentation, comments, trailing commas and the order of the keys stay as they are."""
+    text = """{
+\t// my servers
+\t"mcpServers": {
+\t\t"other": { "command": "x" }, // keep
+\t},
+\t"theme": "dark" /* always */
+}
+"""
+    settings = parse(text).value
+    servers = {**settings["mcpServers"], "memoranda": {"command": "memoranda", "args": ["mcp"]}}
+    added = rewrite(text, {**settings, "mcpServers": servers})
+    assert added == text.replace(
+        '{ "command": "x" }, // keep\n',
+        '{ "command": "x" }, // keep\n'
+        '\t\t"memoranda": {\n\t\t\t"command": "memoranda",\n\t\t\t"args": [\n\t\t\t\t"mcp"\n\t\t\t]\n\t\t},\n',
+    )
+    assert rewrite(added, settings) == text
+
+
+def test_a_file_of_one_line_stays_one_line() -> None:
+    """And Windows line ends stay Windows line ends."""
+    assert rewrite('{"a": 1}', {"a": 1, "b": [2]}) == '{"a": 1, "b": [2]}'
+    crlf = rewrite('{\r\n  "a": 1\r\n}\r\n', {"a": 1, "b": {"c": 2}})
+    assert crlf.count("\n") == crlf.count("\r\n") == 6
+
+
+def test_an_empty_file_becomes_one_with_the_settings() -> None:
+    """Blank counts as empty."""
+    assert rewrite(" \n", {"a": 1}) == '{\n  "a": 1\n}\n'
+
+
+def test_a_broken_file_is_refused_with_its_line() -> None:
+    """So that a person can mend it."""
+    with pytest.raises(JsonTextError, match="line 2"):
+        parse('{\n  "a" 1\n}')
+    with pytest.raises(JsonTextError, match="nested"):
+        parse("[" * 5000)

@@ -1,0 +1,210 @@
+"""The hooks give a host like Claude Code its memory and its evidence, record its sessions, and never fail it."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import memoranda
+from memoranda.adapters.hosts.hooks.evidence import _is_of
+from memoranda.importers.destination import session_name
+from memoranda.recall.search import Hit
+from tests.cli.hosts.claude_host import ClaudeHost
+from tests.cli.terminal import Terminal
+from tests.conftest import tree
+
+_PROGRAM = [sys.executable, "-P", "-m", "memoranda"]
+# Turns about other things, so that words have weights.
+_TALK = [
+    ("Rename the parser module", "Renamed it to reader.py and fixed the imports."),
+    ("Add a spinner to the page", "Added a spinner that shows while the list loads."),
+    ("Why does the build fail?", "The lock file was stale; I regenerated it."),
+    ("Write a release note", "Wrote one for version 2.4 with the three changes."),
+]
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    person = tmp_path / "user"
+    person.mkdir()
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "LANG")}
+    return {**kept, "HOME": str(person)}
+
+
+@pytest.fixture
+def host(tmp_path: Path, environment: dict[str, str]) -> ClaudeHost:
+    """A host into which Memoranda was installed from the command line."""
+    subprocess.run(
+        [*_PROGRAM, "install", "claude-code", "--yes"], env=environment, check=True, capture_output=True, timeout=60
+    )
+    work = tmp_path / "work"
+    work.mkdir()
+    return ClaudeHost(Path(environment["HOME"]), work, "7239a9b9-9068-4a95-8158-5234aa89f4ef", environment)
+
+
+def _again(host: ClaudeHost, session_id: str) -> ClaudeHost:
+    return ClaudeHost(host.person, host.directory, session_id, host.environment)
+
+
+def _home(host: ClaudeHost) -> Path:
+    return host.person / ".memoranda"
+
+
+def _recorded(host: ClaudeHost, count: int) -> list[str]:
+    """What is in the record of the session, once so many messages are; the host did not wait for it."""
+    deadline = time.monotonic() + 30
+    found: list[str] = []
+    while time.monotonic() < deadline:
+        if (_home(host) / "state.db").exists():
+            with memoranda.open(_home(host)) as memory:
+                rows = memory.sessions.get_messages(f"claude-code-{host.session_id}")
+            found = [row["content"] for row in rows]
+            if len(found) >= count:
+                break
+        time.sleep(0.1)
+    return found
+
+
+@pytest.mark.slow
+def test_a_host_has_its_memory_at_the_start_and_its_evidence_when_asked(host: ClaudeHost) -> None:
+    """From the second session on, what was said in the first is there, and only when it bears on the prompt."""
+    with memoranda.open(_home(host)) as memory:
+        memory.remember("Project uses pytest with xdist.")
+    assert "Project uses pytest with xdist." in host.start()
+    for prompt, reply in _TALK:
+        assert host.turn(prompt, reply) == ""
+    host.turn("Which database does staging use?", "Staging uses the heron cluster, on port 5433.")
+    host.call("PreCompact", trigger="auto", custom_instructions=None)
+    host.call("SessionEnd", reason="other")
+    assert _recorded(host, 10)[-1] == "Staging uses the heron cluster, on port 5433."
+
+    later = _again(host, "8bf3f8e8-264f-4b3d-bdc5-cce4f0bbc5c8")
+    assert "pytest with xdist" in later.start()
+    assert later.turn("Make the button blue and center it", "Done.") == ""
+    given = later.turn("Which port did the heron cluster in staging have?", "5433.")
+    assert given.startswith("<memory-context>") and given.endswith("</memory-context>")
+    assert "Staging uses the heron cluster, on port 5433." in given
+    assert f"session_id claude-code-{host.session_id}" in given
+
+    said = _recorded(later, 4)
+    assert said == ["Make the button blue and center it", "Done.", "Which port did the heron cluster in staging have?",
+                    "5433."]  # fmt: skip
+    assert not any("memory-context" in text for text in said)
+    # What the session itself says is in front of the host anyway.
+    assert "8bf3f8e8" not in later.turn("Which port did the heron cluster in staging have?", "As I said.")
+
+
+@pytest.mark.slow
+def test_hooks_answer_soon(host: ClaudeHost) -> None:
+    """Well under a second of work each, with a few thousand messages in the record."""
+    with memoranda.open(_home(host)) as memory:
+        for number in range(20):
+            session = memory.sessions.create_session(f"s{number}", "cli")
+            memory.sessions.append_messages(
+                session,
+                [{"role": "user", "content": f"note {number} {place} about topic{place}"} for place in range(200)],
+            )
+        memory.sessions.index.catch_up()
+    begun = os.times()
+    host.start()
+    host.turn("What did we say about topic7 and topic9 in note 3?", "Something.")
+    host.call("SessionEnd", reason="clear")
+    used = os.times()
+    spent = used.children_user + used.children_system - begun.children_user - begun.children_system
+    assert spent / 4 < 0.8
+    # The machine may be busy with other things.
+    assert max(host.seconds) < 10
+
+
+def test_stopping_takes_in_only_what_is_new_and_nothing_twice(host: ClaudeHost) -> None:
+    """However often it is called; `--wait` does it in the call itself."""
+    host.write("user", "first")
+    for count in (1, 1, 2):
+        if count == 2:
+            host.write("user", "second")
+        payload = {"transcript_path": str(host.transcript), "hook_event_name": "Stop", "session_id": host.session_id}
+        done = subprocess.run(
+            [*_PROGRAM, "hook", "claude-code", "Stop", "--wait"], input=json.dumps(payload), text=True,
+            env=host.environment, capture_output=True, check=True, timeout=60,
+        )  # fmt: skip
+        assert done.stdout == ""
+        assert _recorded(host, count) == ["first", "second"][:count]
+
+
+@pytest.mark.slow
+def test_killed_while_it_records_nothing_is_lost_and_nothing_comes_twice(host: ClaudeHost) -> None:
+    """The next hook goes on from where the last one was."""
+    said = [f"message {number}" for number in range(3000)]
+    for text in said:
+        host.write("user", text)
+    payload = json.dumps({"transcript_path": str(host.transcript), "hook_event_name": "Stop"}).encode()
+    call = [*_PROGRAM, "hook", "claude-code", "Stop", "--wait"]
+    for wait in (0.5, 0.8, 1.1, 1.4, 1.7):
+        child = subprocess.Popen(
+            call, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=host.environment
+        )
+        assert child.stdin is not None
+        child.stdin.write(payload)
+        child.stdin.close()
+        time.sleep(wait)
+        child.kill()
+        child.wait()
+    subprocess.run(call, input=payload, env=host.environment, check=True, capture_output=True, timeout=120)
+    assert _recorded(host, 3000) == said
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"", b"\xff\xfe", b"[]", b"null", b'{"prompt": 3}', b"{" * 3000, b'{"hook_event_name": "Strange"}',
+        b'{"hook_event_name": "Stop", "transcript_path": "/nowhere/x.jsonl"}',
+        b'{"hook_event_name": "Stop", "transcript_path": "a\\u0000b"}',
+        b'{"hook_event_name": "UserPromptSubmit", "prompt": "\\ud800 what did we say? \\" OR ( -x"}',
+        b'{"hook_event_name": "UserPromptSubmit", "prompt": "/compact what did we say yesterday?"}',
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("event", ["UserPromptSubmit", "Stop", "Nonsense"])
+def test_whatever_a_host_says_it_is_never_failed(tmp_path: Path, payload: bytes, event: str) -> None:
+    """Exit code 0, nothing on standard output, and an empty home stays empty."""
+    result = Terminal(tmp_path / "home").run(
+        "hook", "claude-code", event, "--wait", "--odd", input=payload.decode("latin-1")
+    )
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_broken_home_is_no_failure_of_the_host_either(tmp_path: Path) -> None:
+    """The reason stands in the log of the home."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "config.yaml").write_text("sessions: [broken")
+    result = Terminal(home).run("hook", "claude-code", "SessionStart", input="{}")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "config.yaml" in (home / "logs" / "hooks.log").read_text()
+
+
+def test_a_home_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    """Not even a log is written there."""
+    home = tmp_path / "home"
+    home.mkdir()
+    subprocess.run(
+        [sys.executable, "-c", "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('CREATE TABLE t(x)')",
+         str(home / "state.db")], check=True,
+    )  # fmt: skip
+    before = tree(home)
+    result = Terminal(home).run("hook", "claude-code", "SessionStart", input="{}")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert tree(home) == before
+
+
+def test_a_session_is_known_by_the_name_that_imports_give_it() -> None:
+    """Its sub-agents too, and for any user."""
+    for user in (None, "ana"):
+        for host_id in ("abc", "abc-agent-1"):
+            hit = Hit(session_name("claude-code", host_id, user), "", 1, "user", 1.0, {}, 1)
+            assert _is_of(hit, "claude-code", "abc")
+            assert not _is_of(hit, "claude-code", "")

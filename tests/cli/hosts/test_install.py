@@ -1,0 +1,100 @@
+"""`memoranda install` and `uninstall`: shown first, written with consent, and told in words or JSON."""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import Terminal
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Terminal:
+    (tmp_path / "user").mkdir()
+    return Terminal(tmp_path / "home")
+
+
+def test_nothing_is_written_before_a_yes(terminal: Terminal, tmp_path: Path) -> None:
+    """Without a terminal to ask in, the change is shown and that is all."""
+    for arguments in (["install", "cursor"], ["install", "cursor", "--dry-run", "--yes"]):
+        assert "Nothing was written. Add --yes" in terminal.ok(*arguments)
+    assert terminal.json("install", "cursor")["applied"] is False
+    assert list((tmp_path / "user").iterdir()) == []
+    assert not terminal.home.exists()
+
+
+def test_install_and_uninstall_say_what_they_did(terminal: Terminal, tmp_path: Path) -> None:
+    """With where the copy lies, and what to do next."""
+    file = tmp_path / "user" / ".cursor" / "mcp.json"
+    file.parent.mkdir()
+    file.write_text("{\n  // mine\n}\n")
+    told = terminal.json("install", "cursor", "--yes")
+    assert told["applied"] is True
+    (change,) = told["changes"]
+    assert change["file"] == str(file)
+    assert Path(change["backup"]).read_text() == "{\n  // mine\n}\n"
+    assert "memoranda" in change["diff"] and "Restart Cursor" in told["then"]
+    assert str(terminal.home) in file.read_text()
+    assert "Nothing to do" in terminal.ok("install", "cursor", "--yes")
+    assert "Took Memoranda out of" in terminal.ok("uninstall", "cursor", "--yes")
+    assert "memoranda" not in file.read_text() and "// mine" in file.read_text()
+
+
+def test_a_person_is_asked_in_a_terminal(terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No leaves everything as it was."""
+    monkeypatch.setattr("memoranda.cli.hosts.conducting._asks", lambda invocation: True)
+    assert "Write this?" in terminal.ok("install", "codex", input="n\n")
+    assert not (tmp_path / "user" / ".codex").exists()
+    assert "Wrote" in terminal.ok("install", "codex", input="y\n")
+    assert (tmp_path / "user" / ".codex" / "config.toml").exists()
+
+
+def test_credentials_near_the_change_are_not_shown(terminal: Terminal, tmp_path: Path) -> None:
+    """Settings of hosts hold them."""
+    key = "sk-ant-" + "api03-" + hashlib.sha256(b"a key").hexdigest()
+    file = tmp_path / "user" / ".cursor" / "mcp.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({"apiKey": key}, indent=2))
+    assert key not in terminal.ok("install", "cursor")
+    assert key not in json.dumps(terminal.json("install", "cursor", "--yes"))
+    assert key in file.read_text()
+
+
+def test_without_a_host_all_are_listed(terminal: Terminal, tmp_path: Path) -> None:
+    """Those that are there, and where memory is in."""
+    (tmp_path / "user" / ".gemini").mkdir()
+    terminal.ok("install", "gemini-cli", "--yes")
+    rows = {row["host"]: row for row in terminal.json("install")["hosts"]}
+    assert (rows["gemini-cli"]["present"], rows["gemini-cli"]["state"]) == (True, "installed")
+    assert (rows["codex"]["present"], rows["codex"]["state"]) == (False, "not installed")
+    assert "not found on this machine" in terminal.ok("install")
+
+
+def test_a_project_s_files_call_the_program_by_name(terminal: Terminal, tmp_path: Path) -> None:
+    """They are for everybody who works on it."""
+    terminal.ok("install", "vscode", "--project", str(tmp_path), "--yes")
+    entry = json.loads((tmp_path / ".vscode" / "mcp.json").read_text())["servers"]["memoranda"]
+    assert entry["command"] == "memoranda"
+
+
+def test_what_cannot_be_is_refused(terminal: Terminal, tmp_path: Path) -> None:
+    """With the names that there are, and with the file that is broken."""
+    assert "claude-code, codex" in terminal.run("install", "emacs").output
+    assert terminal.run("install", "claude-desktop", "--project", str(tmp_path)).exit_code == 1
+    file = tmp_path / "user" / ".cursor" / "mcp.json"
+    file.parent.mkdir()
+    file.write_text("{ broken")
+    result = terminal.run("install", "cursor", "--yes")
+    assert result.exit_code == 2
+    assert f"{file} cannot be changed" in result.output
+    assert file.read_text() == "{ broken"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the path of a program there has another form")
+def test_a_host_calls_the_program_by_a_path_that_exists(terminal: Terminal, tmp_path: Path) -> None:
+    """Desktop programs know no PATH."""
+    terminal.ok("install", "claude-desktop", "--yes")
+    (file,) = (tmp_path / "user").rglob("claude_desktop_config.json")
+    assert Path(json.loads(file.read_text())["mcpServers"]["memoranda"]["command"]).is_absolute()
