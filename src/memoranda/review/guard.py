@@ -70,7 +70,11 @@ class Guard:
         if isinstance(operation, Replace):
             if problem := self._unsupported(operation.content, old):
                 return problem
-            if keeps_most(old, operation.content) and self._evidence.adds(operation.content, old):
+            if not self._evidence.adds(operation.content, old):
+                # The same words may say the contrary in another order; shorter is no harm.
+                shorter = operation.content in old
+                return "" if shorter or self._evidence.touches(old) else prompts.untouched(_shorten(old))
+            if keeps_most(old, operation.content):
                 return ""
             others = (*others, operation.content)
         assert isinstance(operation, Replace | Remove)

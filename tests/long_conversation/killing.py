@@ -1,0 +1,143 @@
+"""The long conversation, killed in every turn: `python -m tests.long_conversation.killing HOME ADDRESS KILLS SEED`.
+
+The program imports everything once and forks a process for each round, before anything is opened. Round by round it
+waits until the conversation has come to a turn, lets a random number of steps pass and a random moment after, and
+kills. Some rounds kill while a process opens the home, and some in the middle of a compression.
+"""
+
+import importlib
+import json
+import os
+import random
+import select
+import signal
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+import anthropic
+
+from memoranda.safety import scan
+from tests.long_conversation import provider, story, telling
+from tests.long_conversation.witness import Acknowledged, announce, announce_to
+
+_OPENING_SECONDS = 0.12
+_STEP_SECONDS = 0.012
+_COMPRESSING_SECONDS = 0.08
+_MOST_STEPS = 8
+_SHARE_OPENING = 0.1
+_SHARE_COMPRESSING = 0.8
+_LONGEST_ROUND = 60.0
+# What a process of the conversation would import by itself.
+_USED = ("app.employing", "app.shortening", "providers.joining", "recall.tool", "review.background", "index.follower")
+
+
+@dataclass(slots=True)
+class Child:
+    """A process that tells the story, and what it has announced."""
+
+    process: int
+    pipe: int
+    unread: str = ""
+
+    def next(self) -> str:
+        """What it announces next; empty when it has ended."""
+        while "\n" not in self.unread:
+            ready, _, _ = select.select([self.pipe], [], [], _LONGEST_ROUND)
+            if not ready:
+                raise TimeoutError("The conversation does not go on.")
+            more = os.read(self.pipe, 65_536).decode()
+            if not more:
+                return ""
+            self.unread += more
+        line, _, self.unread = self.unread.partition("\n")
+        return line
+
+    def kill(self) -> bool:
+        """Kill it with -9; False when it had come to its end already."""
+        os.kill(self.process, signal.SIGKILL)
+        return self.wait() == -signal.SIGKILL
+
+    def wait(self) -> int:
+        _, status = os.waitpid(self.process, 0)
+        os.close(self.pipe)
+        return os.waitstatus_to_exitcode(status)
+
+
+def warm_up() -> None:
+    """Do here what every process would do again for itself; nothing is opened, and no thread is begun."""
+    for name in _USED:
+        importlib.import_module(f"memoranda.{name}")
+    scan(f"{story.ENTRIES} {provider.NAME}")
+    anthropic.Anthropic(api_key="none").close()
+
+
+def fork(home: Path, address: str) -> Child:
+    """A new process that takes the conversation up."""
+    reader, writer = os.pipe()
+    process = os.fork()
+    if process:
+        os.close(writer)
+        return Child(process, reader)
+    code = 1
+    try:
+        os.close(reader)
+        announce_to(writer)
+        announce("begun")
+        telling.go_on(home, address, Acknowledged(home / "acknowledged.jsonl"))
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+        raise
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def kill_round(child: Child, turn: int, chance: random.Random) -> str:
+    """Kill it somewhere in a turn; where that was."""
+    if chance.random() < _SHARE_OPENING:
+        child.next()
+        time.sleep(chance.uniform(0, _OPENING_SECONDS))
+        return "opening"
+    waiting, steps = True, chance.randrange(_MOST_STEPS)
+    while line := child.next():
+        if line == "compressing" and chance.random() < _SHARE_COMPRESSING:
+            time.sleep(chance.uniform(0, _COMPRESSING_SECONDS))
+            return "compressing"
+        if waiting and line.startswith("turn ") and int(line.split()[1]) >= turn:
+            waiting = False
+        elif not waiting:
+            steps -= 1
+        if not waiting and steps <= 0:
+            break
+    time.sleep(chance.uniform(0, _STEP_SECONDS))
+    return line or "the end"
+
+
+def main(home: Path, address: str, kills: int, seed: int) -> dict[str, int]:
+    """Kill so many processes, let the last one come to the end, and count where they were killed."""
+    chance = random.Random(seed)
+    warm_up()
+    counted: dict[str, int] = {}
+    done, turn = 0, 0.0
+    while done < kills:
+        child = fork(home, address)
+        where = kill_round(child, int(turn), chance)
+        if not child.kill():
+            raise RuntimeError(f"A process ended by itself at turn {turn}.")
+        done += 1
+        turn += story.TURNS / kills if where != "opening" else 0
+        counted[where.split()[0]] = counted.get(where.split()[0], 0) + 1
+    last = fork(home, address)
+    while last.next():
+        pass
+    if last.wait() != 0:
+        raise RuntimeError("The last process failed.")
+    return counted
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))))
