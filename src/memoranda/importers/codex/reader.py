@@ -1,0 +1,111 @@
+"""Reads the rollouts of Codex, one file per session, as versions from April 2025 (0.1) to 0.166 write them.
+
+Today a rollout is a file of JSON lines, `sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`; archived sessions lie in
+`archived_sessions/`, and old ones may be compressed (`.jsonl.zst`). In versions such as 0.27 the lines had no envelope,
+and the first versions wrote one JSON object (`rollout-<date>-<id>.json`). The name that a person gave a session
+stands in `session_index.jsonl`.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from memoranda.importers.chat import field, text_field
+from memoranda.importers.codex.compressed import compressed_lines
+from memoranda.importers.codex.rollout import Rollout
+from memoranda.importers.documents import document
+from memoranda.importers.finding import files_under, item_at
+from memoranda.importers.lines import Line, json_lines
+from memoranda.importers.shape import Given, Item, Mark, Problem
+
+_NAMED = re.compile(r"rollout-.*\.(jsonl|jsonl\.zst|json)")
+_ID = re.compile(r"([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.")
+_FOLDERS = ("sessions", "archived_sessions")
+_INDEX = "session_index.jsonl"
+_MARK_EVERY = 100
+
+
+class Codex:
+    """The reader of Codex's rollouts."""
+
+    name = "codex"
+
+    def __init__(self) -> None:
+        self._titles: dict[Path, tuple[float, dict[str, str]]] = {}
+
+    def scan(self, where: Path | None) -> Sequence[Item]:
+        """The rollouts of every session, the oldest first, so that a session precedes its forks."""
+        where = Path.home() / ".codex" if where is None else where
+        if single := item_at(where, "session"):
+            return [single]
+        folders = [where / name for name in _FOLDERS if (where / name).is_dir()] or [where]
+        found = [item for folder in folders for item in files_under(folder, _is_rollout, "session")]
+        return sorted(found, key=lambda item: (item.file.name, str(item.file)))
+
+    def read(self, item: Item) -> Iterator[Given]:
+        """The messages of a rollout as they were written."""
+        named = _ID.search(item.file.name)
+        host_id = named[1] if named else item.file.name.split(".")[0]
+        rollout = Rollout(item, host_id, self._titles_near(item.file))
+        if item.file.suffix == ".json":
+            yield from _read_document(item, rollout)
+            return
+        is_compressed = item.file.suffix == ".zst"
+        last: Line | None = None
+        for found in compressed_lines(item) if is_compressed else json_lines(item):
+            if isinstance(found, Problem):
+                yield found
+                continue
+            last = found
+            yield from rollout.given(found.value, found.number)
+            if found.number % _MARK_EVERY == 0 and not is_compressed:
+                yield Mark(found.end, found.number, rollout.state())
+        if last is not None and not is_compressed:
+            yield Mark(last.end, last.number, rollout.state())
+
+    def resume_command(self, host_id: str, directory: str | None) -> str:
+        """Codex finds a session by its id wherever it is started; it goes on in the session's directory."""
+        command = f"codex resume {shlex.quote(host_id)}"
+        return f"cd {shlex.quote(directory)} && {command}" if directory else command
+
+    def _titles_near(self, file: Path) -> dict[str, str]:
+        """The names that people gave to sessions, from the index beside the folder of this rollout."""
+        home = next((each.parent for each in file.parents if each.name in _FOLDERS), None)
+        index = item_at(home / _INDEX, "index") if home else None
+        if index is None:
+            return {}
+        known = self._titles.get(index.file)
+        if known is None or known[0] != index.changed:
+            known = (index.changed, _read_index(index))
+            self._titles[index.file] = known
+        return known[1]
+
+
+def _is_rollout(file: Path) -> bool:
+    return _NAMED.fullmatch(file.name) is not None
+
+
+def _read_index(index: Item) -> dict[str, str]:
+    """Names by session; a later line takes the place of an earlier one. A broken line costs a title, no message."""
+    lines = [found.value for found in json_lines(index) if isinstance(found, Line)]
+    pairs = [(text_field(each, "id"), text_field(each, "thread_name")) for each in lines]
+    return {host_id: title for host_id, title in pairs if host_id and title}
+
+
+def _read_document(item: Item, rollout: Rollout) -> Iterator[Given]:
+    """The form of the first versions: one object with the session and its items."""
+    value = document(item)
+    if isinstance(value, Problem):
+        yield value
+        return
+    session, items = field(value, "session"), field(value, "items")
+    if not isinstance(session, dict) or not isinstance(items, list):
+        yield Problem(item.file, None, "not a rollout of Codex: it has no session with items")
+        return
+    yield from rollout.given(session, None)
+    for number, each in enumerate(items, start=1):
+        if isinstance(each, dict):
+            yield from rollout.given(each, None)
+        else:
+            yield Problem(item.file, None, f"item {number} is not an object")

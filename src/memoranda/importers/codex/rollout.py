@@ -1,0 +1,178 @@
+"""The lines of a rollout: which are messages, which say something of the session, which are bookkeeping.
+
+Before Codex had a common history for forks, it wrote a fork as a copy of the session with new times. Messages have no
+ids there; so each is known by everything that was said before it, from the id of the session in which it was first
+said. A copy has the same names as its original, and the same words said twice have two.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from memoranda.importers.chat import answered, called, field, fingerprint, objects, said, text_field, thought, words
+from memoranda.importers.codex.contents import is_context, plain, shown_output
+from memoranda.importers.moments import moment
+from memoranda.importers.shape import Aside, Conversation, Given, Imported, Item, Problem
+
+Payload = dict[str, Any]
+_ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
+_DIRECTORY = re.compile(r"<cwd>([^<\n]+)</cwd>")
+_MOST_AWAITED = 200
+# What a session says of itself beside its columns.
+_FACTS = {
+    "version": ("cli_version",),
+    "originator": ("originator",),
+    "git_branch": ("git", "branch"),
+    "git_commit": ("git", "commit_hash"),
+    "git_remote": ("git", "repository_url"),
+}
+
+
+class Rollout:
+    """One file, line by line; it goes on from a mark with what it knew there."""
+
+    def __init__(self, item: Item, host_id: str, titles: dict[str, str]) -> None:
+        kept = json.loads(item.begin.state) if item.begin and item.begin.state else {}
+        self._file = item.file
+        self._id: str = kept.get("id", host_id)
+        self._known: dict[str, Any] = kept.get("known", {})
+        self._begun: bool = kept.get("begun", False)
+        self._chain: str = kept.get("chain", "")
+        self._root: str = kept.get("root", self._id)
+        self._calls: dict[str, str] = kept.get("calls", {})
+        self._titles = titles
+        self._told: Conversation | None = None
+
+    def state(self) -> str:
+        """What has to be known to go on from here."""
+        while len(self._calls) > _MOST_AWAITED:
+            del self._calls[next(iter(self._calls))]
+        kept = {"id": self._id, "begun": self._begun, "root": self._root, "chain": self._chain}
+        return json.dumps({**kept, "known": self._known, "calls": self._calls})
+
+    def given(self, line: Payload, number: int | None) -> Iterator[Given]:
+        """What one line holds: messages, or what it is instead."""
+        at, kind, payload = line.get("timestamp"), line.get("type"), line.get("payload")
+        if not isinstance(payload, dict):
+            if kind is None and isinstance(line.get("id"), str):
+                # The first line of versions without envelopes (0.27) is the session itself.
+                kind, payload = "session_meta", line
+            elif "record_type" in line:
+                kind, payload = f"record {line['record_type']}", {}
+            elif isinstance(kind, str) and kind not in _ENVELOPES:
+                kind, payload = "response_item", line
+            else:
+                yield Problem(self._file, number, "not a line of a Codex session")
+                return
+        if field(line, "metadata", "compaction_output") is True:
+            # What the model wrote to make a summary; the summary itself follows.
+            kind, payload = "draft of a summary", {}
+        made = list(self._made(str(kind), payload, at, number))
+        if any(isinstance(each, Imported) for each in made):
+            yield from self._conversation()
+        yield from made
+
+    def _made(self, kind: str, payload: Payload, at: Any, number: int | None) -> Iterator[Given]:
+        if kind == "response_item":
+            yield from self._item(payload, at, number)
+        elif kind == "compacted" and (summary := text_field(payload, "message")):
+            yield said("user", summary, self._next("summary", summary), at, number, is_summary=True)
+        else:
+            if kind == "session_meta":
+                self._meet(payload)
+            elif kind == "turn_context":
+                self._learn({"model": text_field(payload, "model"), "directory": text_field(payload, "cwd")})
+            of = text_field(payload, "type") if kind == "event_msg" else None
+            yield Aside(f"{kind} ({of[:40]})" if of else kind[:40])
+
+    def _item(self, payload: Payload, at: Any, number: int | None) -> Iterator[Given]:
+        """One item of the conversation as the model knows it."""
+        kind = str(payload.get("type") or "message")
+        call_id = words(payload.get("call_id") or payload.get("id")) or kind
+        if kind == "message":
+            yield self._message(payload, at, number)
+        elif kind == "reasoning":
+            text = plain(payload.get("summary")) or plain(payload.get("content"))
+            if text:
+                yield thought(text, self._next(kind, text), at, number)
+            else:
+                yield Aside("reasoning (encrypted)")
+        elif kind.endswith("_output") and "output" in payload:
+            text = shown_output(payload["output"])
+            tool = self._calls.pop(call_id, "")
+            yield answered((call_id, tool), text, self._next(kind, call_id, text), at, number)
+        elif kind.endswith("_call"):
+            tool = words(payload.get("name")) or kind.removesuffix("_call")
+            arguments: Any = next((payload[name] for name in ("arguments", "input", "action") if name in payload), {})
+            self._calls[call_id] = tool
+            yield called((call_id, tool, arguments), self._next(kind, call_id, tool, words(arguments)), at, number)
+        else:
+            yield Aside(f"response_item ({kind[:40]})")
+
+    def _message(self, payload: Payload, at: Any, number: int | None) -> Given:
+        role, text = payload.get("role"), plain(payload.get("content"))
+        if role in ("developer", "system"):
+            return Aside("instructions of the program")
+        if role == "user" and is_context(payload, text):
+            if found := _DIRECTORY.search(text):
+                self._learn({"directory": found[1].strip()})
+            return Aside("context given by the program")
+        if not text or role not in ("user", "assistant"):
+            return Aside("message without words")
+        return said(str(role), text, self._next(str(role), text), at, number)
+
+    def _next(self, *content: str) -> str:
+        """The name of the next message: what it says, after everything that was said before."""
+        self._chain = fingerprint(self._chain or self._root, *content)
+        return self._chain
+
+    def _meet(self, meta: Payload) -> None:
+        """Take over what a session says of itself; a copied one says it before the first copied message."""
+        host_id = text_field(meta, "id") or self._id
+        if not self._chain:
+            self._root = host_id
+        if self._begun:
+            return
+        self._begun = True
+        self._id = host_id
+        fork, parent = text_field(meta, "forked_from_id"), _spawned_by(meta)
+        self._learn(
+            {
+                "directory": text_field(meta, "cwd"),
+                "started_at": moment(meta.get("timestamp")),
+                "parent": parent or fork,
+                "relation": "delegation" if parent else "branch" if fork else None,
+                "facts": {name: found for name, path in _FACTS.items() if (found := text_field(meta, *path))} or None,
+            }
+        )
+
+    def _learn(self, found: dict[str, Any]) -> None:
+        """Keep what is new; the session's own directory and first model stay."""
+        for name, value in found.items():
+            if value is not None:
+                self._known.setdefault(name, value)
+
+    def _conversation(self) -> Iterator[Conversation]:
+        known = self._known
+        told = Conversation(
+            self._id,
+            self._titles.get(self._id),
+            known.get("model"),
+            known.get("directory"),
+            known.get("started_at"),
+            known.get("parent"),
+            known.get("relation"),
+            extra=known.get("facts", {}),
+        )
+        if told != self._told:
+            self._told = told
+            yield told
+
+
+def _spawned_by(meta: Payload) -> str | None:
+    """The session for which a sub-agent worked."""
+    source = field(meta, "source", "subagent")
+    inner = [source, *(source.values() if isinstance(source, dict) else ())]
+    found = [text_field(each, "parent_thread_id") for each in objects(inner)]
+    return next((each for each in found if each), None) or text_field(meta, "parent_thread_id")

@@ -1,0 +1,94 @@
+"""Reads the conversations of Cursor: those of the editor, and those of its command line (`cursor-agent`).
+
+The editor keeps them in SQLite databases where its settings are, the command line in `~/.cursor`.
+"""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from memoranda.importers.cursor import agent, composers, transcripts
+from memoranda.importers.databases import database_at
+from memoranda.importers.finding import files_under, item_at
+from memoranda.importers.shape import Given, Item
+
+_AGENT = "chat of the command line"
+_TRANSCRIPT = "transcript"
+_GLOBAL = Path("globalStorage", "state.vscdb")
+# Where the editor keeps its settings on Linux, macOS and Windows, below the person's directory.
+_EDITORS = (
+    Path(".config", "Cursor", "User"),
+    Path("Library", "Application Support", "Cursor", "User"),
+    Path("AppData", "Roaming", "Cursor", "User"),
+)
+
+
+class Cursor:
+    """The reader of Cursor's conversations."""
+
+    name = "cursor"
+
+    def __init__(self) -> None:
+        self._editor = composers.Editor()
+
+    def scan(self, where: Path | None) -> Sequence[Item]:
+        """Every conversation; transcripts only of those that are nowhere else."""
+        if where is None:
+            places = [Path.home() / each for each in (*_EDITORS, Path(".cursor"))]
+        elif item_at(where, "") is not None:
+            return self._single(where)
+        else:
+            places = [where, *(where / each for each in _EDITORS)]
+        found = [item for place in places for item in (*self._of_editor(place), *_of_command_line(place))]
+        known = {_host_id(item) for item in found}
+        return [*found, *(item for place in places for item in _transcripts(place) if item.file.stem not in known)]
+
+    def read(self, item: Item) -> Iterator[Given]:
+        """The messages of one conversation."""
+        if item.what == _AGENT:
+            return agent.read(item)
+        if item.what == _TRANSCRIPT:
+            return transcripts.read(item)
+        return composers.read(item, self._editor.directories)
+
+    def resume_command(self, host_id: str, directory: str | None) -> str:
+        """The command line takes its own conversations up again; those of the editor are found in the editor only."""
+        if host_id.startswith(("composer-", "chat-")):
+            return ""
+        command = f"cursor-agent --resume {shlex.quote(host_id)}"
+        return f"cd {shlex.quote(directory)} && {command}" if directory else command
+
+    def _single(self, file: Path) -> Sequence[Item]:
+        if file.suffix in (".jsonl", ".txt"):
+            item = item_at(file, _TRANSCRIPT)
+        elif file.name == "store.db":
+            item = database_at(file, _AGENT)
+        else:
+            return self._editor.conversations(file)
+        return [item] if item else []
+
+    def _of_editor(self, place: Path) -> list[Item]:
+        """The conversations of an editor; workspaces first, which know the directories."""
+        try:
+            workspaces = sorted((place / "workspaceStorage").glob("*/state.vscdb"))
+        except OSError:
+            workspaces = []
+        return [item for file in (*workspaces, place / _GLOBAL) for item in self._editor.conversations(file)]
+
+
+def _of_command_line(place: Path) -> list[Item]:
+    stores = files_under(place / "chats", lambda file: file.name == "store.db", _AGENT)
+    with_logs = [database_at(item.file, _AGENT) or item for item in stores]
+    return sorted((replace(item, what=_AGENT) for item in with_logs), key=lambda item: (item.changed, str(item.file)))
+
+
+def _transcripts(place: Path) -> list[Item]:
+    """Transcripts, those of sub-agents after the sessions they worked for."""
+    found = files_under(place / "projects", transcripts.is_transcript, _TRANSCRIPT)
+    return sorted(found, key=lambda item: (item.file.parent.name == "subagents", item.changed, str(item.file)))
+
+
+def _host_id(item: Item) -> str:
+    """The id by which a conversation is known in every form that it has."""
+    return item.file.parent.name if item.what == _AGENT else item.what.removeprefix(composers.COMPOSER)

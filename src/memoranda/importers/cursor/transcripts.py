@@ -1,0 +1,79 @@
+"""Transcripts that Cursor writes for its own agents to read: `projects/<project>/agent-transcripts/<id>….jsonl`.
+
+They have no times and no results of tools; they are read for conversations that are in no database that was found.
+Older versions wrote plain text (`.txt`) with a line for who speaks.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from memoranda.importers.chat import field, fingerprint, said
+from memoranda.importers.cursor.messages import given_by
+from memoranda.importers.finding import open_source
+from memoranda.importers.lines import LONGEST_LINE, Line, json_lines
+from memoranda.importers.shape import Aside, Conversation, Given, Item, Mark, Problem
+
+_SPEAKER = re.compile(r"^(user|assistant|A):\s*$", re.MULTILINE)
+_QUERY = re.compile(r"</?user_query>")
+
+
+def is_transcript(file: Path) -> bool:
+    """Whether a file is a transcript: of a session, or of one of its sub-agents."""
+    return file.suffix in (".jsonl", ".txt") and "agent-transcripts" in file.parts
+
+
+def read(item: Item) -> Iterator[Given]:
+    """The messages of a transcript."""
+    yield _conversation(item.file)
+    if item.file.suffix == ".txt":
+        yield from _read_text(item)
+        return
+    chain = item.begin.state if item.begin and item.begin.state else item.file.stem
+    last: Line | None = None
+    for found in json_lines(item):
+        if isinstance(found, Problem):
+            yield found
+            continue
+        last = found
+        message = field(found.value, "message")
+        if not isinstance(message, dict) or "content" not in message:
+            yield Aside(str(found.value.get("type") or "line without message")[:40])
+            continue
+        # Messages have no ids: each is known by everything before it.
+        chain = fingerprint(chain, json.dumps(found.value, sort_keys=True))
+        told: dict[str, Any] = {"role": found.value.get("role"), **message}
+        yield from given_by(told, chain, found.value.get("timestamp"), found.number)
+    if last is not None:
+        yield Mark(last.end, last.number, chain)
+
+
+def _conversation(file: Path) -> Conversation:
+    """A sub-agent's transcript lies in a folder `subagents` of its session."""
+    parent = file.parent.parent.name if file.parent.name == "subagents" else None
+    return Conversation(file.stem, parent_host_id=parent, relation="delegation" if parent else None)
+
+
+def _read_text(item: Item) -> Iterator[Given]:
+    try:
+        with open_source(item.file) as stream:
+            raw = stream.read(LONGEST_LINE + 1)
+    except OSError as error:
+        yield Problem(item.file, None, f"cannot be read: {error.strerror or error}")
+        return
+    if len(raw) > LONGEST_LINE:
+        yield Problem(item.file, None, f"the file has more than {LONGEST_LINE // 1024 // 1024} MB")
+        return
+    text = raw.decode("utf-8", "replace")
+    pieces = _SPEAKER.split(text)
+    if pieces[0].strip():
+        yield Problem(item.file, 1, "text before the first speaker")
+    chain, line = item.file.stem, pieces[0].count("\n") + 1
+    for speaker, words in zip(pieces[1::2], pieces[2::2], strict=True):
+        shown = _QUERY.sub("", words).strip()
+        chain = fingerprint(chain, speaker, shown)
+        if shown:
+            yield said("user" if speaker == "user" else "assistant", shown, chain, None, line)
+        line += words.count("\n")

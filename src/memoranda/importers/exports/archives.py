@@ -1,0 +1,119 @@
+"""Finds exports: zip archives as they were downloaded, and the JSON files in them when somebody has unpacked them."""
+
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from memoranda.importers.finding import files_under, item_at, open_source
+from memoranda.importers.shape import Item
+
+# `conversations.json`, and in parts `conversations-000.json`; browsers add ` (1)` to a second download.
+_CONVERSATIONS = re.compile(r"conversations[^/]*\.json", re.IGNORECASE)
+_ZIP = b"PK\x03\x04"
+_BEGINNING = 1024 * 1024
+_ENCRYPTED = 1
+_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_UNUSABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
+
+
+def exports(where: Path | None, ours: str, others: str) -> list[Item]:
+    """The lists of conversations under `where`, or among the downloads, that have the field `ours` in them.
+
+    A file that is asked for by name is taken unless it is another service's, so that what is wrong with it is said.
+    """
+    if where is None:
+        return [item for item in _downloads() if _field(item, ours, others) == ours]
+    if item_at(where, "") is not None:
+        return [item for item in _items(where) if _field(item, ours, others) != others]
+    found = [item for each in files_under(where, _may_hold, "") for item in _items(each.file)]
+    return [item for item in found if _field(item, ours, others) == ours]
+
+
+@contextmanager
+def opened(item: Item) -> Iterator[IO[bytes]]:
+    """The bytes of a list of conversations, wherever it lies; whatever is wrong with an archive is an OSError."""
+    try:
+        with open_source(item.file) as stream:
+            if not _is_zip(stream):
+                yield stream
+                return
+            with zipfile.ZipFile(stream) as archive, archive.open(_member(archive, item)) as member:
+                yield member
+    except _UNUSABLE as error:
+        raise OSError(f"the archive is damaged: {error}") from error
+
+
+def _member(archive: zipfile.ZipFile, item: Item) -> zipfile.ZipInfo:
+    found = next((each for each in archive.infolist() if each.filename == item.what), None)
+    if found is None:
+        raise OSError(f"the archive has no {item.what}")
+    if found.flag_bits & _ENCRYPTED or found.compress_type not in _PACKED:
+        raise OSError(f"{item.what} is encrypted, or packed in an unusual way")
+    return found
+
+
+def _downloads() -> list[Item]:
+    """What lies among the downloads, and in the folders there, without going deeper."""
+    try:
+        downloads = Path.home() / "Downloads"
+        places = [downloads, *sorted(each for each in downloads.iterdir() if each.is_dir() and not each.is_symlink())]
+    except (OSError, RuntimeError):
+        return []
+    found: list[Item] = []
+    for place in places:
+        try:
+            names = sorted(place.iterdir())
+        except OSError:
+            # A folder that its owner keeps closed.
+            continue
+        found += [item for file in names if _may_hold(file) for item in _items(file)]
+    return found
+
+
+def _may_hold(file: Path) -> bool:
+    return file.suffix.lower() == ".zip" or bool(_CONVERSATIONS.fullmatch(file.name))
+
+
+def _holds_conversations(member: str) -> bool:
+    return bool(_CONVERSATIONS.fullmatch(member.rpartition("/")[2]))
+
+
+def _items(file: Path) -> list[Item]:
+    """The lists of conversations that a file is or holds."""
+    whole = item_at(file, "conversations")
+    if whole is None:
+        return []
+    try:
+        with open_source(file) as stream:
+            if not _is_zip(stream):
+                return [whole]
+            with zipfile.ZipFile(stream) as archive:
+                members = [
+                    each for each in archive.infolist() if _CONVERSATIONS.fullmatch(each.filename.split("/")[-1])
+                ]
+    except (OSError, ValueError, *_UNUSABLE):
+        # Reading it will say what is wrong.
+        return [whole]
+    return [Item(file, each.file_size, whole.changed, each.filename) for each in members]
+
+
+def _field(item: Item, *fields: str) -> str | None:
+    """Which of these fields a list of conversations has first; None when it has none, or cannot be read."""
+    try:
+        with opened(item) as stream:
+            beginning = stream.read(_BEGINNING)
+    except OSError:
+        return None
+    names = "|".join(map(re.escape, fields)).encode()
+    found = re.search(rb'(?<!\\)"(' + names + rb')"\s*:', beginning)
+    return found[1].decode() if found else None
+
+
+def _is_zip(stream: IO[bytes]) -> bool:
+    begins = stream.read(len(_ZIP)) == _ZIP
+    stream.seek(0)
+    return begins

@@ -1,0 +1,143 @@
+"""What one message of a Claude export says, in chat form: an answer that calls tools becomes several messages."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memoranda.importers.moments import moment
+
+_ROLES = {"human": "user"}
+_EXTRACTED = "extracted_content"
+_NOTHING_SAID = ("token_budget", "flag")
+
+Message = dict[str, Any]
+
+
+@dataclass(slots=True)
+class _Piece:
+    """A message in the making."""
+
+    texts: list[str] = field(default_factory=list)
+    parts: list[Message] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    calls: list[Message] = field(default_factory=list)
+    began: float | None = None
+
+
+def chat_messages(message: Mapping[str, Any], name: str) -> list[Message]:
+    """A message in chat form: what was said, each tool's answer, and what was said then; nothing when it is empty."""
+    sender = str(message.get("sender") or message.get("role") or "")
+    role = _ROLES.get(sender, sender)
+    found = [piece for piece in _pieces(message, role, name) if _says_something(piece)]
+    created = moment(message.get("created_at"))
+    for number, piece in enumerate(found):
+        piece["external_id"] = name if number == 0 else f"{name}:{number}"
+        piece.setdefault("timestamp", created)
+    return found
+
+
+def _pieces(message: Mapping[str, Any], role: str, name: str) -> Iterator[Message]:
+    blocks = message.get("content")
+    piece, last_call = _Piece(), ""
+    for index, block in enumerate(blocks if isinstance(blocks, list) else []):
+        kind = block.get("type") if isinstance(block, Mapping) else None
+        if kind == "tool_result":
+            yield _finished(piece, role)
+            piece = _Piece()
+            yield _result(block, last_call)
+            continue
+        if kind == "tool_use":
+            last_call = str(block.get("id") or f"{name}-{index}")
+            piece.calls.append(_call(block, last_call))
+        else:
+            _take(piece, block, kind)
+        if piece.began is None and isinstance(block, Mapping):
+            piece.began = moment(block.get("start_timestamp"))
+    said = piece.texts or piece.parts or piece.thoughts or last_call
+    text = message.get("text")
+    if not said and isinstance(text, str):
+        # Before there were blocks.
+        piece.texts.append(text)
+    piece.parts += _attached(message)
+    yield _finished(piece, role)
+
+
+def _take(piece: _Piece, block: Any, kind: Any) -> None:
+    if kind == "thinking":
+        piece.thoughts.append(str(block.get("thinking") or ""))
+    elif kind in _NOTHING_SAID:
+        return
+    elif isinstance(block, Mapping) and isinstance(block.get("text"), str):
+        piece.texts.append(block["text"])
+        if block.get("citations"):
+            piece.parts.append({"type": "citations", "citations": block["citations"]})
+    elif isinstance(block, str):
+        piece.texts.append(block)
+    elif block:
+        # A kind that nobody has told us of is kept as it is.
+        piece.parts.append(dict(block) if isinstance(block, Mapping) else {"type": "part", "value": block})
+
+
+def _call(block: Mapping[str, Any], call_id: str) -> Message:
+    arguments = json.dumps(block.get("input"), ensure_ascii=False)
+    return {"id": call_id, "type": "function", "function": {"name": str(block.get("name")), "arguments": arguments}}
+
+
+def _result(block: Mapping[str, Any], last_call: str) -> Message:
+    content = block.get("content")
+    if isinstance(content, list) and all(_is_text(part) for part in content):
+        content = "\n".join(part["text"] for part in content)
+    found: Message = {
+        "role": "tool",
+        "content": content or "",
+        "tool_name": str(block.get("name") or ""),
+        "tool_call_id": str(block.get("tool_use_id") or last_call),
+    }
+    if block.get("is_error"):
+        found["is_error"] = True
+    if (began := moment(block.get("start_timestamp"))) is not None:
+        found["timestamp"] = began
+    return found
+
+
+def _attached(message: Mapping[str, Any]) -> Iterator[Message]:
+    """What was put beside the words: pasted text and documents with their text, other files by their names."""
+    named: set[str] = set()
+    for kind, field_name in (("attachment", "attachments"), ("file", "files"), ("file", "files_v2")):
+        entries = message.get(field_name)
+        for entry in entries if isinstance(entries, list) else []:
+            if not isinstance(entry, Mapping):
+                continue
+            known = str(entry.get("file_uuid") or entry.get("id") or f"{kind} {entry.get('file_name')}")
+            if kind == "file" and known in named:
+                continue
+            named.add(known)
+            kept = {
+                key: value for key, value in entry.items() if value not in (None, "") and key != "extracted_content"
+            }
+            text = entry.get(_EXTRACTED)
+            yield {"type": kind, **kept} | ({"text": text} if isinstance(text, str) and text else {})
+
+
+def _finished(piece: _Piece, role: str) -> Message:
+    text = "\n".join(filter(None, piece.texts))
+    content: Any = text or None
+    if piece.parts:
+        content = [*([{"type": "text", "text": text}] if text else []), *piece.parts]
+    found: Message = {"role": role, "content": content}
+    if thoughts := "\n\n".join(filter(None, piece.thoughts)):
+        found["reasoning"] = thoughts
+    if piece.calls:
+        found["tool_calls"] = piece.calls
+    if piece.began is not None:
+        found["timestamp"] = piece.began
+    return found
+
+
+def _says_something(message: Message) -> bool:
+    return message["role"] == "tool" or any(message.get(name) for name in ("content", "reasoning", "tool_calls"))
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(part, Mapping) and part.get("type") == "text" and isinstance(part.get("text"), str)

@@ -1,0 +1,5 @@
+"""Bringing a Hermes home along: every session of its `state.db`, its memories and its skills."""
+
+from memoranda.importers.hermes.reader import Hermes
+
+__all__ = ["Hermes"]

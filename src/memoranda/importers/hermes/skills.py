@@ -1,0 +1,105 @@
+"""The skills of a Hermes home, which have the same open format as ours, on their way through the one write path."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memoranda.importers.hermes.fates import ORIGIN, Fate
+from memoranda.safety.redaction import Redactor
+from memoranda.skills import planning
+from memoranda.skills.catalogue import find_skills
+from memoranda.skills.names import SKILL_FILE, file_problem
+from memoranda.skills.outcome import Refusal
+from memoranda.skills.store import SkillStore, files_of
+from memoranda.support.text_file import Text, read_text
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One skill: what becomes of it, its texts by their paths, SKILL.md first, and which files stay behind, and why."""
+
+    fate: Fate
+    files: dict[str, str] = field(default_factory=dict)
+    behind: dict[str, str] = field(default_factory=dict)
+
+
+def plan_skills(home: Path, store: SkillStore) -> list[Plan]:
+    """What would become of every skill of a home."""
+    catalogue = find_skills([home / "skills"])
+    plans = [_plan(skill.name, skill.directory, store) for skill in catalogue.skills]
+    unusable = [problem for problem in catalogue.problems if problem.fatal]
+    return [*plans, *(Plan(Fate("skill", str(each.path), "left", each.problem)) for each in unusable)]
+
+
+def make_skills(plans: Sequence[Plan], store: SkillStore) -> list[Plan]:
+    """Make the new skills, file by file; what became of all of them."""
+    done = []
+    for plan in plans:
+        refusal = _make(plan, store) if plan.fate.status == "new" else ""
+        fate = Fate("skill", plan.fate.name, "left", refusal) if refusal else plan.fate
+        done.append(Plan(fate, plan.files, plan.behind))
+    return done
+
+
+def _plan(name: str, directory: Path, store: SkillStore) -> Plan:
+    files, behind = _texts(directory)
+    if not store.settings.enabled:
+        return Plan(Fate("skill", name, "left", "skills are switched off here"), files, behind)
+    for file in list(files):
+        if reason := _refused(name, file, files[file], store):
+            if file == SKILL_FILE:
+                return Plan(Fate("skill", name, "left", reason), files, behind)
+            behind[file] = reason
+            del files[file]
+    present = {file: _present(store, name, file) for file in files}
+    if present == files:
+        return Plan(Fate("skill", name, "there"), files, behind)
+    # One of which only files are missing was interrupted on its way here.
+    if any(text is not None and text != files[file] for file, text in present.items()):
+        reason = "another skill of this name is here"
+        return Plan(Fate("skill", name, "conflict", reason), files, behind)
+    return Plan(Fate("skill", name, "new"), files, behind)
+
+
+def _texts(directory: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """The texts of a skill as they would be stored, and the files that are none."""
+    redactor = Redactor()
+    texts: dict[str, str] = {}
+    behind: dict[str, str] = {}
+    for file in (SKILL_FILE, *files_of(directory)):
+        state = read_text(directory / file)
+        if problem := file_problem(file):
+            behind[file] = problem
+        elif isinstance(state, Text):
+            texts[file] = planning.canonical_file(redactor.text(state.text)[0])
+        else:
+            behind[file] = getattr(state, "problem", "it is gone")
+    return texts, behind
+
+
+def _refused(name: str, file: str, text: str, store: SkillStore) -> str:
+    limit = store.settings.skill_char_limit if file == SKILL_FILE else store.settings.file_char_limit
+    refusal = planning.judge(name, file, text, "", limit)
+    refusal = refusal or planning.screen_new(name, text, "", store.screen, frozenset())
+    return refusal.message if refusal else ""
+
+
+def _present(store: SkillStore, name: str, file: str) -> str | None:
+    """The text of a file of our own skill, as it would be written; None when there is none."""
+    skill = store.catalogue().get(name)
+    state = read_text(skill.directory / file) if skill and skill.root == store.root else None
+    return planning.canonical_file(state.text) if isinstance(state, Text) else None
+
+
+def _make(plan: Plan, store: SkillStore) -> str:
+    """Write what is not there yet; why that could not be done, or nothing."""
+    for file, text in plan.files.items():
+        if _present(store, plan.fate.name, file) == text:
+            continue
+        if file == SKILL_FILE:
+            outcome = store.create(plan.fate.name, text, ORIGIN)
+        else:
+            outcome = store.write_file(plan.fate.name, file, text, ORIGIN)
+        if isinstance(outcome, Refusal):
+            return outcome.message
+    return ""

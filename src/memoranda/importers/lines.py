@@ -1,0 +1,68 @@
+"""Files of JSON lines, read one line at a time: broken, endless and unfinished lines are named, never fatal."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from memoranda.importers.finding import open_source
+from memoranda.importers.shape import Item, Problem
+
+# The longest line that is taken; a picture in a transcript may have several megabytes.
+LONGEST_LINE = 64 * 1024 * 1024
+_UNFINISHED = "the line is not finished (is it still being written?)"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line that is a JSON object, where it is, and where the next one begins."""
+
+    value: dict[str, Any]
+    number: int
+    raw: bytes
+    end: int
+
+
+def json_lines(item: Item) -> Iterator[Line | Problem]:
+    """Every line of a file from where the item begins: an object, or a problem. Blank lines are none."""
+    try:
+        with open_source(item.file) as stream:
+            offset, number = (item.begin.offset, item.begin.line) if item.begin else (0, 0)
+            stream.seek(offset)
+            yield from lines_in(item.file, stream, offset, number)
+    except OSError as error:
+        yield Problem(item.file, None, f"cannot be read: {error.strerror or error}")
+
+
+def lines_in(file: Path, stream: BinaryIO, offset: int = 0, number: int = 0) -> Iterator[Line | Problem]:
+    """The lines of an open file, whose next byte is at `offset`, after so many lines."""
+    while raw := stream.readline(LONGEST_LINE):
+        number += 1
+        offset += len(raw)
+        if len(raw) == LONGEST_LINE and not raw.endswith(b"\n"):
+            offset += _skip_line(stream)
+            yield Problem(file, number, f"the line has more than {LONGEST_LINE // 1024 // 1024} MB")
+        elif raw.strip():
+            yield _parsed(file, raw, number, offset)
+
+
+def _parsed(file: Path, raw: bytes, number: int, end: int) -> Line | Problem:
+    try:
+        value = json.loads(raw.decode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError) as error:
+        if not raw.endswith(b"\n"):
+            return Problem(file, number, _UNFINISHED)
+        return Problem(file, number, f"not JSON ({str(error)[:100]})")
+    if not isinstance(value, dict):
+        return Problem(file, number, f"a JSON object is expected, not {type(value).__name__}")
+    return Line(value, number, raw, end)
+
+
+def _skip_line(stream: BinaryIO) -> int:
+    skipped = 0
+    while raw := stream.readline(LONGEST_LINE):
+        skipped += len(raw)
+        if raw.endswith(b"\n"):
+            break
+    return skipped

@@ -1,0 +1,232 @@
+"""What an import remembers in `imports.db`: how far each file was read, and which sessions came of it.
+
+It is a convenience, not the record. A message is known by its external id in the session store, so that losing this
+file costs time and nothing else: everything is read once more, and nothing is added twice.
+"""
+
+import logging
+import os
+import time
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from memoranda.db.damaged import SIDE_FILES
+from memoranda.db.on_demand import OnDemand
+from memoranda.db.schema import Column, Schema, Table
+from memoranda.db.sqlite import Connection
+from memoranda.errors import CorruptStoreError
+from memoranda.importers.shape import Item, Mark
+
+_log = logging.getLogger(__name__)
+
+_Key = tuple[str, str, str, str]
+FILE_NAME = "imports.db"
+APPLICATION_ID = int.from_bytes(b"MemI", "big")
+
+_ITEMS = Table(
+    "items",
+    "One row per file that was read, for each user.",
+    (
+        Column("source", "text", "NOT NULL", "The reader's name."),
+        Column("user_id", "text", "NOT NULL", "For which user of a gateway; empty for the home's owner."),
+        Column("file", "text", "NOT NULL", "Where it lies."),
+        Column("what", "text", "NOT NULL", "Which part of it, when it has several."),
+        Column("size", "integer", "NOT NULL", "Its size when it was read to the end; -1 before that."),
+        Column("changed", "real", "NOT NULL", "When it had last been changed then."),
+        Column("sessions", "integer", "NOT NULL", "How many sessions it holds."),
+        Column("offset", "integer", "", "How far it was read."),
+        Column("line", "integer", "", "How many lines that are."),
+        Column("state", "text", "", "What the reader has to know to go on from there."),
+        Column("seal", "text", "", "A digest of the bytes before that place: another file has another one."),
+    ),
+)
+_SESSIONS = Table(
+    "imported_sessions",
+    "One row per session that was met, made or not.",
+    (
+        Column("session_id", "text", "PRIMARY KEY", "Its name here."),
+        Column("family", "text", "NOT NULL", "Source, user and first message: branches of a session share it."),
+        Column("made", "integer", "NOT NULL DEFAULT 0", "1 when it is, or was, in the record."),
+        Column("title", "text", "", "The title that it got here, to tell it from one that a person gave."),
+    ),
+)
+_META = Table(
+    "state_meta",
+    "Facts about this file.",
+    (Column("key", "text", "PRIMARY KEY", "Their names."), Column("value", "text", "", "Their values.")),
+)
+_VERSION = Table("schema_version", "A single row.", (Column("version", "integer", "NOT NULL", "Of these tables."),))
+SCHEMA = Schema(
+    version=1,
+    tables=(_ITEMS, _SESSIONS, _META, _VERSION),
+    indexes=(
+        "CREATE UNIQUE INDEX IF NOT EXISTS idx_items ON items(source, user_id, file, what)",
+        "CREATE INDEX IF NOT EXISTS idx_families ON imported_sessions(family)",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """How far an item was read; `size` is -1 when it was not read to the end."""
+
+    size: int
+    changed: float
+    sessions: int
+    mark: Mark | None
+    seal: str
+
+    def is_unchanged(self, item: Item) -> bool:
+        return self.size == item.size and self.changed == item.changed
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """A session that an import has met."""
+
+    session_id: str
+    family: str
+    made: bool = False
+    title: str | None = None
+
+
+class Memo:
+    """The memory of imports into one store; looking into it before there is one leaves no trace."""
+
+    def __init__(self, root: Path, store_id: str, user: str | None, *, again: bool = False) -> None:
+        """`again`: everything is to be read anew, sessions included that were deleted from the record."""
+        self._file = OnDemand(root / FILE_NAME, SCHEMA, APPLICATION_ID)
+        self._store_id = store_id
+        self._user = user or ""
+        self._again = again
+        self._read_again: set[_Key] = set()
+        self._items: dict[str, dict[_Key, Remembered]] = {}
+        self._is_ours: bool | None = None
+        self._is_damaged = False
+
+    def close(self) -> None:
+        self._file.close()
+
+    def item(self, source: str, item: Item) -> Remembered | None:
+        """How far an item was read, if it ever was."""
+        key = self._key(source, item)
+        if not self._readable() or (self._again and key not in self._read_again):
+            return None
+        if source not in self._items:
+            # All at once: most programs leave thousands of files, and most of them do not change.
+            self._items[source] = self._load(source)
+        return self._items[source].get(key)
+
+    def note(self, source: str, item: Item, read: Remembered, met: Iterable[Met]) -> None:
+        """Remember how far an item has been read, and the sessions that were met in it."""
+        mark = read.mark
+        place = (mark.offset, mark.line, mark.state) if mark else (None, None, None)
+        self._read_again.add(self._key(source, item))
+        if source in self._items:
+            self._items[source][self._key(source, item)] = read
+        with self._writing() as connection:
+            connection.executemany(
+                "INSERT INTO imported_sessions (session_id, family, made, title) VALUES (?, ?, ?, ?)"
+                " ON CONFLICT (session_id) DO UPDATE SET family = excluded.family, made = excluded.made,"
+                " title = excluded.title",
+                [(each.session_id, each.family, int(each.made), each.title) for each in met],
+            )
+            connection.execute(
+                "INSERT INTO items (source, user_id, file, what, size, changed, sessions, offset, line, state, seal)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (source, user_id, file, what) DO UPDATE SET"
+                " size = excluded.size, changed = excluded.changed, sessions = excluded.sessions,"
+                " offset = excluded.offset, line = excluded.line, state = excluded.state, seal = excluded.seal",
+                (*self._key(source, item), read.size, read.changed, read.sessions, *place, read.seal),
+            )
+
+    def session(self, session_id: str) -> Met | None:
+        """A session that an import has met, if one has."""
+        found = self._sessions("session_id = ?", (session_id,))
+        return found[0] if found else None
+
+    def relatives(self, met: Met) -> list[str]:
+        """The other sessions that begin with the same message."""
+        found = self._sessions("family = ? AND session_id <> ?", (met.family, met.session_id))
+        return [each.session_id for each in found]
+
+    def family(self, source: str, first: str) -> str:
+        """The name that sessions share which begin with the same message."""
+        return f"{source}\n{self._user}\n{first}"
+
+    def _load(self, source: str) -> dict[_Key, Remembered]:
+        with self._file.open().reading() as connection:
+            rows = connection.execute(
+                "SELECT file, what, size, changed, sessions, offset, line, state, seal FROM items"
+                " WHERE source = ? AND user_id = ?",
+                (source, self._user),
+            )
+            return {
+                (source, self._user, file, what): Remembered(
+                    size, changed, sessions, None if offset is None else Mark(offset, line, state or ""), seal or ""
+                )
+                for file, what, size, changed, sessions, offset, line, state, seal in rows
+            }
+
+    def _key(self, source: str, item: Item) -> _Key:
+        # A name that is no text (half characters) is kept as its escapes.
+        return source, self._user, str(item.file).encode("utf-8", "backslashreplace").decode(), item.what
+
+    def _sessions(self, condition: str, values: tuple[str, ...]) -> list[Met]:
+        if not self._readable():
+            return []
+        with self._file.open().reading() as connection:
+            rows = connection.execute(
+                f"SELECT session_id, family, made, title FROM imported_sessions WHERE {condition} ORDER BY rowid",
+                values,
+            )
+            return [Met(row[0], row[1], bool(row[2]) and not self._again, row[3]) for row in rows]
+
+    def _readable(self) -> bool:
+        """Whether there is a memory, and of this store: one of a store that was since deleted says nothing."""
+        if self._is_ours is None:
+            if not self._file.exists():
+                return False
+            try:
+                with self._file.open().reading() as connection:
+                    self._is_ours = _owner(connection) == self._store_id
+            except CorruptStoreError as error:
+                _log.warning("What was imported before is not remembered, and everything is read again: %s", error)
+                self._is_ours, self._is_damaged = False, True
+        return self._is_ours
+
+    def _writing(self) -> AbstractContextManager[Connection]:
+        if not self._readable():
+            if self._is_damaged:
+                self._put_aside()
+            with self._file.open().writing() as connection:
+                _adopt(connection, self._store_id)
+            self._is_ours = True
+        return self._file.open().writing()
+
+    def _put_aside(self) -> None:
+        """Make room for a new file; the damaged one is kept."""
+        self._file.close()
+        aside = f"{self._file.path}.damaged-{time.time():.0f}"
+        for ending in SIDE_FILES:
+            with suppress(FileNotFoundError):
+                os.replace(f"{self._file.path}{ending}", f"{aside}{ending}")
+        self._is_damaged = False
+
+
+def _owner(connection: Connection) -> str | None:
+    row = connection.execute("SELECT value FROM state_meta WHERE key = 'store_id'").fetchone()
+    return str(row[0]) if row else None
+
+
+def _adopt(connection: Connection, store_id: str) -> None:
+    """Begin to remember for a store; what was remembered for another one is of no use."""
+    if _owner(connection) != store_id:
+        connection.execute("DELETE FROM items")
+        connection.execute("DELETE FROM imported_sessions")
+        connection.execute(
+            "INSERT INTO state_meta (key, value) VALUES ('store_id', ?)"
+            " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            (store_id,),
+        )

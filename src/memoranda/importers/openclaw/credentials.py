@@ -1,0 +1,131 @@
+"""The credentials that OpenClaw holds: which of them could be used here, and which have no use here."""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from dotenv import dotenv_values
+
+from memoranda.importers.openclaw.database import FILE_NAME, opened
+from memoranda.importers.openclaw.gate import is_reference, is_secret_name
+from memoranda.importers.openclaw.places import Installation, section
+from memoranda.llm.vendors import VENDORS
+from memoranda.support.text_file import Text, read_text
+
+# The only ones that ever move: keys of the models and of the external memories that can be used here.
+USABLE = frozenset(
+    {vendor.key for vendor in VENDORS.values() if vendor.key}
+    | {"HONCHO_API_KEY", "MEM0_API_KEY", "HINDSIGHT_API_KEY", "OPENVIKING_API_KEY", "RETAINDB_API_KEY", "BRV_API_KEY"}
+    | {"SUPERMEMORY_API_KEY"}
+)
+_LONGEST = 4096
+_KNOWN_MODELS = tuple(f"models.providers.{name}" for name in VENDORS)
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """One credential; `name` is what it is called in an environment, or its place in the settings."""
+
+    name: str
+    value: str
+    where: Path
+
+    @property
+    def is_usable(self) -> bool:
+        return self.name in USABLE
+
+    def __repr__(self) -> str:
+        # Never printed by accident.
+        return f"Credential({self.name}, in {self.where})"
+
+
+def find_credentials(found: Installation) -> list[Credential]:
+    """Every credential in the files that are read, the first of a name only."""
+    kept: dict[str, Credential] = {}
+    for credential in _all(found):
+        if 0 < len(credential.value) <= _LONGEST and not is_reference(credential.value):
+            kept.setdefault(credential.name, credential)
+    return list(kept.values())
+
+
+def _all(found: Installation) -> Iterator[Credential]:
+    env_file = found.root / ".env"
+    state = read_text(env_file)
+    if isinstance(state, Text):
+        for name, value in dotenv_values(stream=StringIO(state.text), interpolate=False).items():
+            if value and (name in USABLE or is_secret_name(name)):
+                yield Credential(name, value, env_file)
+    if found.config_file is not None:
+        yield from _in_config(found.config, found.config_file)
+    for profiles in sorted(found.root.glob("agents/*/agent/auth-profiles.json")):
+        state = read_text(profiles)
+        yield from _in_profiles(state.text if isinstance(state, Text) else "", profiles)
+    for database, (table, column) in _databases(found.root):
+        for text in _column(database, table, column):
+            yield from _in_profiles(text, database)
+
+
+def _in_config(config: Mapping[str, Any], where: Path) -> Iterator[Credential]:
+    env = section(config, "env")
+    for name, value in {**section(env, "vars"), **env}.items():
+        if isinstance(value, str) and (name in USABLE or is_secret_name(str(name))):
+            yield Credential(str(name), value, where)
+    for provider, each in section(config, "models", "providers").items():
+        value = each.get("apiKey") if isinstance(each, Mapping) else None
+        if isinstance(value, str) and provider in VENDORS:
+            yield Credential(VENDORS[provider].key, value, where)
+    for path, value in _secret_settings(config, ""):
+        yield Credential(path, value, where)
+
+
+def _secret_settings(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            place = f"{path}.{name}" if path else str(name)
+            if isinstance(each, str) and is_secret_name(str(name)):
+                # Those of the environment and of models that are known here have been named already.
+                if path not in ("env", "env.vars", *_KNOWN_MODELS):
+                    yield place, each
+            else:
+                yield from _secret_settings(each, place)
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from _secret_settings(each, f"{path}[{number}]")
+
+
+def _databases(root: Path) -> Iterator[tuple[Path, tuple[str, str]]]:
+    """Where profiles are kept today: for all agents together, or by each of them."""
+    yield root / "state" / "openclaw.sqlite", ("config_machine_state", "value_json")
+    for database in sorted(root.glob(f"agents/*/agent/{FILE_NAME}")):
+        yield database, ("auth_profile_store", "store_json")
+
+
+def _column(database: Path, table: str, column: str) -> list[str]:
+    """The texts in a column; none where there is no such thing."""
+    try:
+        with opened(database) as connection:
+            rows = connection.execute(f"SELECT {column} FROM {table}").fetchall()
+    except (sqlite3.Error, OSError):
+        return []
+    return [row[0] for row in rows if isinstance(row[0], str)]
+
+
+def _in_profiles(text: str, path: Path) -> Iterator[Credential]:
+    """API keys among the profiles that an agent signs in with; other accounts are of no use elsewhere."""
+    try:
+        stored = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return
+    profiles = section(stored, "profiles") if isinstance(stored, dict) else {}
+    for name, each in profiles.items():
+        if not isinstance(each, Mapping):
+            continue
+        value = each.get("key") or each.get("token") or each.get("access")
+        provider = str(each.get("provider") or str(name).partition(":")[0])
+        if isinstance(value, str):
+            usable = each.get("type") == "api_key" and provider in VENDORS
+            yield Credential(VENDORS[provider].key if usable else f"auth profile {name}", value, path)

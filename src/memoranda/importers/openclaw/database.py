@@ -1,0 +1,157 @@
+"""OpenClaw's database of one agent, where transcripts have been kept since the summer of 2026; only ever read."""
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from shutil import copyfile
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import quote
+
+from memoranda.importers.moments import moment
+from memoranda.importers.openclaw.events import Thread
+from memoranda.importers.openclaw.frames import LACKING, unpack
+from memoranda.importers.shape import Given, Item, Problem
+
+FILE_NAME = "openclaw-agent.sqlite"
+_PATIENCE = 5.0
+
+
+def database_item(file: Path) -> Item | None:
+    """A database as an item; what is written and not yet in the file itself counts as its change too."""
+    try:
+        status = os.stat(file)
+        size, changed = status.st_size, status.st_mtime
+        with_log = file.with_name(file.name + "-wal")
+        if with_log.exists():
+            log = os.stat(with_log)
+            size, changed = size + log.st_size, max(changed, log.st_mtime)
+    except OSError:
+        return None
+    return Item(file, size, changed, "database")
+
+
+def read_database(item: Item) -> Iterator[Given]:
+    """Every session of a database, one after the other, event by event."""
+    lacking = 0
+    try:
+        with opened(item.file) as connection:
+            columns = _columns(connection, "transcript_events")
+            if not columns:
+                # An agent that nobody has spoken to, or a version that kept its transcripts in files.
+                return
+            for session_id in _sessions(connection):
+                for given in _session(connection, item.file, session_id, columns):
+                    lacking += isinstance(given, Problem) and given.text.endswith(LACKING)
+                    yield given
+    except sqlite3.Error as error:
+        yield Problem(item.file, None, f"the database cannot be read: {error}")
+    if lacking:
+        # Not read to its end: it is looked at again next time, although it may not have changed by then.
+        raise ValueError(f"{lacking:,} of its events wait to be unpacked")
+
+
+@contextmanager
+def opened(file: Path) -> Iterator[sqlite3.Connection]:
+    """The database to read, in such a way that SQLite makes no file beside it."""
+    log, shared = file.with_name(f"{file.name}-wal"), file.with_name(f"{file.name}-shm")
+    if log.exists() and shared.exists():
+        # Somebody may be writing; these two files keep the readers apart from the writer.
+        with _connected(file, "mode=ro") as connection:
+            yield connection
+    elif not log.exists() or not log.stat().st_size:
+        with _connected(file, "mode=ro&immutable=1") as connection:
+            yield connection
+    else:
+        # Left by a crash: SQLite would have to mend it first, and does so in a copy.
+        with TemporaryDirectory(prefix="memoranda-") as place:
+            for each in (file, log):
+                copyfile(each, Path(place) / each.name)
+            with _connected(Path(place) / file.name, "mode=rw") as connection:
+                yield connection
+
+
+@contextmanager
+def _connected(file: Path, how: str) -> Iterator[sqlite3.Connection]:
+    address = f"file:{quote(str(file))}?{how}"
+    with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:
+        connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+        # One state of it, however long the reading takes.
+        connection.execute("BEGIN")
+        yield connection
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
+    return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+
+
+def _sessions(connection: sqlite3.Connection) -> list[str]:
+    """The sessions in the order in which they began."""
+    rows = connection.execute("SELECT session_id FROM transcript_events GROUP BY session_id ORDER BY min(created_at)")
+    return [row[0] for row in rows]
+
+
+def _session(connection: sqlite3.Connection, file: Path, session_id: str, columns: set[str]) -> Iterator[Given]:
+    thread = _thread(connection, session_id)
+    packed = "event_zstd" if "event_zstd" in columns else "NULL"
+    rows = connection.execute(
+        f"SELECT seq, event_json, {packed} FROM transcript_events WHERE session_id = ? ORDER BY seq", (session_id,)
+    )
+    for seq, plain, frame in rows:
+        event = _event(plain, frame)
+        if isinstance(event, str):
+            yield Problem(file, None, f"event {seq} of session {session_id}: {event}")
+        else:
+            yield from thread.given(event[0], None, event[1], seq)
+    yield from thread.ended()
+
+
+def _event(plain: str | None, frame: bytes | None) -> tuple[dict[str, Any], bytes] | str:
+    """An event with its text, or what is wrong with it."""
+    try:
+        raw = plain.encode("utf-8", "surrogateescape") if plain is not None else unpack(frame or b"")
+        if raw is None:
+            return LACKING
+        value = json.loads(raw.decode("utf-8", "replace"))
+    except (ValueError, RecursionError) as error:
+        return f"not JSON ({str(error)[:100]})"
+    return (value, raw) if isinstance(value, dict) else f"a JSON object is expected, not {type(value).__name__}"
+
+
+def _thread(connection: sqlite3.Connection, session_id: str) -> Thread:
+    """What the database says of a session beside its events; each version has had a little more of it."""
+    thread = Thread(session_id)
+    windows = _row(connection, "session_windows", "session_id", session_id) or _row(
+        connection, "sessions", "session_id", session_id
+    )
+    node = _row(connection, "session_nodes", "session_key", windows.get("session_key"))
+    entry = _json(node.get("entry_json"))
+    titles = [node.get("label"), entry.get("label"), node.get("display_name"), windows.get("display_name")]
+    thread.title = next((title for title in titles if isinstance(title, str) and title.strip()), None)
+    thread.model = windows["model"] if isinstance(windows.get("model"), str) else None
+    thread.started_at = moment(windows.get("started_at") or windows.get("created_at"))
+    if isinstance(windows.get("previous_session_id"), str):
+        thread.parent = windows["previous_session_id"]
+    for name, value in (("session_key", windows.get("session_key")), ("channel", windows.get("channel"))):
+        if isinstance(value, str) and value:
+            thread.extra[name] = value
+    return thread
+
+
+def _row(connection: sqlite3.Connection, table: str, key: str, value: Any) -> dict[str, Any]:
+    if value is None or key not in _columns(connection, table):
+        return {}
+    cursor = connection.execute(f"SELECT * FROM {table} WHERE {key} = ? LIMIT 1", (value,))
+    row = cursor.fetchone()
+    return dict(zip([name for name, *_ in cursor.description], row, strict=True)) if row else {}
+
+
+def _json(text: Any) -> dict[str, Any]:
+    try:
+        found = json.loads(text) if isinstance(text, str) else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,158 @@
+"""Reads the transcripts of OpenClaw: files of JSON lines until the summer of 2026, one database per agent since then.
+
+    agents/<agent>/sessions/<session>.jsonl               and <session>-topic-<thread>.jsonl for a thread
+    agents/<agent>/sessions/<session>.jsonl.reset.<time>   what was there before somebody began anew
+    agents/<agent>/agent/openclaw-agent.sqlite             everything, in today's versions
+
+When a version moved the files into the database, it kept them in a directory of its own. A session that is found in
+both is one session: its events have the same ids.
+"""
+
+import json
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from memoranda.importers.finding import files_under, item_at
+from memoranda.importers.lines import Line, json_lines
+from memoranda.importers.openclaw.credentials import find_credentials
+from memoranda.importers.openclaw.database import FILE_NAME, database_item, read_database
+from memoranda.importers.openclaw.events import Thread
+from memoranda.importers.openclaw.places import find_directories, look_at
+from memoranda.importers.shape import Given, Imported, Item, Mark, Problem
+from memoranda.safety.redaction import Redactor
+from memoranda.support.text_file import Text, read_text
+
+# What a person deleted there does not come back here.
+_TRANSCRIPT = re.compile(r"(?P<id>.+?)\.jsonl(?:\.reset\..+|\.bak(?:[.-].*)?|\.migrated.*)?")
+_DELETED = re.compile(r"\.deleted\.|\.lock$|\.tmp$|\.trajectory\b")
+# Other programs that an agent works with keep their own transcripts there.
+_OTHERS = frozenset(("codex-home", "node_modules", ".git"))
+_MARK_EVERY = 200
+_SHORTEST = 8
+_KEPT = ("title", "model", "directory", "started_at", "parent", "extra")
+
+
+class OpenClaw:
+    """The reader of OpenClaw's transcripts."""
+
+    name = "openclaw"
+
+    def __init__(self) -> None:
+        self._redactors: dict[Path, _Known] = {}
+
+    def scan(self, where: Path | None) -> Sequence[Item]:
+        """The databases and transcripts of all agents; the oldest first."""
+        if where is not None and (single := _single(where)):
+            return [single]
+        found: list[Item] = []
+        for root in [where] if where is not None else find_directories():
+            agents = root / "agents" if (root / "agents").is_dir() else root
+            found += files_under(agents, _is_transcript, "session")
+            databases = [item.file for item in files_under(agents, lambda file: file.name == FILE_NAME, "database")]
+            found += [item for item in map(database_item, databases) if item is not None]
+        return sorted(found, key=lambda item: (item.what != "session", item.changed, str(item.file)))
+
+    def read(self, item: Item) -> Iterator[Given]:
+        """The messages of a transcript, or of every session in a database."""
+        known = self._known(item.file)
+        for given in read_database(item) if item.what == "database" else _read_lines(item):
+            yield known.without(given) if isinstance(given, Imported) else given
+
+    def resume_command(self, host_id: str, directory: str | None) -> str:
+        """The command that speaks to the same session again."""
+        session = re.sub(r"-topic-[^-]*$", "", host_id)
+        return f"openclaw agent --session-id {shlex.quote(session)} --message '...'"
+
+    def _known(self, file: Path) -> "_Known":
+        """The credentials that OpenClaw keeps where a transcript comes from."""
+        above = [place for place in file.parents if place.name == "agents"]
+        root = above[0].parent if above else file.parent
+        if root not in self._redactors:
+            credentials = find_credentials(look_at(root, moved=True)) if above else []
+            self._redactors[root] = _Known(credential.value for credential in credentials)
+        return self._redactors[root]
+
+
+class _Known:
+    """Takes known credentials out of messages; others are found by their form when they are recorded."""
+
+    def __init__(self, values: Iterable[str]) -> None:
+        known = [value for value in values if len(value) >= _SHORTEST]
+        self._redactor = Redactor(known)
+        self._values = tuple(json.dumps(value, ensure_ascii=False)[1:-1] for value in known)
+
+    def without(self, given: Imported) -> Imported:
+        # Nearly no message has one in it, and this is a quick look.
+        text = json.dumps(given.message, ensure_ascii=False, default=str) if self._values else ""
+        if not any(value in text for value in self._values):
+            return given
+        names: dict[str, Any] = {
+            name: given.message[name] for name in ("external_id", "timestamp") if name in given.message
+        }
+        return Imported({**self._redactor.value(given.message)[0], **names}, given.line)
+
+
+def _single(where: Path) -> Item | None:
+    return database_item(where) if where.name == FILE_NAME else item_at(where, "session")
+
+
+def _is_transcript(file: Path) -> bool:
+    if _OTHERS.isdisjoint(file.parts):
+        return bool(_TRANSCRIPT.fullmatch(file.name)) and not _DELETED.search(file.name)
+    return False
+
+
+def _read_lines(item: Item) -> Iterator[Given]:
+    thread = _thread_at(item)
+    last: Line | None = None
+    for found in json_lines(item):
+        if isinstance(found, Problem):
+            yield found
+            continue
+        last = found
+        yield from thread.given(found.value, found.number, found.raw, found.number)
+        if found.number % _MARK_EVERY == 0:
+            yield _mark(thread, found)
+    yield from thread.ended()
+    if last is not None:
+        yield _mark(thread, last)
+
+
+def _thread_at(item: Item) -> Thread:
+    """A session as its file begins, or as it was known at a mark."""
+    named = _TRANSCRIPT.fullmatch(item.file.name)
+    thread = Thread(named["id"] if named else item.file.stem)
+    if item.begin is not None and item.begin.state:
+        for name, value in json.loads(item.begin.state).items():
+            setattr(thread, name, value)
+        return thread
+    entry = _stored_entry(item.file.with_name("sessions.json"), thread.host_id)
+    for title in ("label", "displayName", "subject"):
+        if isinstance(entry.get(title), str) and entry[title].strip():
+            thread.title = entry[title]
+            break
+    if isinstance(entry.get("session_key"), str):
+        thread.extra["session_key"] = entry["session_key"]
+    return thread
+
+
+def _mark(thread: Thread, line: Line) -> Mark:
+    known = asdict(thread)
+    return Mark(line.end, line.number, json.dumps({name: known[name] for name in _KEPT}))
+
+
+def _stored_entry(store: Path, host_id: str) -> dict[str, Any]:
+    """What the list of sessions beside the transcripts says of one."""
+    state = read_text(store)
+    try:
+        stored = json.loads(state.text) if isinstance(state, Text) else {}
+    except (ValueError, RecursionError):
+        return {}
+    for key, entry in stored.items() if isinstance(stored, dict) else ():
+        if isinstance(entry, Mapping) and entry.get("sessionId") == host_id:
+            return {**entry, "session_key": key}
+    return {}

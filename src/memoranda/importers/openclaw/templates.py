@@ -1,0 +1,57 @@
+"""Texts that OpenClaw puts into a new workspace by itself; nobody said them, so they are no memories.
+
+They are known by digests, of whole files and of the entries that the files would make. A text that is not known here is
+taken for somebody's own, which costs at most an entry.
+"""
+
+from memoranda.support.text import digest
+
+_FILES = """
+    00e3fbbd7ed09d99 01fae279106570f1 053c6794342b3dd9 0794d8fffb7aa3e4 07f9b6fc6efa1b12 0853965481571bf3
+    0a81f5743a78424b 0bbbfacb1128047a 0d98f750ad8c2efe 0e63e7e522f5e853 11f44368d0c1518c 121cf9ac83de33f7
+    14667fec405d16d0 174746c8a2e8de31 1b6baba72af9191e 1ba4b12093b0a6f3 1bb4943afb7113d0 1cc12b28e326c0ed
+    22d021f6b6d93770 23a321d7db2b3777 247f2c563242c561 25423b82073e34fb 2576dbd727b4224d 2612c73086be4f19
+    27280cd1422b3978 27ad6e373a6f763a 281506d1f602cc7e 28c0911862d5a5c0 2abe894036da2720 2e9413b00f67f697
+    2ff0fb9bff2a9b29 310fd9b283f3606a 32f768e04d119d76 33aa8decb2cf606d 33ac2f5181793807 36bb9446e54bcaa0
+    3724fc70d22064a8 3745b875c74841d5 3a01ce8edcce4e30 3bcedc41830bbbd7 405b258587a1da2e 41e823430200869e
+    42f7148a69b0ed8b 449d5046afa871d4 49584fc46015b5af 49edf42be03ece61 4b1bb546e21d710a 4b6f3d44873067ce
+    4da637678e851eef 4e6d67aaf3f3df4e 52875efbbeaeff14 5349edc33921b220 53bfb89bce3828c6 55157516e8b0c964
+    57952764ec1cd6e1 586c26efb828845d 5b6d95e78555adab 63bea429f2eabb9d 64d66a377e11be2b 65e2c96c30f63eff
+    6963fb9b85bc6f66 6a14f9cb1577ab9d 6ade1909fcec647a 6ed6c57a3e686f22 7106c82b5ec3cd8d 713f39f18de60fe1
+    7353996022af0394 7355f453bdf47e55 7375d9fe5297efec 75576c4d12bdadaa 7580648b09a7ede9 7713d097b6bcc4fd
+    784599cd86a0d306 78acca0c593a9ef9 7bbf562d6b5e6271 7bf631c9b8ad61b9 7c1e52329c8a96fe 7ca2074d9cc23261
+    7cdb093133627de4 7e5a6e5b5dcf8500 800226e99d9ddec7 80a1284e422ec0bf 81d1e565915d0578 82c09cc3fd37140c
+    855c6ecf372e8889 856f4521080791f9 877b1649595d5165 881e8478220ebdfd 8b43c1443f957954 8b68bc737009e111
+    8ca0785f7117c547 8e418a8fe6a4d0aa 8ec2419f379ccb2d 914f77dc04ebc64c 92371b17b71f9160 93accf1fa0426630
+    946be38ea25d30b9 94c7c6dfaff513e1 96b9a1eff870d84d 9a7f59fd0e44e9e6 9ac746d51d7b034c 9c944148b3d4a77d
+    a0da56d816ba27ed a2c847727865c589 a477e230ebe197c8 a4c59b99c067b41b a82f51ff9f2c9c41 a9cae52d694a366c
+    aec6ea80f77d2607 af9c0f1dde610d43 b4a6f36a029e9e87 b4ad2d62451c53e3 b76b9fc54c7ab954 b8e67c616009febf
+    bb81f47862e16eea bbbffe99d7757d83 c36014cfc173f030 c6dd3cf7c88b6591 c7f7bb1b51e82cce ca9f29dd3b2ef60b
+    cb62e965db0353fd cd535616a4f1d7a1 ce3f737073186c70 d06d46ac67f67ed2 d23e8845823982a0 d7485c34e81fd785
+    da71bb12e23339cc dc8e4c0c79748e90 df8c268e58adc9b6 e01c7f428722148b e0bb60684e801a43 e10cf39ddb0078b0
+    e2911beda8eabcd4 e29bc555c7f9adb4 e666746a99bf9727 e84be3893f5e15dc e99ccfad4edf1042 ebd68500147e97cf
+    eccb3b295b72a4ef ed09ae60fee0ad08 ee48596e9fa26765 eee7b692382e10bb efbd6d6f9eaf75b3 f006c6551a3570c4
+    f3040122901bb942 f30e13706eb3e517 f3f9d7954cba3286 f5944ad45caffd72 f69ff50a41c414e8 f8bc155e7519dd1a
+"""
+_ENTRIES = """
+    05a3284e4faa77fd 0e59d936a88704ea 250c2d3cab4e704f 352034059fd9837c 3b976fdce54558c0 57aeefa6f5806c43
+    5d41684807e41759 60c80b1481a717e3 62ce8df5e688dcee 648a098fbc65c849 84699c77d93e072c 8f1885023c356d6c
+    a6b46bf99770e59a a9c8436bb374a0a9 ac1488c774263aef b0930deeab29f88b b9353eca62ff52de c4a03242a854eecf
+    d2bd299333907923 d77885a73eb29b2d ddd2c6ea76bb7eb9 dde397d08893032e dee502b9b0e658ab f64586431c9c3188
+    fad57345e6dc55e4 fae14c1c81b41627
+"""
+
+
+def is_template(text: str) -> bool:
+    """Whether a file is just as OpenClaw made it."""
+    return mark(text) in _FILES.split()
+
+
+def is_template_entry(text: str) -> bool:
+    """Whether an entry comes from a file that OpenClaw made."""
+    return mark(text) in _ENTRIES.split()
+
+
+def mark(text: str) -> str:
+    """What a text is known by, whatever its blanks."""
+    return digest(" ".join(text.split()))[:16]

@@ -1,0 +1,39 @@
+"""The report of an import, kept in the home as JSON."""
+
+import json
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from memoranda.importers.tally import Tally
+from memoranda.support.files import make_private_directory, write_private
+
+DIRECTORY = "imports"
+
+
+def report_path(root: Path, began: float) -> Path:
+    """Where the report of the import that began then is kept."""
+    at = datetime.fromtimestamp(began, UTC)
+    return root / DIRECTORY / f"{at:%Y%m%d-%H%M%S}-{os.getpid()}.json"
+
+
+def report(tallies: Sequence[Tally], began: float, ended: float) -> dict[str, Any]:
+    """What an import did, as JSON-like values."""
+    return {
+        "began": _iso(began),
+        "ended": _iso(ended),
+        "seconds": round(ended - began, 3),
+        "sources": [tally.as_json() for tally in tallies],
+    }
+
+
+def keep_report(path: Path, content: dict[str, Any]) -> None:
+    """Write a report where its owner alone can read it."""
+    make_private_directory(path.parent)
+    write_private(path, json.dumps(content, ensure_ascii=True, indent=2).encode() + b"\n")
+
+
+def _iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

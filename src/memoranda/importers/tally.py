@@ -1,0 +1,94 @@
+"""What an import would do or has done, counted; a plan and a report are the same figures before and after."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from memoranda.importers.shape import Problem
+
+Fate = Literal["new", "grown", "unchanged", "deleted", "conflict"]
+# So many problems are kept word by word; of more, the number per file is kept.
+MOST_PROBLEMS = 1000
+
+
+@dataclass(slots=True)
+class Tally:
+    """The figures of one source."""
+
+    source: str
+    items: int = 0
+    items_unchanged: int = 0
+    bytes: int = 0
+    messages: int = 0
+    messages_known: int = 0
+    sessions_unread: int = 0
+    sessions: dict[str, Fate] = field(default_factory=dict)
+    aside: Counter[str] = field(default_factory=Counter)
+    renamed: dict[str, str] = field(default_factory=dict)
+    detached: list[str] = field(default_factory=list)
+    conflicts: dict[str, str] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    problems_by_file: Counter[Path] = field(default_factory=Counter)
+
+    def count(self, fate: Fate) -> int:
+        """How many sessions have come to this; unchanged ones are not even read when their file is the same."""
+        counted = sum(each == fate for each in self.sessions.values())
+        return counted + self.sessions_unread if fate == "unchanged" else counted
+
+    @property
+    def problem_count(self) -> int:
+        return self.problems_by_file.total()
+
+    @property
+    def adds_something(self) -> bool:
+        return bool(self.messages)
+
+    def add_problem(self, problem: Problem) -> None:
+        self.problems_by_file[problem.file] += 1
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(problem)
+
+    def settle(self, session_id: str, fate: Fate) -> None:
+        """Say what becomes of a session; a new one stays new however often something is added."""
+        before = self.sessions.get(session_id)
+        if before is None or before == "unchanged":
+            self.sessions[session_id] = fate
+
+    def add(self, other: "Tally") -> None:
+        """Take in the figures of a later round over the same source."""
+        self.items, self.items_unchanged = other.items, other.items_unchanged
+        self.sessions_unread = other.sessions_unread
+        self.bytes += other.bytes
+        self.messages += other.messages
+        self.messages_known += other.messages_known
+        for session_id, fate in other.sessions.items():
+            self.settle(session_id, fate)
+        self.aside += other.aside
+        self.renamed |= other.renamed
+        self.detached += other.detached
+        self.conflicts |= other.conflicts
+        self.problems = [*self.problems, *other.problems][:MOST_PROBLEMS]
+        self.problems_by_file += other.problems_by_file
+
+    def as_json(self) -> dict[str, Any]:
+        """The figures as JSON-like values, for a report or a program."""
+        return {
+            "source": self.source,
+            "files": self.items,
+            "files_unchanged": self.items_unchanged,
+            "bytes": self.bytes,
+            "sessions_new": self.count("new"),
+            "sessions_grown": self.count("grown"),
+            "sessions_unchanged": self.count("unchanged"),
+            "sessions_deleted_here": self.count("deleted"),
+            "messages": self.messages,
+            "messages_known": self.messages_known,
+            "set_aside": dict(sorted(self.aside.items())),
+            "renamed": self.renamed,
+            "detached": self.detached,
+            "conflicts": self.conflicts,
+            "problem_count": self.problem_count,
+            "problems": [{"file": str(p.file), "line": p.line, "error": p.text} for p in self.problems],
+            "problems_by_file": {str(file): number for file, number in self.problems_by_file.items()},
+        }

@@ -1,0 +1,98 @@
+"""Exports are found packed and unpacked, told apart by what is in them, and never changed."""
+
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from memoranda.importers.exports.chatgpt import ChatGPT
+from memoranda.importers.exports.claude import ClaudeExport
+from memoranda.importers.shape import Imported
+from tests.importers.exports.samples import claude, edited, spoken, write_json, write_zip
+from tests.importers.recording import Home
+
+CHAT = claude("c-1", spoken("m1", "human", "hello"))
+
+
+def test_both_services_call_their_file_the_same_and_are_told_apart(tmp_path: Path) -> None:
+    """By the fields that their conversations have."""
+    ours = write_zip(tmp_path / "gpt.zip", {"conversations.json": [edited()], "user.json": {}})
+    theirs = write_zip(tmp_path / "data.zip", {"conversations.json": [CHAT], "projects.json": []})
+    assert [item.file for item in ChatGPT().scan(tmp_path)] == [ours]
+    assert [item.file for item in ClaudeExport().scan(tmp_path)] == [theirs]
+    assert ChatGPT().scan(theirs) == []
+
+
+def test_numbered_parts_are_all_found(tmp_path: Path) -> None:
+    """As ChatGPT has written them since 2026, packed and unpacked, and in folders inside an archive."""
+    members = {f"export/conversations-00{number}.json": [edited()] for number in range(3)}
+    write_zip(tmp_path / "gpt.zip", {**members, "shared_conversations.json": [], "chat.html": ""})
+    write_json(tmp_path / "open" / "conversations-000.json", [edited()])
+    found = ChatGPT().scan(tmp_path)
+    assert [item.what for item in found] == [*sorted(members), "conversations"]
+    assert all(any(isinstance(each, Imported) for each in ChatGPT().read(item)) for item in found)
+
+
+def test_downloads_are_looked_through_and_nothing_else(tmp_path: Path) -> None:
+    """What was downloaded and what was unpacked there; other archives are left alone."""
+    downloads = Path.home() / "Downloads"
+    write_zip(downloads / "gpt.zip", {"conversations.json": [edited()]})
+    write_json(downloads / "data-2026" / "conversations.json", [CHAT])
+    write_zip(downloads / "photos.zip", {"a.json": []})
+    (downloads / "broken.zip").write_bytes(b"PK\x03\x04 and no more")
+    write_zip(Path.home() / "gpt.zip", {"conversations.json": [edited()]})
+    assert [item.file.name for item in ChatGPT().scan(None)] == ["gpt.zip"]
+    assert [item.file.parent.name for item in ClaudeExport().scan(None)] == ["data-2026"]
+
+
+def test_without_downloads_there_is_nothing(tmp_path: Path) -> None:
+    """An empty home is no error."""
+    assert ChatGPT().scan(None) == []
+    assert ChatGPT().scan(tmp_path / "missing") == []
+
+
+@pytest.mark.parametrize("content", [b"PK\x03\x04 and no more", b"", b"hello", b"[]", b'[{"mapping": 1}]'])
+def test_a_named_file_that_cannot_be_used_says_what_is_wrong(tmp_path: Path, content: bytes) -> None:
+    """It is a problem of that file, and the import goes on."""
+    file = tmp_path / "conversations.json"
+    file.write_bytes(content)
+    tally = Home(tmp_path / "home").take(ChatGPT(), file)
+    assert tally.messages == 0
+    assert tally.items == 1
+    assert tally.problem_count == (0 if content == b"[]" else 1)
+
+
+def test_a_damaged_archive_says_so_and_is_read_again_when_it_is_mended(tmp_path: Path) -> None:
+    """What could be read before the damage stays."""
+    file = write_zip(tmp_path / "gpt.zip", {"conversations.json": [edited()] * 50})
+    whole = file.read_bytes()
+    damaged = bytearray(whole)
+    damaged[len(damaged) // 3] ^= 0xFF
+    file.write_bytes(damaged)
+    home = Home(tmp_path / "home")
+    assert home.take(ChatGPT(), file).problem_count == 1
+    file.write_bytes(whole)
+    home.take(ChatGPT(), file)
+    assert home.everything().keys() >= {"chatgpt-conv-1"}
+
+
+def test_an_archive_that_is_packed_in_an_unusual_way_says_so(tmp_path: Path) -> None:
+    """Instead of failing in the middle."""
+    file = tmp_path / "gpt.zip"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("conversations.json", "[]")
+    tally = Home(tmp_path / "home").take(ChatGPT(), file)
+    assert "unusual" in tally.problems[0].text
+
+
+def test_an_export_is_only_read(tmp_path: Path) -> None:
+    """Neither its bytes nor its time change."""
+    file = write_zip(tmp_path / "gpt.zip", {"conversations.json": [edited()]})
+    os.utime(file, (1000, 1000))
+    file.chmod(0o400)
+    before = file.read_bytes()
+    Home(tmp_path / "home").take(ChatGPT(), file)
+    assert file.read_bytes() == before
+    assert file.stat().st_mtime == 1000
+    assert [path.name for path in tmp_path.iterdir()] == ["gpt.zip", "home"] or len(list(tmp_path.iterdir())) == 2

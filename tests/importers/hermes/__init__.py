@@ -1,0 +1,1 @@
+"""Tests of what is brought along from a Hermes home."""

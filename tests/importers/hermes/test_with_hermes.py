@@ -1,0 +1,49 @@
+"""Against a database that Hermes itself has written; needs `.hermes-venv`, where the benchmarks install Hermes."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from memoranda.importers.hermes import Hermes
+from tests.importers.recording import Home
+
+ROOT = Path(__file__).parents[3]
+PYTHON = ROOT / ".hermes-venv" / "bin" / "python"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not PYTHON.exists(), reason="Hermes is not installed in .hermes-venv")
+def test_everything_that_hermes_wrote_comes_along_once_while_it_is_running(tmp_path: Path) -> None:
+    """Titles, calls, reasoning, compacted rows and lineage, from the open store and after it was closed."""
+    where, home = tmp_path / "hermes", Home(tmp_path / "home")
+    where.mkdir()
+    script = Path(__file__).with_name("as_hermes.py")
+    environment = {**os.environ, "HERMES_HOME": str(where)}
+    with subprocess.Popen(
+        [PYTHON, script, where], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=tmp_path
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "written\n"
+        tally = home.take(Hermes(), where)
+        process.communicate("\n")
+    assert process.returncode == 0
+    assert (tally.problem_count, tally.count("new")) == (0, 4)
+    assert home.take(Hermes(), where).messages == 0
+    rows = home.everything()
+    assert rows["hermes-plain"]["title"] == "Deadlock"
+    assert (rows["hermes-continued"]["parent_session_id"], rows["hermes-continued"]["relation"]) == (
+        "hermes-rotated", "compression"
+    )  # fmt: skip
+    texts = {name: [each.get("content") for each in row["messages"]] for name, row in rows.items()}
+    said = [f"{role} {number} in inplace" for number in range(4) for role in ("user", "assistant")]
+    assert [text for text in texts["hermes-inplace"] if "COMPACTION" not in text] == [
+        *said,
+        "after compression in place",
+    ]
+    assert texts["hermes-continued"][1:] == ["after rotation"]
+    called = rows["hermes-plain"]["messages"][1]
+    assert called["tool_calls"][0]["function"]["arguments"] == '{"cmd": "ls é"}'
+    assert called["reasoning"] == "I look."
+    assert "not said" not in str(rows)

@@ -1,0 +1,114 @@
+"""A copy of the home before a move, and OpenClaw's directory put aside after it."""
+
+import sqlite3
+import zipfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from memoranda.importers.openclaw.backup import back_up
+from memoranda.importers.openclaw.cleanup import plan_aside, put_aside
+from memoranda.importers.openclaw.running import is_openclaw_command, running_processes
+from tests.importers.openclaw.material import contents, make_openclaw
+
+
+def _home(root: Path) -> Path:
+    for name in (
+        "memories/MEMORY.md",
+        ".env",
+        "skills/a/SKILL.md",
+        "migration/openclaw/x.json",
+        "profiles/p/MEMORY.md",
+    ):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(name)
+    return root
+
+
+def test_the_copy_holds_what_matters_and_is_for_its_owner_alone(tmp_path: Path) -> None:
+    """Databases are whole, also while somebody has them open; the index and other copies are left out."""
+    root = _home(tmp_path / "home")
+    with closing(sqlite3.connect(root / "state.db")) as database:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("CREATE TABLE t (a)")
+        database.execute("INSERT INTO t VALUES ('said')")
+        database.commit()
+        (root / "state.index.db.1").write_bytes(b"SQLite format 3\0 derived")
+        made = back_up(root)
+    assert made is not None
+    assert made.stat().st_mode & 0o077 == 0
+    with zipfile.ZipFile(made) as archive:
+        assert set(archive.namelist()) == {".env", "memories/MEMORY.md", "skills/a/SKILL.md", "state.db"}
+        archive.extractall(tmp_path / "restored")
+    with closing(sqlite3.connect(tmp_path / "restored" / "state.db")) as database:
+        assert database.execute("SELECT a FROM t").fetchall() == [("said",)]
+
+
+def test_an_empty_home_needs_no_copy(tmp_path: Path) -> None:
+    """Nothing is made."""
+    assert back_up(tmp_path / "home") is None
+    assert not (tmp_path / "home").exists()
+
+
+def test_the_five_newest_copies_are_kept(tmp_path: Path) -> None:
+    """And nothing that a killed one left."""
+    root = _home(tmp_path / "home")
+    (root / "backups").mkdir()
+    (root / "backups" / ".before-import-old.zip.tmp").write_text("half")
+    made = [back_up(root) for _ in range(7)]
+    assert sorted((root / "backups").iterdir()) == made[-5:]
+
+
+def test_a_database_that_cannot_be_copied_fails_the_copy(tmp_path: Path) -> None:
+    """A move does not begin without its copy, and no half one is left."""
+    root = _home(tmp_path / "home")
+    (root / "state.db").write_bytes(b"SQLite format 3\0" + b"\xff" * 4096)
+    with pytest.raises(OSError, match="cannot be copied"):
+        back_up(root)
+    assert list((root / "backups").iterdir()) == []
+
+
+def test_the_directory_gets_another_name_each_time(tmp_path: Path) -> None:
+    """Nothing in it is touched, and nothing that has such a name is written over."""
+    names = []
+    for _ in range(3):
+        source = make_openclaw(tmp_path / ".openclaw")
+        before = contents(source)
+        planned = plan_aside(source)
+        assert (planned.files, planned.bytes) == (len(before), sum(map(len, before.values())))
+        becomes = put_aside(planned)
+        names.append(becomes.name)
+        assert contents(becomes) == before
+        assert not source.exists()
+    assert names[0] == ".openclaw.pre-migration"
+    assert names[1].startswith(".openclaw.pre-migration-2")
+    assert names[2] == f"{names[1]}-2"
+
+
+@pytest.mark.parametrize(
+    ("command", "is_it"),
+    [
+        ("openclaw", True),
+        ("/usr/local/bin/openclaw gateway run", True),
+        ("openclaw-gateway", True),
+        ("node /opt/lib/node_modules/openclaw/openclaw.mjs gateway", True),
+        ("/usr/bin/node --max-old-space-size=4096 /opt/openclaw/dist/index.js gateway", True),
+        ("node-22 /usr/bin/clawdbot", True),
+        ("/usr/bin/python /usr/bin/memoranda import openclaw", False),
+        ("vim /home/ann/.openclaw/openclaw.json", False),
+        ("node server.js openclaw", False),
+        ("node", False),
+        ("", False),
+    ],
+)
+def test_openclaw_is_known_by_how_it_runs(command: str, is_it: bool) -> None:
+    """The program or a runtime that runs it, and not whoever only names it."""
+    assert is_openclaw_command(command) is is_it
+
+
+def test_looking_for_it_never_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where there is no `ps`."""
+    assert isinstance(running_processes(), list)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert running_processes() == []

@@ -1,0 +1,76 @@
+"""The plain format: one message per line, for everything that has no reader of its own."""
+
+from pathlib import Path
+
+import pytest
+
+from memoranda.importers.jsonl import JsonLines
+from tests.importers.recording import Home, write_lines
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def test_a_line_is_a_message(home: Home, tmp_path: Path) -> None:
+    """With session, id, time, calls and reasoning where they are known; other fields are kept."""
+    calls = [{"id": "c1", "type": "function", "function": {"name": "grep", "arguments": "{}"}}]
+    file = write_lines(tmp_path / "talk.jsonl", [
+        {"session": "one", "title": "A talk", "model": "m", "directory": "/w", "started_at": "2026-03-01T09:00:00Z"},
+        {"session": "one", "id": "1", "role": "user", "content": "hello", "timestamp": 1772359200},
+        {"session": "one", "id": 2, "role": "assistant", "content": "", "tool_calls": calls, "mood": "kind"},
+        {"session": "one", "id": "3", "role": "tool", "content": "found", "tool_call_id": "c1", "tool_name": "grep"},
+        {"role": "user", "content": "no session"},
+    ])  # fmt: skip
+    tally = home.take(JsonLines(), file)
+    row = home.everything()["jsonl-one"]
+    assert [row[name] for name in ("title", "model", "directory", "started_at")] == ["A talk", "m", "/w", 1772355600.0]
+    assert [(each["external_id"], each["role"], each["timestamp"]) for each in row["messages"]] == [
+        ("1", "user", 1772359200.0), ("2", "assistant", 1772359200.0), ("3", "tool", 1772359200.0)
+    ]  # fmt: skip
+    assert (row["messages"][1]["tool_calls"], row["messages"][1]["mood"]) == (calls, "kind")
+    assert [each["content"] for each in home.messages("jsonl-talk")] == ["no session"]
+    assert (tally.problem_count, tally.messages) == (0, 4)
+
+
+def test_what_is_no_message_is_a_problem(home: Home, tmp_path: Path) -> None:
+    """By line, with what is wrong."""
+    file = write_lines(tmp_path / "a.jsonl", [
+        {"content": "who said that?"}, {"role": 7, "content": "x"}, {"session": 5, "role": "user"}, {},
+        {"role": "user", "content": "fine", "relation": "cousin"}, {"role": "user", "content": "good"},
+    ])  # fmt: skip
+    tally = home.take(JsonLines(), file)
+    assert [problem.line for problem in tally.problems] == [1, 2, 3, 4, 5]
+    assert tally.messages == 1
+
+
+def test_lines_without_ids_are_known_by_place_and_content(home: Home, tmp_path: Path) -> None:
+    """The same words twice are two messages; the file may grow."""
+    line = {"role": "user", "content": "yes"}
+    file = write_lines(tmp_path / "a.jsonl", [line, line])
+    assert home.take(JsonLines(), file).messages == 2
+    write_lines(file, [line, line, line])
+    assert home.take(JsonLines(), file).messages == 1
+    assert home.take(JsonLines(), file, again=True).messages == 0
+
+
+def test_a_session_may_hang_on_another(home: Home, tmp_path: Path) -> None:
+    """`parent` names it; `relation` says what it is to it."""
+    file = write_lines(tmp_path / "a.jsonl", [
+        {"session": "p", "role": "user", "content": "x"},
+        {"session": "c", "role": "user", "content": "y", "parent": "p", "relation": "delegation"},
+    ])  # fmt: skip
+    home.take(JsonLines(), file)
+    row = home.everything()["jsonl-c"]
+    assert (row["parent_session_id"], row["relation"]) == ("jsonl-p", "delegation")
+
+
+def test_there_is_no_place_where_such_files_lie(tmp_path: Path) -> None:
+    """A file or directory has to be named; in a directory, files are taken by their endings."""
+    write_lines(tmp_path / "d" / "a.jsonl", [])
+    write_lines(tmp_path / "d" / "b.ndjson", [])
+    write_lines(tmp_path / "d" / "c.txt", [])
+    assert JsonLines().scan(None) == []
+    assert [item.file.name for item in JsonLines().scan(tmp_path / "d")] == ["a.jsonl", "b.ndjson"]
+    assert JsonLines().resume_command("x", None) == ""

@@ -1,0 +1,97 @@
+"""An import that is killed at any moment goes on where it was, and ends as if nothing had happened."""
+
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoranda.importers.claude_code import ClaudeCode
+from tests.importers.claude_code_lines import assistant, call, result, text, user
+from tests.importers.recording import Home, write_lines
+
+_IMPORT = """
+import sys
+from pathlib import Path
+from memoranda.importers import passage
+from memoranda.importers.claude_code import ClaudeCode
+from memoranda.importers.run import Engine
+from memoranda.sessions.store import SessionStore
+passage._MOST_MESSAGES = 7
+root, where = Path(sys.argv[1]), Path(sys.argv[2])
+engine = Engine(root, SessionStore(root / "state.db"))
+print("begun", flush=True)
+engine.apply(ClaudeCode(), ClaudeCode().scan(where))
+print("done", flush=True)
+"""
+
+
+def _session(number: int) -> list[dict[str, Any]]:
+    lines = []
+    for turn in range(60):
+        name = f"{number}-{turn}"
+        lines += [
+            user(f"u{name}", f"question {name}"),
+            assistant(f"c{name}", call(f"toolu_{name}", "Bash", command="ls")),
+            user(f"r{name}", [result(f"toolu_{name}", f"output {name}")]),
+            assistant(f"a{name}", text(f"answer {name}")),
+        ]
+    # A session in its own file repeats the first one's beginning, as forks do.
+    return [*(_session(0)[:40] if number == 3 else []), *lines, {"type": "ai-title", "aiTitle": f"Talk {number % 2}"}]
+
+
+def _said(home: Home) -> dict[str, Any]:
+    return {
+        name: (row["title"], row["parent_session_id"], row["message_count"], row["tool_call_count"],
+               [(each["external_id"], each["content"], each["tool_name"]) for each in row["messages"]])
+        for name, row in home.everything().items()
+    }  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_again_and_again_it_ends_as_if_it_had_not_been(tmp_path: Path, seed: int) -> None:
+    """kill -9 in the middle of batches: nothing is lost, nothing is there twice, counters and titles are right."""
+    source, dice = tmp_path / "source", random.Random(seed)
+    for number in range(4):
+        write_lines(source / f"session-{number}.jsonl", _session(number))
+    root = tmp_path / "killed"
+    root.mkdir()
+    kills = 0
+    for _ in range(40):
+        with subprocess.Popen(
+            [sys.executable, "-c", _IMPORT, str(root), str(source)], stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "begun\n"
+            time.sleep(dice.uniform(0, 0.08))
+            process.kill()
+            if process.stdout.read() == "done\n":
+                break
+            kills += 1
+    killed, whole = Home(root), Home(tmp_path / "whole")
+    killed.take(ClaudeCode(), source)
+    whole.take(ClaudeCode(), source)
+    assert kills > 1
+    assert _said(killed) == _said(whole)
+    assert killed.take(ClaudeCode(), source).messages == 0
+    assert killed.take(ClaudeCode(), source, again=True).messages == 0
+
+
+@pytest.mark.slow
+def test_two_imports_at_the_same_time_add_everything_once(tmp_path: Path) -> None:
+    """A hook may import while a person does."""
+    source, root = tmp_path / "source", tmp_path / "home"
+    for number in range(3):
+        write_lines(source / f"session-{number}.jsonl", _session(number))
+    root.mkdir()
+    command = [sys.executable, "-c", _IMPORT, str(root), str(source)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert [process.communicate(timeout=120)[0] for process in both] == ["begun\ndone\n"] * 2
+    home, whole = Home(root), Home(tmp_path / "whole")
+    whole.take(ClaudeCode(), source)
+    told = {name: (sorted(said[4]), said[2]) for name, said in _said(home).items()}
+    assert told == {name: (sorted(said[4]), said[2]) for name, said in _said(whole).items()}

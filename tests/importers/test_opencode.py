@@ -1,0 +1,182 @@
+"""Sessions of OpenCode: from its database, also while it is running, and from the files of every older version."""
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from memoranda.importers import settling
+from memoranda.importers.opencode import OpenCode
+from tests.importers import opencode_sessions as sessions
+from tests.importers.recording import Home
+
+NAME = f"opencode-{sessions.SESSION}"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def _words(home: Home, session_id: str = NAME) -> list[tuple[str, str]]:
+    return [(each["role"], each["content"]) for each in home.messages(session_id)]
+
+
+@pytest.mark.parametrize("write", [sessions.write_database, sessions.write_files, sessions.write_early_files])
+def test_every_form_holds_the_same_session(home: Home, tmp_path: Path, write: Callable[[Path], Path]) -> None:
+    """Words, reasoning, calls, results, times, model and title, whichever version wrote them."""
+    tally = home.take(OpenCode(), write(tmp_path / "opencode"))
+    assert _words(home) == sessions.WORDS
+    asked, _, thought, _, call, result, *_, last = home.messages(NAME)
+    assert asked["timestamp"] == pytest.approx(1772445601.0)
+    assert thought["reasoning"] == "Their order may differ."
+    assert call["tool_calls"][0]["function"] == {"name": "bash", "arguments": '{"command": "rg -n lock src"}'}
+    assert (result["tool_call_id"], result["tool_name"]) == ("call_5", "bash")
+    assert last["timestamp"] == pytest.approx(1772445604.0)
+    session = home.everything()[NAME]
+    assert (session["model"], session["title"]) == ("claude-sonnet-4-5", "Deadlock in checkout")
+    assert session["directory"] == sessions.DIRECTORY
+    assert tally.problems == []
+    assert tally.aside["text added by the program"] == 1
+
+
+def test_the_first_form_has_everything_inside_the_messages(home: Home, tmp_path: Path) -> None:
+    """Versions before 0.3 had no files for parts."""
+    home.take(OpenCode(), sessions.write_first_files(tmp_path / "opencode"))
+    assert _words(home) == [
+        ("user", "Why does checkout deadlock?"),
+        ("assistant", ""),
+        ("tool", "order.py"),
+        ("assistant", "现在好了."),
+    ]
+    session = home.everything()[NAME]
+    assert (session["model"], session["directory"]) == ("claude-sonnet-4", sessions.DIRECTORY)
+
+
+def test_messages_in_rows_of_their_own_are_read(home: Home, tmp_path: Path) -> None:
+    """The form that version 1.18 begins to use."""
+    with closing(sessions.begin_database(tmp_path / "opencode")) as connection:
+        sessions.add_newer(connection)
+    home.take(OpenCode(), tmp_path / "opencode")
+    assert _words(home) == [
+        ("user", "Why does checkout deadlock?"),
+        ("assistant", ""),
+        ("assistant", "I look at the locks."),
+        ("assistant", ""),
+        ("tool", "order.py"),
+        ("assistant", ""),
+        ("tool", "clean"),
+        ("user", "The locks."),
+    ]
+    assert home.messages(NAME)[-1]["is_summary"]
+    assert home.everything()[NAME]["model"] == "claude-sonnet-5"
+
+
+def test_a_session_that_was_moved_into_the_database_is_taken_in_once(home: Home, tmp_path: Path) -> None:
+    """The files stay where they are when a new version takes them over."""
+    source = sessions.write_files(tmp_path / "opencode")
+    home.take(OpenCode(), source)
+    sessions.write_database(source)
+    assert home.take(OpenCode(), source).messages == 0
+
+
+def test_what_is_in_the_log_of_a_running_program_is_read(home: Home, tmp_path: Path) -> None:
+    """The database is not changed, and nobody has to wait."""
+    with closing(sessions.begin_database(tmp_path / "opencode")) as connection:
+        sessions.add_session(connection, sessions.TALK)
+        before = (tmp_path / "opencode" / "opencode.db").read_bytes()
+        log = (tmp_path / "opencode" / "opencode.db-wal").read_bytes()
+        assert log
+        home.take(OpenCode(), tmp_path / "opencode")
+        assert _words(home) == sessions.WORDS
+        assert (tmp_path / "opencode" / "opencode.db").read_bytes() == before
+        assert (tmp_path / "opencode" / "opencode.db-wal").read_bytes() == log
+
+
+def test_a_program_that_has_ended_finds_its_folder_as_it_left_it(home: Home, tmp_path: Path) -> None:
+    """Not even a file for locks is made beside its database."""
+    source = sessions.write_database(tmp_path / "opencode")
+    before = {file: file.read_bytes() for file in source.iterdir()}
+    home.take(OpenCode(), source)
+    assert {file: file.read_bytes() for file in source.iterdir()} == before
+
+
+def test_a_message_that_is_being_written_is_awaited_and_then_complete(home: Home, tmp_path: Path) -> None:
+    """Half an answer never stands for the whole one."""
+    now = int(time.time() * 1000)
+    with closing(sessions.begin_database(tmp_path / "opencode")) as connection:
+        sessions.add_session(connection, [*sessions.TALK, sessions.UNFINISHED], updated=now)
+        tally = home.take(OpenCode(), tmp_path / "opencode")
+        assert _words(home) == sessions.WORDS
+        assert tally.aside["still being written"] == 2
+        info, parts = sessions.UNFINISHED
+        whole = {**parts[0], "text": "It is also faster.", "time": {"start": now, "end": now}}
+        sessions.add_session(connection, [*sessions.TALK, (info, [whole, parts[1]])], updated=now)
+        home.take(OpenCode(), tmp_path / "opencode")
+    assert _words(home)[len(sessions.WORDS) :] == [("assistant", "It is also faster.")]
+
+
+def test_a_message_that_nobody_will_finish_is_taken_as_it_is(home: Home, tmp_path: Path) -> None:
+    """When the program has been silent for a while, what it left is all there is."""
+    home.take(OpenCode(), sessions.write_database(tmp_path / "opencode", [*sessions.TALK, sessions.UNFINISHED]))
+    assert [role for role, _ in _words(home)[len(sessions.WORDS) :]] == ["assistant", "assistant"]
+    assert _words(home)[len(sessions.WORDS)] == ("assistant", "It is also")
+
+
+def test_what_was_awaited_in_vain_is_taken_later(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program was killed in the middle of an answer: nothing changes any more, and the half is not forgotten."""
+    with closing(sessions.begin_database(tmp_path / "opencode")) as connection:
+        now = int(time.time() * 1000)
+        sessions.add_session(connection, [*sessions.TALK, sessions.UNFINISHED], updated=now)
+    home.take(OpenCode(), tmp_path / "opencode")
+    assert _words(home) == sessions.WORDS
+    monkeypatch.setattr(settling, "_SETTLED_AFTER", 0.0)
+    home.take(OpenCode(), tmp_path / "opencode")
+    assert _words(home)[len(sessions.WORDS)] == ("assistant", "It is also")
+    assert home.take(OpenCode(), tmp_path / "opencode").items_unchanged == 1
+
+
+def test_only_a_session_that_changed_is_read_again(home: Home, tmp_path: Path) -> None:
+    """A database with thousands of sessions costs what is new in it."""
+    with closing(sessions.begin_database(tmp_path / "opencode")) as connection:
+        sessions.add_session(connection, sessions.TALK)
+        sessions.add_session(connection, [sessions.ASKED], session=sessions.AGENT, parent=sessions.SESSION)
+        assert home.take(OpenCode(), tmp_path / "opencode").items == 2
+        agent = home.everything()[f"opencode-{sessions.AGENT}"]
+        assert (agent["parent_session_id"], agent["relation"]) == (NAME, "delegation")
+        sessions.add_session(connection, [*sessions.TALK, sessions.LAST], updated=sessions.NOW + 9000)
+        tally = home.take(OpenCode(), tmp_path / "opencode")
+    assert (tally.items, tally.items_unchanged, tally.messages) == (2, 1, 1)
+
+
+@pytest.mark.parametrize("content", [b"", b"SQLite format 3\x00" + bytes(200), b"words, not a database"])
+def test_a_file_that_is_no_database_is_named(home: Home, tmp_path: Path, content: bytes) -> None:
+    """Nothing is raised, and nothing is passed over."""
+    (tmp_path / "opencode").mkdir()
+    (tmp_path / "opencode" / "opencode.db").write_bytes(content)
+    assert home.take(OpenCode(), tmp_path / "opencode").problem_count == 1
+
+
+def test_broken_rows_and_files_are_named_and_the_others_are_read(home: Home, tmp_path: Path) -> None:
+    """A part that is no JSON costs itself alone, in a database as in a file."""
+    source = tmp_path / "opencode"
+    with closing(sessions.begin_database(source)) as connection:
+        sessions.add_session(connection, sessions.TALK)
+        connection.execute("UPDATE part SET data = '{cut' WHERE id = ?", (sessions.names(0, [{}])[1][0],))
+    tally = home.take(OpenCode(), source)
+    assert _words(home) == sessions.WORDS[1:]
+    assert ["is not a JSON object" in problem.text for problem in tally.problems] == [True]
+    another = Home(tmp_path / "another")
+    files = sessions.write_files(tmp_path / "files")
+    next(files.rglob("prt_0000000*.json")).write_text("[]", "utf-8")
+    tally = another.take(OpenCode(), files)
+    assert tally.problem_count == 1
+    assert tally.messages == len(sessions.WORDS) - 1
+
+
+def test_a_session_is_resumed_in_its_directory() -> None:
+    """Names are quoted for the shell."""
+    command = OpenCode().resume_command("ses_1", "/home/ann/shop")
+    assert command == "cd /home/ann/shop && opencode --session ses_1"
