@@ -22,6 +22,7 @@ from memoranda.safety.redaction import Redactor
 from memoranda.sessions.scope import Scope
 from memoranda.skills.store import SkillStore
 from memoranda.support.home import Home
+from memoranda.support.projects import project_of
 from memoranda.tools import JsonObject, Tool
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class Memory:
         """Find past conversations, with the exact messages; without a query, the latest ones.
 
         Options are those of the session_search tool: limit, since, until, source, role_filter, sort, session_id,
-        around_message_id, window, cursor, why. Raises SessionError when they make no sense.
+        around_message_id, window, cursor, project, why. Raises SessionError when they make no sense.
         """
         answer = self.search_tool(self.user).call({"query": query, **options})
         if not answer["success"]:
@@ -225,14 +226,17 @@ class Memory:
             platform=around.source, user_id=user or "", agent_identity=self.home.profile, agent_context="primary",
         )  # fmt: skip
 
-    def search_tool(self, user: str | None, current_session_id: str | None = None) -> "SessionSearchTool":
-        """The session_search tool for one user and, if there is one, the conversation that is going on."""
+    def search_tool(
+        self, user: str | None, current_session_id: str | None = None, directory: Path | None = None
+    ) -> "SessionSearchTool":
+        """The session_search tool for one user and, if there is one, the conversation that is going on, and where."""
         from memoranda.recall.tool import SessionSearchTool
 
         return SessionSearchTool(
             lambda: self.sessions_for(user),
             self.config.recall,
             current_session_id=current_session_id,
+            here=lambda: project_of(directory) if directory else None,
             summarize=self._summarize,
         )
 

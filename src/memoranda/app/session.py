@@ -297,7 +297,7 @@ class Session:
         self._skill_tools = SkillTools(self._skills, Origin("agent", self.id))
 
     def _own_tools(self) -> tuple[Tool, ...]:
-        search = self._memory.search_tool(self.user, self.id)
+        search = self._memory.search_tool(self.user, self.id, self._circumstances.directory)
         return self._allowed(
             (*self._memory_tool.definitions(), *search.definitions(), *self._skill_tools.definitions())
         )
