@@ -9,6 +9,7 @@ from memoranda import config
 from memoranda.curated import health
 from memoranda.db.checkup import check_store, plain_store
 from memoranda.errors import ConfigError, HomeError, StorageError
+from memoranda.importers import memo as imports
 from memoranda.index import health as index_health
 from memoranda.providers.checkup import check_outbox, check_settings
 from memoranda.providers.discovery import discover
@@ -88,9 +89,12 @@ def _check_external(home: Home, active: str) -> Iterator[Finding]:
 
 
 def _check_books(home: Path) -> Iterator[Finding]:
-    """What models cost, and which reviews are due."""
+    """What models cost, which reviews are due, and what was imported."""
     yield from check_store(plain_store(home / usage.FILE_NAME, usage.APPLICATION_ID, usage.SCHEMA, "calls"))
     yield from check_store(plain_store(home / reviews.FILE_NAME, reviews.APPLICATION_ID, reviews.SCHEMA, "reviews"))
+    yield from check_store(
+        plain_store(home / imports.FILE_NAME, imports.APPLICATION_ID, imports.SCHEMA, "imported files")
+    )
 
 
 def _check_users(home: Home, loaded: config.Config) -> Iterator[Finding]:

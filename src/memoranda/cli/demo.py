@@ -5,6 +5,7 @@ model, which needs no key and no network; it answers by simple rules, and everyt
 """
 
 import json
+import sys
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +18,7 @@ from click.testing import CliRunner
 from memoranda.agent.events import Called, Compressed, Event
 from memoranda.app import Memory, Session
 from memoranda.cli.context import Invocation, common_options
+from memoranda.cli.importing.finding import everything
 from memoranda.cli.main import command as program
 from memoranda.config import KEYS, Config
 from memoranda.llm.demo import DemoModel
@@ -69,6 +71,7 @@ class _Story:
         self._asked()
         self._compressed()
         self._provider()
+        self._found()
         self._say("")
         self._say("That was a throw-away home. Now your own, in ~/.memoranda:")
         self._say('  .venv/bin/memoranda memory add "Something worth remembering."')
@@ -196,6 +199,24 @@ class _Story:
                 self._say(_indent(turn.messages[-1]["content"]))
                 self.facts["recalled"] = "Priya owns" in turn.messages[-1]["content"]
                 turn.done("Priya does.")
+
+    def _found(self) -> None:
+        """What other programs left on this machine, and how to have it here; a terminal is asked at once."""
+        findings = everything()
+        self.facts["found_on_this_machine"] = [finding.as_json() for finding in findings]
+        if not findings:
+            return
+        self._title("9. Other programs have kept conversations on this machine:")
+        for finding in findings:
+            self._say(f"   {finding.source.program}: {finding.summary}")
+        self._say("\n   'memoranda import --all' brings them into your own home; it shows what would come, and asks.")
+        if (
+            not self.quiet
+            and sys.stdin.isatty()
+            and click.confirm("   Search them here first, in the throw-away home?")
+        ):
+            self._run("import", "--all", "--yes")
+            self._run("search", click.prompt("   Search for"), "--limit", "3")
 
     def _run(self, *arguments: str) -> None:
         unset = dict.fromkeys([key.variable for key in KEYS] + ["MEMORANDA_PROFILE"])
