@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from memoranda.importers import jsonl
 from memoranda.importers.jsonl import JsonLines
+from memoranda.importers.memo import Memo, Remembered
+from memoranda.importers.shape import Item, Mark, Problem
 from tests.importers.recording import Home, write_lines
 
 
@@ -27,7 +30,7 @@ def test_a_line_is_a_message(home: Home, tmp_path: Path) -> None:
     row = home.everything()["jsonl-one"]
     assert [row[name] for name in ("title", "model", "directory", "started_at")] == ["A talk", "m", "/w", 1772355600.0]
     assert [(each["external_id"], each["role"], each["timestamp"]) for each in row["messages"]] == [
-        ("1", "user", 1772359200.0), ("2", "assistant", 1772359200.0), ("3", "tool", 1772359200.0)
+        ("one:1", "user", 1772359200.0), ("one:2", "assistant", 1772359200.0), ("one:3", "tool", 1772359200.0)
     ]  # fmt: skip
     assert (row["messages"][1]["tool_calls"], row["messages"][1]["mood"]) == (calls, "kind")
     assert [each["content"] for each in home.messages("jsonl-talk")] == ["no session"]
@@ -74,3 +77,34 @@ def test_there_is_no_place_where_such_files_lie(tmp_path: Path) -> None:
     assert JsonLines().scan(None) == []
     assert [item.file.name for item in JsonLines().scan(tmp_path / "d")] == ["a.jsonl", "b.ndjson"]
     assert JsonLines().resume_command("x", None) == ""
+
+
+def test_sessions_may_count_their_messages_alike(home: Home, tmp_path: Path) -> None:
+    """An id tells messages of one session apart, not those of all."""
+    file = write_lines(tmp_path / "a.jsonl", [
+        {"session": name, "id": number, "role": "user", "content": f"{name} {number}"}
+        for name in ("one", "two") for number in (1, 2)
+    ])  # fmt: skip
+    assert home.take(JsonLines(), file).messages == 4
+    assert [each["content"] for each in home.messages("jsonl-two")] == ["two 1", "two 2"]
+
+
+def test_a_file_that_could_not_be_opened_is_looked_at_again(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although nothing about it has changed since."""
+    file = write_lines(tmp_path / "a.jsonl", [{"role": "user", "content": "hello"}])
+    with monkeypatch.context() as patch:
+        patch.setattr(jsonl, "json_lines", lambda item: iter([Problem(item.file, None, "cannot be read")]))
+        assert home.take(JsonLines(), file).problem_count == 1
+    assert home.take(JsonLines(), file).messages == 1
+
+
+def test_no_credential_lies_in_what_an_import_remembers(home: Home, tmp_path: Path) -> None:
+    """Neither in a title nor in a directory."""
+    secret = "ghp_q7Zt2Xw9Lk4Vn8Rb3Mc6Hs1Jd5Gf0Py9Ua2T"
+    memo = Memo(tmp_path, "store", None)
+    item = Item(tmp_path / "a.jsonl", 1, 1.0, "messages")
+    memo.note("x", item, Remembered(1, 1.0, 0, Mark(1, 1, f'{{"title": "key {secret}"}}'), ""), [])
+    memo.close()
+    assert all(secret.encode() not in file.read_bytes() for file in tmp_path.glob("imports.db*"))

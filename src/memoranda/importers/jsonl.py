@@ -81,12 +81,13 @@ def _given(file: Path, line: Line) -> tuple[Conversation, Imported | None] | Pro
         return conversation, None
     if not isinstance(role, str) or not role:
         return Problem(file, line.number, "a message needs a role, such as user or assistant")
-    return conversation, Imported(_message(line, value), line.number)
+    return conversation, Imported(_message(line, value, host_id), line.number)
 
 
-def _message(line: Line, value: dict[str, Any]) -> dict[str, Any]:
+def _message(line: Line, value: dict[str, Any], host_id: str) -> dict[str, Any]:
     kept = {name: each for name, each in value.items() if name not in (*_OF_SESSIONS, "id")}
     name = value.get("id", value.get("external_id"))
     if isinstance(name, bool) or not isinstance(name, str | int) or name == "":
         name = f"{line.number}-{hashlib.sha256(line.raw.strip()).hexdigest()[:16]}"
-    return kept | {"external_id": str(name)}
+    # An id tells messages of one session apart; another session may have the same.
+    return kept | {"external_id": f"{host_id}:{name}"}

@@ -1,7 +1,8 @@
 """What an import remembers in `imports.db`: how far each file was read, and which sessions came of it.
 
 It is a convenience, not the record. A message is known by its external id in the session store, so that losing this
-file costs time and nothing else: everything is read once more, and nothing is added twice.
+file costs time: everything is read once more, and nothing is added twice. It also knows what was deleted here since,
+which then comes back with the next import.
 """
 
 import logging
@@ -18,6 +19,7 @@ from memoranda.db.schema import Column, Schema, Table
 from memoranda.db.sqlite import Connection
 from memoranda.errors import CorruptStoreError
 from memoranda.importers.shape import Item, Mark
+from memoranda.safety.redaction import Redactor
 
 _log = logging.getLogger(__name__)
 
@@ -97,6 +99,7 @@ class Memo:
 
     def __init__(self, root: Path, store_id: str, user: str | None, *, again: bool = False) -> None:
         """`again`: everything is to be read anew, sessions included that were deleted from the record."""
+        self._redactor = Redactor()
         self._file = OnDemand(root / FILE_NAME, SCHEMA, APPLICATION_ID)
         self._store_id = store_id
         self._user = user or ""
@@ -122,7 +125,8 @@ class Memo:
     def note(self, source: str, item: Item, read: Remembered, met: Iterable[Met]) -> None:
         """Remember how far an item has been read, and the sessions that were met in it."""
         mark = read.mark
-        place = (mark.offset, mark.line, mark.state) if mark else (None, None, None)
+        # A reader remembers titles and directories; no credential in them lies here in clear.
+        place = (mark.offset, mark.line, self._redactor.text(mark.state)[0]) if mark else (None, None, None)
         self._read_again.add(self._key(source, item))
         if source in self._items:
             self._items[source][self._key(source, item)] = read

@@ -57,6 +57,8 @@ class Passage:
                 case Imported():
                     self._gather(given)
                 case Problem():
+                    # What could not be read at all is looked at again next time, when it may be readable.
+                    self._whole = self._whole and given.line is not None
                     self._tally.add_problem(given)
                 case Aside():
                     self._tally.aside[given.what] += 1

@@ -45,7 +45,7 @@ def _exceptions(tally: Tally) -> list[str]:
         lines.append(f"  {deleted:,} sessions were deleted here and stay deleted; --again would bring them back")
     lines += [f"  {wrapped(name)}: {text}" for name, text in list(tally.conflicts.items())[:_SHOWN_PROBLEMS]]
     lines += [
-        f"  {wrapped(name)} is called {wrapped(title)!r} here, because its title was taken"
+        f"  {wrapped(name)} is called {wrapped(title)!r} here, because its title {_why(title)}"
         for name, title in list(tally.renamed.items())[:_SHOWN_PROBLEMS]
     ]
     if tally.detached:
@@ -63,3 +63,7 @@ def _exceptions(tally: Tally) -> list[str]:
 def in_one_line(tallies: Sequence[Tally]) -> str:
     """What one round of following added."""
     return ", ".join(f"{tally.source}: {tally.messages:,} messages" for tally in tallies if tally.messages)
+
+
+def _why(title: str) -> str:
+    return "held a credential" if "[redacted:" in title else "was taken or not tidy"
