@@ -201,7 +201,7 @@ class _Memory(dict[str, tuple[str, ...]]):
     def __missing__(self, word: str) -> tuple[str, ...]:
         tokens = self._work_out(word)
         # Runs of unspaced scripts seldom come twice, and would push out the words that do.
-        if len(word) <= _LONGEST_REMEMBERED and not is_unspaced(word):
+        if len(word) <= _LONGEST_REMEMBERED and (word.isascii() or not is_unspaced(word)):
             if len(self) >= _MOST_REMEMBERED:
                 self.clear()
             self[word] = tokens
@@ -279,7 +279,8 @@ def _elided(word: str) -> list[str]:
 
 def _humps(word: str) -> tuple[str, ...]:
     """The parts of a camelCase word, unless it looks like random characters."""
-    if not word.isascii() or not _HUMP.search(word) or _ACRONYMS.fullmatch(word):
+    # Nearly all words are of small letters alone, and that is soon seen.
+    if (word.islower() and word.isalpha()) or not word.isascii() or not _HUMP.search(word) or _ACRONYMS.fullmatch(word):
         return ()
     if _LOOSE.search(word):
         return tuple(chain.from_iterable(map(_humps, _LOOSE.split(word))))

@@ -85,6 +85,10 @@ for _form, _stem in _IRREGULAR.items():
     _FORMS.setdefault(_stem, []).append(_form)
 
 
+# The last letters of every ending below; most words have another, and need no closer look.
+_ENDS_OF_ENDINGS = frozenset("sygdnet")
+
+
 def roots(token: str) -> set[str]:
     """Beginnings of words, one of which every word with this stem has."""
     if len(token) >= 5 and token.endswith("id"):
@@ -101,7 +105,7 @@ def stem(word: str) -> str:
     known = _IRREGULAR.get(word)
     if known is not None:
         return known
-    if len(word) == 3:
+    if len(word) == 3 or word[-1] not in _ENDS_OF_ENDINGS:
         return _last_letter(word)
     word = _without_plural(word)
     if word in _IRREGULAR:

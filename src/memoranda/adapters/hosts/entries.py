@@ -6,6 +6,8 @@ from typing import Any
 from memoranda.adapters.hosts.program import NAME, Program
 from memoranda.adapters.hosts.shape import Settings
 
+_REMOTE = frozenset({"url", "httpUrl", "serverUrl", "headers", "type"})
+
 Shape = Callable[[list[str]], dict[str, Any]]
 
 
@@ -30,7 +32,9 @@ def put_server(
         servers = _map_at(settings, path)
         there = servers.get(NAME)
         ours = shape(program.server(*flags))
-        return _with_map(settings, path, {**servers, NAME: {**there, **ours} if isinstance(there, dict) else ours})
+        # An entry that reaches a server over HTTP becomes one that starts a program.
+        kept = {key: value for key, value in there.items() if key not in _REMOTE} if isinstance(there, dict) else {}
+        return _with_map(settings, path, {**servers, NAME: {**kept, **ours}})
 
     return put
 
