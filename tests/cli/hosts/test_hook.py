@@ -208,3 +208,24 @@ def test_a_session_is_known_by_the_name_that_imports_give_it() -> None:
             hit = Hit(session_name("claude-code", host_id, user), "", 1, "user", 1.0, {}, 1)
             assert _is_of(hit, "claude-code", "abc")
             assert not _is_of(hit, "claude-code", "")
+
+
+@pytest.mark.parametrize("words", [["--home"], ["claude-code", "Stop", "--transcript"], ["--user", ""]], ids=str)
+def test_wrong_options_do_not_stop_the_host(words: list[str]) -> None:
+    """Exit code 2 would erase the prompt, or keep the model going."""
+    done = subprocess.run(
+        [sys.executable, "-m", "memoranda", "hook", *words], input=b"{}", capture_output=True, check=False
+    )  # fmt: skip
+    assert done.returncode == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_output_that_cannot_be_written_does_not_stop_the_host(tmp_path: Path) -> None:
+    """There was something to say, and nobody to hear it."""
+    memoranda.open(tmp_path).remember("Project uses pytest.")
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "memoranda", "hook", "claude-code", "SessionStart", "--home", str(tmp_path)],
+            input=b'{"hook_event_name": "SessionStart", "source": "startup"}', stdout=full, check=False,
+        )  # fmt: skip
+    assert done.returncode == 0

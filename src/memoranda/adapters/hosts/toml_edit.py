@@ -57,7 +57,11 @@ def without_table(text: str, path: Path) -> str:
 
 
 def _proved(text: str, meant: dict[str, Any]) -> str:
-    if _without_empty(read(text)) != _without_empty(meant):
+    try:
+        says = read(text)
+    except TomlTextError:
+        says = None
+    if says is None or _without_empty(says) != _without_empty(meant):
         raise TomlTextError("the settings are written in a way that cannot be changed by tables")
     return text
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -24,7 +25,19 @@ _HOSTS = ("claude-code",)
 _log = logging.getLogger(__name__)
 
 
-@click.command(epilog=_EPILOG, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+class _NeverFailing(click.Command):
+    """A command whose wrong options end it in silence: any exit code but 0 would stop the host."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> click.Context:
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.UsageError:
+            raise click.exceptions.Exit(0) from None
+
+
+@click.command(
+    cls=_NeverFailing, epilog=_EPILOG, context_settings={"ignore_unknown_options": True, "allow_extra_args": True}
+)
 @click.argument("host", default="")
 @click.argument("event", default="")
 @click.option("--wait", is_flag=True, help="Take a transcript in before this ends, however long it takes.")
@@ -43,11 +56,15 @@ def command(host: str, event: str, wait: bool, transcript: str) -> None:
     worker = threading.Thread(target=lambda: answers.append(called.answer()), name="memoranda-hook", daemon=True)
     worker.start()
     worker.join(None if wait or event == _TRANSCRIPT else _DEADLINE)
-    if answers and answers[0]:
-        click.echo(answers[0])
+    try:
+        if answers and answers[0]:
+            click.echo(answers[0])
+        sys.stdout.flush()
+    except OSError:
+        # Nobody reads it any more. Leaving at once keeps Python from complaining about that at its end.
+        os._exit(0)
     if worker.is_alive():
         # Nothing that it does needs to be finished: it only reads, and an index goes on where it was.
-        sys.stdout.flush()
         os._exit(0)
 
 
