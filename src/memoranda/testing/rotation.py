@@ -343,7 +343,7 @@ class RotationContract:
         """By rows that refer, with the same prompt; what is done to either does not touch the other."""
         ids = begin(store, "a", "1", "2", "3")
         done = store.branch_session("a", "b")
-        assert (done.title, store.branch_session("a", "c", "Other way").title) == ("A #2", "Other way")
+        assert (done.title, store.branch_session("a", "c", "Other way").title) == ("A (branch)", "Other way")
         session = store.get_session("b")
         assert session is not None
         assert (session["relation"], session["conversation_id"]) == ("branch", "b")

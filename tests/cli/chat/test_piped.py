@@ -114,7 +114,7 @@ def test_an_interrupt_ends_the_answer_and_not_the_program_that_drives_it(home: P
             process.stdin.write("Tell me a story\n")
             process.stdin.flush()
             seen = ""
-            while "upon" not in seen:
+            while "Once" not in seen:
                 seen += process.stdout.readline() if as_json else process.stdout.read(1)
             process.send_signal(signal.SIGINT)
             process.stdin.write("Hello\n")
