@@ -104,3 +104,8 @@ def unprivileged() -> Iterator[Path]:
             yield Path(name)
         finally:
             os.seteuid(0)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first, so that nobody waits for it at the end."""
+    items.sort(key=lambda item: item.path.name != "test_long_conversation.py")
