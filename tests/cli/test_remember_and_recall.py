@@ -98,7 +98,9 @@ def test_for_a_prompt_it_is_fenced_and_short(person: Person) -> None:
     assert block.startswith("<memory-context>\n") and block.endswith("\n</memory-context>\n")
     assert block.count("</memory-context>") == 1
     assert "MEMORY.md: The staging database is called heron." in block
-    assert len(block) < 700
+    assert len(block) <= 400
+    for most in (200, 201, 300, 1000):
+        assert len(person.recalls("--fenced", "--chars", str(most), "staging")) <= most
 
 
 def test_the_external_memory_is_asked_too_and_hears_of_no_conversation(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from memoranda.importers.memo import FILE_NAME
-from memoranda.importers.shape import Aside, Conversation, Imported, Item, Problem
+from memoranda.importers.shape import Aside, Conversation, Imported, Item, Mark, Problem
+from memoranda.importers.tally import Tally
 from memoranda.sessions.scope import Scope
 from tests.importers.recording import Home, Recited
 
@@ -280,6 +281,56 @@ def test_many_problems_are_counted_and_the_first_thousand_kept(home: Home) -> No
     tally = home.take(Recited(*[Problem(Path("bad"), line, "not JSON") for line in range(1500)]))
     told = json.loads(json.dumps(tally.as_json()))
     assert (told["problem_count"], len(told["problems"]), told["problems_by_file"]) == (1500, 1000, {"bad": 1500})
+
+
+def test_what_is_wrong_in_a_part_is_said_and_not_looked_at_again(home: Home) -> None:
+    """Another look at what has not changed would find the same."""
+    reader = Recited(Conversation("a"), said("1"), Problem(Path("recited"), None, "part 3 is not a JSON object"))
+    assert home.take(reader).problem_count == 1
+    assert home.take(reader).items_unchanged == 1
+
+
+def test_what_is_read_again_has_only_the_problems_that_are_left(home: Home) -> None:
+    """A line that was finished since is none any more; what lies before the place to go on from still is."""
+    wrong, unfinished = Problem(Path("a"), 1, "not JSON"), Problem(Path("a"), 3, "not finished")
+    locked = Problem(Path("a"), None, "locked", unread=True)
+    first, second = Tally("recited"), Tally("recited")
+    first.begin(Item(Path("a"), 10, 1.0, "x"))
+    for problem in (wrong, unfinished, locked):
+        first.add_problem(Item(Path("a"), 10, 1.0, "x"), problem)
+    first.add_problem(Item(Path("a"), 10, 1.0, "another part of it"), wrong)
+    second.begin(Item(Path("a"), 20, 2.0, "x", Mark(5, 2)))
+    first.add(second)
+    assert (first.problems, first.problem_count) == ([wrong, wrong], 2)
+
+
+def test_a_problem_that_stays_counts_once_however_often_it_is_met(home: Home) -> None:
+    """A source that is still being written is read every few seconds."""
+    total = home.take(Recited(Problem(Path("bad"), None, "no")))
+    for moment in (2.0, 3.0):
+        later = [Item(Path("recited"), 1, moment, "recital")]
+        total.add(home.take(Recited(Problem(Path("bad"), None, "no"), items=later)))
+    assert (total.problem_count, len(total.problems), total.problems_by_file) == (1, 1, {Path("bad"): 1})
+
+
+@pytest.mark.parametrize(
+    "tool",
+    ["mcp__memoranda__session_search", "memoranda__memory", "memoranda.session_search", "mcp_memoranda_memory",
+     "memoranda_session_search"],
+)  # fmt: skip
+def test_what_our_own_tools_answered_is_not_remembered_once_more(home: Home, tool: str) -> None:
+    """It would be found instead of what it quotes; that there was an answer stays."""
+    answer = said("2", "old talk about dunnarts", role="tool", tool_call_id="c", tool_name=tool)
+    home.take(Recited(Conversation("a"), said("1"), answer))
+    message = home.messages("recited-a")[1]
+    assert (message["content"], message["tool_name"]) == ("[an answer of memory: 23 characters, not imported]", tool)
+
+
+@pytest.mark.parametrize("tool", ["mcp__zoo__memoranda", "Bash", "session_search", "memorandall__x", None])
+def test_what_other_tools_answered_is_remembered(home: Home, tool: str | None) -> None:
+    """Whatever they are called."""
+    home.take(Recited(Conversation("a"), said("2", "dunnarts", role="tool", tool_call_id="c", tool_name=tool)))
+    assert home.messages("recited-a")[0]["content"] == "dunnarts"
 
 
 def test_progress_reaches_the_end(home: Home) -> None:

@@ -6,8 +6,7 @@ import pytest
 
 from memoranda.importers import jsonl
 from memoranda.importers.jsonl import JsonLines
-from memoranda.importers.memo import Memo, Remembered
-from memoranda.importers.shape import Item, Mark, Problem
+from memoranda.importers.shape import Problem
 from tests.importers.recording import Home, write_lines
 
 
@@ -95,16 +94,7 @@ def test_a_file_that_could_not_be_opened_is_looked_at_again(
     """Although nothing about it has changed since."""
     file = write_lines(tmp_path / "a.jsonl", [{"role": "user", "content": "hello"}])
     with monkeypatch.context() as patch:
-        patch.setattr(jsonl, "json_lines", lambda item: iter([Problem(item.file, None, "cannot be read")]))
+        problem = Problem(file, None, "cannot be read", unread=True)
+        patch.setattr(jsonl, "json_lines", lambda item: iter([problem]))
         assert home.take(JsonLines(), file).problem_count == 1
     assert home.take(JsonLines(), file).messages == 1
-
-
-def test_no_credential_lies_in_what_an_import_remembers(home: Home, tmp_path: Path) -> None:
-    """Neither in a title nor in a directory."""
-    secret = "ghp_q7Zt2Xw9Lk4Vn8Rb3Mc6Hs1Jd5Gf0Py9Ua2T"
-    memo = Memo(tmp_path, "store", None)
-    item = Item(tmp_path / "a.jsonl", 1, 1.0, "messages")
-    memo.note("x", item, Remembered(1, 1.0, 0, Mark(1, 1, f'{{"title": "key {secret}"}}'), ""), [])
-    memo.close()
-    assert all(secret.encode() not in file.read_bytes() for file in tmp_path.glob("imports.db*"))

@@ -28,6 +28,8 @@ Examples:
 """
 _NOTHING = "Nothing is known about that."
 _MOST_CHARS = 8_000
+# What the fence itself takes, with the end of the line.
+_FENCE = len(build_memory_context_block("x"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def command(words: tuple[str, ...], limit: int, project: str | None, fenced: boo
         data = {"success": True, "known": known.anything, "noted": known.noted, "recalled": known.recalled}
         invocation.say("", data | {"search": known.answer})
     elif fenced:
-        block = build_memory_context_block(_as_text(known), most=chars)
+        block = build_memory_context_block(_as_text(known), most=chars - _FENCE)
         click.echo(block, nl=bool(block))
     else:
         click.echo(_shown(known) if known.anything else _NOTHING)

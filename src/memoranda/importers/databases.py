@@ -1,9 +1,12 @@
 """SQLite databases of other programs, read without changing what they hold, also while they are being written."""
 
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from shutil import copyfile
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from memoranda.importers.finding import item_at, open_source
@@ -25,21 +28,53 @@ def database_at(file: Path, what: str) -> Item | None:
 
 
 @contextmanager
-def opened(file: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that cannot write; errors of SQLite come as OSError, as of any file that cannot be read."""
-    log = item_at(file.with_name(f"{file.name}-wal"), "")
+def opened(file: Path, odd_text: str = "backslashreplace") -> Iterator[sqlite3.Connection]:
+    """A connection that leaves the file and its folder as they are; errors of SQLite come as OSError.
+
+    `odd_text` says how text that is not UTF-8 is shown, as in `bytes.decode`; it must not end the reading.
+    """
     with open_source(file) as stream:
-        head = stream.read(_WRITE_VERSION + 2)
-    # Without a log, a database in WAL mode is complete by itself; any other way of opening it would leave files there.
-    alone = head[_WRITE_VERSION:] == bytes((_WAL, _WAL)) and (log is None or log.size == 0)
-    address = f"{file.absolute().as_uri()}?mode=ro{'&immutable=1' if alone else ''}"
+        has_log = stream.read(_WRITE_VERSION + 2)[_WRITE_VERSION:] == bytes((_WAL, _WAL))
     try:
-        with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:
-            # A text that is not UTF-8 is shown with its escapes; it must not end the reading.
-            connection.text_factory = lambda raw: raw.decode("utf-8", "backslashreplace")
+        with (
+            _address(file, has_log=has_log) as address,
+            closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection,
+        ):
+            connection.text_factory = lambda raw: raw.decode("utf-8", odd_text)
+            if has_log:
+                # One state of it, however long the reading takes. Without a log this would hold up the writer.
+                connection.execute("BEGIN")
             yield connection
     except sqlite3.Error as error:
         raise OSError(f"not readable as a database: {error}") from error
+
+
+@contextmanager
+def _address(file: Path, *, has_log: bool) -> Iterator[str]:
+    """Where to open a database, and how, so that SQLite makes no file beside it."""
+    log = file.with_name(f"{file.name}-wal")
+    shared = file.with_name(f"{file.name}-shm")
+    if not has_log or (log.exists() and shared.exists()):
+        # Somebody may be writing; locks, or these two files, keep the readers apart from the writer.
+        yield f"{file.absolute().as_uri()}?mode=ro"
+        return
+    before = _version(file)
+    if log.exists() and log.stat().st_size:
+        # Left by a crash, or copied without the third file: SQLite has to mend it first, and does so in a copy.
+        with TemporaryDirectory(prefix="memoranda-") as place:
+            for each in (file, log):
+                copyfile(each, Path(place) / each.name)
+            yield f"{(Path(place) / file.name).as_uri()}?mode=rw"
+    else:
+        # Closed, and complete by itself.
+        yield f"{file.absolute().as_uri()}?mode=ro&immutable=1"
+    if _version(file) != before:
+        raise OSError("it was changed while it was read")
+
+
+def _version(file: Path) -> tuple[int, int]:
+    status = os.stat(file)
+    return status.st_size, status.st_mtime_ns
 
 
 def tables(connection: sqlite3.Connection) -> dict[str, set[str]]:

@@ -16,6 +16,6 @@ def document(item: Item) -> Any:
             raw = stream.read(LONGEST_LINE + 1)
         return too_large if len(raw) > LONGEST_LINE else json.loads(raw.decode("utf-8", "surrogatepass"))
     except OSError as error:
-        return Problem(item.file, None, f"cannot be read: {error.strerror or error}")
+        return Problem(item.file, None, f"cannot be read: {error.strerror or error}", unread=True)
     except (ValueError, RecursionError) as error:
         return Problem(item.file, None, f"not JSON ({str(error)[:100]})")

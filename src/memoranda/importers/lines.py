@@ -32,7 +32,7 @@ def json_lines(item: Item) -> Iterator[Line | Problem]:
             stream.seek(offset)
             yield from lines_in(item.file, stream, offset, number)
     except OSError as error:
-        yield Problem(item.file, None, f"cannot be read: {error.strerror or error}")
+        yield Problem(item.file, None, f"cannot be read: {error.strerror or error}", unread=True)
 
 
 def lines_in(file: Path, stream: BinaryIO, offset: int = 0, number: int = 0) -> Iterator[Line | Problem]:

@@ -5,6 +5,7 @@ file costs time: everything is read once more, and nothing is added twice. It al
 which then comes back with the next import.
 """
 
+import json
 import logging
 import os
 import time
@@ -12,6 +13,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from memoranda.db.damaged import SIDE_FILES
 from memoranda.db.on_demand import OnDemand
@@ -125,8 +127,7 @@ class Memo:
     def note(self, source: str, item: Item, read: Remembered, met: Iterable[Met]) -> None:
         """Remember how far an item has been read, and the sessions that were met in it."""
         mark = read.mark
-        # A reader remembers titles and directories; no credential in them lies here in clear.
-        place = (mark.offset, mark.line, self._redactor.text(mark.state)[0]) if mark else (None, None, None)
+        place = (mark.offset, mark.line, self._without_secrets(mark.state)) if mark else (None, None, None)
         self._read_again.add(self._key(source, item))
         if source in self._items:
             self._items[source][self._key(source, item)] = read
@@ -168,10 +169,19 @@ class Memo:
             )
             return {
                 (source, self._user, file, what): Remembered(
-                    size, changed, sessions, None if offset is None else Mark(offset, line, state or ""), seal or ""
+                    size, changed, sessions, _mark(offset, line, state or ""), seal or ""
                 )
                 for file, what, size, changed, sessions, offset, line, state, seal in rows
             }
+
+    def _without_secrets(self, state: str) -> str:
+        """What a reader has to know, titles and directories among it; no credential in them lies here in clear."""
+        value = _object(state)
+        if value is None:
+            return self._redactor.text(state)[0]
+        # Text by text: in JSON as a whole, a quote that belongs to the JSON would pass for the end of a credential.
+        kept, count = self._redactor.value(value)
+        return json.dumps(kept) if count else state
 
     def _key(self, source: str, item: Item) -> _Key:
         # A name that is no text (half characters) is kept as its escapes.
@@ -217,6 +227,22 @@ class Memo:
             with suppress(FileNotFoundError):
                 os.replace(f"{self._file.path}{ending}", f"{aside}{ending}")
         self._is_damaged = False
+
+
+def _mark(offset: int | None, line: int, state: str) -> Mark | None:
+    """A place to go on from; None where there is none, or where the reader's memory of it is damaged."""
+    if offset is None or (state.startswith("{") and _object(state) is None):
+        return None
+    return Mark(offset, line, state)
+
+
+def _object(state: str) -> dict[str, Any] | None:
+    """The JSON object that a reader keeps as its state; None when it keeps something else."""
+    try:
+        value = json.loads(state)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _owner(connection: Connection) -> str | None:

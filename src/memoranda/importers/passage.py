@@ -7,6 +7,7 @@ from typing import Any, assert_never
 from memoranda.importers.destination import Arrival, Destination, is_same_session, session_name
 from memoranda.importers.memo import Memo, Met
 from memoranda.importers.moments import moment
+from memoranda.importers.own_answers import without_own_answer
 from memoranda.importers.shape import Aside, Conversation, Given, Imported, Item, Mark, Problem, Reader
 from memoranda.importers.tally import Tally
 from memoranda.sessions.store import SessionStore
@@ -57,9 +58,8 @@ class Passage:
                 case Imported():
                     self._gather(given)
                 case Problem():
-                    # What could not be read at all is looked at again next time, when it may be readable.
-                    self._whole = self._whole and given.line is not None
-                    self._tally.add_problem(given)
+                    self._whole = self._whole and not given.unread
+                    self._tally.add_problem(self._item, given)
                 case Aside():
                     self._tally.aside[given.what] += 1
                 case Mark():
@@ -76,8 +76,8 @@ class Passage:
         try:
             yield from self._reader.read(self._item)
         except _MISHAPS as error:
-            self._whole = False
-            yield Problem(self._item.file, None, f"cannot be read further: {type(error).__name__}: {error}")
+            text = f"cannot be read further: {type(error).__name__}: {error}"
+            yield Problem(self._item.file, None, text, unread=True)
 
     def _turn_to(self, given: Conversation) -> None:
         self._current = self._name(given, given.host_id)
@@ -95,7 +95,8 @@ class Passage:
         name = given.message.get("external_id")
         if self._current is None or not isinstance(name, str) or not name:
             lacks = "a conversation" if self._current is None else "an external id"
-            self._tally.add_problem(Problem(self._item.file, given.line, f"a message without {lacks}"))
+            problem = Problem(self._item.file, given.line, f"a message without {lacks}")
+            self._tally.add_problem(self._item, problem)
             return
         waiting = self._waiting[self._current]
         at = moment(given.message.get("timestamp"))
@@ -103,10 +104,10 @@ class Passage:
         waiting.latest = at if at is not None else waiting.latest or self._item.changed
         if unstorable_character(name):
             name = digest(name)
-        message = {**given.message, "external_id": name, "timestamp": waiting.latest}
+        message = {**without_own_answer(given.message), "external_id": name, "timestamp": waiting.latest}
         waiting.messages.append(Imported(message, given.line))
         self._count += 1
-        self._characters += _length(given.message)
+        self._characters += _length(message)
 
     def _hand_on(self, *, done: bool) -> None:
         """Give everything that waits to the destination, and then say how far that was."""
@@ -144,7 +145,7 @@ class Passage:
             arrival = self._placed(arrival, [shared[name] for name in names if name in shared], bool(own))
         added, problems = self._destination.take(self._item, arrival, own)
         for problem in problems:
-            tally.add_problem(problem)
+            tally.add_problem(self._item, problem)
         tally.messages += added
         tally.messages_known += len(messages) - len(problems) - added
         tally.settle(arrival.id, "unchanged" if not added else "grown" if arrival.row else "new")

@@ -77,7 +77,7 @@ class Engine:
                 tally.sessions_unread += known.sessions
             else:
                 begun = _from_mark(item, known)
-                tally.bytes += item.size - (begun.begin.offset if begun.begin else 0)
+                tally.begin(begun)
                 Passage(reader, begun, self._store, self._memo, destination, tally).go(report)
             report(item.size)
             before += item.size

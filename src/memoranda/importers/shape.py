@@ -18,11 +18,16 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in a source that was skipped, said by file and line."""
+    """Something in a source that was skipped, said by file and line.
+
+    `unread` is what could not be read at all, for reasons that lie outside of it (no permission, a lock, a missing
+    library): it is looked at again although it has not changed.
+    """
 
     file: Path
     line: int | None
     text: str
+    unread: bool = False
 
 
 @dataclass(frozen=True, slots=True)

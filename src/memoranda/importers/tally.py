@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from memoranda.importers.shape import Problem
+from memoranda.importers.shape import Item, Problem
 
 Fate = Literal["new", "grown", "unchanged", "deleted", "conflict"]
 # So many problems are kept word by word; of more, the number per file is kept.
 MOST_PROBLEMS = 1000
+_Key = tuple[Path, str]
 
 
 @dataclass(slots=True)
@@ -28,13 +29,19 @@ class Tally:
     renamed: dict[str, str] = field(default_factory=dict)
     detached: list[str] = field(default_factory=list)
     conflicts: dict[str, str] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    problems_kept: list[tuple[_Key, Problem]] = field(default_factory=list)
     problems_by_file: Counter[Path] = field(default_factory=Counter)
+    # After which line each item was read; None for one that was read from its beginning.
+    read_after: dict[_Key, int | None] = field(default_factory=dict)
 
     def count(self, fate: Fate) -> int:
         """How many sessions have come to this; unchanged ones are not even read when their file is the same."""
         counted = sum(each == fate for each in self.sessions.values())
         return counted + self.sessions_unread if fate == "unchanged" else counted
+
+    @property
+    def problems(self) -> list[Problem]:
+        return [problem for _, problem in self.problems_kept]
 
     @property
     def problem_count(self) -> int:
@@ -44,10 +51,16 @@ class Tally:
     def adds_something(self) -> bool:
         return bool(self.messages)
 
-    def add_problem(self, problem: Problem) -> None:
+    def begin(self, item: Item) -> None:
+        """Say that an item is read now, and from where."""
+        self.bytes += item.size - (item.begin.offset if item.begin else 0)
+        self.read_after[item.file, item.what] = item.begin.line if item.begin else None
+
+    def add_problem(self, item: Item, problem: Problem) -> None:
+        """Count a problem that was met in an item."""
         self.problems_by_file[problem.file] += 1
-        if len(self.problems) < MOST_PROBLEMS:
-            self.problems.append(problem)
+        if len(self.problems_kept) < MOST_PROBLEMS:
+            self.problems_kept.append(((item.file, item.what), problem))
 
     def settle(self, session_id: str, fate: Fate) -> None:
         """Say what becomes of a session; a new one stays new however often something is added."""
@@ -68,8 +81,18 @@ class Tally:
         self.renamed |= other.renamed
         self.detached += other.detached
         self.conflicts |= other.conflicts
-        self.problems = [*self.problems, *other.problems][:MOST_PROBLEMS]
+        self._forget_problems(other.read_after)
+        self.problems_kept = [*self.problems_kept, *other.problems_kept][:MOST_PROBLEMS]
         self.problems_by_file += other.problems_by_file
+
+    def _forget_problems(self, read_after: dict[_Key, int | None]) -> None:
+        """Leave out what was read once more: what is still wrong there is said again."""
+        known, self.problems_kept = self.problems_kept, []
+        for key, problem in known:
+            if key in read_after and _is_read_again(problem, read_after[key]):
+                self.problems_by_file -= Counter([problem.file])
+            else:
+                self.problems_kept.append((key, problem))
 
     def as_json(self) -> dict[str, Any]:
         """The figures as JSON-like values, for a report or a program."""
@@ -92,3 +115,7 @@ class Tally:
             "problems": [{"file": str(p.file), "line": p.line, "error": p.text} for p in self.problems],
             "problems_by_file": {str(file): number for file, number in self.problems_by_file.items()},
         }
+
+
+def _is_read_again(problem: Problem, after: int | None) -> bool:
+    return after is None or problem.unread or (problem.line is not None and problem.line > after)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.adapters.hosts.change import Change, SettingsError, make, read_settings
+from memoranda.adapters.hosts.change import Change, SettingsError, make, make_all, read_settings
 from tests.conftest import mode
 
 
@@ -96,3 +96,61 @@ def test_killed_at_any_moment_the_file_is_the_old_or_the_new_one(tmp_path: Path)
         child.wait()
         child.stdout.close()
         assert file.read_bytes() in (old, new)
+
+
+def test_when_one_change_fails_those_before_it_are_put_back(tmp_path: Path) -> None:
+    """And the error says that nothing was changed."""
+    old, new, bad = tmp_path / "a.json", tmp_path / "b.json", tmp_path / "no directory" / "c.json"
+    old.write_text("{}")
+    old.chmod(0o640)
+    bad.parent.write_text("")
+    changes = [Change(old, b"{}", b"1"), Change(new, None, b"2"), Change(bad, None, b"3")]
+    with pytest.raises(SettingsError, match=r"c.json cannot be written: .* Nothing was changed\.$"):
+        make_all(changes, tmp_path / "backups")
+    assert (old.read_text(), mode(old)) == ("{}", 0o640)
+    assert not new.exists()
+
+
+def test_what_cannot_be_put_back_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With where it lies as it was, when the host itself wrote to it meanwhile."""
+    file, fresh, bad = tmp_path / "a.json", tmp_path / "b.json", tmp_path / "c.json"
+    for each in (file, bad):
+        each.write_text("{}")
+
+    def made(change: Change, backups: Path) -> Path | None:
+        copy = make(change, backups)
+        change.file.write_text("theirs")
+        return copy
+
+    monkeypatch.setattr("memoranda.adapters.hosts.change.make", made)
+    changes = [Change(file, b"{}", b"1"), Change(fresh, None, b"2"), Change(bad, b"other", b"3")]
+    with pytest.raises(SettingsError) as told:
+        make_all(changes, tmp_path / "backups")
+    copy = next(path for path in (tmp_path / "backups").iterdir() if path.name.endswith("-a.json"))
+    assert f"{file} stays changed (as it was before: {copy})" in str(told.value)
+    assert f"{fresh} stays changed (it was not there before)" in str(told.value)
+    assert "Nothing was changed" not in str(told.value)
+    assert (file.read_text(), fresh.read_text()) == ("theirs", "theirs")
+
+
+def test_a_read_only_file_is_left_alone(tmp_path: Path) -> None:
+    """Whoever made it so did not want it changed, not even through a link."""
+    file, link = tmp_path / "settings.json", tmp_path / "link.json"
+    file.write_text("{}")
+    file.chmod(0o444)
+    link.symlink_to(file)
+    for name in (file, link):
+        with pytest.raises(SettingsError, match="is read-only"):
+            make(Change(name, b"{}", b"1"), tmp_path / "backups")
+    assert (file.read_text(), mode(file)) == ("{}", 0o444)
+    assert not (tmp_path / "backups").exists()
+
+
+def test_without_a_copy_nothing_is_changed(tmp_path: Path) -> None:
+    """A home that cannot be written."""
+    file = tmp_path / "settings.json"
+    file.write_text("{}")
+    (tmp_path / "home").write_text("no directory")
+    with pytest.raises(SettingsError, match=r"No copy of .*settings.json"):
+        make(Change(file, b"{}", b"1"), tmp_path / "home" / "backups")
+    assert file.read_text() == "{}"

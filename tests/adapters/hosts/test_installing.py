@@ -16,6 +16,7 @@ from memoranda.adapters.hosts.jsonc import parse
 from memoranda.adapters.hosts.known import HOSTS
 from memoranda.adapters.hosts.program import Program, is_our_hook
 from memoranda.adapters.hosts.shape import Surroundings
+from tests.conftest import mode
 
 PROGRAM = Program(("/opt/bin/memoranda",), ("--home", "/data/my memory"))
 SERVER = {"command": "/opt/bin/memoranda", "args": ["mcp", "--home", "/data/my memory"]}
@@ -225,3 +226,26 @@ def _ours(groups: list[Any]) -> list[str]:
 
 def _all(groups: list[Any]) -> list[str]:
     return [each["command"] for group in groups if isinstance(group, dict) for each in group["hooks"]]
+
+
+def test_what_a_project_shares_is_the_same_for_everybody(tmp_path: Path) -> None:
+    """By name, with nobody's home, and saying what is remembered to those who have no hooks."""
+    around = _around(tmp_path / "me", project=tmp_path)
+    program = Program(PROGRAM.words, (*PROGRAM.options, "--profile", "work"))
+    for name, host in HOSTS.items():
+        if host.has_projects:
+            _install(name, around, program)
+    shared = _settings(tmp_path / ".mcp.json")["mcpServers"]["memoranda"]
+    assert shared == {"type": "stdio", "command": "memoranda", "args": ["mcp", "--profile", "work"]}
+    for place in (".codex/config.toml", ".cursor/mcp.json", ".vscode/mcp.json", ".gemini/settings.json",
+                  "opencode.json"):  # fmt: skip
+        assert "/" not in (tmp_path / place).read_text().replace("https://opencode.ai/config.json", "")
+
+
+def test_a_project_s_hooks_are_of_this_machine(tmp_path: Path) -> None:
+    """By path, with the home that was given, in a file that only its owner reads."""
+    _install("claude-code", _around(tmp_path / "me", project=tmp_path))
+    local = tmp_path / ".claude" / "settings.local.json"
+    (command,) = _ours(_settings(local)["hooks"]["Stop"])
+    assert command == "/opt/bin/memoranda hook claude-code Stop --home '/data/my memory'"
+    assert (mode(local), mode(tmp_path / ".mcp.json")) == (0o600, 0o644)

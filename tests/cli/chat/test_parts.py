@@ -12,10 +12,10 @@ from memoranda.agent.conversation import Compression
 from memoranda.agent.events import Asked, Called, Compressed, Returned
 from memoranda.cli.chat.commands import COMMANDS, is_command
 from memoranda.cli.chat.history import History
-from memoranda.cli.chat.log import logging_to
 from memoranda.cli.chat.screens import JsonLines, Pipe, Terminal
 from memoranda.cli.chat.status import Status, short
 from memoranda.cli.chat.talking import JsonPiped, Piped
+from memoranda.cli.log import logging_to
 from memoranda.llm.model import ToolCall, Usage
 from memoranda.safety.redaction import Redactor
 
@@ -104,7 +104,7 @@ def test_the_log_goes_to_a_file_and_not_to_the_screen(tmp_path: Path, capsys: py
 
 def test_a_log_that_is_full_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Old lines move on to a second and third file; the present one stays private."""
-    monkeypatch.setattr("memoranda.cli.chat.log._MOST_BYTES", 200)
+    monkeypatch.setattr("memoranda.cli.log._MOST_BYTES", 200)
     path = tmp_path / "logs" / "chat.log"
     with logging_to(path):
         for number in range(20):

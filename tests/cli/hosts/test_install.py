@@ -76,7 +76,13 @@ def test_a_project_s_files_call_the_program_by_name(terminal: Terminal, tmp_path
     """They are for everybody who works on it."""
     terminal.ok("install", "vscode", "--project", str(tmp_path), "--yes")
     entry = json.loads((tmp_path / ".vscode" / "mcp.json").read_text())["servers"]["memoranda"]
-    assert entry["command"] == "memoranda"
+    assert (entry["command"], entry["args"]) == ("memoranda", ["mcp"])
+
+
+def test_a_home_that_a_shared_file_cannot_name_is_spoken_of(terminal: Terminal, tmp_path: Path) -> None:
+    """What was asked for is not dropped in silence."""
+    assert "given no home" in terminal.ok("install", "cursor", "--project", str(tmp_path), "--yes")
+    assert "given no home" not in terminal.ok("install", "cursor", "--yes")
 
 
 def test_what_cannot_be_is_refused(terminal: Terminal, tmp_path: Path) -> None:
@@ -98,3 +104,16 @@ def test_a_host_calls_the_program_by_a_path_that_exists(terminal: Terminal, tmp_
     terminal.ok("install", "claude-desktop", "--yes")
     (file,) = (tmp_path / "user").rglob("claude_desktop_config.json")
     assert Path(json.loads(file.read_text())["mcpServers"]["memoranda"]["command"]).is_absolute()
+
+
+def test_an_installation_that_fails_half_way_changes_nothing(terminal: Terminal, tmp_path: Path) -> None:
+    """A server without its hooks would hide what is remembered."""
+    servers, hooks = tmp_path / "user" / ".claude.json", tmp_path / "user" / ".claude" / "settings.json"
+    servers.write_text("{}")
+    hooks.parent.mkdir()
+    hooks.write_text("{}")
+    hooks.chmod(0o444)
+    result = terminal.run("install", "claude-code", "--yes")
+    assert result.exit_code == 2
+    assert f"{hooks} is read-only." in result.output and "Nothing was changed." in result.output
+    assert (servers.read_text(), hooks.read_text()) == ("{}", "{}")

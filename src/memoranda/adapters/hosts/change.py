@@ -1,8 +1,10 @@
 """A change to somebody else's settings file: shown before it is made, backed up, and made only to what was shown."""
 
 import difflib
+import logging
 import os
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +23,7 @@ from memoranda.support.files import (
 _MOST_BACKUPS = 10
 _MOST_BYTES = 64 * 1024 * 1024
 _SHARED_FILE = 0o644
+_log = logging.getLogger(__name__)
 
 
 class SettingsError(StorageError):
@@ -63,27 +66,76 @@ def read_settings(file: Path) -> bytes | None:
     return content
 
 
+def make_all(changes: Sequence[Change], backups: Path) -> list[Path | None]:
+    """Make all changes or none; where the copy of each file lies as it was before.
+
+    What was written before one fails is put back, and the error names what could not be.
+    """
+    copies: list[Path | None] = []
+    for place, change in enumerate(changes):
+        try:
+            copies.append(make(change, backups))
+        except SettingsError as error:
+            tried = [_put_back(*made) for made in zip(changes[:place], copies, strict=True)]
+            left = " ".join(filter(None, tried))
+            raise SettingsError(f"{error} {left or 'Nothing was changed.'}") from error
+    return copies
+
+
 def make(change: Change, backups: Path) -> Path | None:
     """Make a change; where the copy of the file lies as it was before, if there was one.
 
     A link stays a link: what it leads to is changed. If the file is no longer what was shown, nothing is done.
     """
+    if _is_read_only(change.file):
+        # A rename would replace it all the same, against the will of whoever made it so.
+        raise SettingsError(f"{change.file} is read-only. Make it writable, or change it by hand.")
+    try:
+        backup = _back_up(change, backups)
+    except OSError as error:
+        raise SettingsError(f"No copy of {change.file} can be kept in {backups}: {error.strerror or error}.") from error
+    _write(change)
+    return backup
+
+
+def _write(change: Change) -> None:
     target = Path(os.path.realpath(change.file))
-    backup = _back_up(change, backups)
     try:
         make_private_directory(target.parent)
         stage(target, change.after)
         try:
             os.chmod(staged_path(target), _mode(target, change))
             if read_settings(target) != change.before:
-                raise SettingsError(f"{change.file} changed this moment. Nothing was written to it; try again.")
+                raise SettingsError(f"{change.file} changed this moment; try again.")
             publish(target)
         except BaseException:
             discard_staged(target)
             raise
     except OSError as error:
         raise SettingsError(f"{change.file} cannot be written: {error.strerror or error}.") from error
-    return backup
+
+
+def _put_back(change: Change, copy: Path | None) -> str:
+    """Take a change back; what to say when that is not possible, else ""."""
+    try:
+        if change.before is not None:
+            _write(Change(change.file, change.after, change.before, change.shared))
+            return ""
+        if read_settings(change.file) == change.after:
+            os.unlink(os.path.realpath(change.file))
+            return ""
+    except (SettingsError, OSError) as error:
+        _log.warning("%s could not be put back: %s", change.file, error)
+    was = "it was not there before" if copy is None else f"as it was before: {copy}"
+    return f"{change.file} stays changed ({was})."
+
+
+def _is_read_only(file: Path) -> bool:
+    """Whether there is such a file and it may not be written; root may write any, so its mode counts too."""
+    try:
+        return not os.stat(file).st_mode & stat.S_IWUSR or not os.access(file, os.W_OK)
+    except OSError:
+        return False
 
 
 def _mode(target: Path, change: Change) -> int:

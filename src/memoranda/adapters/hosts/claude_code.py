@@ -18,9 +18,10 @@ def _files(around: Surroundings) -> list[SettingsFile]:
     if around.project is not None:
         # The servers of a project are everybody's; hooks are commands on this machine, so they stay in its own file.
         servers, settings = around.project / ".mcp.json", around.project / ".claude" / "settings.local.json"
-    # The hooks give what is remembered, so that the server need not say it as well.
-    put = put_server("mcpServers", shape=typed, flags=("--bare",))
-    return [SettingsFile(servers, put, take_server("mcpServers")), SettingsFile(settings, _put_hooks, _take_hooks)]
+    # The hooks give what is remembered, so that the server need not say it as well; but others who get it have none.
+    put = put_server("mcpServers", shape=typed, flags=("--bare",) if around.project is None else ())
+    hooks = SettingsFile(settings, _put_hooks, _take_hooks, local=True)
+    return [SettingsFile(servers, put, take_server("mcpServers")), hooks]
 
 
 HOST = Host(NAME, "Claude Code", _files, "Start a new session of Claude Code; /mcp and /hooks show what was added.")

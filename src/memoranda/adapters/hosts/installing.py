@@ -18,7 +18,7 @@ def plan_install(host: Host, around: Surroundings, program: Program) -> list[Cha
     """The changes that put us into a host; those that are made already are not among them."""
 
     def put(place: SettingsFile) -> Callable[[Settings], Settings]:
-        return lambda settings: place.put(settings, program)
+        return lambda settings: place.put(settings, program.shared() if place.is_shared(around) else program)
 
     return _planned(host, around, put)
 
@@ -31,7 +31,7 @@ def plan_uninstall(host: Host, around: Surroundings) -> list[Change]:
 def _planned(
     host: Host, around: Surroundings, how: Callable[[SettingsFile], Callable[[Settings], Settings]]
 ) -> list[Change]:
-    changes = [_change(place, how(place), shared=around.project is not None) for place in host.files(around)]
+    changes = [_change(place, how(place), shared=place.is_shared(around)) for place in host.files(around)]
     return [change for change in changes if change.is_needed]
 
 

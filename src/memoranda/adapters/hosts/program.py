@@ -4,6 +4,7 @@ import shlex
 from dataclasses import dataclass
 
 NAME = "memoranda"
+HOME = "--home"
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,14 @@ class Program:
     def server(self, *flags: str) -> list[str]:
         """What starts the MCP server."""
         return [*self.words, "mcp", *self.options, *flags]
+
+    def shared(self) -> "Program":
+        """As a file calls it that others get too: by its name, and with the home that each of them has."""
+        options = list(self.options)
+        if HOME in options:
+            place = options.index(HOME)
+            del options[place : place + 2]
+        return Program((NAME,), tuple(options))
 
     def hook(self, host: str, event: str) -> str:
         """The shell command that answers an event of a host."""

@@ -43,6 +43,12 @@ class SettingsFile:
     language: Literal["json", "toml"] = "json"
     table: tuple[str, ...] = ()
     """For TOML: the one table that is ours."""
+    local: bool = False
+    """Whether it stays on this machine even when it belongs to a project."""
+
+    def is_shared(self, around: Surroundings) -> bool:
+        """Whether others who work on the project get it too."""
+        return around.project is not None and not self.local
 
 
 @dataclass(frozen=True, slots=True)

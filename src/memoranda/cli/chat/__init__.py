@@ -8,11 +8,11 @@ from memoranda.app import Memory, open_memory
 from memoranda.cli.chat.chat import Chat
 from memoranda.cli.chat.commands import COMMANDS, show_resumed
 from memoranda.cli.chat.history import History
-from memoranda.cli.chat.log import logging_to
 from memoranda.cli.chat.opening import choose_model, give_up
 from memoranda.cli.chat.screens import JsonLines, Pipe, Screen, Terminal
 from memoranda.cli.chat.talking import JsonPiped, Lines, Piped, Typed, talk
 from memoranda.cli.context import REFUSED, Invocation, memory_options
+from memoranda.cli.log import logging_to
 from memoranda.cli.sessions.naming import NOT_FOUND, session_named
 from memoranda.config import known_secrets
 from memoranda.safety.redaction import Redactor

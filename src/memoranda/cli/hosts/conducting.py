@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from memoranda.adapters.hosts.change import Change, make
+from memoranda.adapters.hosts.change import Change, make_all
 from memoranda.adapters.hosts.known import HOSTS
 from memoranda.adapters.hosts.shape import Host
 from memoranda.cli.context import Invocation
@@ -60,7 +60,7 @@ def conduct(
         invocation.say("" if _asks(invocation) and not dry_run else _preview(shown), data)
         return
     backups = invocation.place().root / "host-backups" / host.name
-    kept = [make(change, backups) for change in changes]
+    kept = make_all(changes, backups)
     for entry, backup in zip(data["changes"], kept, strict=True):
         entry["backup"] = None if backup is None else str(backup)
     data |= {"applied": True, "then": then}

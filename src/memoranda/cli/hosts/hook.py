@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,10 @@ from memoranda.adapters.hosts.hooks.payload import Payload, read_payload
 from memoranda.cli.context import Invocation, memory_options
 
 _EPILOG = """\b
+Examples:
+  memoranda hook claude-code SessionStart < payload.json
+
+\b
 Written into the host's settings by 'memoranda install claude-code'. To see what it would be given:
   echo '{"prompt": "How did we fix the build?"}' | memoranda hook claude-code UserPromptSubmit
 """
@@ -80,12 +86,13 @@ class _Call:
 
     def answer(self) -> str:
         """What goes to standard output; "" for nothing, also when something went wrong."""
-        try:
-            return self._answer()
-        except Exception:
-            # The host must go on, whatever happens here.
-            self._tell()
-            return ""
+        with self._logging():
+            try:
+                return self._answer()
+            except Exception:
+                # The host must go on, whatever happens here.
+                self._note("a hook failed", error=True)
+                return ""
 
     def _answer(self) -> str:
         if self._host not in _HOSTS:
@@ -131,22 +138,24 @@ class _Call:
         named = {"--home": given.home, "--profile": given.profile, "--user": given.user}
         return [word for name, value in named.items() if value is not None for word in (name, value)]
 
-    def _tell(self) -> None:
-        """Say in the log what happened; where there is no home to say it in, there is nobody to read it."""
-        self._note("a hook failed", error=True)
-
     def _note(self, text: str, *, error: bool = False) -> None:
-        from memoranda.cli.chat.log import logging_to  # noqa: PLC0415
+        _log.error("%s %s: %s", self._host, self._event, text, exc_info=error)
+
+    @contextmanager
+    def _logging(self) -> Iterator[None]:
+        """Keep the log off the host's screen; where there is no home to say it in, there is nobody to read it."""
+        from memoranda.cli.log import logging_to  # noqa: PLC0415
         from memoranda.errors import MemorandaError  # noqa: PLC0415
 
         try:
             place = self._invocation.place()
             place.refuse_if_foreign()
+            root: Path | None = place.root
         except (MemorandaError, OSError):
-            return
-        if place.root.is_dir():
-            with logging_to(place.root / "logs" / "hooks.log"):
-                _log.error("%s %s: %s", self._host, self._event, text, exc_info=error)
+            root = None
+        with logging_to((root or Path()) / "logs" / "hooks.log") as handler:
+            handler.addFilter(lambda record: root is not None and root.is_dir())
+            yield
 
 
 def _start(arguments: list[str]) -> None:

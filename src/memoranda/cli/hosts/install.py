@@ -8,6 +8,7 @@ import click
 from memoranda.adapters.hosts.change import SettingsError
 from memoranda.adapters.hosts.installing import plan_install
 from memoranda.adapters.hosts.known import HOSTS
+from memoranda.adapters.hosts.program import HOME
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.hosts.conducting import chosen, conduct, host_options
 from memoranda.cli.hosts.surroundings import program, surroundings
@@ -19,6 +20,10 @@ Examples:
   memoranda install codex --dry-run
   memoranda install vscode --project .   for everybody who works on this project
 """
+_NO_HOME = (
+    "The server that the project shares is given no home, because others have theirs elsewhere: it uses "
+    "MEMORANDA_HOME, else ~/.memoranda."
+)
 
 
 @click.command(epilog=_EPILOG)
@@ -39,12 +44,14 @@ def command(host: str | None, project: Path | None, dry_run: bool, yes: bool) ->
         _show_all(invocation, project)
         return
     there = chosen(invocation, host, project)
-    changes = plan_install(there, surroundings(project), program(invocation, shared=project is not None))
-    conduct(invocation, there, changes, dry_run=dry_run, yes=yes, done="Wrote", then=there.then)
+    words = program(invocation)
+    changes = plan_install(there, surroundings(project), words)
+    then = there.then if project is None or HOME not in words.options else f"{there.then} {_NO_HOME}"
+    conduct(invocation, there, changes, dry_run=dry_run, yes=yes, done="Wrote", then=then)
 
 
 def _show_all(invocation: Invocation, project: Path | None) -> None:
-    around, words = surroundings(project), program(invocation, shared=project is not None)
+    around, words = surroundings(project), program(invocation)
     rows: list[dict[str, Any]] = []
     for host in HOSTS.values():
         if project is not None and not host.has_projects:

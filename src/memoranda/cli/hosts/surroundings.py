@@ -4,7 +4,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from memoranda.adapters.hosts.program import NAME, Program
+from memoranda.adapters.hosts.program import HOME, NAME, Program
 from memoranda.adapters.hosts.shape import Surroundings
 from memoranda.cli.context import Invocation
 from memoranda.config import locate_home
@@ -18,9 +18,9 @@ def surroundings(project: Path | None) -> Surroundings:
     return Surroundings(Path.home(), sys.platform, ENVIRONMENT, project)
 
 
-def program(invocation: Invocation, *, shared: bool) -> Program:
-    """How to call us: by an absolute path, because desktop programs know no PATH; by name in files that are shared."""
-    return Program((NAME,) if shared else _words(), _options(invocation))
+def program(invocation: Invocation) -> Program:
+    """How to call us on this machine: by an absolute path, because desktop programs know no PATH."""
+    return Program(_words(), _options(invocation))
 
 
 def _words() -> tuple[str, ...]:
@@ -38,7 +38,7 @@ def _options(invocation: Invocation) -> tuple[str, ...]:
     base = place.root if place.profile == DEFAULT_PROFILE else place.root.parent.parent
     options: list[str] = []
     if base != locate_home(_DEFAULT_HOME, DEFAULT_PROFILE).root:
-        options += ["--home", str(base)]
+        options += [HOME, str(base)]
     if place.profile != DEFAULT_PROFILE:
         options += ["--profile", place.profile]
     if invocation.user is not None:

@@ -16,13 +16,13 @@ def compressed_lines(item: Item) -> Iterator[Line | Problem]:
     """Every line of a compressed file, if there is something on this machine that can unpack it."""
     library = _library()
     if library is None:
-        yield Problem(item.file, None, _HELP)
+        yield Problem(item.file, None, _HELP, unread=True)
         return
     try:
         with open_source(item.file) as stream:
             yield from lines_in(item.file, _unpacked(library, stream))
     except OSError as error:
-        yield Problem(item.file, None, f"cannot be read: {error.strerror or error}")
+        yield Problem(item.file, None, f"cannot be read: {error.strerror or error}", unread=True)
     except library.ZstdError as error:
         yield Problem(item.file, None, f"the rest of it cannot be unpacked: {error}")
 

@@ -34,7 +34,7 @@ def read(item: Item) -> Iterator[Given]:
             meta = _meta(connection) if "meta" in there else {}
             yield from _conversation(item, connection, meta)
     except OSError as error:
-        yield Problem(item.file, None, str(error))
+        yield Problem(item.file, None, str(error), unread=True)
 
 
 def _conversation(item: Item, connection: sqlite3.Connection, meta: dict[str, Any]) -> Iterator[Given]:

@@ -107,7 +107,7 @@ def read(item: Item, directories: dict[str, str]) -> Iterator[Given]:
             else:
                 yield Problem(item.file, None, "not a database of Cursor that can be read")
     except OSError as error:
-        yield Problem(item.file, None, str(error))
+        yield Problem(item.file, None, str(error), unread=True)
 
 
 def _read_composer(item: Item, connection: sqlite3.Connection, directories: dict[str, str]) -> Iterator[Given]:

@@ -61,7 +61,7 @@ def _read_text(item: Item) -> Iterator[Given]:
         with open_source(item.file) as stream:
             raw = stream.read(LONGEST_LINE + 1)
     except OSError as error:
-        yield Problem(item.file, None, f"cannot be read: {error.strerror or error}")
+        yield Problem(item.file, None, f"cannot be read: {error.strerror or error}", unread=True)
         return
     if len(raw) > LONGEST_LINE:
         yield Problem(item.file, None, f"the file has more than {LONGEST_LINE // 1024 // 1024} MB")

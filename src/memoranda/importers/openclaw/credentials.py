@@ -1,7 +1,6 @@
 """The credentials that OpenClaw holds: which of them could be used here, and which have no use here."""
 
 import json
-import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from io import StringIO
@@ -10,7 +9,8 @@ from typing import Any
 
 from dotenv import dotenv_values
 
-from memoranda.importers.openclaw.database import FILE_NAME, opened
+from memoranda.importers.databases import opened
+from memoranda.importers.openclaw.database import FILE_NAME
 from memoranda.importers.openclaw.gate import is_reference, is_secret_name
 from memoranda.importers.openclaw.places import Installation, section
 from memoranda.llm.vendors import VENDORS
@@ -107,9 +107,9 @@ def _databases(root: Path) -> Iterator[tuple[Path, tuple[str, str]]]:
 def _column(database: Path, table: str, column: str) -> list[str]:
     """The texts in a column; none where there is no such thing."""
     try:
-        with opened(database) as connection:
+        with opened(database, "surrogateescape") as connection:
             rows = connection.execute(f"SELECT {column} FROM {table}").fetchall()
-    except (sqlite3.Error, OSError):
+    except OSError:
         return []
     return [row[0] for row in rows if isinstance(row[0], str)]
 

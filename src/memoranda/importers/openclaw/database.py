@@ -1,44 +1,31 @@
 """OpenClaw's database of one agent, where transcripts have been kept since the summer of 2026; only ever read."""
 
 import json
-import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
-from shutil import copyfile
-from tempfile import TemporaryDirectory
 from typing import Any
-from urllib.parse import quote
 
+from memoranda.importers.databases import database_at, opened
 from memoranda.importers.moments import moment
 from memoranda.importers.openclaw.events import Thread
 from memoranda.importers.openclaw.frames import LACKING, unpack
 from memoranda.importers.shape import Given, Item, Problem
 
 FILE_NAME = "openclaw-agent.sqlite"
-_PATIENCE = 5.0
 
 
 def database_item(file: Path) -> Item | None:
     """A database as an item; what is written and not yet in the file itself counts as its change too."""
-    try:
-        status = os.stat(file)
-        size, changed = status.st_size, status.st_mtime
-        with_log = file.with_name(file.name + "-wal")
-        if with_log.exists():
-            log = os.stat(with_log)
-            size, changed = size + log.st_size, max(changed, log.st_mtime)
-    except OSError:
-        return None
-    return Item(file, size, changed, "database")
+    return database_at(file, "database")
 
 
 def read_database(item: Item) -> Iterator[Given]:
     """Every session of a database, one after the other, event by event."""
     lacking = 0
     try:
-        with opened(item.file) as connection:
+        # As bytes that can be had back: an event is known by them.
+        with opened(item.file, "surrogateescape") as connection:
             columns = _columns(connection, "transcript_events")
             if not columns:
                 # An agent that nobody has spoken to, or a version that kept its transcripts in files.
@@ -47,41 +34,11 @@ def read_database(item: Item) -> Iterator[Given]:
                 for given in _session(connection, item.file, session_id, columns):
                     lacking += isinstance(given, Problem) and given.text.endswith(LACKING)
                     yield given
-    except sqlite3.Error as error:
-        yield Problem(item.file, None, f"the database cannot be read: {error}")
+    except OSError as error:
+        yield Problem(item.file, None, f"the database cannot be read: {error}", unread=True)
     if lacking:
         # Not read to its end: it is looked at again next time, although it may not have changed by then.
         raise ValueError(f"{lacking:,} of its events wait to be unpacked")
-
-
-@contextmanager
-def opened(file: Path) -> Iterator[sqlite3.Connection]:
-    """The database to read, in such a way that SQLite makes no file beside it."""
-    log, shared = file.with_name(f"{file.name}-wal"), file.with_name(f"{file.name}-shm")
-    if log.exists() and shared.exists():
-        # Somebody may be writing; these two files keep the readers apart from the writer.
-        with _connected(file, "mode=ro") as connection:
-            yield connection
-    elif not log.exists() or not log.stat().st_size:
-        with _connected(file, "mode=ro&immutable=1") as connection:
-            yield connection
-    else:
-        # Left by a crash: SQLite would have to mend it first, and does so in a copy.
-        with TemporaryDirectory(prefix="memoranda-") as place:
-            for each in (file, log):
-                copyfile(each, Path(place) / each.name)
-            with _connected(Path(place) / file.name, "mode=rw") as connection:
-                yield connection
-
-
-@contextmanager
-def _connected(file: Path, how: str) -> Iterator[sqlite3.Connection]:
-    address = f"file:{quote(str(file))}?{how}"
-    with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:
-        connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
-        # One state of it, however long the reading takes.
-        connection.execute("BEGIN")
-        yield connection
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> set[str]:

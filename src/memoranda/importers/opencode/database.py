@@ -76,7 +76,7 @@ def read(item: Item) -> Iterator[Session | Said | Problem]:
             if _NEWER in tables(connection):
                 yield from _newer_messages(item.file, connection, host_id)
     except OSError as error:
-        yield Problem(item.file, None, str(error))
+        yield Problem(item.file, None, str(error), unread=True)
 
 
 def _check(connection: sqlite3.Connection) -> set[str]:

@@ -1,4 +1,4 @@
-"""The log of a chat: into a file in the home, so that nothing but the conversation is on the screen."""
+"""The log of a command: into a file in the home, so that nothing but what it has to say is on the screen."""
 
 import logging
 import os
@@ -28,7 +28,7 @@ class _PrivateFile(RotatingFileHandler):
 
 
 @contextmanager
-def logging_to(path: Path) -> Iterator[None]:
+def logging_to(path: Path) -> Iterator[logging.Handler]:
     """Send what Memoranda logs to a file and nowhere else."""
     handler = _PrivateFile(path, maxBytes=_MOST_BYTES, backupCount=2, delay=True, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
@@ -38,7 +38,7 @@ def logging_to(path: Path) -> Iterator[None]:
     logger.setLevel(logging.INFO)
     logger.propagate = False
     try:
-        yield
+        yield handler
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)
