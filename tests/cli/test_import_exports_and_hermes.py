@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from memoranda.cli.importing import command
+from memoranda.cli.main import command
 from tests.cli.terminal import Terminal
 from tests.importers.exports.samples import claude, edited, spoken, write_json, write_zip
 from tests.importers.hermes.homes import HermesHome
@@ -17,7 +17,7 @@ class Importing(Terminal):
     def run(self, *arguments: str, input: str | None = None) -> Result:
         if arguments[0] != "import":
             return super().run(*arguments, input=input)
-        return CliRunner().invoke(command, ["--home", str(self.home), *arguments[1:]], input=input)
+        return CliRunner().invoke(command, ["import", "--home", str(self.home), *arguments[1:]], input=input)
 
 
 @pytest.fixture

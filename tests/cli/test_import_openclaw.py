@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from memoranda.cli.importing import command, moving
+from memoranda.cli.importing import moving
+from memoranda.cli.main import command
 from memoranda.recall.session_db import SessionDB
 from tests.importers.openclaw.material import OPENAI, SESSION, TELEGRAM, contents, make_openclaw
 
-_PROGRAM = [sys.executable, "-c", "from memoranda.cli.importing import command; command()"]
+_PROGRAM = [sys.executable, "-m", "memoranda", "import"]
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +37,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def run(home: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(command, ["--home", str(home), "openclaw", *arguments])
+    return CliRunner().invoke(command, ["import", "--home", str(home), "openclaw", *arguments])
 
 
 def answer(home: Path, *arguments: str) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from memoranda.cli.importing import command
+from memoranda.cli.main import command
 from memoranda.recall.session_db import SessionDB
 from tests.importers.claude_code_lines import PRESENT, SESSION, assistant, text
 from tests.importers.recording import write_lines
 
-_PROGRAM = [sys.executable, "-c", "from memoranda.cli.importing import command; command()"]
+_PROGRAM = [sys.executable, "-m", "memoranda", "import"]
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def transcript(tmp_path: Path) -> Path:
 
 
 def run(home: Path, *arguments: str, input: str | None = None) -> Result:
-    return CliRunner().invoke(command, ["--home", str(home), *arguments], input=input)
+    return CliRunner().invoke(command, ["import", "--home", str(home), *arguments], input=input)
 
 
 def answer(home: Path, *arguments: str) -> dict[str, Any]:

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from memoranda.cli.mcp import command
+from memoranda.cli.main import command
 from tests.conftest import mode
 
 
 def _run(home: Path, *arguments: str) -> str:
-    result = CliRunner().invoke(command, ["--home", str(home), *arguments])
+    result = CliRunner().invoke(command, ["mcp", "--home", str(home), *arguments])
     assert result.exit_code == 0, result.output
     return result.output.strip()
 
@@ -38,6 +38,6 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
     """With what to do about it."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        result = CliRunner().invoke(command, ["--home", str(tmp_path), "--http", "--port", port])
+        result = CliRunner().invoke(command, ["mcp", "--home", str(tmp_path), "--http", "--port", port])
     assert result.exit_code == 1
     assert f"Port {port} cannot be used" in result.output and "--port 0" in result.output

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from memoranda.cli.skills import command
+from memoranda.cli.main import command
 
 
 class _Skills:
@@ -15,7 +15,7 @@ class _Skills:
         self.home = home
 
     def run(self, *arguments: str, input: str | None = None) -> Result:
-        return CliRunner().invoke(command, ["--home", str(self.home), *arguments], input=input)
+        return CliRunner().invoke(command, ["skills", "--home", str(self.home), *arguments], input=input)
 
     def ok(self, *arguments: str, input: str | None = None) -> str:
         result = self.run(*arguments, input=input)

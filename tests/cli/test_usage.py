@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from memoranda.cli.usage import command
+from memoranda.cli.main import command
 from memoranda.llm.model import Usage
 from memoranda.spending.call import Call
 from memoranda.spending.ledger import Ledger
@@ -16,7 +16,7 @@ from tests.spending.models import QUESTION, Fixed
 
 
 def _run(home: Path, *arguments: str) -> str:
-    result = CliRunner().invoke(command, ["--home", str(home), *arguments])
+    result = CliRunner().invoke(command, ["usage", "--home", str(home), *arguments])
     assert result.exit_code == 0, result.output
     return result.output
 
