@@ -17,7 +17,7 @@ from memoranda.curated.store import MemoryStore
 from memoranda.curated.tool import MemoryTool
 
 # Every example syncs files to the disk, so time per example says nothing here.
-settings.register_profile("memoranda", deadline=None)
+settings.register_profile("memoranda", deadline=None, max_examples=40)
 settings.load_profile("memoranda")
 
 
