@@ -375,3 +375,15 @@ def test_no_false_note_follows_a_restart_when_memory_names_a_credential(tmp_path
         talk(memory.session(session_id="s"), 1)
     with memoranda.open(tmp_path) as memory, memory.session(session_id="s").turn("Hello") as turn:
         assert turn.messages[-1]["content"] == "Hello"
+
+
+def test_a_turn_goes_on_where_another_process_compressed_it(tmp_path: Path) -> None:
+    """Also when that happens between the question and the answer."""
+    with memoranda.open(tmp_path) as one, memoranda.open(tmp_path) as other:
+        first = one.session(session_id="s")
+        talk(first, 12)
+        with first.turn("And now?") as turn:
+            assert other.session(session_id="s").compress(force=True).done
+            turn.done("Still here.")
+        assert first.id != "s"
+        assert first.conversation()[-1]["content"] == "Still here."
