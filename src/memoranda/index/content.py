@@ -3,8 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from memoranda.index.postings import ASSISTANT, TITLE, TOOL, USER
 from memoranda.sessions.feed import FeedMessage
@@ -32,8 +31,7 @@ _ENCODED_LINE = 60
 _BLOB = re.compile(r"[A-Za-z0-9+/=_\r\n-]{400,}\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(NamedTuple):
     """The text of one message: `said` in its own words, `beside` what belongs to it but was not said."""
 
     kind: int
@@ -44,7 +42,7 @@ class Words:
 def words_of(message: FeedMessage) -> Words:
     """What can be found of a message."""
     said = _clipped(texts(message.content))
-    beside = _clipped(_beside(message))
+    beside = _clipped(_beside(message)) if message.tool_name or message.tool_calls else ""
     if message.is_summary:
         kind = SUMMARY
     elif message.role == "assistant" and not said.strip():

@@ -83,7 +83,7 @@ def _lost(connection: sqlite3.Connection, feed: Feed, last: int) -> list[int]:
 def _found(reader: Reader, message: FeedMessage) -> bool:
     words = words_of(message)
     tokens = everything(f"{words.said}\n{words.beside}")
-    chosen = sorted({*tokens.words, *tokens.pairs}, key=len, reverse=True)[:_TOKENS]
+    chosen = sorted({*tokens.words.split(), *tokens.pairs.split()}, key=len, reverse=True)[:_TOKENS]
     if not chosen:
         return True
     found = reader.postings(And(tuple(map(Word, chosen))), Filter(Scope.everyone(), titles=False), _ENOUGH)

@@ -51,7 +51,7 @@ class Ledger:
         reached = messages[-1].id if messages else 0
         if len(messages) < most:
             reached = max(reached, head.message)
-        self.state = self.state._replace(message=max(reached, self.state.message))
+        self.state.message = max(reached, self.state.message)
         return more or len(messages) == most
 
     def follow_changes(self) -> bool:
@@ -77,7 +77,7 @@ class Ledger:
                 first = 0 if self._was_made_again(session_id) else again.get(session_id)
                 if first is not None:
                     self._look_again(session_id, first)
-        self.state = self.state._replace(change=changes[-1].seq)
+        self.state.change = changes[-1].seq
 
     def add(self, messages: Collection[FeedMessage], sessions: Collection[str] = ()) -> None:
         """Index messages that are not indexed yet, and the titles of their sessions and of others."""
@@ -110,24 +110,24 @@ class Ledger:
 
     def _index(self, words: Words, message: int, session: int, place: int, time: float) -> int | None:
         said, pairs, parts = everything(words.said)
-        length = len(said) + len(pairs)
+        length = _count(said) + _count(pairs)
         if words.beside:
             beside = everything(words.beside)
-            length += len(beside.words) + len(beside.pairs)
-            pairs += beside.pairs
-            parts = [*beside.words, *beside.parts, *parts]
+            length += _count(beside.words) + _count(beside.pairs)
+            pairs = f"{pairs} {beside.pairs}".strip()
+            parts = f"{beside.words} {beside.parts} {parts}".strip()
         if not said and not parts and not pairs:
             return None
         state = self.state
         doc = state.next_doc
         if said or parts:
-            self._words.append((doc, " ".join([*said, GAP, *parts] if parts else said)))
+            self._words.append((doc, f"{said} {GAP} {parts}" if parts else said))
         if pairs:
-            self._pairs.append((doc, " ".join(pairs)))
+            self._pairs.append((doc, pairs))
         self._docs.append((doc, message, session, place, words.kind, length, time, _mark(words)))
-        self.state = state._replace(
-            next_doc=doc + 1, messages=state.messages + (message > 0), tokens=state.tokens + length
-        )
+        state.next_doc += 1
+        state.messages += message > 0
+        state.tokens += length
         return doc
 
     def _find_sessions(self, ids: Collection[str]) -> None:
@@ -254,10 +254,9 @@ class Ledger:
             ).fetchone()
             if row is not None:
                 counted, length = row
-                state = self.state
-                self.state = state._replace(
-                    messages=state.messages - counted, tokens=state.tokens - length, dead=state.dead + 1
-                )
+                self.state.messages -= counted
+                self.state.tokens -= length
+                self.state.dead += 1
 
     def _settle(self) -> None:
         """Write down what was added, so that the tables can be asked."""
@@ -301,6 +300,10 @@ def _facts(session: FeedSession) -> tuple[str, str | None, str, str | None, floa
     return (
         session.conversation_id, session.user_id, session.source, session.title, session.started_at, session.project,
     )  # fmt: skip
+
+
+def _count(tokens: str) -> int:
+    return tokens.count(" ") + 1 if tokens else 0
 
 
 def _mark(words: Words) -> int:

@@ -11,11 +11,10 @@ of another version is rebuilt.
 """
 
 import re
-import sys
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from itertools import chain
+from itertools import chain, filterfalse
 from operator import add
 from typing import NamedTuple
 
@@ -45,7 +44,7 @@ _LETTER = rf"[^\W_{_UNSPACED}]"
 _SUFFIX = r"\+\+|#(?![A-Za-z0-9])"
 _ASCII_WORDS = re.compile(rf"[A-Za-z0-9]+(?:'[A-Za-z]+|{_SUFFIX})*")
 # The same words faster, with some of their punctuation still on them.
-_ASCII_BREAKS = {code: " " for code in range(128) if not (chr(code).isalnum() or chr(code) in "'+#")}
+_ASCII_BREAKS = bytes(code if chr(code).isalnum() or chr(code) in "'+#" else ord(" ") for code in range(256))
 _TYPOGRAPHY = (("’", "'"), *((mark, " ") for mark in "‘“”–—…•\u00a0"))
 _LOOSE = re.compile("['+#]")
 _MARKS = re.compile(rf"[{_DROPPED}]+")
@@ -96,12 +95,12 @@ class Span(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """The tokens of a text by how they are indexed."""
+    """The tokens of a text by how they are indexed, with blanks between them."""
 
-    words: list[str]
-    pairs: list[str]
+    words: str
+    pairs: str
     """Of unspaced scripts."""
-    parts: list[str]
+    parts: str
     """Of camelCase words."""
 
 
@@ -111,15 +110,7 @@ def segment(text: str) -> list[str]:
     >>> segment("We've migrated src/user_profile.py")
     ['we', 'migrat', 'src', 'user', 'profil', 'py']
     """
-    return list(chain.from_iterable(map(_main.__getitem__, _words(text))))
-
-
-def parts(text: str) -> list[str]:
-    """The parts of its camelCase words, each word once: they are indexed behind the text."""
-    found: list[str] = []
-    for word in dict.fromkeys(_words(text)):
-        found += _parts[word]
-    return found
+    return " ".join(map(_main.__getitem__, _words(_plain(text)))).split()
 
 
 def everything(text: str) -> Tokens:
@@ -131,9 +122,10 @@ def everything(text: str) -> Tokens:
         runs = [word for word in words if word > _FIRST_UNSPACED and is_unspaced(word)]
         words = [word for word in words if not (word > _FIRST_UNSPACED and is_unspaced(word))]
     return Tokens(
-        list(chain.from_iterable(map(_main.__getitem__, words))),
-        list(chain.from_iterable(map(_pairs, runs))),
-        list(chain.from_iterable(map(_parts.__getitem__, dict.fromkeys(words)))),
+        " ".join(filter(None, map(_main.__getitem__, words))),
+        " ".join(chain.from_iterable(map(_pairs, runs))),
+        # A word of small letters alone has no parts, and nearly all words are.
+        " ".join(filter(None, map(_parts.__getitem__, dict.fromkeys(filterfalse(str.islower, words))))),
     )
 
 
@@ -159,13 +151,13 @@ def spans(text: str) -> Iterator[Span]:
     pattern = _ASCII_WORDS if text.isascii() else _wide().words
     for match in pattern.finditer(text):
         word = match.group()
-        tokens = _main[word]
+        tokens = tuple(_main[word].split())
         if len(word) > 1 and is_unspaced(word) and len(tokens) == len(word):
             start = match.start()
             for offset, token in enumerate(tokens):
                 yield Span(start + offset, start + offset + len(token), (token,))
         else:
-            yield Span(match.start(), match.end(), (*tokens, *_parts[word]))
+            yield Span(match.start(), match.end(), (*tokens, *_parts[word].split()))
 
 
 def is_unspaced(token: str) -> bool:
@@ -179,8 +171,10 @@ def is_single(token: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    text = _plain(text)
-    return text.translate(_ASCII_BREAKS).split() if text.isascii() else _wide().words.findall(text)
+    """The words of a text with plain punctuation."""
+    if text.isascii():
+        return text.encode("ascii").translate(_ASCII_BREAKS).decode("ascii").split()
+    return _wide().words.findall(text)
 
 
 def _plain(text: str) -> str:
@@ -191,15 +185,15 @@ def _plain(text: str) -> str:
     return text
 
 
-class _Memory(dict[str, tuple[str, ...]]):
+class _Memory(dict[str, str]):
     """What a word gives, worked out once; forgets everything when it is full, so it stays small."""
 
-    def __init__(self, work_out: Callable[[str], tuple[str, ...]]) -> None:
+    def __init__(self, work_out: Callable[[str], Iterable[str]]) -> None:
         super().__init__()
         self._work_out = work_out
 
-    def __missing__(self, word: str) -> tuple[str, ...]:
-        tokens = self._work_out(word)
+    def __missing__(self, word: str) -> str:
+        tokens = " ".join(self._work_out(word))
         # Runs of unspaced scripts seldom come twice, and would push out the words that do.
         if len(word) <= _LONGEST_REMEMBERED and (word.isascii() or not is_unspaced(word)):
             if len(self) >= _MOST_REMEMBERED:
@@ -231,15 +225,11 @@ def _ascii_tokens(word: str) -> tuple[str, ...]:
     lower = lower.rstrip("+#'")
     if "'" in lower:
         return _apostrophe_tokens(lower)
-    if acronyms := _ACRONYMS.fullmatch(word):
+    if word != lower and (acronyms := _ACRONYMS.fullmatch(word)):
         return (acronyms[1].lower(),)
-    if numbered := _NUMBERED.fullmatch(lower):
+    if not lower.isalpha() and (numbered := _NUMBERED.fullmatch(lower)):
         return (stem(numbered[1]), numbered[2])
-    return _interned(stem(lower[:LONGEST_TOKEN]))
-
-
-def _interned(token: str) -> tuple[str, ...]:
-    return (sys.intern(token),) if token else ()
+    return (stem(lower[:LONGEST_TOKEN]),) if lower else ()
 
 
 def _apostrophe_tokens(lower: str) -> tuple[str, ...]:
@@ -279,15 +269,14 @@ def _elided(word: str) -> list[str]:
 
 def _humps(word: str) -> tuple[str, ...]:
     """The parts of a camelCase word, unless it looks like random characters."""
-    # Nearly all words are of small letters alone, and that is soon seen.
-    if (word.islower() and word.isalpha()) or not word.isascii() or not _HUMP.search(word) or _ACRONYMS.fullmatch(word):
+    if not word.isascii() or not _HUMP.search(word) or _ACRONYMS.fullmatch(word):
         return ()
     if _LOOSE.search(word):
         return tuple(chain.from_iterable(map(_humps, _LOOSE.split(word))))
     found = _HUMPS.findall(word)
     if len(found) < 2 or len(word) > LONGEST_TOKEN or (len(found) > 3 and 2 * len(word) < 5 * len(found)):
         return ()
-    return tuple(stem(part.lower()) for part in found)
+    return tuple(_main[part.lower()] for part in found)
 
 
 _main = _Memory(_tokens)

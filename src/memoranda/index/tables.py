@@ -8,7 +8,7 @@ comes again gets a new number; numbers are never used twice.
 """
 
 import sqlite3
-from typing import NamedTuple
+from dataclasses import astuple, dataclass
 
 from memoranda.index.segments import VERSION as SEGMENTATION
 
@@ -63,7 +63,8 @@ CREATE VIRTUAL TABLE pairs USING fts5 (text, content = '', columnsize = 0, token
 """
 
 
-class State(NamedTuple):
+@dataclass(slots=True)
+class State:
     """The one row of `state`."""
 
     store: str
@@ -96,5 +97,5 @@ def read_state(connection: sqlite3.Connection) -> State:
 
 def write_state(connection: sqlite3.Connection, state: State) -> None:
     connection.execute(
-        "UPDATE state SET message = ?, change = ?, next_doc = ?, messages = ?, tokens = ?, dead = ?", state[2:]
+        "UPDATE state SET message = ?, change = ?, next_doc = ?, messages = ?, tokens = ?, dead = ?", astuple(state)[2:]
     )

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 
 from memoranda.index.segments import everything, is_single, is_unspaced, segment, spans
 
@@ -90,8 +89,7 @@ def denies(text: str) -> bool:
 
 def token_set(text: str) -> frozenset[str]:
     """Every token of a text, as the search index has them."""
-    found = everything(text)
-    return frozenset(chain(found.words, found.pairs, found.parts))
+    return frozenset(" ".join(everything(text)).split())
 
 
 def telling_words(clause: str, empty: frozenset[str] = EMPTY) -> list[Word]:

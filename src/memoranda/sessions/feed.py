@@ -24,8 +24,7 @@ COLUMNS = (
 SEARCHABLE = "(m.active = 1 OR m.compacted = 1) AND m.copy_of IS NULL AND m.is_summary IS NULL"
 
 
-@dataclass(frozen=True, slots=True)
-class FeedMessage:
+class FeedMessage(NamedTuple):
     """One message that can be found."""
 
     id: int
