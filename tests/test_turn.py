@@ -7,6 +7,8 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ import memoranda
 from memoranda import config
 from memoranda.errors import SessionError
 from memoranda.support.home import Home
+from tests.forked import Forked, Say, forking
 from tests.providers.diary import DIARY, diary_home, told, told_in_time
 from tests.providers.plugins import add_plugin
 
@@ -211,19 +214,19 @@ def test_what_marks_a_turn_is_in_no_message_that_a_model_sees(tmp_path: Path) ->
         assert "memoranda" not in str(memory.sessions.get_messages(session.id))
 
 
-_TALK = """
-import os, sys, memoranda
-with memoranda.open(sys.argv[1]) as memory:
-    session = memory.session(session_id=sys.argv[2])
-    for number in range(1000):
-        with session.turn(f"{sys.argv[2]}-{number}") as turn:
-            turn.done("answer")
-        os.write(1, b".")
-        session.turn(f"{sys.argv[2]}-interrupted-{number}").record("assistant", "half an")
-"""
+def _talk(home: Path, name: str, say: Say) -> None:
+    """Finish a turn and interrupt another, again and again, and say "." for each that was done."""
+    with memoranda.open(home) as memory:
+        session = memory.session(session_id=name)
+        for number in count():
+            with session.turn(f"{name}-{number}") as turn:
+                turn.done("answer")
+            say(b".")
+            session.turn(f"{name}-interrupted-{number}").record("assistant", "half an")
 
 
 @pytest.mark.slow
+@forking
 def test_twenty_kills_between_recording_and_queueing_lose_no_turn(tmp_path: Path) -> None:
     """Every turn that was answered for arrives once and in order, and none that was interrupted."""
     home = diary_home(tmp_path)
@@ -231,14 +234,12 @@ def test_twenty_kills_between_recording_and_queueing_lose_no_turn(tmp_path: Path
     answered: dict[str, int] = {}
     for number in range(20):
         name = f"s{number}"
-        child = subprocess.Popen([sys.executable, "-c", _TALK, str(home), name], stdout=subprocess.PIPE)
-        assert child.stdout is not None
-        with child.stdout as pipe:
-            seen = len(pipe.read(chance.randint(1, 4)))
-            time.sleep(chance.uniform(0, 0.01))
-            child.kill()
-            child.wait()
-            answered[name] = seen + len(pipe.read())
+        talking = Forked(partial(_talk, home, name))
+        said = b""
+        for _ in range(chance.randint(1, 4)):
+            said += talking.heard()
+        time.sleep(chance.uniform(0, 0.01))
+        answered[name] = len(said + talking.kill())
     config.set_value(Home.at(home), "provider.begin_seconds", "10")
     with memoranda.open(home) as memory, memory.session() as session:
         manager = session.external._manager
@@ -246,9 +247,9 @@ def test_twenty_kills_between_recording_and_queueing_lose_no_turn(tmp_path: Path
         assert manager.drain(60)
     turns = [str(line[1]) for line in _lines(home, "turn")]
     assert not [turn for turn in turns if "interrupted" in turn]
-    for name, count in answered.items():
+    for name, acknowledged in answered.items():
         own = [turn for turn in dict.fromkeys(turns) if turn.startswith(f"{name}-")]
         assert own == [f"{name}-{number}" for number in range(len(own))]
-        assert count <= len(own) <= count + 1
+        assert acknowledged <= len(own) <= acknowledged + 1
     # Killed between a delivery and the note of it: that one comes again, with the same key.
     assert len(turns) - len(set(turns)) <= 20

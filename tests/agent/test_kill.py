@@ -1,65 +1,59 @@
 """An agent that is killed in the middle of anything has recorded every step it had taken, and can go on."""
 
 import random
-import subprocess
-import sys
 import time
+from collections.abc import Sequence
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from memoranda.agent.loop import Agent
 from memoranda.app import open_memory
-from memoranda.llm.model import Reply
+from memoranda.llm.model import Message, Reply, ToolCall
 from memoranda.testing.scripted_model import ScriptedModel
+from memoranda.tools import JsonObject, Tool
 from tests.agent.rooms import Room
+from tests.forked import Forked, Say, forking
 
 pytestmark = pytest.mark.slow
 
-PROGRAM = """
-import itertools, sys
-from memoranda.agent.loop import Agent
-from memoranda.app import open_memory
-from memoranda.llm.model import Reply, ToolCall
-from memoranda.testing.scripted_model import ScriptedModel
-from memoranda.tools import Tool
-from tests.agent.rooms import Room
-
-def answer(system, messages, tools):
-    if messages[-1]["role"] == "tool":
-        return Reply("Done.")
-    return Reply("Wait.", tuple(ToolCall(f"{len(messages)}-{n}", "note", "{}") for n in range(3)))
-
-def note(arguments):
-    print("called", flush=True)
-    return {"success": True}
-
-memory = open_memory(sys.argv[1])
-room = Room(memory.session(source="test", session_id="s1"))
-agent = Agent(room, ScriptedModel(answer), tools=[Tool("note", "Notes.", {"type": "object"}, note)])
-for number in itertools.count():
-    print("said", flush=True)
-    agent.turn(f"Turn {number}")
-    print("answered", flush=True)
-"""
 WHOLE = ["user", "assistant", "tool", "tool", "tool", "assistant"]
 
 
-def _run_and_kill(home: Path, after: float) -> list[str]:
+def _answer(system: str, messages: Sequence[Message], tools: Sequence[Tool]) -> Reply:
+    if messages[-1]["role"] == "tool":
+        return Reply("Done.")
+    return Reply("Wait.", tuple(ToolCall(f"{len(messages)}-{number}", "note", "{}") for number in range(3)))
+
+
+def _talk(home: Path, say: Say) -> None:
+    """Take one turn after the other, and say a line for each step."""
+
+    def note(arguments: object) -> JsonObject:
+        say(b"called\n")
+        return {"success": True}
+
+    room = Room(open_memory(home).session(source="test", session_id="s1"))
+    agent = Agent(room, ScriptedModel(_answer), tools=[Tool("note", "Notes.", {"type": "object"}, note)])
+    for number in count():
+        agent.turn(f"Turn {number}")
+        say(b"answered\n")
+
+
+def _run_and_kill(home: Path, after: float) -> list[bytes]:
     """What the agent said that it had done, up to the moment it was killed."""
-    with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(home)], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
-    ) as process:
-        assert process.stdout is not None
-        done: list[str] = []
-        # The first turn takes longest, because it opens the store.
-        while "answered" not in done:
-            done.append(process.stdout.readline().strip())
-        time.sleep(after)
-        process.kill()
-        return [*done, *process.stdout.read().splitlines()]
+    agent = Forked(partial(_talk, home))
+    said = b""
+    # The first turn takes longest, because it opens the store.
+    while b"answered" not in said:
+        said += agent.heard()
+    time.sleep(after)
+    return (said + agent.kill()).splitlines()
 
 
+@forking
 def test_a_killed_agent_has_recorded_what_it_did_and_goes_on(tmp_path: Path) -> None:
     """Turns are whole, and the last one is as far as it came; the next turn is one that a service would accept."""
     chance = random.Random(7)
@@ -73,8 +67,8 @@ def test_a_killed_agent_has_recorded_what_it_did_and_goes_on(tmp_path: Path) -> 
             cut.add(last)
             assert roles == WHOLE * turns + WHOLE[:last]
             # What was announced after the fact is in the record; a call is in it before it is carried out.
-            assert turns >= done.count("answered")
-            assert roles.count("tool") >= done.count("called") - 1
+            assert turns >= done.count(b"answered")
+            assert roles.count("tool") >= done.count(b"called") - 1
             room = Room(memory.session(source="test", session_id="s1"))
             model = ScriptedModel([Reply("Here I am.")])
             assert Agent(room, model).turn("Are you there?") == "Here I am."

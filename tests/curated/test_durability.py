@@ -2,13 +2,14 @@
 
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from memoranda.curated.outcome import Receipt, Refusal
 from memoranda.curated.settings import TARGETS, CuratedSettings, Target
 from memoranda.curated.store import MemoryStore
 from memoranda.support.files import staged_path
+from tests.forked import Forked, Say, forking
 
 ROOMY = CuratedSettings(memory_char_limit=10_000_000, user_char_limit=10_000_000, lock_timeout=120)
 
@@ -146,43 +148,28 @@ def test_a_staged_file_of_an_applied_change_voids_nothing(directory: Path) -> No
         assert not os.path.exists(staged_path(store.path("memory")))
 
 
-@contextmanager
-def _writer(directory: Path, name: int) -> Iterator[tuple[int, int]]:
-    """A forked process that adds entries until it is killed, and a pipe that tells which were acknowledged."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reader)
-        store = MemoryStore(directory, ROOMY)
-        store.load_from_disk()
-        number = 0
-        while True:
-            if isinstance(store.add("memory", f"round {name} fact {number}"), Receipt):
-                os.write(writer, b".")
-            number += 1
-    os.close(writer)
-    try:
-        yield child, reader
-    finally:
-        os.close(reader)
+def _add(directory: Path, name: int, say: Say) -> None:
+    """Add entries until killed, and say "." for each that was acknowledged."""
+    store = MemoryStore(directory, ROOMY)
+    store.load_from_disk()
+    for number in count():
+        assert isinstance(store.add("memory", f"round {name} fact {number}"), Receipt)
+        say(b".")
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@forking
 def test_two_hundred_kills_lose_no_acknowledged_entry(directory: Path) -> None:
     """After each kill -9 the file is whole, holds all that was acknowledged, and nothing is left over."""
     directory.mkdir(parents=True)
     chance = random.Random(5)
     acknowledged: list[str] = []
     for name in range(200):
-        with _writer(directory, name) as (child, pipe):
-            os.read(pipe, 1)
-            time.sleep(chance.uniform(0, 0.02))
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            # One acknowledgement was read above; the rest is still in the pipe.
-            count = 1 + len(os.read(pipe, 1_000_000))
-        acknowledged += [f"round {name} fact {fact}" for fact in range(count)]
+        writer = Forked(partial(_add, directory, name))
+        said = writer.heard()
+        time.sleep(chance.uniform(0, 0.02))
+        said += writer.kill()
+        acknowledged += [f"round {name} fact {fact}" for fact in range(len(said))]
         state = memory_file.read(directory / "MEMORY.md")
         assert isinstance(state, Readable)
         assert set(acknowledged) <= set(state.entries)
@@ -221,7 +208,7 @@ def _dies_at(step: int, directory: Path) -> bool:
     return status == 9
 
 
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@forking
 def test_dying_at_any_step_leaves_the_old_or_the_new_state(tmp_path: Path) -> None:
     """Between any two system calls of a write: one whole state, a journal that agrees with it, nothing left over."""
     step, seen = 1, set()

@@ -1,7 +1,6 @@
 """What the index finds, and how it follows the store."""
 
 import json
-import os
 import sqlite3
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from memoranda.index.postings import (
 from memoranda.index.search_index import SearchIndex
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
+from tests.forked import Forked
 from tests.index.conftest import EVERYONE, Find, ids, postings
 
 
@@ -318,10 +318,7 @@ def test_a_forked_process_opens_its_own_connection(sessions: SessionStore, index
     sessions.create_session("s", "cli")
     made = sessions.append_message("s", "user", "fork")
     assert ids(index, "fork") == [made]
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if ids(index, "fork") == [made] else 1)
-    assert os.waitpid(child, 0)[1] == 0
+    assert Forked(lambda say: say(b"found" if ids(index, "fork") == [made] else b"lost")).heard() == b"found"
     assert ids(index, "fork") == [made]
 
 

@@ -1,7 +1,6 @@
 """Reviews in the background: nobody waits for them, none overlap, and a lost one is made up for."""
 
 import logging
-import os
 import random
 import signal
 import subprocess
@@ -9,13 +8,14 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memoranda.errors import ModelOverloadedError
-from memoranda.llm.model import Reply, ToolCall
+from memoranda.llm.model import Message, Reply, ToolCall
 from memoranda.review.background import BackgroundReview
 from memoranda.review.report import ReviewReport
 from memoranda.review.session import Reviewed
@@ -25,6 +25,7 @@ from memoranda.spending.settings import BudgetSettings
 from memoranda.testing.scripted_model import Answer, ScriptedModel, Step
 from memoranda.tools import Tool
 from tests.conftest import tree
+from tests.forked import Forked, Say, forking
 from tests.review.sessions import DONE, NOTHING, Talk, add, using
 
 EACH_TURN = ReviewSettings(nudge_interval=1, shutdown_seconds=0.2)
@@ -292,50 +293,37 @@ def test_a_forked_process_makes_its_own_reviews(tmp_path: Path) -> None:
 
     watched = Watched(tmp_path, [slow])
     watched.review.after_turn(talk)
-    child = os.fork()
-    if child == 0:
-        os._exit(0 if watched.review.wait(1) else 1)
-    assert os.waitpid(child, 0)[1] == 0
+    assert Forked(lambda say: say(b"free" if watched.review.wait(1) else b"waits")).heard() == b"free"
     go_on.set()
     assert watched.review.wait(20)
     assert watched.review.close()
 
 
-_RESTLESS = """
-import sys, time
-from pathlib import Path
-from memoranda.review.settings import ReviewSettings
-from tests.review.sessions import NOTHING, Talk, add, using
-from tests.review.test_background import Watched
+def _restless(home: Path, say: Say) -> None:
+    """Review three turns, one memory at a time; says when it begins."""
 
-def step(system, messages, tools):
-    time.sleep(0.01)
-    done = sum(message["role"] == "tool" for message in messages)
-    return using(add(f"User lives in Oslo since {2000 + done}.", "user")) if done < 3 else NOTHING
+    def step(system: str, messages: Sequence[Message], tools: Sequence[Tool]) -> Reply:
+        time.sleep(0.01)
+        done = sum(message["role"] == "tool" for message in messages)
+        return using(add(f"User lives in Oslo since {2000 + done}.", "user")) if done < 3 else NOTHING
 
-home = Path(sys.argv[1])
-talk = Talk(home, "I live in Oslo since 2000.", "I live in Oslo since 2001.", "I live in Oslo since 2002.")
-watched = Watched(home, step, ReviewSettings(nudge_interval=1, tries=1000))
-sys.stdout.write("ready\\n")
-sys.stdout.flush()
-watched.turn(talk)
-print(watched.reports[-1].summary())
-"""
+    talk = Talk(home, *(f"I live in Oslo since {year}." for year in (2000, 2001, 2002)))
+    watched = Watched(home, step, ReviewSettings(nudge_interval=1, tries=1000))
+    say(b".")
+    watched.turn(talk)
 
 
 @pytest.mark.slow
+@forking
 def test_however_often_reviews_are_killed_nothing_is_lost_or_saved_twice(tmp_path: Path) -> None:
     """Fifteen times at random moments; the last one is left alone and finds everything as it should be."""
     chance = random.Random(5)
     for _ in range(15):
-        process = subprocess.Popen([sys.executable, "-c", _RESTLESS, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
+        reviewing = Forked(partial(_restless, tmp_path))
+        assert reviewing.heard()
         time.sleep(chance.uniform(0, 0.12))
-        process.kill()
-        process.wait()
-        process.stdout.close()
-    subprocess.run([sys.executable, "-c", _RESTLESS, str(tmp_path)], check=True, timeout=60)
+        reviewing.kill()
+    assert Forked(partial(_restless, tmp_path)).wait() == 0
     talk = Talk(tmp_path)
     assert talk.entries("user") == tuple(f"User lives in Oslo since {year}." for year in (2000, 2001, 2002))
     assert [change.actor for change in talk.store.journal.changes()] == ["review"] * 3

@@ -1,8 +1,6 @@
 """What was acknowledged survives kill -9 and many writers, in order; nobody waits for ever."""
 
-import os
 import random
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -10,12 +8,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from memoranda.errors import LockTimeoutError
 from memoranda.sessions.store import SessionStore
+from tests.forked import Forked, Say, forking, in_child
 from tests.sessions.conftest import ask
 
 _APPEND_MANY = """
@@ -29,8 +30,6 @@ with SessionStore(path, wait=60) as store:
         store.append_message(f"own {name}", "user", f"{name} says {number}")
         print(store.append_message("shared", "user", f"{name} says {number}"), flush=True)
 """
-
-forking = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 
 
 def _start(path: Path, name: str, count: int) -> "subprocess.Popen[str]":
@@ -93,28 +92,16 @@ def test_threads_share_a_store(store: SessionStore) -> None:
     assert session["message_count"] == len(store.get_messages("s")) == 240
 
 
-@contextmanager
-def _writer(path: Path, name: int) -> Iterator[tuple[int, int]]:
-    """A forked process that appends until it is killed, and a pipe that tells which were acknowledged."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reader)
-        store = SessionStore(path, wait=60)
-        store.create_session(f"round {name}", "cli")
-        number = 0
-        while True:
-            if name % 2:
-                store.append_message(f"round {name}", "user", f"message {number}")
-            else:
-                store.append_messages(f"round {name}", [{"role": "user", "content": f"message {number}"}])
-            os.write(writer, b".")
-            number += 1
-    os.close(writer)
-    try:
-        yield child, reader
-    finally:
-        os.close(reader)
+def _append(path: Path, name: int, say: Say) -> None:
+    """Append until killed, and say "." for each message that was acknowledged."""
+    store = SessionStore(path, wait=60)
+    store.create_session(f"round {name}", "cli")
+    for number in count():
+        if name % 2:
+            store.append_message(f"round {name}", "user", f"message {number}")
+        else:
+            store.append_messages(f"round {name}", [{"role": "user", "content": f"message {number}"}])
+        say(b".")
 
 
 @pytest.mark.slow
@@ -125,21 +112,18 @@ def test_two_hundred_kills_lose_no_acknowledged_message(path: Path) -> None:
     SessionStore(path).close()
     counts: dict[int, int] = {}
     for name in range(200):
-        with _writer(path, name) as (child, pipe):
-            os.read(pipe, 1)
-            time.sleep(chance.uniform(0, 0.01))
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            # One acknowledgement was read above; the rest is still in the pipe.
-            counts[name] = 1 + len(os.read(pipe, 1_000_000))
+        writer = Forked(partial(_append, path, name))
+        said = writer.heard()
+        time.sleep(chance.uniform(0, 0.01))
+        counts[name] = len(said + writer.kill())
         if name % 20 == 19:
             with SessionStore(path) as store:
                 assert len(store.get_messages(f"round {name}")) >= counts[name]
     with SessionStore(path) as store:
-        for name, count in counts.items():
+        for name, acknowledged in counts.items():
             found = [row["content"] for row in store.get_messages(f"round {name}")]
             assert found == [f"message {number}" for number in range(len(found))]
-            assert count <= len(found) <= count + 1
+            assert acknowledged <= len(found) <= acknowledged + 1
         assert store.miscounted_sessions() == []
         assert store.check_integrity() == []
         store.append_message("round 0", "user", "life goes on")
@@ -235,20 +219,6 @@ def test_the_log_is_copied_back_by_itself(path: Path) -> None:
     assert not Path(f"{path}-wal").exists()
 
 
-def _in_child(do: Callable[[], object]) -> int:
-    """Do something in a forked process, which is ended when it takes too long; its exit code."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            signal.alarm(8)
-            do()
-            code = 0
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
 @forking
 def test_a_forked_child_uses_the_store_and_the_parent_goes_on(store: SessionStore) -> None:
     """The child has connections of its own; closing the store there does not touch the parent's."""
@@ -261,7 +231,7 @@ def test_a_forked_child_uses_the_store_and_the_parent_goes_on(store: SessionStor
         assert len(store.get_messages("s")) == 2
         store.close()
 
-    assert _in_child(use) == 0
+    assert in_child(use) == 0
     store.append_message("s", "user", "parent 2")
     assert [row["content"] for row in store.get_messages("s")] == ["parent 1", "child", "parent 2"]
     assert store.check_integrity() == []
@@ -283,7 +253,7 @@ def test_a_forked_child_may_begin_with_anything(store: SessionStore, first: str)
         "vacuum": store.vacuum,
         "redact": lambda: store.redact_message(2),
     }
-    assert _in_child(steps[first]) == 0
+    assert in_child(steps[first]) == 0
     for number in range(2, 5):
         store.append_message("s", "user", str(number))
     with SessionStore(store.path) as second:
@@ -306,7 +276,7 @@ def test_a_child_forked_while_a_thread_writes_can_write(path: Path) -> None:
         thread = threading.Thread(target=write)
         thread.start()
         held.wait(10)
-        assert _in_child(lambda: store.append_message("s", "user", "child")) == 0
+        assert in_child(lambda: store.append_message("s", "user", "child")) == 0
         thread.join()
         assert [row["content"] for row in store.get_messages("s")] == ["child"]
 

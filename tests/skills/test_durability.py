@@ -1,9 +1,7 @@
 """Killed writers and several processes: what was acknowledged is there, what was not is gone."""
 
-import os
-import subprocess
-import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from memoranda.skills.skill_text import with_front_matter
 from memoranda.skills.store import SkillStore
 from memoranda.support.origin import PERSON, Origin
 from tests.conftest import tree
+from tests.forked import Forked, Say, forking
 
 AGENT = Origin("agent", "s1")
 DEPLOY = with_front_matter("deploy", "How to deploy.", "1. Build.\n2. Push.")
@@ -80,32 +79,28 @@ def test_a_failing_disk_leaves_everything_as_it_was(root: Path, monkeypatch: pyt
     assert not store.writer.leftover.exists()
 
 
-_WRITER = """
-import sys
-from memoranda.skills.store import SkillStore
-from memoranda.skills.skill_text import with_front_matter
-from memoranda.support.origin import Origin
-store, who = SkillStore(sys.argv[1]), sys.argv[2]
-for number in range(int(sys.argv[3])):
-    name = f"skill-{who}-{number}"
-    made = store.create(name, with_front_matter(name, "x", "step one"), Origin("agent"))
-    print("made", name, getattr(made, "change", None), flush=True)
-    store.patch(name, "step one", "step two", Origin("agent"))
-    print("patched", name, flush=True)
-    if number % 3 == 0:
-        store.delete(name, Origin("agent"))
-        print("deleted", name, flush=True)
-"""
+def _write(root: Path, who: str, many: int, say: Say) -> None:
+    """Make, patch and sometimes delete so many skills, and say a line for each step that was done."""
+    store = SkillStore(root)
+    for number in range(many):
+        name = f"skill-{who}-{number}"
+        store.create(name, with_front_matter(name, "x", "step one"), AGENT)
+        say(f"made {name}\n".encode())
+        store.patch(name, "step one", "step two", AGENT)
+        say(f"patched {name}\n".encode())
+        if number % 3 == 0:
+            store.delete(name, AGENT)
+            say(f"deleted {name}\n".encode())
 
 
-def _acknowledged(root: Path, said: list[str]) -> None:
+def _acknowledged(root: Path, said: list[bytes]) -> None:
     """Everything that a writer said it had done is done; the journal has it all, each number once."""
     store = SkillStore(root)
     with store.exclusive():
         pass
     numbers = [change.number for change in store.journal.changes()]
     assert numbers == sorted(set(numbers)) and store.journal.damaged_lines() == []
-    lines = [line.split() for line in said]
+    lines = [line.decode().split() for line in said]
     deleted = {words[1] for words in lines if words[0] == "deleted"}
     for words in lines:
         # The one that was being worked on may be further than was said.
@@ -119,32 +114,27 @@ def _acknowledged(root: Path, said: list[str]) -> None:
 
 
 @pytest.mark.slow
+@forking
 def test_several_processes_lose_nothing(root: Path) -> None:
     """Three write at once; every skill and every line is there."""
-    command = [sys.executable, "-c", _WRITER, str(root)]
-    writers = [subprocess.Popen([*command, str(n), "8"], stdout=subprocess.PIPE, text=True) for n in range(3)]
-    said = [line for writer in writers for line in writer.communicate(timeout=120)[0].splitlines()]
+    writers = [Forked(partial(_write, root, str(number), 8)) for number in range(3)]
+    said = [line for writer in writers for line in writer.rest().splitlines()]
     assert len(said) == 3 * (8 + 8 + 3)
     _acknowledged(root, said)
     assert len(SkillStore(root).catalogue().skills) == 3 * 5
 
 
 @pytest.mark.slow
+@forking
 def test_kill_9_at_any_moment_leaves_whole_skills(tmp_path: Path) -> None:
     """Whatever was acknowledged is there, nothing is half written, and the next writer goes on."""
     for number in range(12):
         root = tmp_path / str(number)
-        writer = subprocess.Popen(
-            [sys.executable, "-c", _WRITER, str(root), "a", "200"], stdout=subprocess.PIPE, text=True
-        )
-        assert writer.stdout is not None
-        first = writer.stdout.readline()
+        writer = Forked(partial(_write, root, "a", 200))
+        said = writer.heard()
         time.sleep(0.003 + 0.011 * number)
-        os.kill(writer.pid, 9)
-        said = [first, *writer.stdout.read().splitlines()]
-        writer.stdout.close()
-        writer.wait()
-        _acknowledged(root, [line for line in said if line.strip()])
+        said += writer.kill()
+        _acknowledged(root, said.splitlines())
         store = SkillStore(root)
         assert isinstance(store.create("next", with_front_matter("next", "x", "y"), AGENT), Receipt)
         assert [problem for problem in store.catalogue().problems if "no SKILL.md" in problem.problem] == []

@@ -1,7 +1,6 @@
 """The ledger: every call is a row, and writing it stands in nobody's way."""
 
 import logging
-import os
 import subprocess
 import sys
 import threading
@@ -14,6 +13,7 @@ from memoranda.errors import ModelOverloadedError, ModelReplyError
 from memoranda.llm.model import Usage
 from memoranda.spending.ledger import Ledger
 from tests.conftest import mode
+from tests.forked import forking, in_child
 from tests.spending.models import PRICED, QUESTION, Fixed
 
 
@@ -155,17 +155,18 @@ def test_a_program_that_just_ends_leaves_its_rows(tmp_path: Path) -> None:
     assert Ledger(tmp_path).total().calls == 40
 
 
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@forking
 def test_a_forked_process_writes_its_own_rows_and_no_row_twice(tmp_path: Path) -> None:
     """What the parent had not written yet when it forked is written once."""
     ledger = Ledger(tmp_path)
     for _ in range(5):
         ledger.metered(Fixed(), "chat").reply("", QUESTION)
-    child = os.fork()
-    if child == 0:
+
+    def spend() -> None:
         ledger.metered(Fixed(), "chat").reply("", QUESTION)
-        os._exit(0 if ledger._recorder.flush(10) else 1)
-    assert os.waitpid(child, 0)[1] == 0
+        assert ledger._recorder.flush(10)
+
+    assert in_child(spend) == 0
     assert ledger.total().calls == 6
     ledger.close()
 

@@ -1,0 +1,70 @@
+"""Processes for tests, forked from this one: they begin at once, say how far they are, and can be killed."""
+
+import os
+import signal
+import traceback
+from collections.abc import Callable
+
+import pytest
+
+Say = Callable[[bytes], object]
+_LONGEST_SECONDS = 60
+_ROOM = 1 << 20
+
+# Pytest's workers have threads, which is no harm here: the child starts its own, and never returns to pytest.
+forking = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+
+
+class Forked:
+    """A child that does some work; what it says through the function that it is given can be read here."""
+
+    def __init__(self, work: Callable[[Say], object]) -> None:
+        self._pipe, writer = os.pipe()
+        self._process = os.fork()
+        if self._process == 0:
+            code = 1
+            try:
+                signal.alarm(_LONGEST_SECONDS)
+                os.close(self._pipe)
+                work(lambda said: os.write(writer, said))
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+                raise
+            finally:
+                os._exit(code)
+        os.close(writer)
+
+    def heard(self) -> bytes:
+        """What it says next, once it has said something; empty when it has ended."""
+        return os.read(self._pipe, _ROOM)
+
+    def rest(self) -> bytes:
+        """Everything else that it says, once it has ended; it must end well."""
+        said = self._rest()
+        assert self._ended() == 0
+        return said
+
+    def kill(self) -> bytes:
+        """Kill it with -9; what it had said that was not read yet."""
+        os.kill(self._process, signal.SIGKILL)
+        said = self._rest()
+        self._ended()
+        return said
+
+    def wait(self) -> int:
+        """Its exit code, once it has ended."""
+        self._rest()
+        return self._ended()
+
+    def _rest(self) -> bytes:
+        with open(self._pipe, "rb") as pipe:
+            return pipe.read()
+
+    def _ended(self) -> int:
+        return os.waitstatus_to_exitcode(os.waitpid(self._process, 0)[1])
+
+
+def in_child(do: Callable[[], object]) -> int:
+    """Do something in a forked process; its exit code, 0 when nothing was raised."""
+    return Forked(lambda say: do()).wait()
