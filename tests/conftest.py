@@ -107,5 +107,6 @@ def unprivileged() -> Iterator[Path]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first, so that nobody waits for it at the end."""
-    items.sort(key=lambda item: item.path.name != "test_long_conversation.py")
+    """Files with slow tests first and the longest before all, so that nobody waits for one at the end."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: (item.path.name != "test_long_conversation.py", item.path not in slow))

@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,19 @@ MOST_LINES_PER_FUNCTION = 60
 EXCEPTIONS: dict[str, int] = {}
 
 
+@cache
+def _parsed(path: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(path.read_text("utf-8"))))
+
+
 def _functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-    tree = ast.parse(path.read_text("utf-8"))
-    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [node for node in _parsed(path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def _docstring(path: Path) -> str | None:
+    module = _parsed(path)[0]
+    assert isinstance(module, ast.Module)
+    return ast.get_docstring(module)
 
 
 def _sizes() -> dict[str, int]:
@@ -65,7 +76,7 @@ def test_no_exception_is_swallowed_in_silence() -> None:
     """A broad except does something, and is one of the few that are meant."""
     broad = []
     for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in _parsed(path):
             if isinstance(node, ast.ExceptHandler) and (
                 node.type is None
                 or (isinstance(node.type, ast.Name) and node.type.id in ("Exception", "BaseException"))
@@ -93,7 +104,7 @@ def test_only_the_configuration_reads_the_environment() -> None:
 @pytest.mark.parametrize("path", TESTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_test_says_in_a_sentence_what_is_true(path: Path) -> None:
     """A docstring per test and per test module."""
-    assert ast.get_docstring(ast.parse(path.read_text("utf-8")))
+    assert _docstring(path)
     assert [
         function.name
         for function in _functions(path)
@@ -103,7 +114,7 @@ def test_every_test_says_in_a_sentence_what_is_true(path: Path) -> None:
 
 def test_every_module_says_what_it_is_for() -> None:
     """One sentence at the top."""
-    assert [path for path in SOURCES if not ast.get_docstring(ast.parse(path.read_text("utf-8")))] == []
+    assert [path for path in SOURCES if not _docstring(path)] == []
 
 
 def _tracked() -> list[Path]:

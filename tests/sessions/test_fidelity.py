@@ -153,7 +153,7 @@ def test_a_refused_structure_is_refused_with_a_redactor_too(path: Path) -> None:
     circle: list[Any] = []
     circle.append(circle)
     deep: Any = []
-    for _ in range(100_000):
+    for _ in range(5_000):
         deep = [deep]
     with SessionStore(path, redactor=Redactor()) as store:
         store.create_session("s", "cli")
