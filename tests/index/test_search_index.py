@@ -22,6 +22,7 @@ from memoranda.index.postings import (
     Word,
 )
 from memoranda.index.search_index import SearchIndex
+from memoranda.sessions import feed
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
 from tests.forked import Forked
@@ -311,6 +312,18 @@ def test_the_file_is_private(sessions: SessionStore, index: SearchIndex) -> None
     index.catch_up()
     for path in index.files[0].parent.glob("index.db.*"):
         assert path.stat().st_mode & 0o077 == 0, path
+
+
+def test_long_messages_are_taken_in_a_few_at_a_time(
+    sessions: SessionStore, index: SearchIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No more text is held in memory than there is room for; none is left out, however long it is."""
+    monkeypatch.setattr(feed, "MOST_CHARACTERS", 1_000)
+    sessions.create_session("s", "cli")
+    made = [sessions.append_message("s", "user", "needle " * many) for many in (1, 100, 100, 1_000, 1)]
+    assert [message.id for message in sessions.messages_after(0, 10)] == made[:3]
+    assert index.catch_up().complete
+    assert ids(index, "needle") == made[::-1]
 
 
 def test_a_forked_process_opens_its_own_connection(sessions: SessionStore, index: SearchIndex) -> None:

@@ -6,13 +6,12 @@ import threading
 import time
 
 from memoranda.errors import MemorandaError
-from memoranda.index.search_index import SearchIndex
+from memoranda.index.search_index import BATCH, SearchIndex
 
 _log = logging.getLogger(__name__)
 
 GATHER = 0.25
 _LONGEST_GATHER = 60.0
-_BATCH = 5_000
 _PAUSE_AFTER_PROBLEM = 5.0
 
 
@@ -77,7 +76,7 @@ class Follower:
 
     def _follow(self) -> None:
         while not self._stopping.is_set():
-            state = self._index.catch_up(most=_BATCH)
+            state = self._index.catch_up(most=BATCH)
             if state.problem is not None:
                 _log.info("The search index rests: %s.", state.problem)
                 self._stopping.wait(_PAUSE_AFTER_PROBLEM)

@@ -47,12 +47,10 @@ class Ledger:
         more = self.follow_changes()
         messages = self._feed.messages_after(self.state.message, most)
         self.add(messages)
-        # What was appended after the head was read may be missing from a list that is not full.
-        reached = messages[-1].id if messages else 0
-        if len(messages) < most:
-            reached = max(reached, head.message)
+        # What was appended after the head was read may be missing from an empty list.
+        reached = messages[-1].id if messages else head.message
         self.state.message = max(reached, self.state.message)
-        return more or len(messages) == most
+        return more or reached < head.message
 
     def follow_changes(self) -> bool:
         """Apply the next changes; whether there may be more."""

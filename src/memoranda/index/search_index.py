@@ -26,7 +26,7 @@ from memoranda.sessions.feed import Feed, Head
 
 _log = logging.getLogger(__name__)
 
-BATCH = 5_000
+BATCH = 10_000
 _MOST_HEALINGS = 3
 # So large a part of the tokens may lead nowhere before a rebuild pays.
 _DEAD_SHARE = 0.25

@@ -4,6 +4,7 @@ The store knows nothing of its followers. Message ids grow in the order of commi
 numbers; everything else that changes what can be found leaves a line in the `changes` table.
 """
 
+import math
 import secrets
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from memoranda.sessions.part import Part
 from memoranda.sessions.records import decode_content, decode_json
 
 _AT_ONCE = 500
+# So much text is held in memory at a time, whatever the size of a message.
+MOST_CHARACTERS = 8_000_000
 COLUMNS = (
     "m.id, m.session_id, m.role, m.content, m.content_format, m.tool_name, m.tool_calls, m.timestamp, m.is_summary"
 )
@@ -92,8 +95,8 @@ class Feed(Part):
         return Head(row[0] or 0, row[1] or 0)
 
     def messages_after(self, message_id: int, limit: int) -> list[FeedMessage]:
-        """The next messages behind one, in order."""
-        return self._messages("m.id > ? ORDER BY m.id LIMIT ?", (message_id, limit))
+        """The next messages behind one, in order: one at least if there is any, and fewer where they are long."""
+        return self._messages("m.id > ? ORDER BY m.id LIMIT ?", (message_id, limit), MOST_CHARACTERS)
 
     def messages_from(self, session_id: str, first_id: int, limit: int = 2**62) -> list[FeedMessage]:
         """The messages of a session from one on, in order."""
@@ -150,11 +153,17 @@ class Feed(Part):
         if not self._scope.all:
             raise SessionError("A follower reads everybody's messages; this store is open for one user.")
 
-    def _messages(self, condition: str, values: Sequence[Any]) -> list[FeedMessage]:
+    def _messages(self, condition: str, values: Sequence[Any], room: float = math.inf) -> list[FeedMessage]:
         self._require_everyone()
+        found: list[FeedMessage] = []
         with self._db.reading() as connection:
             rows = connection.execute(f"SELECT {COLUMNS} FROM messages m WHERE {SEARCHABLE} AND {condition}", values)
-            return [feed_message(row) for row in rows]
+            for row in rows:
+                found.append(feed_message(row))
+                room -= len(row[3] or "") + len(row[6] or "")
+                if room <= 0:
+                    break
+        return found
 
 
 def note_change(connection: Connection, session_id: str, from_message: int | None = None) -> None:
