@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# The tests start hundreds of processes: without byte code each of them would compile everything again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: run test lint docs lock bench clean
 
 run: $(READY)
