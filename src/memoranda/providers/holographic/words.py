@@ -30,8 +30,7 @@ class Matched(NamedTuple):
 def store_words(connection: Connection, fact_id: int, content: str, tags: Iterable[str]) -> None:
     """Index a fact, or index it again."""
     forget_words(connection, fact_id)
-    tokens = everything("\n".join([content, *tags]))
-    text = " ".join([*tokens.words, *tokens.pairs, *tokens.parts])
+    text = " ".join(everything("\n".join([content, *tags])))
     connection.execute("INSERT INTO fact_words (rowid, text) VALUES (?, ?)", (fact_id, text))
 
 
