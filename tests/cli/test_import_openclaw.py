@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from memoranda.cli.importing import moving
 from memoranda.cli.main import command
+from memoranda.importers.turns import import_turn
 from memoranda.recall.session_db import SessionDB
 from tests.importers.openclaw.material import OPENAI, SESSION, TELEGRAM, contents, make_openclaw
 
@@ -58,6 +59,17 @@ def test_nothing_is_written_before_a_yes(home: Path, source: Path, arguments: li
     assert OPENAI not in result.output
     assert not home.exists()
     assert contents(source) == before
+
+
+def test_while_another_import_is_at_work_nothing_moves(
+    home: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither memories nor conversations, and no copy of the home is made; who is at work is said."""
+    monkeypatch.setattr("memoranda.cli.importing.turns._PATIENCE", 0.05)
+    with import_turn(home, 0.0):
+        result = run(home, "--yes")
+    assert (result.exit_code, f"at work: process {os.getpid()} " in result.stderr) == (1, True)
+    assert not any((home / name).exists() for name in ("memories", "migration", "backups"))
 
 
 def test_with_yes_everything_moves_and_is_found(home: Path, source: Path) -> None:

@@ -3,9 +3,11 @@
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from memoranda.cli.main import command
+from memoranda.importers.report import KEPT
+from memoranda.importers.turns import import_turn
 from memoranda.recall.session_db import SessionDB
+from tests.importers import cursor_stores
 from tests.importers.claude_code_lines import PRESENT, SESSION, assistant, text
 from tests.importers.recording import write_lines
 
+_FILES = Path(__file__).parents[2] / "docs" / "reference" / "files.md"
 _PROGRAM = [sys.executable, "-m", "memoranda", "import"]
 
 
@@ -77,12 +83,41 @@ def test_with_yes_it_imports_and_keeps_a_report(home: Path, transcript: Path) ->
         assert db.search_messages("connections too few")
 
 
+def test_the_newest_reports_are_kept(home: Path, transcript: Path) -> None:
+    """As many as the documentation says; what else lies there is left alone."""
+    place = home / "imports"
+    (place / "hermes").mkdir(parents=True)
+    others = [place / "notes.json", place / "hermes" / "MEMORY.md"]
+    old = [place / f"20250101-0000{number:02}-7.json" for number in range(30)]
+    for file in (*others, *old):
+        file.write_text("{}")
+    newest = Path(answer(home, "claude-code", "--yes")["report"])
+    assert sorted(place.glob("2*.json")) == [*old[-KEPT + 1 :], newest]
+    assert all(file.exists() for file in others)
+    assert f"the newest {KEPT}" in _FILES.read_text()
+
+
 def test_a_second_import_adds_nothing(home: Path, transcript: Path) -> None:
     """And does not even read what has not changed."""
     answer(home, "--all", "--yes")
     again = answer(home, "--all", "--yes")["sources"][0]
     assert (again["files_unchanged"], again["messages"], again["bytes"]) == (1, 0, 0)
     assert "Nothing is new." in run(home, "claude-code").output
+
+
+def test_what_was_deleted_is_counted_apart(home: Path, transcript: Path) -> None:
+    """It is not unchanged, whether its file was read again or not; `--again` brings it back."""
+    answer(home, "claude-code", "--yes")
+    with SessionDB(home / "state.db") as db:
+        db.delete_session(f"claude-code-{SESSION}")
+    for grows in (True, False):
+        if grows:
+            _say_more(transcript, "late")
+        shown = run(home, "claude-code", "--yes").output
+        assert "sessions: 0 new, 0 grown, 0 unchanged, 1 deleted here\n" in shown
+        assert "--again would bring it back" in shown
+    assert answer(home, "claude-code", "--yes", "--again")["sources"][0]["sessions_new"] == 1
+    assert "deleted here" not in run(home, "claude-code", "--yes").output
 
 
 def test_problems_are_named_by_file_and_line(home: Path, transcript: Path) -> None:
@@ -104,6 +139,16 @@ def test_a_program_s_own_variable_says_where_its_files_are(
     assert len(answer(home)["found"]) == 1
     monkeypatch.delenv("CLAUDE_CONFIG_DIR")
     assert answer(home, "claude-code", "--source", str(tmp_path / "moved"), "--yes")["sources"][0]["messages"] == 9
+
+
+def test_where_settings_were_moved_cursor_is_found(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """XDG_CONFIG_HOME moves its editor and its command line; what lies in ~/.cursor is found as well."""
+    cursor_stores.write_editor(tmp_path / "moved" / "Cursor" / "User")
+    cursor_stores.write_agent(tmp_path / "moved" / "cursor")
+    cursor_stores.write_agent(tmp_path / "user" / ".cursor")
+    assert [each["files"] for each in answer(home)["found"]] == [1]
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "moved"))
+    assert [each["files"] for each in answer(home)["found"]] == [3]
 
 
 def test_where_there_is_nothing_it_says_so(home: Path) -> None:
@@ -161,20 +206,64 @@ def _at_terminal(home: Path, typed: str) -> str:
     return shown.decode()
 
 
+def test_while_another_import_is_at_work_nothing_is_imported(
+    home: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who that is, is said before anything is waited for, and again when it took too long."""
+    monkeypatch.setattr("memoranda.cli.importing.turns._PATIENCE", 0.05)
+    with import_turn(home, 0.0):
+        result = run(home, "claude-code", "--yes")
+        refused = run(home, "claude-code", "--yes", "--json")
+        assert "would be added" in run(home, "claude-code", "--dry-run").output
+    named = f"process {os.getpid()} "
+    assert result.exit_code == refused.exit_code == 1
+    assert f"Waiting up to 0.05 s for another import into this home: {named}" in result.stderr
+    assert f"Another import into this home is at work: {named}" in result.stderr
+    assert named in json.loads(refused.stdout)["holder"]
+    assert not (home / "imports").exists()
+    assert answer(home, "claude-code", "--yes")["sources"][0]["messages"] == 9
+
+
+@pytest.mark.slow
+def test_of_two_imports_at_once_each_counts_what_it_added(home: Path, tmp_path: Path) -> None:
+    """Together that is everything, once."""
+    lines = [{"role": "user", "content": f"message {number}"} for number in range(3000)]
+    file = write_lines(tmp_path / "talk.jsonl", lines)
+    call = [*_PROGRAM, "--home", str(home), "jsonl", "--source", str(file), "--yes", "--json"]
+    both = [subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) for _ in range(2)]
+    answers = [json.loads(process.communicate(timeout=120)[0]) for process in both]
+    assert sum(each["sources"][0]["messages"] for each in answers if each["success"]) == 3000
+
+
 @pytest.mark.slow
 def test_following_takes_in_what_is_new_until_it_is_interrupted(home: Path, transcript: Path) -> None:
     """One line per round that brought something; Ctrl-C ends it in good order."""
-    with subprocess.Popen(
-        [*_PROGRAM, "--home", str(home), "claude-code", "--yes", "--follow", "--json"],
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with (
+        subprocess.Popen(
+            [*_PROGRAM, "--home", str(home), "claude-code", "--yes", "--follow", "--json"],
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process,
+        ExitStack() as ending,
+    ):
+        # It would go on for ever when something here fails.
+        ending.callback(process.kill)
         assert process.stdout is not None
         first = json.loads(process.stdout.readline())
-        with transcript.open("a") as stream:
-            stream.write(json.dumps(assistant("late", text("One more thing."))) + "\n")
+        _say_more(transcript, "late")
         second = json.loads(process.stdout.readline())
+        with import_turn(home, 10.0) as other:
+            # Between two rounds others have their turn, and then it waits for its own.
+            assert other == ""
+            _say_more(transcript, "last")
+            assert select.select([process.stdout], [], [], 3.0)[0] == []
+        third = json.loads(process.stdout.readline())
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=30) == 0
-    assert [each["sources"][0]["messages"] for each in (first, second)] == [9, 1]
-    assert json.loads(Path(first["report"]).read_text())["sources"][0]["messages"] == 10
+    assert [each["sources"][0]["messages"] for each in (first, second, third)] == [9, 1, 1]
+    assert json.loads(Path(first["report"]).read_text())["sources"][0]["messages"] == 11
+
+
+def _say_more(transcript: Path, name: str) -> None:
+    with transcript.open("a") as stream:
+        stream.write(json.dumps(assistant(name, text("One more thing."))) + "\n")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.importers.claude_code import ClaudeCode
+from memoranda.safety.fence import build_memory_context_block
 from tests.importers.claude_code_lines import (
     COMPACTED,
     EARLIER,
@@ -32,6 +33,19 @@ def home(tmp_path: Path) -> Home:
 def project(tmp_path: Path) -> Path:
     """Where Claude Code keeps the sessions of one project."""
     return tmp_path / "user" / ".claude" / "projects" / "-home-ann-shop"
+
+
+def test_what_was_recalled_for_a_prompt_is_not_remembered_once_more(home: Home, project: Path) -> None:
+    """Older versions put it into the user's message; a fence that somebody else wrote are the user's words."""
+    recalled = build_memory_context_block("The heron cluster has port 5433.", source="earlier conversations")
+    theirs = "What does <memory-context>x</memory-context> mean?"
+    lines = [user("u1", f"Which port?\n\n{recalled}"), user("u2", [text("And why?"), text(recalled)]),
+             user("u3", recalled), user("u4", theirs)]  # fmt: skip
+    write_lines(project / f"{SESSION}.jsonl", lines)
+    tally = home.take(ClaudeCode())
+    said = {each["external_id"]: each["content"] for each in home.messages(NAME)}
+    assert said == {"u1": "Which port?", "u2": "And why?", "u4": theirs}
+    assert tally.aside == {"user": 1}
 
 
 def test_a_session_of_today_becomes_a_conversation(home: Home, project: Path) -> None:

@@ -142,7 +142,9 @@ def test_a_compressed_rollout_says_what_to_do_when_it_cannot_be_unpacked(
     folder.mkdir(parents=True)
     (folder / f"rollout-x-{rollouts.SESSION}.jsonl.zst").write_bytes(b"\x28\xb5\x2f\xfd")
     tally = home.take(Codex(), folder.parent)
-    assert ["zstd -d" in problem.text for problem in tally.problems] == [True]
+    (problem,) = tally.problems
+    assert "pip install 'memoranda[zstd]'" in problem.text
+    assert "`zstd -d`" in problem.text
 
 
 def test_a_compressed_rollout_is_read_where_something_can_unpack_it(home: Home, tmp_path: Path) -> None:

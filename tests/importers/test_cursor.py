@@ -64,7 +64,9 @@ def test_the_editor_is_found_where_its_settings_are(tmp_path: Path, monkeypatch:
     for place in (".config/Cursor/User", "Library/Application Support/Cursor/User", "AppData/Roaming/Cursor/User"):
         stores.write_editor(tmp_path / place)
     stores.write_agent(tmp_path / ".cursor")
-    assert len(Cursor().scan(None)) == 4
+    stores.write_agent(tmp_path / ".config" / "cursor")
+    assert len(Cursor().scan(None)) == 5
+    assert Cursor(Path("not/absolute")).scan(None) == Cursor().scan(None)
 
 
 def test_a_conversation_that_grows_is_read_again_and_no_other(home: Home, tmp_path: Path) -> None:

@@ -108,18 +108,6 @@ def test_the_memory_of_a_record_that_is_gone_says_nothing(home: Home, tmp_path: 
     assert Home(home.root).take(reader).messages == 1
 
 
-def test_a_session_that_was_deleted_here_stays_deleted(home: Home) -> None:
-    """It is said, and `again` brings it back."""
-    home.take(Recited(Conversation("a"), said("1")))
-    home.store.delete_session("recited-a")
-    grown = Recited(Conversation("a"), said("1"), said("2"), items=[Item(Path("recited"), 2, 2.0, "recital")])
-    assert home.plan(grown).count("deleted") == 1
-    assert home.take(grown).count("deleted") == 1
-    assert home.everything() == {}
-    assert home.plan(grown, again=True).messages == 2
-    assert home.take(grown, again=True).messages == 2
-
-
 def test_what_two_copies_of_a_session_share_is_there_once(home: Home) -> None:
     """A fork begins with the same messages: it becomes a branch with its own messages alone, in any number."""
     items = [Item(Path(name), 1, 1.0, "x") for name in "abc"]

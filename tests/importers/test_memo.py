@@ -22,7 +22,7 @@ def _remembered(root: Path, state: str) -> str:
     """The state of a mark after it was written and read again."""
     item = Item(root / "a.jsonl", 1, 1.0, "messages")
     memo = Memo(root, "store", None)
-    memo.note("x", item, Remembered(1, 1.0, 0, Mark(1, 1, state), ""), [])
+    memo.note("x", item, Remembered(1, 1.0, (), Mark(1, 1, state), ""), [])
     memo.close()
     later = Memo(root, "store", None)
     found = later.item("x", item)
@@ -72,6 +72,34 @@ def test_a_damaged_mark_counts_as_none(home: Home, tmp_path: Path) -> None:
     write_lines(file, [_line(1), _line(2)])
     grown = home.take(ClaudeCode(), file)
     assert (grown.messages, grown.messages_known, grown.problems) == (1, 1, [])
+
+
+def test_an_older_memory_is_brought_up_to_date(home: Home, tmp_path: Path) -> None:
+    """It knew only how many sessions a file holds: files are read once more, and what sessions began with stays."""
+    file = write_lines(tmp_path / "projects" / "-x" / "s.jsonl", [_line(1)])
+    home.take(ClaudeCode(), file)
+    with closing(sqlite3.connect(home.root / FILE_NAME)) as connection:
+        connection.execute("UPDATE items SET sessions = 1")
+        connection.execute("DELETE FROM state_meta WHERE key LIKE 'migration:%'")
+        connection.execute("UPDATE schema_version SET version = 1")
+        connection.commit()
+    again = home.take(ClaudeCode(), file)
+    assert (again.items_unchanged, again.messages, again.count("unchanged")) == (0, 0, 1)
+    with closing(sqlite3.connect(home.root / FILE_NAME)) as connection:
+        assert connection.execute("SELECT sessions FROM items").fetchall() == [('["claude-code-s"]',)]
+        assert connection.execute("SELECT count(*) FROM imported_sessions").fetchone() == (1,)
+
+
+@pytest.mark.parametrize("damaged", ["3", "[", '{"a": 1}', "[1, null]"])
+def test_a_damaged_list_of_sessions_costs_only_their_count(home: Home, tmp_path: Path, damaged: str) -> None:
+    """The file itself is still known."""
+    file = write_lines(tmp_path / "projects" / "-x" / "s.jsonl", [_line(1)])
+    home.take(ClaudeCode(), file)
+    with closing(sqlite3.connect(home.root / FILE_NAME)) as connection:
+        connection.execute("UPDATE items SET sessions = ?", (damaged,))
+        connection.commit()
+    again = home.take(ClaudeCode(), file)
+    assert (again.items_unchanged, again.count("unchanged")) == (1, 0)
 
 
 @pytest.fixture

@@ -4,11 +4,10 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
-from memoranda.db.damaged import SIDE_FILES, readable_rows, rebuild
-from memoranda.db.schema import Schema, Table, bring_up, refuse_newer
+from memoranda.db.damaged import SIDE_FILES, beside, readable_rows, rebuild
+from memoranda.db.schema import SCHEMA_VERSION, Schema, Table, open_database
 from memoranda.db.sqlite import Connection, Database
 from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
 from memoranda.support.findings import Finding, loose_permissions
@@ -27,41 +26,40 @@ class Store:
     save: Callable[[Connection, Path], str]
 
     def open(self, path: Path | None = None) -> Database:
-        path = path or self.path
-        database = Database(
-            path,
-            application_id=self.application_id,
-            inspect=lambda connection: refuse_newer(connection, self.schema, path),
-            wait=_PATIENCE,
-        )
-        try:
-            bring_up(database, self.schema)
-        except BaseException:
-            database.close()
-            raise
-        return database
+        return open_database(path or self.path, self.schema, self.application_id, wait=_PATIENCE)
 
 
 def check_store(store: Store) -> Iterator[Finding]:
     """Can it be read, is it whole, may others read it, and what there is to say about what is inside."""
-    if not store.path.exists():
+    return check_file(store.path, lambda: _look_into(store), lambda problem: _damaged(store, problem))
+
+
+def check_file(
+    path: Path, look: Callable[[], Iterator[Finding]], damaged: Callable[[str], Finding]
+) -> Iterator[Finding]:
+    """May others read a database, can it be opened, and what `look` finds inside; `damaged` says how it is saved."""
+    if not path.exists():
         return
     for ending in SIDE_FILES:
-        if (file := Path(f"{store.path}{ending}")).exists():
+        if (file := Path(f"{path}{ending}")).exists():
             yield from loose_permissions(file)
     try:
-        with closing(store.open()) as database:
-            problems = database.check()
-            if problems:
-                yield _damaged(store, f"is damaged: {problems[0]}")
-            else:
-                yield from store.inside(database)
+        yield from look()
     except NewerStoreError as error:
-        yield Finding("error", store.path, str(error), "upgrade Memoranda")
+        yield Finding("error", path, str(error), "upgrade Memoranda")
     except CorruptStoreError as error:
-        yield _damaged(store, str(error))
+        yield damaged(str(error))
     except StorageError as error:
-        yield Finding("error", store.path, str(error), "mend its permissions, or stop the program that holds it")
+        yield Finding("error", path, str(error), "mend its permissions, or stop the program that holds it")
+
+
+def _look_into(store: Store) -> Iterator[Finding]:
+    with closing(store.open()) as database:
+        problems = database.check()
+        if problems:
+            yield _damaged(store, f"is damaged: {problems[0]}")
+        else:
+            yield from store.inside(database)
 
 
 def _damaged(store: Store, problem: str) -> Finding:
@@ -88,7 +86,7 @@ def _is_ours(store: Store) -> bool:
 
 
 def _saved(store: Store) -> str:
-    kept = store.path.with_name(f"{store.path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+    kept = beside(store.path)
     told = rebuild(store.path, kept, store.save)
     return f"saved {told}, which is all that could be read; the damaged file is {kept.name}"
 
@@ -111,9 +109,8 @@ def plain_store(path: Path, application_id: int, schema: Schema, what: str) -> S
 
     def save(damaged: Connection, fresh: Path) -> str:
         with closing(store.open(fresh)) as database, database.writing() as connection:
-            count = sum(
-                take_rows(connection, damaged, table) for table in schema.tables if table.name != "schema_version"
-            )
+            tables = (table for table in schema.all_tables if table.name != SCHEMA_VERSION.name)
+            count = sum(take_rows(connection, damaged, table) for table in tables)
         return f"{count:,} {what}"
 
     store = Store(path, application_id, schema, lambda database: iter(()), save)

@@ -4,6 +4,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +17,11 @@ SIDE_FILES = ("", "-wal", "-shm")
 _SMALLEST_ROW = 50
 
 _Saved = TypeVar("_Saved")
+
+
+def beside(path: Path) -> Path:
+    """Where a damaged file is kept."""
+    return path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
 
 
 def rebuild(path: Path, keep_as: Path, fill: Callable[[Connection, Path], _Saved]) -> _Saved:

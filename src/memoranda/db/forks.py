@@ -17,17 +17,20 @@ class Forkable(Protocol):
     def leave_parent_process(self) -> None: ...
 
 
-_live: WeakSet[Forkable] = WeakSet()
+# Whoever opens databases is held before the databases: then each is open and known here, or not yet begun.
+_openers: WeakSet[Forkable] = WeakSet()
+_databases: WeakSet[Forkable] = WeakSet()
 _held: list[Forkable] = []
 
 
-def watch(database: Forkable) -> None:
-    """Take care of a database as long as it lives."""
-    _live.add(database)
+def watch(database: Forkable, *, opens: bool = False) -> None:
+    """Take care of a database, or of somebody who opens one, as long as it lives."""
+    (_openers if opens else _databases).add(database)
 
 
 def _before() -> None:
-    _held.extend(database for database in list(_live) if database.hold_for_fork())
+    for group in (_openers, _databases):
+        _held.extend(each for each in list(group) if each.hold_for_fork())
 
 
 def _after_in_parent() -> None:
@@ -37,8 +40,8 @@ def _after_in_parent() -> None:
 
 def _after_in_child() -> None:
     _held.clear()
-    for database in list(_live):
-        database.leave_parent_process()
+    for each in (*_databases, *_openers):
+        each.leave_parent_process()
 
 
 if hasattr(os, "register_at_fork"):

@@ -55,6 +55,37 @@ class Schema:
     indexes: tuple[str, ...]
     migrations: tuple[Migration, ...] = ()
 
+    @property
+    def all_tables(self) -> tuple[Table, ...]:
+        """Its own, and those that every store has."""
+        return (*self.tables, STATE_META, SCHEMA_VERSION)
+
+
+STATE_META = Table(
+    "state_meta",
+    "Facts about the store itself.",
+    (Column("key", "text", "PRIMARY KEY", "Their names."), Column("value", "text", "", "Their values.")),
+)
+SCHEMA_VERSION = Table(
+    "schema_version", "A single row.", (Column("version", "integer", "NOT NULL", "The version of these tables."),)
+)
+
+
+def open_database(path: Path, schema: Schema, application_id: int, *, wait: float = 10.0) -> Database:
+    """Open a file, or make it, with the tables of `schema`; one that a newer program wrote is refused."""
+    database = Database(
+        path,
+        application_id=application_id,
+        inspect=lambda connection: refuse_newer(connection, schema, path),
+        wait=wait,
+    )
+    try:
+        bring_up(database, schema)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
 
 def bring_up(database: Database, schema: Schema) -> None:
     """Give a store the tables of `schema`, unless it has them."""
@@ -65,7 +96,7 @@ def bring_up(database: Database, schema: Schema) -> None:
         _refuse_lacking(database, schema)
         return
     with database.writing() as connection:
-        for table in schema.tables:
+        for table in schema.all_tables:
             connection.execute(table.create())
             there = {row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")}
             for column in table.columns:
@@ -96,7 +127,7 @@ def refuse_newer(connection: Connection, schema: Schema, path: Path) -> None:
 def _refuse_lacking(database: Database, schema: Schema) -> None:
     """Raise when a store that cannot be written lacks a column: nothing could be read from its table."""
     with database.reading() as connection:
-        for table in schema.tables:
+        for table in schema.all_tables:
             there = {row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")}
             if there and any(column.name not in there for column in table.columns):
                 raise StorageError(

@@ -1,7 +1,7 @@
 """Where what was read goes: into the record, or, for a preview, nowhere; both say exactly what is new."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -56,31 +56,44 @@ class Destination(Protocol):
         """Give a session its title; the one that it got, if that is another one."""
         ...
 
-    def note(self, item: Item, mark: Mark | None, sessions: int, *, done: bool) -> None:
-        """Remember how far an item has been read: to its end when it is `done`."""
+    def note(self, item: Item, mark: Mark | None, sessions: Collection[str], *, done: bool) -> None:
+        """Remember how far an item has been read, to its end when it is `done`, and the sessions that it holds."""
         ...
 
 
-class Preview:
-    """A destination that only counts."""
+class _Meeting:
+    """The sessions that were met by now: in this import, and in those before it."""
 
     def __init__(self, store: SessionStore, memo: Memo) -> None:
         self._store = store
         self._memo = memo
         self._met: dict[str, Met] = {}
-        # Digests, not names: some sixty bytes for each message that would be new.
-        self._counted: set[int] = set()
-        self._titles: Counter[str] = Counter()
+        self._families: dict[str, dict[str, None]] = {}
 
     def met(self, session_id: str) -> Met | None:
         return self._met.get(session_id) or self._memo.session(session_id)
 
+    def relatives(self, met: Met) -> list[str]:
+        new = self._families.get(met.family, ())
+        return [*self._memo.relatives(met), *(name for name in new if name != met.session_id)]
+
+    def _meet(self, met: Met) -> None:
+        self._met[met.session_id] = met
+        self._families.setdefault(met.family, {})[met.session_id] = None
+
+
+class Preview(_Meeting):
+    """A destination that only counts."""
+
+    def __init__(self, store: SessionStore, memo: Memo) -> None:
+        super().__init__(store, memo)
+        # Digests, not names: some sixty bytes for each message that would be new.
+        self._counted: set[int] = set()
+        self._titles: Counter[str] = Counter()
+
     def has(self, session_id: str) -> bool:
         there = self._met.get(session_id)
         return (there is not None and there.made) or self._store.get_session(session_id) is not None
-
-    def relatives(self, met: Met) -> list[str]:
-        return self._memo.relatives(met)
 
     def take(self, item: Item, arrival: Arrival, messages: Sequence[Imported]) -> tuple[int, list[Problem]]:
         names = [each.message["external_id"] for each in messages]
@@ -95,9 +108,8 @@ class Preview:
             if name not in there:
                 self._counted.add(hash((arrival.met.family, name)))
         added = len(self._counted) - before
-        self._met.setdefault(arrival.id, arrival.met)
-        if added:
-            self._met[arrival.id] = replace(arrival.met, made=True)
+        if added or arrival.id not in self._met:
+            self._meet(replace(arrival.met, made=arrival.met.made or bool(added)))
         return added, problems
 
     def name(self, arrival: Arrival) -> str | None:
@@ -114,38 +126,29 @@ class Preview:
         number = (int(ending) if ending.isdecimal() else 1) + self._titles[wanted]
         self._titles[wanted] += 1
         given = wanted if number == 1 else f"{_stem(wanted)} #{number}"
-        self._met[arrival.id] = replace(met, title=given)
+        self._meet(replace(met, title=given))
         return given if given != wanted else None
 
-    def note(self, item: Item, mark: Mark | None, sessions: int, *, done: bool) -> None:
+    def note(self, item: Item, mark: Mark | None, sessions: Collection[str], *, done: bool) -> None:
         """A preview leaves no trace."""
 
 
-class Record:
+class Record(_Meeting):
     """The session store as a destination: what it took is on the disk before the memo says so."""
 
     def __init__(self, source: str, store: SessionStore, memo: Memo, project: Callable[[str], str | None]) -> None:
+        super().__init__(store, memo)
         self._source = source
-        self._store = store
-        self._memo = memo
         self._project = project
-        self._met: dict[str, Met] = {}
         self._renamed: dict[str, str] = {}
-
-    def met(self, session_id: str) -> Met | None:
-        return self._met.get(session_id) or self._memo.session(session_id)
 
     def has(self, session_id: str) -> bool:
         return self._store.get_session(session_id) is not None
 
-    def relatives(self, met: Met) -> list[str]:
-        new = [each.session_id for each in self._met.values() if each.family == met.family]
-        return [*self._memo.relatives(met), *(name for name in new if name != met.session_id)]
-
     def take(self, item: Item, arrival: Arrival, messages: Sequence[Imported]) -> tuple[int, list[Problem]]:
         if not messages:
-            # Everything in it is in a relative; if it goes on, the beginning must be known.
-            self._met[arrival.id] = arrival.met
+            # Everything in it is in a relative, or was deleted; if it goes on, the beginning must be known.
+            self._meet(arrival.met)
             return 0, []
         try:
             self._prepare(arrival, messages[0].message["timestamp"])
@@ -170,14 +173,17 @@ class Record:
             # Nothing of it can be seen, or somebody took it this moment; a session needs no title.
             return None
         given = self._store.get_session_title(arrival.id)
-        self._met[arrival.id] = replace(met, title=given)
+        self._meet(replace(met, title=given))
         return given if given != wanted else None
 
-    def note(self, item: Item, mark: Mark | None, sessions: int, *, done: bool) -> None:
+    def note(self, item: Item, mark: Mark | None, sessions: Collection[str], *, done: bool) -> None:
         size, changed = (item.size, item.changed) if done else (-1, 0.0)
         sealed = seal(item.file, mark.offset) if mark else ""
-        self._memo.note(self._source, item, Remembered(size, changed, sessions, mark, sealed), self._met.values())
+        # Where there is no place to go on from, the item is read anew, and its sessions with it.
+        held = frozenset(sessions if done or mark else ())
+        self._memo.note(self._source, item, Remembered(size, changed, held, mark, sealed), self._met.values())
         self._met.clear()
+        self._families.clear()
 
     def _prepare(self, arrival: Arrival, first: float) -> None:
         """Make the session, or tell it what it does not know yet."""
@@ -187,7 +193,7 @@ class Record:
         elif model and not arrival.row["model"]:
             self._store.update_session(arrival.id, model=model)
         if arrival.row is not None and not arrival.met.made:
-            self._met[arrival.id] = replace(arrival.met, made=True)
+            self._meet(replace(arrival.met, made=True))
 
     def _make(self, arrival: Arrival, first: float) -> None:
         wanted = tidied(arrival.conversation.title)
@@ -200,7 +206,7 @@ class Record:
             # Nothing of the title can be seen, or somebody took it this moment; a session needs none.
             self._create(arrival, first, None)
         title = self._store.get_session_title(arrival.id) if wanted else None
-        self._met[arrival.id] = replace(arrival.met, made=True, title=title)
+        self._meet(replace(arrival.met, made=True, title=title))
         if title is not None and title != wanted:
             self._renamed[arrival.id] = title
 

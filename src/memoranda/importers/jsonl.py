@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.importers.finding import files_under, item_at
-from memoranda.importers.lines import Line, json_lines
+from memoranda.importers.lines import Line, json_lines, read_lines
 from memoranda.importers.moments import moment
-from memoranda.importers.shape import Conversation, Given, Imported, Item, Mark, Problem
+from memoranda.importers.shape import Conversation, Given, Imported, Item, Problem
 
 _OF_SESSIONS = ("session", "title", "model", "directory", "started_at", "parent", "relation")
 _RELATIONS = ("branch", "delegation", "compression")
 _ENDINGS = (".jsonl", ".ndjson")
-_MARK_EVERY = 100
 
 
 class JsonLines:
@@ -36,27 +35,22 @@ class JsonLines:
 
     def read(self, item: Item) -> Iterator[Given]:
         """The messages of a file, line by line."""
-        last: Line | None = None
         said: Conversation | None = None
-        for found in json_lines(item):
+
+        def given(line: Line) -> Iterator[Given]:
+            nonlocal said
+            found = _given(item.file, line)
             if isinstance(found, Problem):
                 yield found
-                continue
-            last = found
-            given = _given(item.file, found)
-            if isinstance(given, Problem):
-                yield given
-            else:
-                conversation, message = given
-                if conversation != said:
-                    said = conversation
-                    yield conversation
-                if message is not None:
-                    yield message
-            if found.number % _MARK_EVERY == 0:
-                yield Mark(found.end, found.number)
-        if last is not None:
-            yield Mark(last.end, last.number)
+                return
+            conversation, message = found
+            if conversation != said:
+                said = conversation
+                yield conversation
+            if message is not None:
+                yield message
+
+        return read_lines(json_lines(item), given)
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
         """Nothing: the lines may come from anywhere."""

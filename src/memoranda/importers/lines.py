@@ -1,16 +1,17 @@
 """Files of JSON lines, read one line at a time: broken, endless and unfinished lines are named, never fatal."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from memoranda.importers.finding import open_source
-from memoranda.importers.shape import Item, Problem
+from memoranda.importers.shape import Given, Item, Mark, Problem
 
 # The longest line that is taken; a picture in a transcript may have several megabytes.
 LONGEST_LINE = 64 * 1024 * 1024
+_MARK_EVERY = 100
 _UNFINISHED = "the line is not finished (is it still being written?)"
 
 
@@ -32,7 +33,33 @@ def json_lines(item: Item) -> Iterator[Line | Problem]:
             stream.seek(offset)
             yield from lines_in(item.file, stream, offset, number)
     except OSError as error:
-        yield Problem(item.file, None, f"cannot be read: {error.strerror or error}", unread=True)
+        yield unreadable(item, error)
+
+
+def unreadable(item: Item, error: OSError) -> Problem:
+    """What the system said of a file that cannot be read."""
+    return Problem(item.file, None, f"cannot be read: {error.strerror or error}", unread=True)
+
+
+def read_lines(
+    lines: Iterable[Line | Problem],
+    given: Callable[[Line], Iterable[Given]],
+    state: Callable[[], str] = str,
+    ended: Callable[[], Iterable[Given]] = tuple,
+) -> Iterator[Given]:
+    """What every line gives, and in the end, with marks on the way; `state` is what the reader knows at that place."""
+    last: Line | None = None
+    for found in lines:
+        if isinstance(found, Problem):
+            yield found
+            continue
+        last = found
+        yield from given(found)
+        if found.number % _MARK_EVERY == 0:
+            yield Mark(found.end, found.number, state())
+    yield from ended()
+    if last is not None:
+        yield Mark(last.end, last.number, state())
 
 
 def lines_in(file: Path, stream: BinaryIO, offset: int = 0, number: int = 0) -> Iterator[Line | Problem]:

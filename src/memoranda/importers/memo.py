@@ -1,15 +1,15 @@
 """What an import remembers in `imports.db`: how far each file was read, and which sessions came of it.
 
-It is a convenience, not the record. A message is known by its external id in the session store, so that losing this
-file costs time: everything is read once more, and nothing is added twice. It also knows what was deleted here since,
-which then comes back with the next import.
+It is a convenience, not the record. A message is known by its external id in the session store, and a session that was
+deleted by its name, so that losing this file costs time: everything is read once more, nothing is added twice, and
+nothing comes back.
 """
 
 import json
 import logging
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 
 from memoranda.db.damaged import SIDE_FILES
 from memoranda.db.on_demand import OnDemand
-from memoranda.db.schema import Column, Schema, Table
+from memoranda.db.schema import Column, Migration, Schema, Table
 from memoranda.db.sqlite import Connection
 from memoranda.errors import CorruptStoreError
 from memoranda.importers.shape import Item, Mark
@@ -39,7 +39,7 @@ _ITEMS = Table(
         Column("what", "text", "NOT NULL", "Which part of it, when it has several."),
         Column("size", "integer", "NOT NULL", "Its size when it was read to the end; -1 before that."),
         Column("changed", "real", "NOT NULL", "When it had last been changed then."),
-        Column("sessions", "integer", "NOT NULL", "How many sessions it holds."),
+        Column("sessions", "text", "NOT NULL", "The names of the sessions in it, as a JSON list."),
         Column("offset", "integer", "", "How far it was read."),
         Column("line", "integer", "", "How many lines that are."),
         Column("state", "text", "", "What the reader has to know to go on from there."),
@@ -56,19 +56,15 @@ _SESSIONS = Table(
         Column("title", "text", "", "The title that it got here, to tell it from one that a person gave."),
     ),
 )
-_META = Table(
-    "state_meta",
-    "Facts about this file.",
-    (Column("key", "text", "PRIMARY KEY", "Their names."), Column("value", "text", "", "Their values.")),
-)
-_VERSION = Table("schema_version", "A single row.", (Column("version", "integer", "NOT NULL", "Of these tables."),))
 SCHEMA = Schema(
-    version=1,
-    tables=(_ITEMS, _SESSIONS, _META, _VERSION),
+    version=2,
+    tables=(_ITEMS, _SESSIONS),
     indexes=(
         "CREATE UNIQUE INDEX IF NOT EXISTS idx_items ON items(source, user_id, file, what)",
         "CREATE INDEX IF NOT EXISTS idx_families ON imported_sessions(family)",
     ),
+    # It was only counted how many sessions a file holds; once more read, their names are known.
+    migrations=(Migration("names-of-sessions", lambda connection: connection.execute("DELETE FROM items")),),
 )
 
 
@@ -78,7 +74,7 @@ class Remembered:
 
     size: int
     changed: float
-    sessions: int
+    sessions: Collection[str]
     mark: Mark | None
     seal: str
 
@@ -105,7 +101,7 @@ class Memo:
         self._file = OnDemand(root / FILE_NAME, SCHEMA, APPLICATION_ID)
         self._store_id = store_id
         self._user = user or ""
-        self._again = again
+        self.again = again
         self._read_again: set[_Key] = set()
         self._items: dict[str, dict[_Key, Remembered]] = {}
         self._is_ours: bool | None = None
@@ -117,7 +113,7 @@ class Memo:
     def item(self, source: str, item: Item) -> Remembered | None:
         """How far an item was read, if it ever was."""
         key = self._key(source, item)
-        if not self._readable() or (self._again and key not in self._read_again):
+        if not self._readable() or (self.again and key not in self._read_again):
             return None
         if source not in self._items:
             # All at once: most programs leave thousands of files, and most of them do not change.
@@ -128,6 +124,7 @@ class Memo:
         """Remember how far an item has been read, and the sessions that were met in it."""
         mark = read.mark
         place = (mark.offset, mark.line, self._without_secrets(mark.state)) if mark else (None, None, None)
+        held = json.dumps(sorted(read.sessions))
         self._read_again.add(self._key(source, item))
         if source in self._items:
             self._items[source][self._key(source, item)] = read
@@ -143,7 +140,7 @@ class Memo:
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (source, user_id, file, what) DO UPDATE SET"
                 " size = excluded.size, changed = excluded.changed, sessions = excluded.sessions,"
                 " offset = excluded.offset, line = excluded.line, state = excluded.state, seal = excluded.seal",
-                (*self._key(source, item), read.size, read.changed, read.sessions, *place, read.seal),
+                (*self._key(source, item), read.size, read.changed, held, *place, read.seal),
             )
 
     def session(self, session_id: str) -> Met | None:
@@ -155,6 +152,23 @@ class Memo:
         """The other sessions that begin with the same message."""
         found = self._sessions("family = ? AND session_id <> ?", (met.family, met.session_id))
         return [each.session_id for each in found]
+
+    def forget(self, session_ids: Collection[str]) -> None:
+        """Keep the names of sessions that were deleted and no word of theirs, such as a title."""
+        if not session_ids or not self._readable():
+            return
+        with self._file.open().reading() as connection:
+            titled = connection.execute("SELECT session_id FROM imported_sessions WHERE title IS NOT NULL").fetchall()
+            stated = connection.execute("SELECT rowid, sessions FROM items WHERE state <> ''").fetchall()
+        gone = frozenset(session_ids)
+        titles = [row for row in titled if row[0] in gone]
+        # What a reader knows of a file in which nothing else is; of another one it is still needed.
+        states = [(number,) for number, listed in stated if (held := _names(listed)) and held <= gone]
+        if titles or states:
+            with self._writing() as connection:
+                connection.executemany("UPDATE imported_sessions SET title = NULL WHERE session_id = ?", titles)
+                connection.executemany("UPDATE items SET state = '' WHERE rowid = ?", states)
+            self._file.open().shrink_log()
 
     def family(self, source: str, first: str) -> str:
         """The name that sessions share which begin with the same message."""
@@ -169,7 +183,7 @@ class Memo:
             )
             return {
                 (source, self._user, file, what): Remembered(
-                    size, changed, sessions, _mark(offset, line, state or ""), seal or ""
+                    size, changed, _names(sessions), _mark(offset, line, state or ""), seal or ""
                 )
                 for file, what, size, changed, sessions, offset, line, state, seal in rows
             }
@@ -195,7 +209,7 @@ class Memo:
                 f"SELECT session_id, family, made, title FROM imported_sessions WHERE {condition} ORDER BY rowid",
                 values,
             )
-            return [Met(row[0], row[1], bool(row[2]) and not self._again, row[3]) for row in rows]
+            return [Met(row[0], row[1], bool(row[2]) and not self.again, row[3]) for row in rows]
 
     def _readable(self) -> bool:
         """Whether there is a memory, and of this store: one of a store that was since deleted says nothing."""
@@ -238,11 +252,21 @@ def _mark(offset: int | None, line: int, state: str) -> Mark | None:
 
 def _object(state: str) -> dict[str, Any] | None:
     """The JSON object that a reader keeps as its state; None when it keeps something else."""
-    try:
-        value = json.loads(state)
-    except (ValueError, RecursionError):
-        return None
+    value = _value(state)
     return value if isinstance(value, dict) else None
+
+
+def _names(listed: str) -> frozenset[str]:
+    """The sessions that a file holds; where their list is damaged, none."""
+    value = _value(listed)
+    return frozenset(each for each in value if isinstance(each, str)) if isinstance(value, list) else frozenset()
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return None
 
 
 def _owner(connection: Connection) -> str | None:

@@ -1,6 +1,6 @@
 """One item on its way in: what a reader gives is gathered by session and handed on in batches."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, assert_never
 
@@ -33,8 +33,10 @@ class Passage:
     """Goes through one item."""
 
     def __init__(
-        self, reader: Reader, item: Item, store: SessionStore, memo: Memo, destination: Destination, tally: Tally
-    ) -> None:
+        self, reader: Reader, item: Item, store: SessionStore, memo: Memo, destination: Destination, tally: Tally,
+        held: Iterable[str] = (),
+    ) -> None:  # fmt: skip
+        """`held` are the sessions that were met before the place where the item goes on."""
         self._reader = reader
         self._item = item
         self._store = store
@@ -43,7 +45,9 @@ class Passage:
         self._tally = tally
         self._waiting: dict[str, _Waiting] = {}
         self._current: str | None = None
-        self._met: set[str] = set()
+        self._held = set(held)
+        # Sessions whose own messages have begun; what stands before them in a copy of another session is not theirs.
+        self._begun: set[str] = set()
         self._mark = item.begin
         self._whole = True
         self._count = 0
@@ -116,29 +120,38 @@ class Passage:
         # Whatever comes back to a session names it again.
         self._waiting = {name: each for name, each in self._waiting.items() if name == self._current}
         self._count = self._characters = 0
-        self._destination.note(self._item, self._mark, len(self._met), done=done)
+        self._destination.note(self._item, self._mark, self._held, done=done)
 
     def _hand_over(self, session_id: str, waiting: _Waiting) -> None:
         messages, waiting.messages = waiting.messages, []
         met = self._destination.met(session_id)
         if met is None and not messages:
             return
-        self._met.add(session_id)
+        self._held.add(session_id)
         source = self._reader.name
         met = met or Met(session_id, self._memo.family(source, messages[0].message["external_id"]))
         row = self._store.get_session(session_id)
-        if row is None and met.made and not self._destination.has(session_id):
+        if row is None and self._is_deleted(session_id, waiting.conversation):
             self._tally.settle(session_id, "deleted")
+            self._destination.take(self._item, Arrival(Met(session_id, met.family), waiting.conversation, row), [])
         elif row is not None and not is_same_session(row, waiting.conversation, source):
             self._tally.settle(session_id, "conflict")
             self._tally.conflicts[session_id] = f"The record has another session of this name, from {row['source']}."
         else:
             self._take(Arrival(met, waiting.conversation, row), messages)
 
+    def _is_deleted(self, session_id: str, conversation: Conversation) -> bool:
+        """Whether a session was deleted here, or the one that it worked for."""
+        names = [session_id]
+        if conversation.parent_host_id is not None and conversation.relation == "delegation":
+            names.append(self._name(conversation, conversation.parent_host_id))
+        return bool(not self._memo.again and self._store.deleted_sessions(names))
+
     def _take(self, arrival: Arrival, messages: list[Imported]) -> None:
         tally = self._tally
+        relatives = self._relatives(arrival)
+        messages = self._without_deleted(arrival, relatives, messages)
         names = [each.message["external_id"] for each in messages]
-        relatives = self._destination.relatives(arrival.met)
         shared = self._store.get_external_ids(relatives, names) if relatives else {}
         own = [each for each in messages if each.message["external_id"] not in shared]
         if arrival.row is None:
@@ -151,6 +164,32 @@ class Passage:
         tally.settle(arrival.id, "unchanged" if not added else "grown" if arrival.row else "new")
         if renamed := self._destination.name(arrival):
             tally.renamed[arrival.id] = renamed
+
+    def _relatives(self, arrival: Arrival) -> list[str]:
+        """The other sessions that may hold the same messages."""
+        found = self._destination.relatives(arrival.met)
+        if arrival.row is not None and arrival.row["relation"] == "branch":
+            # The record knows where a branch came from, whatever else was forgotten.
+            found += [each["id"] for each in self._store.get_ancestors(arrival.id)[1:]]
+        return list(dict.fromkeys(found))
+
+    def _without_deleted(self, arrival: Arrival, relatives: Sequence[str], messages: list[Imported]) -> list[Imported]:
+        """Leave out what was said in a relative that was deleted: it stands before everything that the session has."""
+        row = arrival.row
+        if row is None or not row["message_count"] or self._item.begin is not None or self._memo.again:
+            self._begun.add(arrival.id)
+        if arrival.id in self._begun:
+            return messages
+        is_copy = bool(self._store.deleted_sessions(relatives))
+        if not is_copy and self._memo.session(arrival.id) is not None:
+            return messages
+        names = [each.message["external_id"] for each in messages]
+        here = self._store.get_external_ids([arrival.id], names)
+        if here or not is_copy:
+            # Of a session that nobody remembers, it is not known whether it began in another one.
+            self._begun.add(arrival.id)
+        first = next((place for place, name in enumerate(names) if name in here), len(names) if is_copy else 0)
+        return messages[first:]
 
     def _placed(self, arrival: Arrival, shared_with: Sequence[str], is_made: bool) -> Arrival:
         """A new session beside the one that it came from, if that is here."""

@@ -11,6 +11,9 @@ from memoranda.importers.tally import Tally
 from memoranda.support.files import make_private_directory, write_private
 
 DIRECTORY = "imports"
+# So many reports are kept, the newest.
+KEPT = 20
+_NAMED = "[0-9]*-[0-9]*-[0-9]*.json"
 
 
 def report_path(root: Path, began: float) -> Path:
@@ -30,9 +33,13 @@ def report(tallies: Sequence[Tally], began: float, ended: float) -> dict[str, An
 
 
 def keep_report(path: Path, content: dict[str, Any]) -> None:
-    """Write a report where its owner alone can read it."""
+    """Write a report where its owner alone can read it, in the place of the oldest one when there are enough."""
     make_private_directory(path.parent)
     write_private(path, json.dumps(content, ensure_ascii=True, indent=2).encode() + b"\n")
+    # By their names, which begin with the time; somebody else's files stay.
+    newest_first = sorted((each for each in path.parent.glob(_NAMED) if each != path), reverse=True)
+    for old in newest_first[KEPT - 1 :]:
+        old.unlink(missing_ok=True)
 
 
 def _iso(at: float) -> str:

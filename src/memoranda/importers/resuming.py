@@ -1,6 +1,7 @@
 """The command that takes a session up again in the program that it came from, for a person to copy."""
 
 import re
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,6 +24,11 @@ def resume_command(session: Mapping[str, Any]) -> str:
         return ""
     command = source.load().resume_command(name, directory or None)
     return command if command.isprintable() else ""
+
+
+def in_directory(command: str, directory: str | None) -> str:
+    """A command as it is given in a directory, if one is known."""
+    return f"cd {shlex.quote(directory)} && {command}" if directory else command
 
 
 def _text(session: Mapping[str, Any], field: str) -> str:

@@ -58,7 +58,9 @@ class Engine:
 
     def apply(self, reader: Reader, items: Sequence[Item]) -> Tally:
         """Take in everything that is new; what it did is durable when this returns."""
-        return self._run(reader, items, Record(reader.name, self._store, self._memo, self._project))
+        tally = self._run(reader, items, Record(reader.name, self._store, self._memo, self._project))
+        self._memo.forget([name for name, fate in tally.sessions.items() if fate == "deleted"])
+        return tally
 
     def close(self) -> None:
         self._memo.close()
@@ -66,6 +68,7 @@ class Engine:
     def _run(self, reader: Reader, items: Sequence[Item], destination: Destination) -> Tally:
         tally = Tally(reader.name, items=len(items))
         total, before = sum(item.size for item in items), 0
+        unread: set[str] = set()
         for item in items:
 
             def report(offset: int, file: Path = item.file, before: int = before) -> None:
@@ -74,13 +77,17 @@ class Engine:
             known = self._memo.item(reader.name, item)
             if known is not None and known.is_unchanged(item):
                 tally.items_unchanged += 1
-                tally.sessions_unread += known.sessions
+                unread.update(known.sessions)
             else:
                 begun = _from_mark(item, known)
                 tally.begin(begun)
-                Passage(reader, begun, self._store, self._memo, destination, tally).go(report)
+                held = known.sessions if known and begun.begin else ()
+                Passage(reader, begun, self._store, self._memo, destination, tally, held).go(report)
             report(item.size)
             before += item.size
+        deleted = self._store.deleted_sessions(unread)
+        for session_id in sorted(unread):
+            tally.settle(session_id, "deleted" if session_id in deleted else "unchanged")
         return tally
 
 

@@ -23,7 +23,6 @@ class Tally:
     bytes: int = 0
     messages: int = 0
     messages_known: int = 0
-    sessions_unread: int = 0
     sessions: dict[str, Fate] = field(default_factory=dict)
     aside: Counter[str] = field(default_factory=Counter)
     renamed: dict[str, str] = field(default_factory=dict)
@@ -35,9 +34,8 @@ class Tally:
     read_after: dict[_Key, int | None] = field(default_factory=dict)
 
     def count(self, fate: Fate) -> int:
-        """How many sessions have come to this; unchanged ones are not even read when their file is the same."""
-        counted = sum(each == fate for each in self.sessions.values())
-        return counted + self.sessions_unread if fate == "unchanged" else counted
+        """How many sessions have come to this."""
+        return sum(each == fate for each in self.sessions.values())
 
     @property
     def problems(self) -> list[Problem]:
@@ -71,7 +69,6 @@ class Tally:
     def add(self, other: "Tally") -> None:
         """Take in the figures of a later round over the same source."""
         self.items, self.items_unchanged = other.items, other.items_unchanged
-        self.sessions_unread = other.sessions_unread
         self.bytes += other.bytes
         self.messages += other.messages
         self.messages_known += other.messages_known

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from memoranda.db.schema import STATE_META
 from memoranda.db.sqlite import Connection
 from memoranda.sessions.feed import note_change
 from memoranda.sessions.messages import SAID, recount
 from memoranda.sessions.part import Part
 from memoranda.sessions.repetition import give_up_lost, lost_repetitions
-from memoranda.sessions.schema import MESSAGES, SESSIONS, STATE_META
+from memoranda.sessions.schema import DELETED_SESSIONS, MESSAGES, SESSIONS
 
 _SALVAGED = "salvaged"
 
@@ -31,6 +32,7 @@ class Integrity(Part):
 
     def miscounted_sessions(self) -> list[str]:
         """Sessions whose message_count is not the number of their messages."""
+        self._require_everyone()
         with self._db.reading() as connection:
             rows = connection.execute(
                 "SELECT sessions.id FROM sessions LEFT JOIN"
@@ -40,17 +42,20 @@ class Integrity(Part):
             return [row[0] for row in rows]
 
     def recount_sessions(self, session_ids: Iterable[str]) -> None:
+        self._require_everyone()
         with self._db.writing() as connection:
             for session_id in session_ids:
                 recount(connection, session_id)
 
     def lost_repetitions(self) -> list[int]:
         """Messages that only refer to another one, which is gone."""
+        self._require_everyone()
         with self._db.reading() as connection:
             return lost_repetitions(connection)
 
     def give_up_lost_repetitions(self) -> None:
         """Say in their place that they are lost."""
+        self._require_everyone()
         with self._db.writing() as connection:
             for session_id in give_up_lost(connection):
                 recount(connection, session_id)
@@ -61,7 +66,7 @@ class Integrity(Part):
         with self._db.writing() as connection:
             # Parents may come after their children, or be lost.
             connection.execute("PRAGMA defer_foreign_keys=1")
-            for table in (STATE_META, SESSIONS, MESSAGES):
+            for table in (STATE_META, DELETED_SESSIONS, SESSIONS, MESSAGES):
                 taken[table.name] = sum(_take(connection, table.name, row) for row in tables.get(table.name, ()))
             _adopt_orphans(connection)
             give_up_lost(connection)

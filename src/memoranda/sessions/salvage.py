@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from memoranda.db.damaged import readable_rows, rebuild
+from memoranda.db.schema import STATE_META
 from memoranda.db.sqlite import Connection
-from memoranda.sessions.schema import MESSAGES, SESSIONS, STATE_META
+from memoranda.sessions.schema import DELETED_SESSIONS, MESSAGES, SESSIONS
 from memoranda.sessions.store import SessionStore
 
 
@@ -19,6 +20,7 @@ def _take(damaged: Connection, fresh: Path) -> dict[str, int]:
             {
                 SESSIONS.name: readable_rows(damaged, SESSIONS),
                 MESSAGES.name: readable_rows(damaged, MESSAGES),
+                DELETED_SESSIONS.name: readable_rows(damaged, DELETED_SESSIONS),
                 STATE_META.name: (
                     row for row in readable_rows(damaged, STATE_META) if row.get("key") not in (None, "store_id")
                 ),

@@ -1,9 +1,10 @@
 """The tables of the session store, each column with its meaning; the reference documentation is made from this."""
 
-from memoranda.db.schema import Column, Schema, Table
+from memoranda.db.schema import Column, Migration, Schema, Table
+from memoranda.db.sqlite import Connection
 
 # Raised whenever a table, column, index or migration is added.
-VERSION = 3
+VERSION = 4
 
 _COUNT = "DEFAULT 0"
 
@@ -89,19 +90,25 @@ CHANGES = Table(
     ),
 )
 
-STATE_META = Table(
-    "state_meta",
-    "Facts about the store itself.",
-    (Column("key", "text", "PRIMARY KEY", "Their names."), Column("value", "text", "", "Their values.")),
+DELETED_SESSIONS = Table(
+    "deleted_sessions",
+    "Sessions that were deleted: their names and nothing else, so that no import brings them back.",
+    (Column("id", "text", "PRIMARY KEY", "The session's name."),),
 )
 
-SCHEMA_VERSION = Table(
-    "schema_version", "A single row.", (Column("version", "integer", "NOT NULL", "The version of these tables."),)
-)
+
+def _name_deleted(connection: Connection) -> None:
+    """What was deleted before its name was kept has left a line for followers, and no session."""
+    connection.execute(
+        "INSERT INTO deleted_sessions (id) SELECT DISTINCT session_id FROM changes"
+        " WHERE session_id NOT IN (SELECT id FROM sessions) ON CONFLICT (id) DO NOTHING"
+    )
+
 
 SCHEMA = Schema(
     version=VERSION,
-    tables=(SESSIONS, MESSAGES, CHANGES, STATE_META, SCHEMA_VERSION),
+    tables=(SESSIONS, MESSAGES, CHANGES, DELETED_SESSIONS),
+    migrations=(Migration("names-of-deleted-sessions", _name_deleted),),
     indexes=(
         "CREATE INDEX IF NOT EXISTS idx_sessions_source ON sessions(source)",
         "CREATE INDEX IF NOT EXISTS idx_sessions_parent ON sessions(parent_session_id)",

@@ -176,7 +176,7 @@ def test_packed_events_wait_for_something_that_unpacks_them(
     write_database(tmp_path / "oc", [*EVENTS[:6], _packed(EVENTS[6]), b"no frame"])
     tally = home.take(OpenClaw(), tmp_path / "oc")
     assert tally.messages == 3
-    assert "pip install zstandard" in tally.problems[0].text
+    assert "pip install 'memoranda[zstd]'" in tally.problems[0].text
     monkeypatch.setattr(frames, "_unpacking", lambda: lambda frame: frame[12:])
     assert home.take(OpenClaw(), tmp_path / "oc").messages == 1
 

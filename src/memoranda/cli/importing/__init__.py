@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from memoranda.cli.context import Invocation, memory_options
-from memoranda.cli.importing.conducting import Wish, conduct, wish_options
+from memoranda.cli.importing.conducting import Wish, conduct, wish_of, wish_options
 from memoranda.cli.importing.finding import everything, found_by
 from memoranda.importers.sources import SOURCES
 
@@ -88,10 +88,6 @@ def _command(name: str) -> click.Command:
     @memory_options
     @click.pass_context
     def importing(context: click.Context, /, where: Path | None, **options: Any) -> None:
-        # Options may stand before the name of the program as well as behind it.
-        given = {
-            key: value or bool(context.parent and context.parent.params.get(key)) for key, value in options.items()
-        }
-        conduct(Invocation.current(), [found_by(source, where)], Wish(**given))
+        conduct(Invocation.current(), [found_by(source, where)], wish_of(context, options))
 
     return importing

@@ -9,15 +9,18 @@ from typing import Any, TypeVar
 
 import click
 
+from memoranda.app import Memory
 from memoranda.cli.context import Invocation
 from memoranda.cli.importing.beside import Beside, Told
 from memoranda.cli.importing.finding import Finding
 from memoranda.cli.importing.progress import Bar
 from memoranda.cli.importing.text import in_one_line, told
+from memoranda.cli.importing.turns import in_turn
 from memoranda.cli.opening import open_home
 from memoranda.importers.report import keep_report, report, report_path
 from memoranda.importers.run import Engine
 from memoranda.importers.tally import Tally
+from memoranda.importers.turns import import_turn
 from memoranda.recall.session_db import SessionDB
 
 _ROUND_SECONDS = 2.0
@@ -32,6 +35,12 @@ class Wish:
     yes: bool = False
     follow: bool = False
     again: bool = False
+
+
+def wish_of(context: click.Context, options: dict[str, bool]) -> Wish:
+    """The wish; options may stand before the name of the program as well as behind it."""
+    given = context.parent.params if context.parent else {}
+    return Wish(**{name: value or bool(given.get(name)) for name, value in options.items()})
 
 
 def wish_options(command: _Command) -> _Command:
@@ -92,14 +101,15 @@ def _apply(invocation: Invocation, findings: Sequence[Finding], wish: Wish, besi
         engine = Engine(memory.home.root, memory.sessions, progress=bar, again=wish.again)
         path = report_path(memory.home.root, began)
         try:
-            tallies = _round(engine, memory.sessions, findings, bar)
-            more = beside.take(invocation) if beside else Told()
-            data = {**report(tallies, began, time.time()), **more.data}
-            keep_report(path, data)
+            with in_turn(invocation, memory.home.root):
+                tallies = _round(engine, memory.sessions, findings, bar)
+                more = beside.take(invocation) if beside else Told()
+                data = {**report(tallies, began, time.time()), **more.data}
+                keep_report(path, data)
             answer = {"success": True, "applied": True, **data, "report": str(path)}
             _say(invocation, _text(findings, tallies, more, done=True), answer, wish)
             if wish.follow:
-                _follow(invocation, engine, memory.sessions, findings, tallies, bar)
+                _follow(invocation, engine, memory, findings, tallies, bar)
                 keep_report(path, {**report(tallies, began, time.time()), **more.data})
         finally:
             engine.close()
@@ -117,15 +127,18 @@ def _round(engine: Engine, db: SessionDB, findings: Sequence[Finding], bar: Bar)
 
 
 def _follow(
-    invocation: Invocation, engine: Engine, db: SessionDB, findings: Sequence[Finding], tallies: list[Tally], bar: Bar
+    invocation: Invocation, engine: Engine, memory: Memory, findings: Sequence[Finding], tallies: list[Tally], bar: Bar
 ) -> None:
-    """Look again every now and then, until somebody interrupts."""
+    """Look again every now and then, until somebody interrupts; others may import in between."""
     if not invocation.as_json:
         click.echo("Following; Ctrl-C ends it.", err=True)
     try:
         while True:
             time.sleep(_ROUND_SECONDS)
-            fresh = _round(engine, db, [finding.again() for finding in findings], bar)
+            with import_turn(memory.home.root, 0.0) as other:
+                if other:
+                    continue
+                fresh = _round(engine, memory.sessions, [finding.again() for finding in findings], bar)
             for tally, more in zip(tallies, fresh, strict=True):
                 tally.add(more)
             if any(tally.messages for tally in fresh):

@@ -36,7 +36,7 @@ class Finding:
 def found_by(source: Source, where: Path | None = None) -> Finding:
     """What there is of a program: at a place that was named, else where the program itself would look."""
     place = where or named_directory(source.variable)
-    reader = source.load()
+    reader = source.load(named_directory(source.settings_variable))
     return Finding(source, reader, place, reader.scan(place))
 
 

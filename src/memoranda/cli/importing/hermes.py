@@ -9,7 +9,7 @@ import click
 from memoranda.app import open_memory
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.importing.beside import Told
-from memoranda.cli.importing.conducting import Wish, conduct, wish_options
+from memoranda.cli.importing.conducting import conduct, wish_of, wish_options
 from memoranda.cli.importing.finding import found_by
 from memoranda.cli.text import wrapped
 from memoranda.config import named_directory
@@ -46,9 +46,7 @@ def command(context: click.Context, /, where: Path | None, parts: Sequence[str],
 
     Hermes may be running; its files are only read. What does not fit into the memory here is listed and written down.
     """
-    # Options may stand before the name of the program as well as behind it.
-    given = {key: value or bool(context.parent and context.parent.params.get(key)) for key, value in options.items()}
-    source, wanted, wish = SOURCES["hermes"], set(parts or _PARTS), Wish(**given)
+    source, wanted, wish = SOURCES["hermes"], set(parts or _PARTS), wish_of(context, options)
     findings = [found_by(source, where)] if "sessions" in wanted else []
     home = home_of(where or named_directory(source.variable) or Path.home() / ".hermes")
     beside = _Beside(home, wanted, wish.again) if home.is_dir() else None

@@ -11,6 +11,7 @@ from memoranda.app import Memory, open_memory
 from memoranda.cli.context import UNUSABLE, Invocation
 from memoranda.cli.importing.progress import Bar
 from memoranda.cli.importing.text import size, told
+from memoranda.cli.importing.turns import in_turn
 from memoranda.cli.opening import open_home
 from memoranda.cli.text import wrapped
 from memoranda.config import named_directory, read_secrets, set_secret
@@ -116,7 +117,7 @@ class Move:
                 bar.clear()
 
     def _apply(self, found: Installation, items: list[Item], running: list[int]) -> None:
-        with self._opened() as memory:
+        with self._opened() as memory, in_turn(self.invocation, memory.home.root):
             root = memory.home.root
             copy = back_up(root) if self.backup else None
             with one_at_a_time(root):

@@ -25,10 +25,11 @@ def told(program: str, tally: Tally, *, done: bool) -> list[str]:
     count = tally.count
     unchanged = f", {tally.items_unchanged:,} of them unchanged" if tally.items_unchanged else ""
     added = "were added" if done else "would be added"
+    deleted = f", {count('deleted'):,} deleted here" if count("deleted") else ""
     lines = [
         f"{program}: {tally.items:,} files{unchanged}; {size(tally.bytes)} to read" if not done else
         f"{program}: {tally.items:,} files{unchanged}; {size(tally.bytes)} read",
-        f"  sessions: {count('new'):,} new, {count('grown'):,} grown, {count('unchanged'):,} unchanged",
+        f"  sessions: {count('new'):,} new, {count('grown'):,} grown, {count('unchanged'):,} unchanged{deleted}",
         f"  messages: {tally.messages:,} {added}; {tally.messages_known:,} are here already",
     ]  # fmt: skip
     if tally.aside:
@@ -41,8 +42,8 @@ def told(program: str, tally: Tally, *, done: bool) -> list[str]:
 
 def _exceptions(tally: Tally) -> list[str]:
     lines = []
-    if deleted := tally.count("deleted"):
-        lines.append(f"  {deleted:,} sessions were deleted here and stay deleted; --again would bring them back")
+    if tally.count("deleted"):
+        lines.append("  what was deleted here stays deleted; --again would bring it back")
     lines += [f"  {wrapped(name)}: {text}" for name, text in list(tally.conflicts.items())[:_SHOWN_PROBLEMS]]
     lines += [
         f"  {wrapped(name)} is called {wrapped(title)!r} here, because its title {_why(title)}"

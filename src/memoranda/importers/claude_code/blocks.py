@@ -1,8 +1,10 @@
 """Content blocks as messages in chat form: text, reasoning, tool calls and the results of tools."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
+
+from memoranda.importers.chat import as_json, words
+from memoranda.safety.fence import without_recalled
 
 Block = dict[str, Any]
 _LONGEST_UNKNOWN = 20_000
@@ -15,8 +17,8 @@ def blocks_of(content: Any) -> list[Block]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     if not isinstance(content, list):
-        return [] if content is None else [{"type": "text", "text": _json(content)}]
-    return [each if isinstance(each, dict) else {"type": "text", "text": _words(each)} for each in content]
+        return [] if content is None else [{"type": "text", "text": as_json(content)}]
+    return [each if isinstance(each, dict) else {"type": "text", "text": words(each)} for each in content]
 
 
 def shown(block: Block) -> str:
@@ -32,7 +34,7 @@ def shown(block: Block) -> str:
         data = source.get("data")
         size = f", {len(data) * 3 // 4:,} bytes" if isinstance(data, str) else ""
         return f"[{kind}: {source.get('media_type') or 'unknown'}{size}, not imported]"
-    text = _json(block)
+    text = as_json(block)
     return text if len(text) <= _LONGEST_UNKNOWN else f"[{kind}: {len(text):,} characters, not imported]"
 
 
@@ -60,27 +62,33 @@ def user_messages(blocks: list[Block], names: dict[str, str]) -> Iterator[Block]
     text: list[str] = []
     for block in blocks:
         if block.get("type") != "tool_result":
-            text.append(shown(block))
+            text.append(_said(shown(block)))
             continue
-        if words := _joined(text):
-            yield {"role": "user", "content": words}
+        if between := _joined(text):
+            yield {"role": "user", "content": between}
         text = []
         yield _result(block, names)
-    if words := _joined(text):
-        yield {"role": "user", "content": words}
+    if between := _joined(text):
+        yield {"role": "user", "content": between}
+
+
+def _said(text: str) -> str:
+    """Words without what a hook of ours recalled: older versions put that into the user's message."""
+    kept = without_recalled(text)
+    return text if kept == text else kept.strip()
 
 
 def _call(block: Block) -> Block:
     arguments = block.get("input")
     return {
-        "id": _words(block.get("id")),
+        "id": words(block.get("id")),
         "type": "function",
-        "function": {"name": _words(block.get("name")), "arguments": _json({} if arguments is None else arguments)},
+        "function": {"name": words(block.get("name")), "arguments": as_json({} if arguments is None else arguments)},
     }
 
 
 def _result(block: Block, names: dict[str, str]) -> Block:
-    call = _words(block.get("tool_use_id"))
+    call = words(block.get("tool_use_id"))
     content = [shown(each) for each in blocks_of(block.get("content"))]
     message: Block = {"role": "tool", "content": _joined(content), "tool_call_id": call}
     if name := names.pop(call, ""):
@@ -92,11 +100,3 @@ def _result(block: Block, names: dict[str, str]) -> Block:
 
 def _joined(texts: list[str]) -> str:
     return "\n\n".join(text for text in texts if text.strip())
-
-
-def _words(value: Any) -> str:
-    return value if isinstance(value, str) else "" if value is None else _json(value)
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

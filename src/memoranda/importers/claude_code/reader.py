@@ -15,13 +15,13 @@ from typing import Any
 
 from memoranda.importers.claude_code.entries import Entry, given_by, title_of
 from memoranda.importers.finding import files_under, item_at
-from memoranda.importers.lines import Line, json_lines
+from memoranda.importers.lines import Line, json_lines, read_lines
 from memoranda.importers.moments import moment
-from memoranda.importers.shape import Aside, Conversation, Given, Item, Mark, Problem
+from memoranda.importers.resuming import in_directory
+from memoranda.importers.shape import Aside, Conversation, Given, Item, Mark
 
 _SIDE = "-agent-"
 _UNKNOWN_AGENT = "sidechain"
-_MARK_EVERY = 100
 _MOST_AWAITED = 200
 # A summary names the message that it reaches to; it belongs here when that message was read lately.
 _REMEMBERED = 500
@@ -50,23 +50,13 @@ class ClaudeCode:
     def read(self, item: Item) -> Iterator[Given]:
         """The messages of a transcript as they were written."""
         transcript = _Transcript(item)
-        last: Line | None = None
-        for found in json_lines(item):
-            if isinstance(found, Problem):
-                yield found
-                continue
-            last = found
-            yield from transcript.given(found)
-            if found.number % _MARK_EVERY == 0:
-                yield transcript.mark(found)
-        if last is not None:
-            yield transcript.mark(last)
+        return read_lines(json_lines(item), transcript.given, transcript.state)
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
         """A session can be taken up in the directory where it took place; a sub-agent's, by its session."""
         session = host_id.split(_SIDE, maxsplit=1)[0]
         command = f"claude --resume {shlex.quote(session)}"
-        return f"cd {shlex.quote(directory)} && {command}" if directory else command
+        return in_directory(command, directory)
 
 
 def _is_transcript(file: Path) -> bool:
@@ -106,8 +96,8 @@ class _Transcript:
         self._recent: deque[Any] = deque(maxlen=_REMEMBERED)
         self._said: tuple[Any, ...] = ()
 
-    def mark(self, line: Line) -> Mark:
-        return Mark(line.end, line.number, self._known.state())
+    def state(self) -> str:
+        return self._known.state()
 
     def given(self, line: Line) -> Iterator[Given]:
         entry = line.value

@@ -16,14 +16,14 @@ from memoranda.importers.codex.compressed import compressed_lines
 from memoranda.importers.codex.rollout import Rollout
 from memoranda.importers.documents import document
 from memoranda.importers.finding import files_under, item_at
-from memoranda.importers.lines import Line, json_lines
+from memoranda.importers.lines import Line, json_lines, read_lines
+from memoranda.importers.resuming import in_directory
 from memoranda.importers.shape import Given, Item, Mark, Problem
 
 _NAMED = re.compile(r"rollout-.*\.(jsonl|jsonl\.zst|json)")
 _ID = re.compile(r"([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.")
 _FOLDERS = ("sessions", "archived_sessions")
 _INDEX = "session_index.jsonl"
-_MARK_EVERY = 100
 
 
 class Codex:
@@ -52,22 +52,16 @@ class Codex:
             yield from _read_document(item, rollout)
             return
         is_compressed = item.file.suffix == ".zst"
-        last: Line | None = None
-        for found in compressed_lines(item) if is_compressed else json_lines(item):
-            if isinstance(found, Problem):
-                yield found
-                continue
-            last = found
-            yield from rollout.given(found.value, found.number)
-            if found.number % _MARK_EVERY == 0 and not is_compressed:
-                yield Mark(found.end, found.number, rollout.state())
-        if last is not None and not is_compressed:
-            yield Mark(last.end, last.number, rollout.state())
+        lines = compressed_lines(item) if is_compressed else json_lines(item)
+        for given in read_lines(lines, lambda line: rollout.given(line.value, line.number), rollout.state):
+            # Nobody can go on in the middle of what is compressed.
+            if not (is_compressed and isinstance(given, Mark)):
+                yield given
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
         """Codex finds a session by its id wherever it is started; it goes on in the session's directory."""
         command = f"codex resume {shlex.quote(host_id)}"
-        return f"cd {shlex.quote(directory)} && {command}" if directory else command
+        return in_directory(command, directory)
 
     def _titles_near(self, file: Path) -> dict[str, str]:
         """The names that people gave to sessions, from the index beside the folder of this rollout."""

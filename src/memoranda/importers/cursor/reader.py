@@ -1,6 +1,7 @@
 """Reads the conversations of Cursor: those of the editor, and those of its command line (`cursor-agent`).
 
-The editor keeps them in SQLite databases where its settings are, the command line in `~/.cursor`.
+The editor keeps them in SQLite databases where its settings are, the command line in `~/.cursor`, or in `cursor` where
+the settings of programs are. On Linux, people may move that directory.
 """
 
 import shlex
@@ -11,17 +12,15 @@ from pathlib import Path
 from memoranda.importers.cursor import agent, composers, transcripts
 from memoranda.importers.databases import database_at
 from memoranda.importers.finding import files_under, item_at
+from memoranda.importers.resuming import in_directory
 from memoranda.importers.shape import Given, Item
 
 _AGENT = "chat of the command line"
 _TRANSCRIPT = "transcript"
 _GLOBAL = Path("globalStorage", "state.vscdb")
-# Where the editor keeps its settings on Linux, macOS and Windows, below the person's directory.
-_EDITORS = (
-    Path(".config", "Cursor", "User"),
-    Path("Library", "Application Support", "Cursor", "User"),
-    Path("AppData", "Roaming", "Cursor", "User"),
-)
+# Where programs keep their settings on Linux, macOS and Windows, below the person's directory.
+_SETTINGS = (Path(".config"), Path("Library", "Application Support"), Path("AppData", "Roaming"))
+_EDITOR = Path("Cursor", "User")
 
 
 class Cursor:
@@ -29,17 +28,21 @@ class Cursor:
 
     name = "cursor"
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Path | None = None) -> None:
+        """`settings` is the directory that stands for `~/.config`; one that is not absolute counts as not given."""
         self._editor = composers.Editor()
+        self._settings = settings if settings and settings.is_absolute() else None
 
     def scan(self, where: Path | None) -> Sequence[Item]:
         """Every conversation; transcripts only of those that are nowhere else."""
         if where is None:
-            places = [Path.home() / each for each in (*_EDITORS, Path(".cursor"))]
+            linux, *others = (Path.home() / each for each in _SETTINGS)
+            settings = [self._settings or linux, *others]
+            places = [*(each / _EDITOR for each in settings), settings[0] / "cursor", Path.home() / ".cursor"]
         elif item_at(where, "") is not None:
             return self._single(where)
         else:
-            places = [where, *(where / each for each in _EDITORS)]
+            places = [where, *(where / each / _EDITOR for each in _SETTINGS)]
         found = [item for place in places for item in (*self._of_editor(place), *_of_command_line(place))]
         known = {_host_id(item) for item in found}
         return [*found, *(item for place in places for item in _transcripts(place) if item.file.stem not in known)]
@@ -57,7 +60,7 @@ class Cursor:
         if host_id.startswith(("composer-", "chat-")):
             return ""
         command = f"cursor-agent --resume {shlex.quote(host_id)}"
-        return f"cd {shlex.quote(directory)} && {command}" if directory else command
+        return in_directory(command, directory)
 
     def _single(self, file: Path) -> Sequence[Item]:
         if file.suffix in (".jsonl", ".txt"):

@@ -12,9 +12,9 @@ from typing import Any
 
 from memoranda.importers.chat import field, fingerprint, said
 from memoranda.importers.cursor.messages import given_by
-from memoranda.importers.finding import open_source
-from memoranda.importers.lines import LONGEST_LINE, Line, json_lines
-from memoranda.importers.shape import Aside, Conversation, Given, Item, Mark, Problem
+from memoranda.importers.documents import content
+from memoranda.importers.lines import Line, json_lines, read_lines
+from memoranda.importers.shape import Aside, Conversation, Given, Item, Problem
 
 _SPEAKER = re.compile(r"^(user|assistant|A):\s*$", re.MULTILINE)
 _QUERY = re.compile(r"</?user_query>")
@@ -31,23 +31,20 @@ def read(item: Item) -> Iterator[Given]:
     if item.file.suffix == ".txt":
         yield from _read_text(item)
         return
+    # Messages have no ids: each is known by everything before it.
     chain = item.begin.state if item.begin and item.begin.state else item.file.stem
-    last: Line | None = None
-    for found in json_lines(item):
-        if isinstance(found, Problem):
-            yield found
-            continue
-        last = found
-        message = field(found.value, "message")
+
+    def given(line: Line) -> Iterator[Given]:
+        nonlocal chain
+        message = field(line.value, "message")
         if not isinstance(message, dict) or "content" not in message:
-            yield Aside(str(found.value.get("type") or "line without message")[:40])
-            continue
-        # Messages have no ids: each is known by everything before it.
-        chain = fingerprint(chain, json.dumps(found.value, sort_keys=True))
-        told: dict[str, Any] = {"role": found.value.get("role"), **message}
-        yield from given_by(told, chain, found.value.get("timestamp"), found.number)
-    if last is not None:
-        yield Mark(last.end, last.number, chain)
+            yield Aside(str(line.value.get("type") or "line without message")[:40])
+            return
+        chain = fingerprint(chain, json.dumps(line.value, sort_keys=True))
+        told: dict[str, Any] = {"role": line.value.get("role"), **message}
+        yield from given_by(told, chain, line.value.get("timestamp"), line.number)
+
+    yield from read_lines(json_lines(item), given, lambda: chain)
 
 
 def _conversation(file: Path) -> Conversation:
@@ -57,14 +54,9 @@ def _conversation(file: Path) -> Conversation:
 
 
 def _read_text(item: Item) -> Iterator[Given]:
-    try:
-        with open_source(item.file) as stream:
-            raw = stream.read(LONGEST_LINE + 1)
-    except OSError as error:
-        yield Problem(item.file, None, f"cannot be read: {error.strerror or error}", unread=True)
-        return
-    if len(raw) > LONGEST_LINE:
-        yield Problem(item.file, None, f"the file has more than {LONGEST_LINE // 1024 // 1024} MB")
+    raw = content(item)
+    if isinstance(raw, Problem):
+        yield raw
         return
     text = raw.decode("utf-8", "replace")
     pieces = _SPEAKER.split(text)

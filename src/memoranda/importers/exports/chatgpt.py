@@ -1,20 +1,19 @@
 """Reads the export of ChatGPT: `conversations.json` of any year, or its numbered parts, packed or unpacked.
 
-A conversation is a tree, because a message can be edited and an answer asked for again. The line that its owner sees is
-the session; every other line becomes a branch of it that has only what is its own.
+A conversation is a tree, because a message can be edited and an answer asked for again.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.exports.archives import exports, opened
+from memoranda.importers.exports.archives import exports
 from memoranda.importers.exports.chatgpt_content import chat_message, custom_instructions, is_call
-from memoranda.importers.exports.elements import Element, elements
-from memoranda.importers.exports.naming import branch_name, conversation_of, message_name
-from memoranda.importers.exports.strands import Strand, strands
+from memoranda.importers.exports.elements import Element
+from memoranda.importers.exports.naming import conversation_of, message_name
+from memoranda.importers.exports.trees import Tree, read_list
 from memoranda.importers.moments import moment
-from memoranda.importers.shape import Aside, Conversation, Given, Imported, Item, Problem
+from memoranda.importers.shape import Aside, Conversation, Given, Imported, Item
 
 _FACTS = ("gizmo_id", "conversation_template_id", "conversation_origin", "is_archived", "is_starred", "update_time")
 
@@ -30,43 +29,29 @@ class ChatGPT:
 
     def read(self, item: Item) -> Iterator[Given]:
         """The conversations of a list, one after the other."""
-        with opened(item) as stream:
-            for found in elements(stream, item.file):
-                if isinstance(found, Problem):
-                    yield found
-                else:
-                    yield from _Tree(found, item.file).given()
+        return read_list(item, _Chat)
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
         """The address of the conversation; in a browser it goes on from there."""
         return f"https://chatgpt.com/c/{conversation_of(host_id)}"
 
 
-class _Tree:
+class _Chat(Tree):
     """One conversation of the list."""
 
     def __init__(self, element: Element, file: Path) -> None:
-        self._value = element.value if isinstance(element.value, Mapping) else {}
-        self._number, self._line, self._file = element.number, element.line, file
+        super().__init__(element, file)
         host_id, mapping = self._value.get("conversation_id") or self._value.get("id"), self._value.get("mapping")
         self._host_id = host_id if isinstance(host_id, str) else ""
         self._nodes: Mapping[str, Any] = mapping if isinstance(mapping, Mapping) else {}
         self._told = [found for node in self._nodes.values() if (found := custom_instructions(_message(node)))]
         self._calls: dict[str, str] = {}
-        self._first: Imported | None = None
 
     def given(self) -> Iterator[Given]:
-        host_id = self._host_id
-        if not host_id or not isinstance(self._value.get("mapping"), Mapping):
+        if not self._host_id or not isinstance(self._value.get("mapping"), Mapping):
             yield self._problem(f"element {self._number} of the list is no conversation: it has no id or no messages")
             return
-        names: list[str] = []
-        current = self._value.get("current_node")
-        for strand in strands(self._parents(), current if isinstance(current, str) else None):
-            parent = names[strand.leaves] if strand.leaves is not None else host_id if names else None
-            # What people see keeps the name of the conversation; a branch is called after where it begins.
-            names.append(branch_name(host_id, strand.nodes[0]) if names else host_id)
-            yield from self._strand(names[-1], parent, strand)
+        yield from self._lines(self._host_id, self._parents(), self._value.get("current_node"))
 
     def _parents(self) -> dict[str, str | None]:
         parents: dict[str, str | None] = {}
@@ -74,18 +59,6 @@ class _Tree:
             parent = node.get("parent") if isinstance(node, Mapping) else None
             parents[name] = parent if isinstance(parent, str) else None
         return parents
-
-    def _strand(self, host_id: str, parent: str | None, strand: Strand) -> Iterator[Given]:
-        messages = [found for name in strand.nodes for found in self._node(name)]
-        said = [each for each in messages if isinstance(each, Imported)]
-        if said:
-            yield self._conversation(host_id, parent, said)
-            if self._first is None:
-                self._first = said[0]
-            elif parent is not None:
-                # By the message that all branches begin with they are known as one family.
-                yield self._first
-        yield from messages
 
     def _conversation(self, host_id: str, parent: str | None, said: list[Imported]) -> Conversation:
         value = self._value
@@ -135,9 +108,6 @@ class _Tree:
             # Several outputs of one call stand in a row.
             self._calls[name] = answers
         yield Aside("empty message") if found is None else Imported(found, self._line)
-
-    def _problem(self, text: str) -> Problem:
-        return Problem(self._file, self._line, text)
 
 
 def _message(node: Any) -> Mapping[str, Any]:

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.exports.archives import exports, opened
+from memoranda.importers.exports.archives import exports
 from memoranda.importers.exports.claude_content import chat_messages
-from memoranda.importers.exports.elements import Element, elements
-from memoranda.importers.exports.naming import branch_name, conversation_of, message_name
-from memoranda.importers.exports.strands import Strand, strands
+from memoranda.importers.exports.elements import Element
+from memoranda.importers.exports.naming import conversation_of, message_name
+from memoranda.importers.exports.trees import Tree, read_list
 from memoranda.importers.moments import moment
-from memoranda.importers.shape import Aside, Conversation, Given, Imported, Item, Problem
+from memoranda.importers.shape import Aside, Conversation, Given, Imported, Item
 
 _FACTS = ("summary", "updated_at", "project", "is_starred", "settings")
 
@@ -30,47 +30,34 @@ class ClaudeExport:
 
     def read(self, item: Item) -> Iterator[Given]:
         """The conversations of a list, one after the other."""
-        with opened(item) as stream:
-            for found in elements(stream, item.file):
-                if isinstance(found, Problem):
-                    yield found
-                else:
-                    yield from _Chat(found, item.file).given()
+        return read_list(item, _Chat)
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
         """The address of the conversation; in a browser it goes on from there."""
         return f"https://claude.ai/chat/{conversation_of(host_id)}"
 
 
-class _Chat:
+class _Chat(Tree):
     """One conversation of the list."""
 
     def __init__(self, element: Element, file: Path) -> None:
-        self._value = element.value if isinstance(element.value, Mapping) else {}
-        self._number, self._line, self._file = element.number, element.line, file
+        super().__init__(element, file)
         self._messages: dict[str, Mapping[str, Any]] = {}
-        self._first: Imported | None = None
 
     def given(self) -> Iterator[Given]:
         host_id, listed = self._value.get("uuid"), self._value.get("chat_messages")
         if not isinstance(host_id, str) or not host_id or not isinstance(listed, list):
-            text = f"element {self._number} of the list is no conversation: it has no uuid or no messages"
-            yield Problem(self._file, self._line, text)
+            yield self._problem(f"element {self._number} of the list is no conversation: it has no uuid or no messages")
             return
         yield from self._gather(listed)
-        names: list[str] = []
-        for strand in strands(self._parents(), self._current()):
-            parent = names[strand.leaves] if strand.leaves is not None else host_id if names else None
-            names.append(branch_name(host_id, strand.nodes[0]) if names else host_id)
-            yield from self._strand(names[-1], parent, strand)
+        yield from self._lines(host_id, self._parents(), self._current())
 
     def _gather(self, listed: list[Any]) -> Iterator[Given]:
         """Take every message by its name; one that has none, or that another one has, is called by its place."""
         for number, message in enumerate(listed, start=1):
             sender = (message.get("sender") or message.get("role")) if isinstance(message, Mapping) else None
             if not isinstance(sender, str):
-                text = f"message {number} of conversation {self._value['uuid']} does not say who wrote it"
-                yield Problem(self._file, self._line, text)
+                yield self._problem(f"message {number} of conversation {self._value['uuid']} does not say who wrote it")
                 continue
             name = message.get("uuid")
             if not isinstance(name, str) or not name or name in self._messages:
@@ -97,24 +84,14 @@ class _Chat:
         # Of equal moments the later in the list; the latest message has no answer yet, so it is an end.
         return max(reversed(list(times)), key=lambda name: times[name], default=None) if any(times.values()) else None
 
-    def _strand(self, host_id: str, parent: str | None, strand: Strand) -> Iterator[Given]:
-        said: list[Imported] = []
-        for name in strand.nodes:
-            found = chat_messages(self._messages[name], message_name(self._value["uuid"], name))
-            said += [Imported(each, self._line) for each in found]
-            if not found:
-                yield Aside("empty message")
-        if not said:
-            return
-        yield self._conversation(host_id, parent, said[0].message.get("timestamp"))
-        if self._first is None:
-            self._first = said[0]
-        elif parent is not None:
-            # By the message that all branches begin with they are known as one family.
-            yield self._first
-        yield from said
+    def _node(self, name: str) -> Iterator[Given]:
+        found = chat_messages(self._messages[name], message_name(self._value["uuid"], name))
+        if not found:
+            yield Aside("empty message")
+        for each in found:
+            yield Imported(each, self._line)
 
-    def _conversation(self, host_id: str, parent: str | None, began: float | None) -> Conversation:
+    def _conversation(self, host_id: str, parent: str | None, said: list[Imported]) -> Conversation:
         value = self._value
         title, model = value.get("name"), value.get("model")
         return Conversation(
@@ -122,7 +99,7 @@ class _Chat:
             title if isinstance(title, str) and title and parent is None else None,
             model if isinstance(model, str) else None,
             None,
-            moment(value.get("created_at")) if parent is None else began,
+            moment(value.get("created_at")) if parent is None else said[0].message.get("timestamp"),
             parent,
             "branch" if parent else None,
             extra={f"claude_{name}": value[name] for name in _FACTS if value.get(name)},

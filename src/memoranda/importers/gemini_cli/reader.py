@@ -17,10 +17,10 @@ from memoranda.importers.documents import document
 from memoranda.importers.finding import files_under, item_at
 from memoranda.importers.gemini_cli.projects import directory_of
 from memoranda.importers.gemini_cli.records import given_by, learned, saved
-from memoranda.importers.lines import Line, json_lines
-from memoranda.importers.shape import Conversation, Given, Imported, Item, Mark, Problem
+from memoranda.importers.lines import json_lines, read_lines
+from memoranda.importers.resuming import in_directory
+from memoranda.importers.shape import Conversation, Given, Imported, Item, Problem
 
-_MARK_EVERY = 50
 _CHECKPOINT = "checkpoint"
 
 
@@ -61,21 +61,15 @@ class GeminiCli:
         if host_id.startswith(f"{_CHECKPOINT}-"):
             return ""
         command = f"gemini --resume {shlex.quote(host_id)}"
-        return f"cd {shlex.quote(directory)} && {command}" if directory else command
+        return in_directory(command, directory)
 
     def _read_lines(self, item: Item) -> Iterator[Given]:
         recording = _Recording(item, json.loads(item.begin.state) if item.begin and item.begin.state else {})
-        last: Line | None = None
-        for found in json_lines(item):
-            if isinstance(found, Problem):
-                yield found
-                continue
-            last = found
-            yield from recording.given(found.value, found.number)
-            if found.number % _MARK_EVERY == 0:
-                yield Mark(found.end, found.number, json.dumps(recording.known))
-        if last is not None:
-            yield Mark(last.end, last.number, json.dumps(recording.known))
+        return read_lines(
+            json_lines(item),
+            lambda line: recording.given(line.value, line.number),
+            lambda: json.dumps(recording.known),
+        )
 
 
 class _Recording:

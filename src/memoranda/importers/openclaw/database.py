@@ -9,10 +9,12 @@ from typing import Any
 from memoranda.importers.databases import database_at, opened
 from memoranda.importers.moments import moment
 from memoranda.importers.openclaw.events import Thread
-from memoranda.importers.openclaw.frames import LACKING, unpack
+from memoranda.importers.openclaw.frames import unpack
 from memoranda.importers.shape import Given, Item, Problem
+from memoranda.importers.zstandard import LACKING
 
 FILE_NAME = "openclaw-agent.sqlite"
+_HELP = f"{LACKING}, and import again"
 
 
 def database_item(file: Path) -> Item | None:
@@ -32,7 +34,7 @@ def read_database(item: Item) -> Iterator[Given]:
                 return
             for session_id in _sessions(connection):
                 for given in _session(connection, item.file, session_id, columns):
-                    lacking += isinstance(given, Problem) and given.text.endswith(LACKING)
+                    lacking += isinstance(given, Problem) and given.text.endswith(_HELP)
                     yield given
     except OSError as error:
         yield Problem(item.file, None, f"the database cannot be read: {error}", unread=True)
@@ -71,7 +73,7 @@ def _event(plain: str | None, frame: bytes | None) -> tuple[dict[str, Any], byte
     try:
         raw = plain.encode("utf-8", "surrogateescape") if plain is not None else unpack(frame or b"")
         if raw is None:
-            return LACKING
+            return _HELP
         value = json.loads(raw.decode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
         return f"not JSON ({str(error)[:100]})"

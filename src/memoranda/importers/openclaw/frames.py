@@ -1,13 +1,10 @@
-"""Zstandard, which OpenClaw packs longer events with by now; Python has it from 3.14, or by the package `zstandard`."""
+"""Longer events of OpenClaw, which it packs by now, each in a frame of its own."""
 
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
 
-LACKING = (
-    "it is packed with Zstandard, which this Python cannot read; "
-    "'pip install zstandard' (or Python 3.14) and import again"
-)
+from memoranda.importers.zstandard import is_own, unpacker
+
 _LARGEST = 64 * 1024 * 1024
 
 
@@ -19,25 +16,19 @@ def unpack(frame: bytes) -> bytes | None:
 
 @cache
 def _unpacking() -> Callable[[bytes], bytes] | None:
-    try:
-        own = import_module("compression.zstd")
-    except ImportError:
-        own = None
-    if own is not None:
-        return _with(own.decompress, own.ZstdError)
-    try:
-        package = import_module("zstandard")
-    except ImportError:
+    library = unpacker()
+    if library is None:
         return None
-    unpacker = package.ZstdDecompressor()
-    return _with(lambda frame: unpacker.decompress(frame, max_output_size=_LARGEST), package.ZstdError)
+    decompressor = None if is_own(library) else library.ZstdDecompressor()
 
-
-def _with(decompress: Callable[[bytes], bytes], failure: type[Exception]) -> Callable[[bytes], bytes]:
     def unpacked(frame: bytes) -> bytes:
         try:
-            return decompress(frame)
-        except failure as error:
+            if decompressor is None:
+                content: bytes = library.decompress(frame)
+            else:
+                content = decompressor.decompress(frame, max_output_size=_LARGEST)
+        except library.ZstdError as error:
             raise ValueError(f"a packed event is damaged ({error})") from error
+        return content
 
     return unpacked

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.importers.finding import files_under, item_at
-from memoranda.importers.lines import Line, json_lines
+from memoranda.importers.lines import json_lines, read_lines
 from memoranda.importers.openclaw.credentials import find_credentials
 from memoranda.importers.openclaw.database import FILE_NAME, database_item, read_database
 from memoranda.importers.openclaw.events import Thread
 from memoranda.importers.openclaw.places import find_directories, look_at
-from memoranda.importers.shape import Given, Imported, Item, Mark, Problem
+from memoranda.importers.shape import Given, Imported, Item
 from memoranda.safety.redaction import Redactor
 from memoranda.support.text_file import Text, read_text
 
@@ -31,7 +31,6 @@ _TRANSCRIPT = re.compile(r"(?P<id>.+?)\.jsonl(?:\.reset\..+|\.bak(?:[.-].*)?|\.m
 _DELETED = re.compile(r"\.deleted\.|\.lock$|\.tmp$|\.trajectory\b")
 # Other programs that an agent works with keep their own transcripts there.
 _OTHERS = frozenset(("codex-home", "node_modules", ".git"))
-_MARK_EVERY = 200
 _SHORTEST = 8
 _KEPT = ("title", "model", "directory", "started_at", "parent", "extra")
 
@@ -108,18 +107,12 @@ def _is_transcript(file: Path) -> bool:
 
 def _read_lines(item: Item) -> Iterator[Given]:
     thread = _thread_at(item)
-    last: Line | None = None
-    for found in json_lines(item):
-        if isinstance(found, Problem):
-            yield found
-            continue
-        last = found
-        yield from thread.given(found.value, found.number, found.raw, found.number)
-        if found.number % _MARK_EVERY == 0:
-            yield _mark(thread, found)
-    yield from thread.ended()
-    if last is not None:
-        yield _mark(thread, last)
+    return read_lines(
+        json_lines(item),
+        lambda line: thread.given(line.value, line.number, line.raw, line.number),
+        lambda: _state(thread),
+        thread.ended,
+    )
 
 
 def _thread_at(item: Item) -> Thread:
@@ -140,9 +133,9 @@ def _thread_at(item: Item) -> Thread:
     return thread
 
 
-def _mark(thread: Thread, line: Line) -> Mark:
+def _state(thread: Thread) -> str:
     known = asdict(thread)
-    return Mark(line.end, line.number, json.dumps({name: known[name] for name in _KEPT}))
+    return json.dumps({name: known[name] for name in _KEPT})
 
 
 def _stored_entry(store: Path, host_id: str) -> dict[str, Any]:

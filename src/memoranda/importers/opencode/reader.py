@@ -13,6 +13,7 @@ from memoranda.importers.finding import item_at
 from memoranda.importers.opencode import database, files
 from memoranda.importers.opencode.parts import messages_of
 from memoranda.importers.opencode.session import Said, Session
+from memoranda.importers.resuming import in_directory
 from memoranda.importers.settling import is_settling
 from memoranda.importers.shape import Conversation, Given, Item, Problem
 
@@ -55,7 +56,7 @@ class OpenCode:
     def resume_command(self, host_id: str, directory: str | None) -> str:
         """OpenCode takes a session up in the directory where it took place."""
         command = f"opencode --session {shlex.quote(host_id)}"
-        return f"cd {shlex.quote(directory)} && {command}" if directory else command
+        return in_directory(command, directory)
 
     def _message(self, item: Item, session: Session, message: Said) -> Iterator[Given]:
         if message.model and not session.model:

@@ -7,26 +7,26 @@ from memoranda.importers.claude_code import ClaudeCode
 from memoranda.importers.run import Engine
 from memoranda.importers.shape import Item
 from memoranda.importers.tally import Tally
-from memoranda.support.files import make_private_directory
-from memoranda.support.lock import FileLock
+from memoranda.importers.turns import import_turn
 from memoranda.support.projects import project_of
 
-LOCK = "imports.lock"
 _WAIT = 120.0
 
 
 def capture(memory: Memory, transcript: Path) -> Tally | None:
     """Take in what is new in a session's transcript and in those of its sub-agents; None when there is none.
 
-    One at a time: a second one waits, and then finds little or nothing new.
+    One at a time: a second one waits, and then finds little or nothing new. Where a long import goes on, it is left to
+    the next event of the session; the transcript stays.
     """
     reader = ClaudeCode()
     items = list(reader.scan(transcript)) if transcript.is_file() else []
     if not items:
         return None
     items += _of_sub_agents(reader, transcript)
-    make_private_directory(memory.home.root)
-    with FileLock(memory.home.root / LOCK, timeout=_WAIT):
+    with import_turn(memory.home.root, _WAIT) as other:
+        if other:
+            return None
         engine = Engine(memory.home.root, memory.sessions, project=project_of)
         try:
             return engine.apply(reader, items)

@@ -1,0 +1,187 @@
+"""What was deleted here stays deleted: with the memory of imports or without it, in copies, and in the figures."""
+
+from pathlib import Path
+
+import pytest
+
+from memoranda.importers.claude_code import ClaudeCode
+from memoranda.importers.jsonl import JsonLines
+from memoranda.importers.memo import FILE_NAME
+from memoranda.importers.run import Engine
+from memoranda.importers.shape import Conversation, Item
+from tests.importers.claude_code_lines import assistant, call, result, user
+from tests.importers.recording import Home, Recited, write_lines
+from tests.importers.test_engine import said
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def test_a_session_that_was_deleted_here_stays_deleted(home: Home) -> None:
+    """It is said, and `again` brings it back."""
+    home.take(Recited(Conversation("a"), said("1")))
+    home.store.delete_session("recited-a")
+    grown = Recited(Conversation("a"), said("1"), said("2"), items=[Item(Path("recited"), 2, 2.0, "recital")])
+    assert home.plan(grown).count("deleted") == 1
+    assert home.take(grown).count("deleted") == 1
+    assert home.everything() == {}
+    assert home.plan(grown, again=True).messages == 2
+    assert home.take(grown, again=True).messages == 2
+
+
+@pytest.mark.parametrize("damage", ["deleted", "damaged"])
+@pytest.mark.parametrize("way", ["deleted", "pruned"])
+def test_what_was_deleted_stays_deleted_without_the_memory_of_imports(home: Home, damage: str, way: str) -> None:
+    """The record itself knows what was deleted from it, by its name alone."""
+    reader = Recited(Conversation("a"), said("1", "secret plans"), Conversation("b"), said("2"))
+    home.take(reader)
+    if way == "pruned":
+        home.store.end_session("recited-a", "user_exit")
+        home.store.prune_sessions()
+    else:
+        home.store.delete_session("recited-a")
+    _lose_memory(home, damage)
+    assert [home.plan(reader).count(fate) for fate in ("deleted", "unchanged", "new")] == [1, 1, 0]
+    assert [home.take(reader).count(fate) for fate in ("deleted", "unchanged", "new")] == [1, 1, 0]
+    assert list(home.everything()) == ["recited-b"]
+    assert all(b"secret plans" not in file.read_bytes() for file in home.root.iterdir())
+    assert home.take(reader, again=True).messages == 1
+
+
+def test_what_was_deleted_does_not_come_back_in_a_copy_of_it(home: Home) -> None:
+    """A branch that is read from its beginning still has only what is its own, with a memory of imports or without."""
+    trunk = [said(f"t{number}") for number in range(600)]
+    whole = Recited(Conversation("a"), *trunk, items=[Item(Path("a"), 1, 1.0, "x")])
+    for moment in (1.0, 2.0, 3.0):
+        branch = Recited(Conversation("b"), *trunk, said("3"), said(f"at {moment}"),
+                         items=[Item(Path("b"), 1, moment, "x")])  # fmt: skip
+        home.take(whole)
+        assert home.plan(branch).messages == home.take(branch).messages
+        home.store.delete_session("recited-a")
+        if moment == 2.0:
+            _lose_memory(home)
+    assert [each["external_id"] for each in home.messages("recited-b")] == ["3", "at 1.0", "at 2.0", "at 3.0"]
+
+
+def test_a_branch_that_nobody_remembers_begins_where_it_began(home: Home) -> None:
+    """Also when it is read before the deleted session of which it is a copy."""
+    trunk = [said("1"), said("2")]
+    whole = Recited(Conversation("a"), *trunk, items=[Item(Path("a"), 1, 1.0, "x")])
+    branch = Recited(Conversation("b"), *trunk, said("3"), items=[Item(Path("b"), 1, 1.0, "x")])
+    home.take(whole)
+    home.take(branch)
+    home.store.delete_session("recited-a")
+    _lose_memory(home)
+    assert home.take(branch).messages == home.take(whole).messages == 0
+    assert [each["external_id"] for each in home.messages("recited-b")] == ["3"]
+
+
+def test_a_conversation_that_goes_on_in_a_new_file_comes_in_whole(home: Home) -> None:
+    """It is another conversation, however long it is; also when an import was killed just after it was made."""
+    trunk = [said(f"t{number}") for number in range(1200)]
+    home.take(Recited(Conversation("a"), *trunk, items=[Item(Path("a"), 1, 1.0, "x")]))
+    home.store.delete_session("recited-a")
+    home.store.create_session("recited-c", "recited", host="recited")
+    for name in ("b", "c"):
+        later = Recited(Conversation(name), *trunk, said("more"), items=[Item(Path(name), 1, 1.0, "x")])
+        assert home.take(later).messages == 1201
+        home.store.delete_session(f"recited-{name}")
+
+
+def test_a_branch_of_a_deleted_session_goes_on_growing(home: Home, tmp_path: Path) -> None:
+    """What is read from where it was left is its own."""
+    trunk = [user(f"u{number}", f"words {number}") for number in range(3)]
+    first = write_lines(tmp_path / "projects" / "p" / "first.jsonl", trunk)
+    fork = write_lines(tmp_path / "projects" / "p" / "fork.jsonl", [*trunk, user("own", "mine")])
+    for file in (first, fork):
+        home.take(ClaudeCode(), file)
+    home.store.delete_session("claude-code-first")
+    write_lines(fork, [*trunk, user("own", "mine"), user("later", "later")])
+    assert home.take(ClaudeCode(), fork).messages == 1
+    assert [each["external_id"] for each in home.messages("claude-code-fork")] == ["own", "later"]
+
+
+def test_a_branch_has_nothing_twice_without_the_memory_of_imports(home: Home) -> None:
+    """Whichever is read first: the record knows where it came from."""
+    trunk = [said(f"t{number}") for number in range(600)]
+    whole = Recited(Conversation("a"), *trunk, items=[Item(Path("a"), 1, 1.0, "x")])
+    branch = Recited(Conversation("b"), *trunk, said("3"), items=[Item(Path("b"), 1, 1.0, "x")])
+    home.take(whole)
+    home.take(branch)
+    _lose_memory(home)
+    assert home.take(branch).messages == home.take(whole).messages == 0
+
+
+@pytest.mark.parametrize("grows", [False, True])
+def test_no_word_of_a_deleted_session_is_left_after_the_next_import(home: Home, tmp_path: Path, grows: bool) -> None:
+    """Nor its title, in any file of the home; what is known of others stays, such as a tool that has not answered."""
+    title = {"type": "custom-title", "customTitle": "Secret plans"}
+    place = tmp_path / "projects" / "p"
+    file = write_lines(place / "s.jsonl", [user("u1", "words"), title])
+    others = [user("u2", "others"), assistant("a2", call("toolu_1", "Bash", command="ls"))]
+    write_lines(place / "t.jsonl", others)
+    home.take(ClaudeCode(), place)
+    home.store.delete_session("claude-code-s")
+    if grows:
+        write_lines(file, [user("u1", "words"), title, user("u3", "more")])
+    engine = Engine(home.root, home.store)
+    engine.apply(ClaudeCode(), ClaudeCode().scan(place))
+    assert all(b"Secret plans" not in each.read_bytes() for each in home.root.iterdir())
+    engine.close()
+    write_lines(file, [user("u1", "words"), title, user("u3", "more"), user("u4", "still more")])
+    write_lines(place / "t.jsonl", [*others, user("u5", [result("toolu_1", "a file")])])
+    assert home.take(ClaudeCode(), place).messages == 1
+    assert home.messages("claude-code-t")[-1]["tool_name"] == "Bash"
+    assert home.take(ClaudeCode(), place, again=True).messages == 3
+    assert home.store.get_session_title("claude-code-s") == "Secret plans"
+
+
+def test_work_for_a_deleted_session_stays_away_with_it(home: Home) -> None:
+    """Also what was delegated only after it was deleted."""
+    home.take(Recited(Conversation("a"), said("1")))
+    home.store.delete_session("recited-a")
+    child = Conversation("child", parent_host_id="a", relation="delegation")
+    reader = Recited(child, said("2"), items=[Item(Path("child"), 1, 1.0, "x")])
+    assert home.take(reader).count("deleted") == 1
+    assert home.everything() == {}
+    assert home.take(reader, again=True).messages == 1
+
+
+def test_a_branch_of_a_deleted_session_stands_alone(home: Home) -> None:
+    """A plan foresees it."""
+    home.take(Recited(Conversation("a"), said("1")))
+    home.store.delete_session("recited-a")
+    branch = Conversation("b", parent_host_id="a", relation="branch")
+    later = Recited(Conversation("a"), said("1"), branch, said("2"), items=[Item(Path("recited"), 2, 2.0, "recital")])
+    planned = home.plan(later)
+    assert planned.detached == ["recited-b"]
+    assert planned.as_json() == home.take(later).as_json()
+
+
+def test_deleted_sessions_of_unchanged_files_are_counted_apart(home: Home) -> None:
+    """They are not unchanged; and a file that has grown still holds what it held before."""
+    reader = Recited(Conversation("a"), said("1"), Conversation("b"), said("2"), Conversation("c"), said("3"))
+    home.take(reader)
+    home.store.delete_session("recited-b")
+    second = home.take(reader)
+    assert (second.items_unchanged, second.count("unchanged"), second.count("deleted")) == (1, 2, 1)
+    assert second.as_json()["sessions_deleted_here"] == 1
+
+
+def test_a_file_that_goes_on_still_holds_the_sessions_before(home: Home, tmp_path: Path) -> None:
+    """They are counted although only its end was read."""
+    lines = [{"session": name, "role": "user", "content": name, "id": name} for name in "abc"]
+    file = write_lines(tmp_path / "talk.jsonl", lines)
+    home.take(JsonLines(), file)
+    write_lines(file, [*lines, {"session": "c", "role": "user", "content": "more", "id": "d"}])
+    assert home.take(JsonLines(), file).messages == 1
+    assert home.take(JsonLines(), file).count("unchanged") == 3
+
+
+def _lose_memory(home: Home, how: str = "deleted") -> None:
+    for file in home.root.glob(f"{FILE_NAME}*"):
+        file.unlink()
+    if how == "damaged":
+        (home.root / FILE_NAME).write_bytes(b"no database at all" * 100)

@@ -1,0 +1,17 @@
+"""What is packed with Zstandard: the words that say what to install, and what they promise."""
+
+import re
+import tomllib
+from pathlib import Path
+
+from memoranda.importers.zstandard import LACKING
+
+_PROJECT = Path(__file__).parents[2] / "pyproject.toml"
+
+
+def test_the_extra_that_is_named_brings_what_unpacks() -> None:
+    """Whoever does what the message says can read packed files."""
+    named = re.search(r"pip install 'memoranda\[(\w+)\]'", LACKING)
+    assert named is not None
+    extras = tomllib.loads(_PROJECT.read_text())["project"]["optional-dependencies"]
+    assert any(each.startswith("zstandard") for each in extras[named[1]])
