@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from memoranda.db.dialect import beyond_ascii, holds_nul
 from memoranda.db.sqlite import Connection
-from memoranda.errors import SessionError
 from memoranda.sessions.part import Part
 from memoranda.sessions.records import decode_content, decode_json
 
@@ -148,10 +147,6 @@ class Feed(Part):
                 )
                 found |= {row[0]: FeedSession(*row) for row in rows}
         return found
-
-    def _require_everyone(self) -> None:
-        if not self._scope.all:
-            raise SessionError("A follower reads everybody's messages; this store is open for one user.")
 
     def _messages(self, condition: str, values: Sequence[Any], room: float = math.inf) -> list[FeedMessage]:
         self._require_everyone()

@@ -3,31 +3,24 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 
-from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
+from memoranda.db.checkup import check_file
+from memoranda.db.damaged import beside
+from memoranda.errors import StorageError
 from memoranda.sessions.salvage import salvage
 from memoranda.sessions.store import SessionStore
-from memoranda.support.findings import Finding, loose_permissions
+from memoranda.support.findings import Finding
 
 
 def check(path: Path) -> Iterator[Finding]:
     """Findings about `state.db`: can it be read, is it whole, do its counts hold, may others read it."""
-    if not path.exists():
-        return
-    for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
-        if file.exists():
-            yield from loose_permissions(file)
-    try:
-        with SessionStore(path, wait=2.0) as store:
-            yield from _inside(store)
-    except NewerStoreError as error:
-        yield Finding("error", path, str(error), "upgrade Memoranda")
-    except CorruptStoreError as error:
-        yield _damaged(path, str(error))
-    except StorageError as error:
-        yield Finding("error", path, str(error), "mend its permissions, or stop the program that holds it")
+    return check_file(path, lambda: _look_into(path), lambda problem: _damaged(path, problem))
+
+
+def _look_into(path: Path) -> Iterator[Finding]:
+    with SessionStore(path, wait=2.0) as store:
+        yield from _inside(store)
 
 
 def _inside(store: SessionStore) -> Iterator[Finding]:
@@ -74,7 +67,7 @@ def _damaged(path: Path, problem: str) -> Finding:
 
 def _save(path: Path) -> str:
     _require_sqlite(path)
-    kept = path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+    kept = beside(path)
     saved = salvage(path, kept)
     return (
         f"saved {saved['sessions']:,} sessions and {saved['messages']:,} messages, which is all that could be read; "

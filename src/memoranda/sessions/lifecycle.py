@@ -14,8 +14,8 @@ from memoranda.sessions.titles import claim_title
 
 RELATIONS = ("compression", "branch", "delegation")
 COLUMNS = tuple(column.name for column in SESSIONS.columns)
-# Sources whose sessions work for another one when they have a parent.
 _LONGEST_ID = 200
+# Sources whose sessions work for another one when they have a parent.
 _HELPERS = ("subagent", "tool")
 _SETTABLE = ("model", "model_config", "system_prompt", "billing_provider", "billing_base_url", "billing_mode",
              "project")  # fmt: skip
@@ -47,7 +47,8 @@ class Lifecycle(Part):
         `relation` says what it is to its parent. Left out, it is the continuation of a parent that was ended by
         compression, the delegate of one when its source is a helper's, and a branch otherwise.
         """
-        _check_new(session_id, source, user_id, relation, extra)
+        check_new(session_id, source, user_id)
+        _check_given(relation, extra)
         user = self._own_user(user_id)
         given = {"model": model, "system_prompt": system_prompt, "title": title, "extra": extra,
                  "model_config": model_config}  # fmt: skip
@@ -189,18 +190,19 @@ class Lifecycle(Part):
         }
 
 
-def _check_new(
-    session_id: str, source: str, user_id: str | None, relation: str | None, extra: Mapping[str, Any]
-) -> None:
-    """Raise unless a session can be made of these."""
+def check_new(session_id: Any, source: Any, user_id: Any) -> None:
+    """Raise unless a session can have these names."""
     if not session_id or not source:
         raise SessionError("A session needs an id and a source.")
+    for name, value in (("session_id", session_id), ("source", source), ("user_id", user_id)):
+        require_storable(name, value)
     if len(session_id) > _LONGEST_ID:
         raise SessionError(f"A session id may have {_LONGEST_ID} characters; this one has {len(session_id)}.")
     if user_id == "":
         raise SessionError("A user id must not be empty.")
-    for name, value in (("session_id", session_id), ("source", source), ("user_id", user_id)):
-        require_storable(name, value)
+
+
+def _check_given(relation: str | None, extra: Mapping[str, Any]) -> None:
     if relation is not None and relation not in RELATIONS:
         raise SessionError(f"relation must be one of {', '.join(RELATIONS)}, not {relation!r}.")
     taken = sorted(name for name in extra if name in COLUMNS or name == "messages")

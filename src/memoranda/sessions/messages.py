@@ -16,6 +16,8 @@ from memoranda.sessions.repetition import REFERRED_TO, SAME, read_fully, repeati
 # A message that was deleted has had its id, which is never given again.
 _DELETED = "(SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = 'last_deleted_message')"
 _FIELDS = read_fully()
+_ROLE = WRITTEN.index("role")
+_CONTENT = WRITTEN.index("content")
 _EXTERNAL_ID = WRITTEN.index("external_id")
 _TOOL_CALLS = WRITTEN.index("tool_calls")
 _TIMESTAMP = WRITTEN.index("timestamp")
@@ -90,7 +92,7 @@ class Messages(Part):
         # Each session of a chain repeats parts of the one before; the repetitions are left out.
         return [
             as_chat(message)
-            for member in chain[: chain.index(session_id) + 1 if session_id in chain else 0]
+            for member in (chain[: chain.index(session_id) + 1] if session_id in chain else [session_id])
             for message in self.get_messages(member, include_inactive=True)
             if message["copy_of"] is None and not message["is_summary"]
         ]
@@ -189,10 +191,16 @@ def insert(connection: Connection, session_id: str, row: Sequence[Any]) -> tuple
         raise unknown(session_id) from error
     if number is not None:
         return number, True
-    there = connection.execute(
-        "SELECT id FROM messages WHERE session_id = ? AND external_id = ?", (session_id, row[_EXTERNAL_ID])
+    there, said_otherwise = connection.execute(
+        "SELECT id, rewound IS NOT NULL AND (role, COALESCE(content, '')) <> (?, ?) FROM messages"
+        " WHERE session_id = ? AND external_id = ?",
+        (row[_ROLE], row[_CONTENT] or "", session_id, row[_EXTERNAL_ID]),
     ).fetchone()
-    return int(there[0]), False
+    if not said_otherwise:
+        return int(there), False
+    # It was taken back and is said in other words now, as an edited message is: the name is the new one's.
+    connection.execute("UPDATE messages SET external_id = NULL WHERE id = ?", (there,))
+    return insert(connection, session_id, row)
 
 
 def _require_tip(connection: Connection, session_id: str) -> None:

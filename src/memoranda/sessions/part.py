@@ -31,6 +31,11 @@ class Part:
         )
         return found.fetchone() is not None
 
+    def _require_everyone(self) -> None:
+        """Raise unless this store sees every user: what is asked for is not one user's."""
+        if not self._scope.all:
+            raise SessionError("That concerns everybody's sessions; this store is open for one user.")
+
     def _redact(self, value: Any) -> tuple[Any, int]:
         """A value as it may be stored, and how many secrets were taken out of it."""
         try:

@@ -2,7 +2,7 @@
 
 Text is stored as it is. Structured content is JSON, said so by `content_format`, with non-ASCII characters as they
 are. Half a surrogate pair, which no database takes, is escaped in JSON. Fields that have no column go to `extra` and
-come back where they were.
+come back where they were; a caller's own field under the name of a column that is the store's comes back in `shadowed`.
 """
 
 import json
@@ -21,6 +21,9 @@ _TEXTS = ("tool_call_id", "tool_name", "finish_reason", "reasoning", "reasoning_
 _JSONS = ("tool_calls", "reasoning_details", "codex_reasoning_items", "codex_message_items")
 _NUMBERS = ("token_count", "copy_of", "is_summary")
 _OURS = frozenset({"id", "session_id", "active", "compacted", "rewound", "content_format", "extra"})
+# What a message that was read from a store says about its place there; such values are set anew.
+_PLACED = {"id": int, "session_id": str, "active": int, "compacted": int, "rewound": int}
+SHADOWED = "shadowed"
 _LARGEST = 2**62
 _MOST_PARTS = 1_000_000
 _DEEPEST = 200
@@ -41,21 +44,22 @@ def encode(message: Mapping[str, Any], now: float | None = None) -> list[Any]:
     """The values of a new row for the columns in WRITTEN."""
     row: list[Any] = [None] * len(WRITTEN)
     beside: Message = {}
+    others: Message = {}
     encoders = []
     for key, value in message.items():
         if value is None and key in _PLACES:
             continue
         place = _PLACES.get(key)
-        if place is None:
-            if key not in _OURS:
-                beside[key] = value
-        elif row[place] is None:
+        if place is not None:
             row[place] = value
             if place in _ENCODERS:
                 encoders.append(place)
+        elif key in _OURS or key in _ALIASES:
+            others[key] = value
         else:
-            # Two names for the same thing: the second is kept as it is.
             beside[key] = value
+    if others:
+        encoders += _place(others, row, beside)
     if not isinstance(row[_ROLE], str) or not row[_ROLE]:
         raise SessionError(f"A message needs a role such as user or assistant, not {row[_ROLE]!r}.")
     require_storable("role", row[_ROLE])
@@ -70,6 +74,25 @@ def encode(message: Mapping[str, Any], now: float | None = None) -> list[Any]:
         beside.pop("external_id", None)
     row[_EXTRA] = dump_json(beside) if beside else None
     return row
+
+
+def _place(others: Message, row: list[Any], beside: Message) -> list[int]:
+    """Find room for fields under other programs' names and under names of the store; the places to encode."""
+    filled = []
+    for key, value in others.items():
+        if value is None:
+            continue
+        if key in _OURS:
+            if not isinstance(value, _PLACED.get(key, ())):
+                given = beside.get(SHADOWED, {})
+                beside[SHADOWED] = {**(given if isinstance(given, dict) else {SHADOWED: given}), key: value}
+        elif row[_PLACES[_ALIASES[key]]] is None:
+            filled.append(_PLACES[_ALIASES[key]])
+            row[filled[-1]] = value
+        else:
+            # Two names for the same thing: the other one is kept as it is.
+            beside[key] = value
+    return filled
 
 
 def decode(row: Sequence[Any]) -> Message:
@@ -90,7 +113,9 @@ def as_chat(message: Message) -> Message:
 
 
 _BOOKKEEPING = (
-    _OURS | {"role", "content", "copy_of", "is_summary", "token_count", "external_id", "timestamp"} | TURN_FIELDS
+    _OURS
+    | {"role", "content", "copy_of", "is_summary", "token_count", "external_id", "timestamp", SHADOWED}
+    | TURN_FIELDS
 )
 
 
@@ -187,6 +212,9 @@ def _encode_text(name: str, value: Any, beside: Message) -> str:
         raise SessionError(f"{name} must be text, not {type(value).__name__}.")
     if _storable(value):
         return value
+    if name == "external_id":
+        # By this messages are told apart: no two may become one.
+        raise SessionError(f"external_id must be text without half characters, not {value[:60]!r}.")
     beside[name] = value
     return _HALF_PAIR.sub("\ufffd", value)
 
@@ -223,7 +251,6 @@ def seconds(value: Any) -> float:
 
 
 _PLACES = {name: place for place, name in enumerate(WRITTEN) if name not in _OURS}
-_PLACES |= {alias: _PLACES[name] for alias, name in _ALIASES.items()}
 _ROLE, _CONTENT, _FORMAT, _TIMESTAMP, _EXTERNAL_ID, _COPY_OF, _SUMMARY, _EXTRA = map(
     WRITTEN.index,
     ("role", "content", "content_format", "timestamp", "external_id", "copy_of", "is_summary", "extra"),

@@ -1,11 +1,9 @@
 """The session store: every part over one `state.db`, for one scope."""
 
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
-from memoranda.db.schema import bring_up, refuse_newer
-from memoranda.db.sqlite import Database
+from memoranda.db.schema import open_database
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.feed import Feed
 from memoranda.sessions.integrity import Integrity
@@ -26,18 +24,7 @@ class SessionStore(Transfer, Rotation, Lineage, Listing, Views, Usage, Upkeep, I
 
     def __init__(self, db_path: Path | str, *, redactor: Redactor | None = None, wait: float = 10.0) -> None:
         """Open the file, or make it. Without a redactor, text is stored as it comes."""
-        path = Path(db_path)
-        self._db = Database(
-            path,
-            application_id=int.from_bytes(APPLICATION_ID, "big"),
-            inspect=lambda connection: refuse_newer(connection, SCHEMA, path),
-            wait=wait,
-        )
-        try:
-            bring_up(self._db, SCHEMA)
-        except BaseException:
-            self._db.close()
-            raise
+        self._db = open_database(Path(db_path), SCHEMA, int.from_bytes(APPLICATION_ID, "big"), wait=wait)
         self._scope = Scope.everyone()
         self._redactor = redactor
 
@@ -61,7 +48,5 @@ class SessionStore(Transfer, Rotation, Lineage, Listing, Views, Usage, Upkeep, I
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

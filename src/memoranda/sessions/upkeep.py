@@ -12,6 +12,8 @@ from memoranda.sessions.repetition import release
 from memoranda.sessions.rotation import drop_compression_state
 
 _DAY = 86_400
+_SHOWN = ("id", "title", "source", "started_at", "last_active", "message_count", "conversation_id")
+_AT_ONCE = 500
 
 
 class Upkeep(Part):
@@ -24,24 +26,45 @@ class Upkeep(Part):
         """
         return self.delete_sessions([session_id]) > 0
 
+    def list_deletion(self, session_ids: Iterable[str]) -> list[dict[str, Any]]:
+        """What `delete_sessions` would delete: those sessions and all work they delegated, each once."""
+        with self._db.reading() as connection:
+            return list(self._with_delegates(connection, session_ids).values())
+
     def delete_sessions(self, session_ids: Iterable[str]) -> int:
-        """Delete several sessions in one commit; how many of them were there."""
+        """Delete several sessions and the work they delegated in one commit; how many sessions that were."""
         with self._db.writing() as connection:
             count = self._delete(connection, session_ids)
         if count:
             self._db.shrink_log()
         return count
 
+    def deleted_sessions(self, session_ids: Iterable[str]) -> set[str]:
+        """Those of the sessions that were deleted and have not come back; their names are all that is left of them."""
+        names = list(session_ids)
+        found: set[str] = set()
+        with self._db.reading() as connection:
+            for start in range(0, len(names), _AT_ONCE):
+                some = names[start : start + _AT_ONCE]
+                rows = connection.execute(
+                    f"SELECT id FROM deleted_sessions WHERE id IN ({', '.join('?' * len(some))})"
+                    " AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = deleted_sessions.id)",
+                    some,
+                )
+                found |= {row[0] for row in rows}
+        return found
+
     def list_prune_candidates(self, older_than_days: float = 90, source: str | None = None) -> list[dict[str, Any]]:
-        """The ended sessions that `prune_sessions` would delete: id, title, source, started_at, message_count."""
+        """What `prune_sessions` would delete, delegated work included: id, title, source, started_at, message_count."""
         with self._db.reading() as connection:
             return self._candidates(connection, older_than_days, source)
 
     def prune_sessions(
         self, older_than_days: float = 90, source: str | None = None, *, among: Collection[str] | None = None
     ) -> int:
-        """Delete ended sessions in which nothing was said for so many days; how many.
+        """Delete ended sessions in which nothing was said for so many days, with the work they delegated; how many.
 
+        One whose delegate has said something since stays, with everything that it did.
         `among` limits it to sessions that somebody has looked at; one that has come to life since stays.
         """
         with self._db.writing() as connection:
@@ -57,32 +80,43 @@ class Upkeep(Part):
 
     def _candidates(self, connection: Connection, days: float, source: str | None) -> list[dict[str, Any]]:
         condition, values = self._old(days, source)
-        names = ("id", "title", "source", "started_at", "last_active", "message_count")
-        rows = connection.execute(
-            f"SELECT {', '.join(names)} FROM sessions WHERE {condition} ORDER BY last_active, id", values
-        )
-        return [dict(zip(names, row, strict=True)) for row in rows]
+        old = dict(connection.execute(f"SELECT id, conversation_id FROM sessions WHERE {condition}", values))
+        cutoff = time.time() - days * _DAY
+        families = {session_id: self._with_delegates(connection, [session_id]) for session_id in old}
+        living = {
+            old[session_id]
+            for session_id, family in families.items()
+            if any(member["last_active"] >= cutoff for member in family.values())
+        }
+        found = {
+            member["id"]: member
+            for session_id, family in families.items()
+            if old[session_id] not in living
+            for member in family.values()
+        }
+        return sorted(found.values(), key=lambda row: (row["last_active"], row["id"]))
 
     def _delete(self, connection: Connection, session_ids: Iterable[str]) -> int:
-        count = 0
-        for session_id in dict.fromkeys(session_ids):
-            if self._exists(connection, session_id):
-                count += 1
-                for member in [session_id, *self._delegates(connection, session_id)]:
-                    _delete(connection, member)
-        return count
+        family = self._with_delegates(connection, session_ids)
+        for session_id in family:
+            _delete(connection, session_id)
+        return len(family)
 
-    def _delegates(self, connection: Connection, session_id: str) -> list[str]:
-        """The sessions that worked for one, with their continuations and those that worked for them."""
+    def _with_delegates(self, connection: Connection, session_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Sessions and those that worked for them, with their continuations and those that worked for these."""
         step = "SELECT sessions.id FROM sessions JOIN below ON sessions.parent_session_id = below.id"
-        rows = connection.execute(
-            "WITH RECURSIVE below (id) AS ("
-            f" SELECT id FROM sessions WHERE parent_session_id = ? AND relation = 'delegation' AND {self._seen}"
-            f" UNION {step} WHERE sessions.relation IN ('delegation', 'compression') AND {self._seen})"
-            " SELECT id FROM below",
-            (session_id, *self._scope.values, *self._scope.values),
-        )
-        return [row[0] for row in rows]
+        found: dict[str, dict[str, Any]] = {}
+        for session_id in dict.fromkeys(session_ids):
+            rows = connection.execute(
+                "WITH RECURSIVE below (id) AS ("
+                f" SELECT id FROM sessions WHERE parent_session_id = ? AND relation = 'delegation' AND {self._seen}"
+                f" UNION {step} WHERE sessions.relation IN ('delegation', 'compression') AND {self._seen})"
+                f" SELECT {', '.join(_SHOWN)} FROM sessions WHERE id = ? AND {self._seen}"
+                f" UNION ALL SELECT {', '.join(_SHOWN)} FROM sessions WHERE id IN (SELECT id FROM below)",
+                (session_id, *self._scope.values * 2, session_id, *self._scope.values),
+            )
+            found |= {row[0]: dict(zip(_SHOWN, row, strict=True)) for row in rows}
+        return found
 
     def _old(self, days: float, source: str | None) -> tuple[str, list[Any]]:
         condition = f"{self._seen} AND ended_at IS NOT NULL AND last_active < ?"
@@ -126,6 +160,7 @@ def _delete(connection: Connection, session_id: str) -> None:
         note_change(connection, relative)
     delete_of(connection, session_id)
     connection.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+    connection.execute("INSERT INTO deleted_sessions (id) VALUES (?) ON CONFLICT (id) DO NOTHING", (session_id,))
     drop_compression_state(connection, session_id)
     note_change(connection, session_id)
 

@@ -24,8 +24,7 @@ class Usage(Part):
         assignments, values = [], []
         for name, amount in amounts.items():
             if name in (*COUNTERS, *COSTS):
-                if isinstance(amount, bool) or not isinstance(amount, int | float) or not abs(amount) < 2**62:
-                    raise SessionError(f"{name} must be a number, not {str(amount)[:60]}.")
+                _check(name, amount)
                 assignments.append(f"{name} = ?" if absolute else f"{name} = COALESCE({name}, 0) + ?")
             elif name in FACTS:
                 require_storable(name, amount)
@@ -41,7 +40,7 @@ class Usage(Part):
                 connection.execute(f"UPDATE sessions SET {', '.join(assignments)} WHERE id = ?", (*clean, session_id))
 
     def statistics(self) -> dict[str, Any]:
-        """Numbers over all sessions in scope, by source and by model."""
+        """Numbers over all sessions in scope, by source and by model; those of the whole store for no single user."""
         totals = ("count(*)", "sum(message_count)", "sum(tool_call_count)", *(f"sum({name})" for name in COUNTERS),
                   *(f"sum({name})" for name in COSTS), "min(started_at)", "max(last_active)")  # fmt: skip
         names = ("sessions", "messages", "tool_calls", *COUNTERS, *COSTS, "first", "last")
@@ -58,20 +57,32 @@ class Usage(Part):
                 for column in ("source", "model")
             }
             redacted = connection.execute("SELECT value FROM state_meta WHERE key = 'redacted_secrets'").fetchone()
+        secrets = {"redacted_secrets": int(redacted[0]) if redacted else 0} if self._scope.user is None else {}
         numbers = {name: value or 0 for name, value in zip(names, row, strict=True)}
-        return numbers | {
-            "by_source": {name: {"sessions": count, "messages": said or 0} for name, count, said in groups["source"]},
-            "by_model": {name: {"sessions": count, "messages": said or 0} for name, count, said in groups["model"]},
-            "redacted_secrets": int(redacted[0]) if redacted else 0,
-        }
+        return (
+            numbers
+            | {
+                "by_source": {
+                    name: {"sessions": count, "messages": said or 0} for name, count, said in groups["source"]
+                },
+                "by_model": {name: {"sessions": count, "messages": said or 0} for name, count, said in groups["model"]},
+            }
+            | secrets
+        )
+
+    def _refuse_user(self) -> None:
+        if self._scope.user is not None:
+            raise SessionError(f"That is the whole store's; this one is open for {self._scope.user!r}.")
 
     def get_meta(self, key: str) -> str | None:
-        """A fact that was kept with the store."""
+        """A fact that was kept with the store; the store is not one user's."""
+        self._refuse_user()
         with self._db.reading() as connection:
             row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None
 
     def set_meta(self, key: str, value: str) -> None:
+        self._refuse_user()
         clean, redacted = self._redact(value)
         with self._db.writing() as connection:
             count_redactions(connection, redacted)
@@ -80,3 +91,10 @@ class Usage(Part):
                 " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
                 (key, clean),
             )
+
+
+def _check(name: str, amount: Any) -> None:
+    kind = int if name in COUNTERS else int | float
+    if isinstance(amount, bool) or not isinstance(amount, kind) or not abs(amount) < 2**62:
+        what = "a whole number" if kind is int else "a number"
+        raise SessionError(f"{name} must be {what}, not {str(amount)[:60]}.")

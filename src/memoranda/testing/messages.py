@@ -306,6 +306,39 @@ class MessageContract:
         assert session["message_count"] == 2
         assert store.append_message("t", "user", "other session", external_id="e") not in again
 
+    def test_external_ids_that_cannot_be_told_apart_are_refused(self, store: SessionStore) -> None:
+        """Half characters would all be stored as the same one."""
+        store.create_session("s", "cli")
+        for half in ("a\ud800", "a\ud801"):
+            with refused("external_id"):
+                store.append_message("s", "user", half, external_id=half)
+        assert contents(store, "s") == []
+
+    def test_two_names_for_the_external_id_keep_their_values(self, store: SessionStore) -> None:
+        """The message is known by external_id, in whatever order they come."""
+        store.create_session("s", "cli")
+        number = store.append_message("s", "user", "x", message_id="m", external_id="e")
+        assert store.append_message("s", "user", "x", external_id="e") == number
+        (message,) = store.get_messages("s")
+        assert (message["external_id"], message["message_id"]) == ("e", "m")
+
+    def test_a_callers_own_fields_under_the_names_of_the_store_are_kept(self, store: SessionStore) -> None:
+        """What says where a message stands is the store's; everything else comes back, after export and import too."""
+        store.create_session("s", "cli")
+        own = {"id": "msg_1", "extra": {"a": 1}, "content_format": "markdown", "active": "yes"}
+        store.append_messages("s", [{"role": "user", "content": "x", "rewound": None, **own}])
+        (message,) = store.get_messages("s")
+        assert message["shadowed"] == own
+        assert isinstance(message["id"], int)
+        exported = store.export_session("s")
+        assert exported is not None
+        store.import_sessions([exported | {"id": "t", "extra": {"of": "the session"}}])
+        assert store.get_messages("t")[0]["shadowed"] == own
+        session = store.export_session("t")
+        assert session is not None
+        assert session["extra"] == {"of": "the session"}
+        assert store.get_messages_as_conversation("t") == [{"role": "user", "content": "x"}]
+
     def test_chat_apis_get_what_they_understand(self, store: SessionStore) -> None:
         """What is not set is left out, and what only the store needs as well."""
         store.create_session("s", "cli")

@@ -147,6 +147,21 @@ class ScopeContract:
             assert [row["id"] for row in view.export_all()] == [session_id]
         assert store.session_count() == len(ODD_USERS)
 
+    def test_what_is_the_whole_stores_is_not_one_users(self, store: SessionStore) -> None:
+        """Facts about the store, counts of everything, and putting them right."""
+        (session_id, _) = _fill(store)["ann"]
+        store.set_meta("key", "value")
+        view = store.scoped(Scope.of("bob"))
+        asked: list[Callable[[], Any]] = [
+            lambda: view.get_meta("key"), lambda: view.set_meta("store_id", "mine"), view.miscounted_sessions,
+            lambda: view.recount_sessions([session_id]), view.lost_repetitions, view.give_up_lost_repetitions,
+        ]  # fmt: skip
+        for ask in asked:
+            with refused("this"):
+                ask()
+        assert "redacted_secrets" not in view.statistics()
+        assert store.statistics()["redacted_secrets"] == 0
+
     def test_others_sessions_and_unknown_ones_look_the_same(self, store: SessionStore) -> None:
         """A refusal does not tell whether somebody else has such a session."""
         (session_id, message_id) = _fill(store)["ann"]

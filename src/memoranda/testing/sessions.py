@@ -175,7 +175,7 @@ class SessionContract:
         before = store.get_session("s")
         with refused("message_count"):
             store.update_token_counts("s", input_tokens=1, message_count=5)
-        for amount in ("5", True, None):
+        for amount in ("5", True, None, 1.5):
             with refused("input_tokens"):
                 store.update_token_counts("s", output_tokens=1, input_tokens=amount)
         assert store.get_session("s") == before

@@ -87,6 +87,18 @@ class TakingBackContract:
             store.restore_rewound("s", ids[1])
         assert contents(store, "s") == ["1", "other"]
 
+    def test_what_was_taken_back_can_be_said_in_other_words_under_its_external_id(self, store: SessionStore) -> None:
+        """As chat platforms do with an edited message; the same words are the message that was taken back."""
+        store.create_session("s", "cli")
+        first = store.append_message("s", "user", "alpha", external_id="e")
+        store.rewind_to_message("s", first)
+        assert store.append_message("s", "user", "alpha", external_id="e") == first
+        assert contents(store, "s") == []
+        edited = store.append_message("s", "user", "beta", external_id="e")
+        assert edited != first
+        assert store.append_message("s", "user", "gamma", external_id="e") == edited
+        assert contents(store, "s") == ["beta"]
+
     def test_bringing_back_undoes_the_last_time_only(self, store: SessionStore) -> None:
         """What was taken back and replaced before stays away."""
         store.create_session("s", "cli")

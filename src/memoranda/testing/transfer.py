@@ -209,6 +209,7 @@ class TransferContract:
             {"ended_at": [1]}, {"input_tokens": 10**30}, {"started_at": 10**400}, {"id": "\ud800"},
             {"user_id": "\ud800"}, {"messages": [ok | {"timestamp": "x"}, ok | {"timestamp": 5}]},
             {"messages": [ok | {"id": [1]}, ok | {"copy_of": [1]}]}, {"messages": [ok | {"copy_of": {}}]},
+            {"id": "x" * 201}, {"user_id": ""},
         ]  # fmt: skip
         for number, wrong in enumerate(broken):
             one = {"id": f"good {number}", "source": "x"}

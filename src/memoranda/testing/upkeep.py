@@ -32,12 +32,30 @@ class UpkeepContract:
         assert "a" in [change.session_id for change in store.changes_after(head.change, 100)]
         assert store.set_session_title("b", "A")
 
+    def test_a_store_knows_the_names_of_what_was_deleted(self, store: SessionStore) -> None:
+        """However it was deleted, delegated work included, until a session of that name is there again."""
+        old(store, "old", 100)
+        for name in ("a", "b"):
+            store.create_session(name, "cli")
+        store.create_session("h", "subagent", parent_session_id="a")
+        names = ["a", "b", "h", "old", "nobody"]
+        assert store.deleted_sessions(names) == set()
+        store.delete_session("a")
+        store.prune_sessions()
+        assert store.deleted_sessions(names) == {"a", "h", "old"}
+        store.create_session("a", "cli")
+        assert store.deleted_sessions([*names, *map(str, range(40_000))]) == {"h", "old"}
+        store.delete_sessions(["a"])
+        assert store.deleted_sessions(names) == {"a", "h", "old"}
+
     def test_several_sessions_go_in_one_commit(self, store: SessionStore) -> None:
         """Named twice or unknown ones do no harm, nor one that goes along with its parent anyway."""
         for name in ("a", "b", "c"):
             store.create_session(name, "cli")
         store.create_session("h", "subagent", parent_session_id="a")
-        assert store.delete_sessions(["a", "nobody", "h", "b", "a"]) in (2, 3)
+        shown = [row["id"] for row in store.list_deletion(["a", "nobody", "b", "a"])]
+        assert shown == ["a", "h", "b"]
+        assert store.delete_sessions(["a", "nobody", "h", "b", "a"]) == 3
         assert [row["id"] for row in store.export_all()] == ["c"]
 
     def test_pruning_takes_old_ended_sessions_only(self, store: SessionStore) -> None:
@@ -57,11 +75,24 @@ class UpkeepContract:
         assert store.prune_sessions() == 0
 
     def test_pruning_takes_delegated_work_along(self, store: SessionStore) -> None:
-        """Both are old; both go."""
-        old(store, "p", 100)
+        """Both are old; both are shown and go, whatever the source of the work is, and whether it was ended."""
+        old(store, "p", 100, "cron")
         old(store, "h", 100, "subagent", parent="p")
-        assert store.prune_sessions() in (1, 2)
+        store.reopen_session("h")
+        assert {row["id"] for row in store.list_prune_candidates(source="cron")} == {"p", "h"}
+        assert store.prune_sessions(source="cron") == 2
         assert store.session_count() == 0
+
+    def test_pruning_spares_a_conversation_whose_delegate_goes_on(self, store: SessionStore) -> None:
+        """With every session of it, and with other work that was done for it."""
+        chain(store, "p", "q")
+        store.end_session("q", "user_exit")
+        old(store, "h", 100, "subagent", parent="p")
+        store.create_session("k", "subagent", parent_session_id="h")
+        say(store, "k", "a second ago")
+        assert store.list_prune_candidates(0.5) == []
+        assert store.prune_sessions(0.5) == 0
+        assert store.session_count() == 4
 
     def test_pruning_spares_a_living_conversation(self, store: SessionStore) -> None:
         """Its earlier sessions are old, but it goes on."""

@@ -59,8 +59,7 @@ def delete_command(session: tuple[str, ...], yes: bool, export_to: Path | None, 
         ids: dict[str, None] = {}
         for name in session:
             ids |= dict.fromkeys(db.get_compression_lineage(find_session(invocation, db, name)))
-        rows = [row for row in map(db.get_session, ids) if row is not None]
-        _carry_out(invocation, db, rows, yes, export_to, db.delete_sessions)
+        _carry_out(invocation, db, db.list_deletion(ids), yes, export_to, db.delete_sessions)
 
 
 @click.command()
@@ -81,7 +80,10 @@ def delete_command(session: tuple[str, ...], yes: bool, export_to: Path | None, 
 def prune(
     older_than: float, source: str | None, dry_run: bool, yes: bool, export_to: Path | None, all_users: bool
 ) -> None:
-    """Delete ended conversations in which nothing was said for a while. Open ones always stay."""
+    """Delete ended conversations in which nothing was said for a while, with the work they delegated.
+
+    Open ones always stay, and so does one whose delegate has said something since.
+    """
     invocation = Invocation.current()
     with open_sessions(invocation, everyone=all_users) as db:
         days = (time.time() - older_than) / 86_400

@@ -142,7 +142,7 @@ def stats(all_users: bool) -> None:
         sizes = {path.name: path.stat().st_size for path in here if path.exists()}
     data = numbers | {"first": show_time(numbers["first"] or None), "last": show_time(numbers["last"] or None),
                       "bytes": sizes}  # fmt: skip
-    lines = [f"{numbers[name]:>14,}  {name.replace('_', ' ')}" for name in _COUNTS]
+    lines = [f"{numbers[name]:>14,}  {name.replace('_', ' ')}" for name in _COUNTS if name in numbers]
     for column in ("by_source", "by_model"):
         lines += ["", bold(column.replace("_", " "))]
         lines += [
