@@ -252,3 +252,26 @@ def test_messages_by_page_and_by_time(library: Library) -> None:
     assert library.search.messages("zebra", everyone, limit=2, sort="newest") == ids[:-3:-1]
     assert library.search.messages("...", everyone, limit=5) == []
     assert library.search.messages("zebra zeppelin", everyone, limit=-1) != []
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("userProfile", ["camel"]),
+        ("UserProfile", ["camel"]),
+        ("HttpRequest", ["camel"]),
+        ("loadUser", ["camel", "snake"]),
+        ("loadUserSettings", ["snake"]),
+        ("load_user", ["camel", "snake"]),
+        ("3f2a9bc", ["hash"]),
+        ("profileUser", []),
+    ],
+)
+def test_names_in_code_are_found_by_their_parts(library: Library, typed: str, found: list[str]) -> None:
+    """Several humps of a longer name, the same name in snake_case, and a hash by its beginning."""
+    library.add("camel", "Please look at loadUserProfile and XMLHttpRequest.")
+    library.add("snake", "It is load_user_settings there.")
+    library.add("hash", "Fixed in 3f2a9bc1d0e4.")
+    answer = library.find(typed)
+    assert sorted(hit.session_id for hit in answer.hits) == found
+    assert not found or answer.how == "all words"

@@ -145,6 +145,15 @@ def query_words(text: str) -> list[tuple[str, ...]]:
     return found
 
 
+def apart(text: str) -> tuple[str, ...]:
+    """The tokens of a text with each camelCase word in its parts: so it stands in longer ones, and in snake_case.
+
+    >>> apart("userProfile")
+    ('user', 'profil')
+    """
+    return tuple(" ".join(_parts[word] or _main[word] for word in _words(_plain(text))).split())
+
+
 def spans(text: str) -> Iterator[Span]:
     """Where in the text the tokens come from, for marking what matched. Spans of pairs overlap."""
     text = _plain(text)

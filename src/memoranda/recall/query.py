@@ -8,9 +8,9 @@ import re
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from memoranda.index.postings import And, Or, Pattern, Phrase, Without, Word
+from memoranda.index.postings import And, Or, Pattern, Phrase, Prefix, Without, Word
 from memoranda.index.prefixes import prefix_pattern
-from memoranda.index.segments import is_single, query_words, segment
+from memoranda.index.segments import apart, is_single, query_words, segment
 from memoranda.index.small_words import SMALL
 from memoranda.recall.syntax import Either, Every, Kind, Not, Tree, Typed, affirmed, read
 from memoranda.recall.words import FRAMING, asks
@@ -25,6 +25,7 @@ _FEW_WORDS = 3
 _LONG_RUN = 8
 # So few words in all are looked for side by side, small ones too: "not working".
 _SHORT_QUERY = 4
+_HASH = re.compile(r"[0-9a-f]{7,40}")
 _BROKEN = re.compile(r"[\ud800-\udfff\x00]")
 _WIDE_BREAK = re.compile(r"[\u3000-\u3004\u3008-\u3020\u30fb\uff01-\uff0f\uff1a-\uff1f]+")
 _EDGES = " \t\n.,;:!?'`´’‘()[]{}<>"
@@ -75,7 +76,8 @@ class Query:
     def alternatives(self) -> bool:
         """Whether it is nothing but words of which any will do."""
         pattern = self.parts[0].pattern if len(self.parts) == 1 else None
-        return isinstance(pattern, Or) and all(isinstance(each, Word | Phrase) for each in pattern.parts)
+        grouped = isinstance(pattern, Or) and self.parts[0].grouped
+        return grouped and all(isinstance(each, Word | Phrase) for each in pattern.parts)
 
     @property
     def exact(self) -> bool:
@@ -180,9 +182,21 @@ def _leaves(typed: Typed) -> list[Part]:
     found = []
     for piece in _WIDE_BREAK.split(typed.text):
         text = piece.strip(_EDGES) or piece
-        for tokens in query_words(piece):
-            found.append(Part(text, _sequence(tokens), tokens, small=SMALL.issuperset(tokens)))
+        words = query_words(piece)
+        for tokens in words:
+            others = _otherwise(piece, tokens) if len(words) == 1 else []
+            pattern = Or((_sequence(tokens), *others)) if others else _sequence(tokens)
+            found.append(Part(text, pattern, tokens, small=SMALL.issuperset(tokens)))
     return found
+
+
+def _otherwise(text: str, tokens: tuple[str, ...]) -> list[Pattern]:
+    """How else a typed word may stand in a text: inside a longer name, in snake_case, or as a hash in full."""
+    parts = apart(text)
+    if parts != tuple(segment(text)):
+        return [Phrase(parts)]
+    is_hash = len(tokens) == 1 and _HASH.fullmatch(tokens[0]) and not tokens[0].isalpha() and not tokens[0].isdigit()
+    return [Prefix(tokens[0])] if is_hash else []
 
 
 def _phrase(text: str) -> list[Part]:
@@ -229,7 +243,8 @@ def _terms(leaves: list[Part]) -> tuple[Term, ...]:
             text = part.text if len(part.tokens) == 1 else token
             little = part.small or (token in SMALL and len(part.tokens) > 1) or is_single(token)
             kept = small if little else found
-            kept.setdefault(token, Term(text, Word(token), token, token in FRAMING))
+            pattern = part.pattern if len(part.tokens) == 1 else Word(token)
+            kept.setdefault(token, Term(text, pattern, token, token in FRAMING))
     return tuple((found or small).values())[:_MOST_TERMS]
 
 
