@@ -20,6 +20,9 @@ from memoranda.curated.tool import MemoryTool
 settings.register_profile("memoranda", deadline=None, max_examples=40)
 settings.load_profile("memoranda")
 
+# What a session offers to a model by itself.
+OWN_TOOLS = ["memory", "session_search", "skills_list", "skill_view", "skill_manage"]
+
 
 @pytest.fixture(autouse=True)
 def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

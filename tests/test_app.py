@@ -11,7 +11,7 @@ import pytest
 
 import memoranda
 from memoranda.errors import ConfigError, ForeignHomeError
-from tests.conftest import mode, tree
+from tests.conftest import OWN_TOOLS, mode, tree
 
 
 def test_the_public_names_are_there() -> None:
@@ -25,13 +25,7 @@ def test_opening_an_empty_home_works_and_writes_nothing(tmp_path: Path) -> None:
     """A home comes into being with the first write."""
     with memoranda.open(tmp_path / "home") as memory, memory.session() as session:
         assert "session_search" in session.prompt
-        assert [tool.name for tool in session.tools] == [
-            "memory",
-            "session_search",
-            "skills_list",
-            "skill_view",
-            "skill_manage",
-        ]
+        assert [tool.name for tool in session.tools] == OWN_TOOLS
     assert not (tmp_path / "home").exists()
 
 

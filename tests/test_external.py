@@ -11,10 +11,9 @@ import pytest
 import memoranda
 from memoranda import config
 from memoranda.support.home import Home
+from tests.conftest import OWN_TOOLS
 from tests.providers.diary import DIARY, diary_home, told
 from tests.providers.plugins import add_plugin
-
-OWN_TOOLS = ["memory", "session_search", "skills_list", "skill_view", "skill_manage"]
 
 
 def test_recall_is_fenced_into_a_copy_and_never_into_the_record(tmp_path: Path) -> None:

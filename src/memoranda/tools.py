@@ -7,6 +7,15 @@ from typing import Any
 JsonObject = dict[str, Any]
 
 
+class InvalidArgumentsError(ValueError):
+    """What a model sent cannot be understood; the message tells it why."""
+
+
+def refused(reason: str, error: str) -> JsonObject:
+    """The answer of a tool that did not do what was asked: why in a word, and in a sentence for the model."""
+    return {"success": False, "reason": reason, "error": error}
+
+
 @dataclass(frozen=True, slots=True)
 class Tool:
     """One tool as a model sees it.

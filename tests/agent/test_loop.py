@@ -24,6 +24,7 @@ from memoranda.llm.model import Message, Reply, ToolCall, Usage
 from memoranda.testing.scripted_model import ScriptedModel
 from memoranda.tools import Tool
 from tests.agent.rooms import Room, calling
+from tests.conftest import OWN_TOOLS
 
 SAVE = json.dumps({"target": "memory", "action": "add", "content": "CI runs on Debian 12."})
 
@@ -81,14 +82,7 @@ def test_the_model_is_sent_the_prompt_the_record_and_all_tools(memory: Memory, r
         Agent(room, model, tools=[extra]).turn("Do it")
     first, second = model.requests
     assert first.system == second.system == room.prompt
-    assert [tool.name for tool in first.tools] == [
-        "memory",
-        "session_search",
-        "skills_list",
-        "skill_view",
-        "skill_manage",
-        "host",
-    ]
+    assert [tool.name for tool in first.tools] == [*OWN_TOOLS, "host"]
     assert [tool.name for tool in second.tools] == [tool.name for tool in first.tools]
     assert second.messages[: len(first.messages)] == first.messages
     assert second.messages[-1]["tool_call_id"] == "c1"
@@ -104,14 +98,7 @@ def test_the_tools_stay_the_same_while_the_session_does(room: Room, monkeypatch:
     agent.turn("Hi")
     assert [len(request.tools) for request in model.requests] == [5, 5, 5]
     room.session.id = "another"
-    assert [tool.name for tool in agent.tools] == [
-        "memory",
-        "session_search",
-        "skills_list",
-        "skill_view",
-        "skill_manage",
-        "late",
-    ]
+    assert [tool.name for tool in agent.tools] == [*OWN_TOOLS, "late"]
 
 
 def test_a_stream_shows_the_answer_without_what_was_recalled(memory: Memory, room: Room) -> None:

@@ -387,3 +387,27 @@ def test_a_turn_goes_on_where_another_process_compressed_it(tmp_path: Path) -> N
             turn.done("Still here.")
         assert first.id != "s"
         assert first.conversation()[-1]["content"] == "Still here."
+
+
+def test_a_credential_in_a_summary_reaches_neither_the_record_nor_the_next_context(tmp_path: Path) -> None:
+    """Neither one that this machine holds nor one that looks like one, whoever wrote it; what is counted says so."""
+    known, token = "harbour-crane-77-key", "ghp" + "_AbC1dEf2gHi3jKl4mNo5pQr6sTu7vWx8yZ9a"
+    (tmp_path / ".env").write_text(f"CRANE_KEY={known}\n")
+    summary = "\n\n".join(
+        f"## {name}\n- The ledgers are opened with {known}, and the cellar with {token}."
+        for name in ("Goal", "Constraints", "Decisions", "State", "Files", "Open points")
+    )
+    with memoranda.open(tmp_path) as memory:
+        session = memory.session(source="cli")
+        talk(session, 12)
+        session.use_model(ScriptedModel(lambda *_: Reply(summary)))
+        assert session.compress(force=True).how == "model"
+        with session.turn("And now?") as turn:
+            sent = json.dumps(turn.messages)
+            turn.done("Go on.")
+        assert sent.count("[redacted:") == 12
+        assert known not in sent and token not in sent
+        assert memory.sessions.statistics()["redacted_secrets"] == 12
+        assert memory.search("ledgers cellar opened")["success"]
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file() and path.name != ".env")
+    assert known.encode() not in kept and token.encode() not in kept

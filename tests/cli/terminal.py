@@ -10,13 +10,14 @@ from memoranda.cli.main import command
 
 
 class Terminal:
-    """Runs `memoranda` in one home."""
+    """Runs `memoranda` in one home; `words` come before the arguments of every call."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *words: str) -> None:
         self.home = home
+        self._words = words
 
     def run(self, *arguments: str, input: str | None = None) -> Result:
-        return CliRunner().invoke(command, ["--home", str(self.home), *arguments], input=input)
+        return CliRunner().invoke(command, ["--home", str(self.home), *self._words, *arguments], input=input)
 
     def ok(self, *arguments: str, input: str | None = None) -> str:
         result = self.run(*arguments, input=input)

@@ -5,16 +5,13 @@ import socket
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from memoranda.cli.main import command
+from tests.cli.terminal import Terminal
 from tests.conftest import mode
 
 
 def _run(home: Path, *arguments: str) -> str:
-    result = CliRunner().invoke(command, ["mcp", "--home", str(home), *arguments])
-    assert result.exit_code == 0, result.output
-    return result.output.strip()
+    return Terminal(home, "mcp").ok(*arguments).strip()
 
 
 def test_the_token_is_made_once_and_kept_as_a_secret(tmp_path: Path) -> None:
@@ -38,6 +35,6 @@ def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
     """With what to do about it."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        result = CliRunner().invoke(command, ["mcp", "--home", str(tmp_path), "--http", "--port", port])
+        result = Terminal(tmp_path, "mcp").run("--http", "--port", port)
     assert result.exit_code == 1
     assert f"Port {port} cannot be used" in result.output and "--port 0" in result.output

@@ -7,31 +7,19 @@ import pytest
 
 from tests.cli.terminal import Terminal
 from tests.conftest import mode
-from tests.providers.plugins import add_plugin
+from tests.providers.plugins import add_plugin, plain
 
-ASKING = """
-from agent.memory_provider import MemoryProvider
-
-
-class Asking(MemoryProvider):
-    name = "asking"
-
-    def is_available(self):
-        return True
-
-    def initialize(self, session_id, **kwargs):
-        pass
-
-    def get_tool_schemas(self):
-        return []
-
-    def get_config_schema(self):
-        return [
-            {"key": "region", "choices": ["eu", "us"], "default": "eu"},
-            {"key": "api_key", "secret": True, "required": True, "env_var": "ASKING_KEY"},
-            {"key": "extract", "default": False},
-        ]
-"""
+ASKING = plain(
+    "asking",
+    """
+def get_config_schema(self):
+    return [
+        {"key": "region", "choices": ["eu", "us"], "default": "eu"},
+        {"key": "api_key", "secret": True, "required": True, "env_var": "ASKING_KEY"},
+        {"key": "extract", "default": False},
+    ]
+""",
+)
 CLI = """
 def register_cli(subparser):
     subparser.add_argument("word")

@@ -11,26 +11,8 @@ import pytest
 
 from memoranda.providers.outbox import Outbox
 from tests.cli.terminal import Terminal
-from tests.providers.plugins import add_plugin
+from tests.providers.plugins import add_plugin, plain
 
-BASE = """
-import os, subprocess, sys, time
-from agent.memory_provider import MemoryProvider
-
-
-class P(MemoryProvider):
-    name = "p"
-
-    def is_available(self):
-        return True
-
-    def initialize(self, session_id, **kwargs):
-        pass
-
-    def get_tool_schemas(self):
-        return []
-
-"""
 HOSTILE = {
     "raises": "def is_available(self):\n    raise OSError('boom')",
     "exits": "def is_available(self):\n    raise SystemExit(0)",
@@ -47,8 +29,7 @@ HOSTILE = {
 
 
 def _plugin(home: Path, body: str, **files: str) -> None:
-    method = "\n".join(f"    {line}" for line in body.splitlines())
-    add_plugin(home, "p", BASE + method + "\n", **files)
+    add_plugin(home, "p", plain("p", body), **files)
     (home / "config.yaml").write_text("memory:\n  provider: p\n")
 
 

@@ -12,48 +12,30 @@ import pytest
 
 from tests.cli.terminal import Terminal
 from tests.conftest import mode, tree
-from tests.providers.plugins import add_plugin
+from tests.providers.plugins import add_plugin, plain
 
-BASE = """
-import os
-from agent.memory_provider import MemoryProvider
-
-
-class Asking(MemoryProvider):
-    name = "asking"
-
-    def is_available(self):
-        return True
-
-    def initialize(self, session_id, **kwargs):
-        pass
-
-    def get_tool_schemas(self):
-        return []
+_ASKS = """
+def get_config_schema(self):
+    return [
+        {"key": "region", "description": "Where", "choices": ["eu", "us"], "default": "eu"},
+        {"key": "api_key", "description": "Key", "secret": True, "required": True, "env_var": "ASKING_KEY"},
+        {"key": "url", "description": "Address", "env_var": "ASKING_URL"},
+        {"key": "limit", "description": "How many", "default": 5},
+    ]
 """
-ASKING = (
-    BASE
-    + """
-    def get_config_schema(self):
-        return [
-            {"key": "region", "description": "Where", "choices": ["eu", "us"], "default": "eu"},
-            {"key": "api_key", "description": "Key", "secret": True, "required": True, "env_var": "ASKING_KEY"},
-            {"key": "url", "description": "Address", "env_var": "ASKING_URL"},
-            {"key": "limit", "description": "How many", "default": 5},
-        ]
+_CANNOT_SAVE = """
+def save_config(self, values, hermes_home):
+    raise OSError('no room')
 """
-)
-CANNOT_SAVE = ASKING + "\n    def save_config(self, values, hermes_home):\n        raise OSError('no room')\n"
-SETS_ITSELF_UP = (
-    ASKING
-    + """
-    def post_setup(self, hermes_home, config):
-        with open(os.path.join(hermes_home, "own.txt"), "w") as file:
-            file.write(repr(sorted(config)))
-        print("set up by hand")
+_SETS_ITSELF_UP = """
+def post_setup(self, hermes_home, config):
+    with open(os.path.join(hermes_home, "own.txt"), "w") as file:
+        file.write(repr(sorted(config)))
+    print("set up by hand")
 """
-)
-
+ASKING = plain("asking", _ASKS)
+CANNOT_SAVE = plain("asking", _ASKS, _CANNOT_SAVE)
+SETS_ITSELF_UP = plain("asking", _ASKS, _SETS_ITSELF_UP)
 
 pty = pytest.importorskip("pty", reason="there is no terminal to type on")
 _ON_A_TERMINAL = """

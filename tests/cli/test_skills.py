@@ -2,36 +2,18 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from memoranda.cli.main import command
-
-
-class _Skills:
-    def __init__(self, home: Path) -> None:
-        self.home = home
-
-    def run(self, *arguments: str, input: str | None = None) -> Result:
-        return CliRunner().invoke(command, ["skills", "--home", str(self.home), *arguments], input=input)
-
-    def ok(self, *arguments: str, input: str | None = None) -> str:
-        result = self.run(*arguments, input=input)
-        assert result.exit_code == 0, result.output
-        return result.output
-
-    def json(self, *arguments: str) -> Any:
-        return json.loads(self.ok(*arguments, "--json"))
+from tests.cli.terminal import Terminal
 
 
 @pytest.fixture
-def skills(tmp_path: Path) -> _Skills:
-    return _Skills(tmp_path / "home")
+def skills(tmp_path: Path) -> Terminal:
+    return Terminal(tmp_path / "home", "skills")
 
 
-def test_looking_works_on_an_empty_home_and_makes_none(skills: _Skills) -> None:
+def test_looking_works_on_an_empty_home_and_makes_none(skills: Terminal) -> None:
     """In words and in JSON."""
     assert "no skills yet" in skills.ok("list") and "No changes" in skills.ok("log")
     assert skills.json("list") == {"skills": [], "problems": []} and skills.json("log") == []
@@ -39,7 +21,7 @@ def test_looking_works_on_an_empty_home_and_makes_none(skills: _Skills) -> None:
     assert not skills.home.exists()
 
 
-def test_making_showing_removing_and_undoing(skills: _Skills, tmp_path: Path) -> None:
+def test_making_showing_removing_and_undoing(skills: Terminal, tmp_path: Path) -> None:
     """Each answer says what happened, and the log shows it."""
     (tmp_path / "notes.md").write_text("1. Build.\n")
     made = skills.ok("create", "deploy", str(tmp_path / "notes.md"), "--description", "How to deploy.")
@@ -53,7 +35,7 @@ def test_making_showing_removing_and_undoing(skills: _Skills, tmp_path: Path) ->
     assert [change["action"] for change in skills.json("log", "deploy")] == ["undo", "delete", "create"]
 
 
-def test_refusals_have_exit_code_one_and_a_reason(skills: _Skills) -> None:
+def test_refusals_have_exit_code_one_and_a_reason(skills: Terminal) -> None:
     """On standard error, and in JSON."""
     refused = skills.run("show", "nothing")
     assert refused.exit_code == 1 and "no skill" in refused.stderr
@@ -61,7 +43,7 @@ def test_refusals_have_exit_code_one_and_a_reason(skills: _Skills) -> None:
     assert refused.exit_code == 1 and json.loads(refused.stdout)["reason"] == "invalid"
 
 
-def test_withheld_passages_are_named_and_can_be_allowed(skills: _Skills) -> None:
+def test_withheld_passages_are_named_and_can_be_allowed(skills: Terminal) -> None:
     """By the person who looked at them."""
     folder = skills.home / "skills" / "bad"
     folder.mkdir(parents=True)
@@ -79,7 +61,7 @@ def test_withheld_passages_are_named_and_can_be_allowed(skills: _Skills) -> None
     assert [change["action"] for change in skills.json("log")] == ["revoke", "allow"]
 
 
-def test_each_user_of_a_gateway_has_skills_of_their_own_and_sees_those_of_the_home(skills: _Skills) -> None:
+def test_each_user_of_a_gateway_has_skills_of_their_own_and_sees_those_of_the_home(skills: Terminal) -> None:
     """Not those of another user."""
     skills.ok("create", "shared", "-", "--description", "For all.", input="x")
     skills.ok("create", "hers", "-", "--description", "Hers.", "--user", "ana", input="x")

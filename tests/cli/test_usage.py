@@ -1,28 +1,24 @@
 """`memoranda usage`: what was spent, in words and in JSON."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from memoranda.cli.main import command
 from memoranda.llm.model import Usage
 from memoranda.spending.call import Call
 from memoranda.spending.ledger import Ledger
 from memoranda.spending.recording import store
+from tests.cli.terminal import Terminal
 from tests.spending.models import QUESTION, Fixed
 
 
 def _run(home: Path, *arguments: str) -> str:
-    result = CliRunner().invoke(command, ["usage", "--home", str(home), *arguments])
-    assert result.exit_code == 0, result.output
-    return result.output
+    return Terminal(home, "usage").ok(*arguments)
 
 
 def _json(home: Path, *arguments: str) -> Any:
-    return json.loads(_run(home, *arguments, "--json"))
+    return Terminal(home, "usage").json(*arguments)
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """Databases that are opened when they are first needed."""
 
-import os
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,16 +11,9 @@ from memoranda.db.on_demand import OnDemand
 from memoranda.db.schema import Column, Schema, Table
 from memoranda.errors import CorruptStoreError
 from tests.conftest import mode
+from tests.forked import forking, in_child
 
-SCHEMA = Schema(
-    1,
-    (
-        Table("notes", "Notes.", (Column("id", "numbered"), Column("text", "text"))),
-        Table("state_meta", "Facts.", (Column("key", "text", "PRIMARY KEY"), Column("value", "text"))),
-        Table("schema_version", "One row.", (Column("version", "integer"),)),
-    ),
-    (),
-)
+SCHEMA = Schema(1, (Table("notes", "Notes.", (Column("id", "numbered"), Column("text", "text"))),), ())
 
 
 def _file(directory: Path) -> OnDemand:
@@ -74,7 +67,7 @@ def test_a_file_that_is_damaged_is_an_error_each_time(tmp_path: Path) -> None:
     assert file.path.read_bytes().startswith(b"not a database")
 
 
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@forking
 def test_a_fork_in_the_moment_of_opening_leaves_both_sides_able_to_write(tmp_path: Path) -> None:
     """Whatever the other thread was just doing."""
     for number in range(25):
@@ -82,12 +75,7 @@ def test_a_fork_in_the_moment_of_opening_leaves_both_sides_able_to_write(tmp_pat
         thread = threading.Thread(target=_write, args=(file, 3))
         thread.start()
         time.sleep(number * 0.0004)
-        child = os.fork()
-        if child == 0:
-            began = time.monotonic()
-            _write(file)
-            os._exit(0 if time.monotonic() - began < 8 else 1)
-        assert os.waitpid(child, 0)[1] == 0
+        assert in_child(partial(_write, file)) == 0
         thread.join()
         assert _count(file) == 4
         file.close()

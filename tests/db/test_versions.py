@@ -16,11 +16,10 @@ from memoranda.errors import NewerStoreError, StorageError
 from memoranda.sessions.schema import SCHEMA
 from memoranda.sessions.store import SessionStore
 from tests.conftest import tree
+from tests.forked import in_child
 
-META = Table("state_meta", "Facts.", (Column("key", "text", "PRIMARY KEY"), Column("value", "text")))
-VERSION = Table("schema_version", "One row.", (Column("version", "integer", "NOT NULL"),))
 THINGS = Table("things", "Things.", (Column("id", "numbered"), Column("name", "text", "NOT NULL")))
-FIRST = Schema(1, (THINGS, META, VERSION), ("CREATE INDEX IF NOT EXISTS idx_name ON things(name)",))
+FIRST = Schema(1, (THINGS,), ("CREATE INDEX IF NOT EXISTS idx_name ON things(name)",))
 WIDER = Table("things", "Things.", (*THINGS.columns, Column("size", "integer", "NOT NULL DEFAULT 7")))
 
 
@@ -96,7 +95,7 @@ def test_a_migration_is_done_once(tmp_path: Path) -> None:
         calls.append("double")
         connection.execute("UPDATE things SET size = size * 2")
 
-    second = replace(FIRST, version=2, tables=(WIDER, META, VERSION), migrations=(Migration("double", double),))
+    second = replace(FIRST, version=2, tables=(WIDER,), migrations=(Migration("double", double),))
     database = _database(tmp_path / "old.db")
     bring_up(database, FIRST)
     with database.writing() as connection:
@@ -129,9 +128,7 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path: Path) -> No
         if order.count("second") == 1:
             raise RuntimeError("power cut")
 
-    schema = replace(
-        FIRST, version=2, tables=(WIDER, META, VERSION), migrations=(Migration("1", first), Migration("2", second))
-    )
+    schema = replace(FIRST, version=2, tables=(WIDER,), migrations=(Migration("1", first), Migration("2", second)))
     database = _database(tmp_path / "state.db")
     bring_up(database, FIRST)
     with database.writing() as connection:
@@ -158,30 +155,28 @@ def test_an_upgrade_killed_at_any_statement_is_finished_by_the_next(tmp_path: Pa
         connection.execute("UPDATE things SET size = size * 2")
         connection.execute("UPDATE things SET name = name || '!'")
 
-    schema = replace(FIRST, version=2, tables=(WIDER, META, VERSION), migrations=(Migration("double", double),))
+    schema = replace(FIRST, version=2, tables=(WIDER,), migrations=(Migration("double", double),))
     path = tmp_path / "state.db"
     database = _database(path)
     bring_up(database, FIRST)
     with database.writing() as connection:
         connection.execute("INSERT INTO things (name) VALUES ('a')")
     database.close()
-    child = os.fork()
-    if child == 0:
-        try:
-            own = _database(path)
-            assert own._writer is not None
-            left = [moment]
 
-            def die(statement: str) -> None:
-                left[0] -= 1
-                if left[0] == 0:
-                    os._exit(9)
+    def migrate() -> None:
+        own = _database(path)
+        assert own._writer is not None
+        left = [moment]
 
-            own._writer.set_trace_callback(die)
-            bring_up(own, schema)
-        finally:
-            os._exit(0)
-    os.waitpid(child, 0)
+        def die(statement: str) -> None:
+            left[0] -= 1
+            if left[0] == 0:
+                os._exit(9)
+
+        own._writer.set_trace_callback(die)
+        bring_up(own, schema)
+
+    assert in_child(migrate) in (0, 9)
     again = _database(path)
     bring_up(again, schema)
     with again.reading() as connection:

@@ -80,7 +80,7 @@ def search_description() -> str:
 def tables() -> str:
     """Every table of state.db in docs/reference/schema.md."""
     parts = [f"Schema version {SCHEMA.version}."]
-    for table in SCHEMA.tables:
+    for table in SCHEMA.all_tables:
         parts += [f"\n## {table.name}\n\n{table.meaning}\n", "| column | type | meaning |", "|---|---|---|"]
         parts += [
             f"| `{each.name}` | `{each.declaration().split(' ', 1)[1]}` | {each.meaning} |" for each in table.columns

@@ -1,5 +1,6 @@
 """Many processes and threads share one index."""
 
+import itertools
 import os
 import signal
 import sqlite3
@@ -7,13 +8,18 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from memoranda.index import generations, search_index
 from memoranda.index.follower import Follower
 from memoranda.index.search_index import SearchIndex
 from memoranda.sessions.store import SessionStore
+from tests.forked import forking, in_child
 from tests.index.conftest import ids
 
 _CATCH_UP = """
@@ -91,17 +97,34 @@ def test_processes_that_catch_up_at_once_index_each_message_once(tmp_path: Path,
     _whole(tmp_path, sessions, made)
 
 
-@pytest.mark.slow
+def _catch_up_until(home: Path, statement: int) -> None:
+    """Catch up in small steps, and be killed at a certain statement to the index."""
+    left = itertools.count(statement - 1, -1)
+    connect = generations.connect
+
+    def connect_watched(*arguments: Any) -> sqlite3.Connection:
+        connection = connect(*arguments)
+        connection.set_trace_callback(lambda _: None if next(left) else os.kill(os.getpid(), signal.SIGKILL))
+        return connection
+
+    generations.connect = connect_watched  # type: ignore[assignment]
+    search_index.BATCH = 7
+    index = SearchIndex(home / "index.db", SessionStore(home / "state.db"))
+    while not index.catch_up(most=7).complete:
+        pass
+
+
+@forking
 def test_a_process_killed_while_it_catches_up_leaves_a_whole_index(tmp_path: Path, sessions: SessionStore) -> None:
-    """Rows and cursor move together, so the next one goes on where it was."""
+    """At whatever statement: rows and cursor move together, so the next one goes on in the same file."""
     made = _fill(sessions, 1_000)
-    for attempt in range(6):
-        child = _start(tmp_path)
-        _go(child)
-        time.sleep(0.01 + 0.012 * attempt)
-        os.kill(child.pid, signal.SIGKILL)
-        child.communicate()
+    with closing(SearchIndex(tmp_path / "index.db", sessions)) as index:
+        index.catch_up(most=1)
+    files = index.files
+    for statement in range(1, 100):
+        assert in_child(partial(_catch_up_until, tmp_path, statement)) == -signal.SIGKILL
     _whole(tmp_path, sessions, made)
+    assert index.files == files
 
 
 @pytest.mark.slow
@@ -169,7 +192,12 @@ def test_a_follower_indexes_in_the_background(sessions: SessionStore, index: Sea
 
 def test_a_follower_that_was_never_nudged_closes(index: SearchIndex) -> None:
     """There is no thread to stop."""
-    Follower(index).close()
+    before = _followers()
+    follower = Follower(index)
+    assert _followers() <= before
+    follower.close()
+    follower.nudge()
+    assert _followers() <= before
 
 
 def test_a_follower_closes_quickly(sessions: SessionStore, index: SearchIndex) -> None:

@@ -15,9 +15,9 @@ from memoranda.prompt.platforms import HINTS, hint_for
 from memoranda.prompt.settings import PromptSettings
 from memoranda.safety import scan
 from memoranda.skills.guidance import LIST, MANAGE, VIEW
+from tests.conftest import OWN_TOOLS
 
 DAY = date(2026, 11, 15)
-TOOLS = ("memory", "session_search", "skills_list", "skill_view", "skill_manage")
 
 
 def test_the_sections_stand_in_the_order_of_how_slowly_they_change(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_the_sections_stand_in_the_order_of_how_slowly_they_change(tmp_path: Pat
     prompt = compose(
         PromptSettings(),
         Ingredients(
-            tmp_path, DAY, TOOLS, "Be brief.", "# Skills", tmp_path, ["MEMORY", None, "USER"], "PROVIDER", "cli"
+            tmp_path, DAY, OWN_TOOLS, "Be brief.", "# Skills", tmp_path, ["MEMORY", None, "USER"], "PROVIDER", "cli"
         ),
     )
     names = [section.name for section in prompt.sections]
@@ -47,7 +47,7 @@ def test_parts_can_be_switched_off(tmp_path: Path) -> None:
     """Guidance and project files."""
     (tmp_path / "AGENTS.md").write_text("Use LF.")
     settings = PromptSettings(guidance=False, project_files=False)
-    prompt = compose(settings, Ingredients(tmp_path, DAY, TOOLS, directory=tmp_path))
+    prompt = compose(settings, Ingredients(tmp_path, DAY, OWN_TOOLS, directory=tmp_path))
     assert [section.name for section in prompt.sections] == ["identity", "date"]
 
 
@@ -109,7 +109,7 @@ def test_guidance_speaks_only_of_tools_that_are_there() -> None:
 
 def test_our_own_words_pass_our_own_scanner() -> None:
     """Guidance, tool descriptions and hints would not be withheld."""
-    for text in (guidance_for(TOOLS), LIST, VIEW, MANAGE, *HINTS.values()):
+    for text in (guidance_for(OWN_TOOLS), LIST, VIEW, MANAGE, *HINTS.values()):
         assert scan(text) == ()
 
 

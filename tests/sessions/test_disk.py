@@ -188,7 +188,7 @@ def test_the_files_are_private(store: SessionStore, path: Path) -> None:
 @pytest.fixture
 def without_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite on a file system that has no shared memory."""
-    monkeypatch.setattr("memoranda.sessions.store.Database", partial(Database, vfs="unix-dotfile"))
+    monkeypatch.setattr("memoranda.db.schema.Database", partial(Database, vfs="unix-dotfile"))
 
 
 def test_a_file_system_without_shared_memory_is_named_once_and_loudly(
@@ -214,7 +214,7 @@ def test_a_file_system_without_shared_memory_is_named_once_and_loudly(
 def test_a_store_with_a_log_is_not_mistaken_where_the_log_cannot_be_used(path: Path, without_log: None) -> None:
     """Moved to such a file system it works or is refused clearly; it is never shown without its last messages."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("memoranda.sessions.store.Database", Database)
+        patch.setattr("memoranda.db.schema.Database", Database)
         with SessionStore(path) as store:
             store.create_session("s", "cli")
             store.append_message("s", "user", "there")

@@ -21,8 +21,8 @@ from memoranda.sessions.store import SessionStore
 from memoranda.support.home import Home
 from memoranda.testing.asserting import contents, say
 from memoranda.testing.rotation import begin, rotate
+from tests.forked import forking
 from tests.sessions.conftest import ask
-from tests.sessions.test_durability import forking
 
 KEPT = 4
 

@@ -1,6 +1,6 @@
 """A journal file keeps every line, passes over damaged ones, and knows what was taken back."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ def _journal(path: Path) -> JournalFile[_Line]:
     def read(record: Any) -> _Line | None:
         return _Line(**record)
 
-    return JournalFile(path, asdict, read)
+    return JournalFile(path, read)
 
 
 def test_lines_are_read_back_in_order(tmp_path: Path) -> None:

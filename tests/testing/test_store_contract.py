@@ -27,7 +27,7 @@ class TestWithWriteAheadLog(StoreContract):
 class TestWithoutWriteAheadLog(TestWithWriteAheadLog):
     @pytest.fixture(autouse=True)
     def _no_shared_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("memoranda.sessions.store.Database", partial(Database, vfs="unix-dotfile"))
+        monkeypatch.setattr("memoranda.db.schema.Database", partial(Database, vfs="unix-dotfile"))
 
     def test_there_is_no_log_here(self, store: SessionStore) -> None:
         """The file system of these tests is one that SQLite's log cannot be used on."""

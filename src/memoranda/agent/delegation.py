@@ -16,7 +16,7 @@ from memoranda.agent.settings import AgentSettings, DelegationSettings
 from memoranda.errors import ModelError
 from memoranda.llm.model import ChatModel, Usage
 from memoranda.safety.fence import without_recalled
-from memoranda.tools import JsonObject, Tool
+from memoranda.tools import JsonObject, Tool, refused
 
 DESCRIPTION = (
     "Give a self-contained piece of work to a second agent, which does it in a conversation of its own and gives back "
@@ -41,7 +41,7 @@ Delegated = Callable[[str, str, str], None]
 
 
 class Delegation:
-    """The tool by which the agent of one conversation employs another."""
+    """The tool by which the agent of one conversation gives work to another."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Delegation:
         """Have a task done; the result is the delegate's answer, or why there is none."""
         task, context = arguments.get("task"), arguments.get("context") or ""
         if not isinstance(task, str) or not task.strip() or not isinstance(context, str):
-            return {"success": False, "reason": "invalid", "error": "Say in 'task', as text, what is to be done."}
+            return refused("invalid", "Say in 'task', as text, what is to be done.")
         # Recalled memory that the model hands on is not the words of anybody.
         task, context = without_recalled(task), without_recalled(context)
         request = f"{task.strip()}\n\nWhat you should know:\n{context.strip()}" if context.strip() else task.strip()
@@ -81,8 +81,7 @@ class Delegation:
             try:
                 answer = self._agent(child).turn(request)
             except ModelError as error:
-                message = f"The delegate could not finish: {error}"
-                return {"success": False, "reason": "failed", "error": message, "session_id": child.id}
+                return refused("failed", f"The delegate could not finish: {error}") | {"session_id": child.id}
             done_in = child.id
         if self._delegated:
             self._delegated(task, answer, done_in)

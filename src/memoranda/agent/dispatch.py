@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from memoranda.llm.model import ToolCall
-from memoranda.tools import JsonObject, Tool
+from memoranda.tools import JsonObject, Tool, refused
 
 _log = logging.getLogger(__name__)
 
@@ -18,22 +18,17 @@ def carry_out(
     tool = next((each for each in tools if each.name == call.name), None)
     if tool is None:
         offered = ", ".join(each.name for each in tools) or "none"
-        return failed(f"There is no tool {call.name!r} here (offered: {offered}).", "unavailable")
+        return refused("unavailable", f"There is no tool {call.name!r} here (offered: {offered}).")
     arguments = _arguments(call.arguments)
     if isinstance(arguments, str):
-        return failed(f"The arguments of {call.name} {arguments} Call it again with valid ones.", "invalid")
+        return refused("invalid", f"The arguments of {call.name} {arguments} Call it again with valid ones.")
     try:
         result = tool.call(arguments) if by_name is None else by_name(call.name, arguments)
     except Exception as error:
         # A tool of the host's may raise anything; the model is told, and the turn goes on.
         _log.exception("The tool %s failed.", call.name)
-        return failed(f"The tool {call.name} failed: {type(error).__name__}: {error}", "error")
+        return refused("error", f"The tool {call.name} failed: {type(error).__name__}: {error}")
     return result if isinstance(result, dict) else {"success": True, "result": result}
-
-
-def failed(message: str, reason: str) -> JsonObject:
-    """A result that says what went wrong."""
-    return {"success": False, "reason": reason, "error": message}
 
 
 def as_text(result: JsonObject, most: int) -> str:

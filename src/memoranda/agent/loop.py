@@ -12,14 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 from memoranda.agent.conversation import Compression, Conversation, Exchange
-from memoranda.agent.dispatch import as_text, carry_out, failed
+from memoranda.agent.dispatch import as_text, carry_out
 from memoranda.agent.events import Asked, Called, Compressed, CutOff, Event, Returned
 from memoranda.agent.settings import AgentSettings
 from memoranda.agent.stream import Stream, visible
 from memoranda.agent.wellformed import wellformed
 from memoranda.errors import ContextTooLongError, MemorandaError, ModelReplyError, ModelUnreachableError
 from memoranda.llm.model import ChatModel, OnText, Reply, ToolCall, Usage
-from memoranda.tools import JsonObject, Tool
+from memoranda.tools import JsonObject, Tool, refused
 
 OUT_OF_ROOM = "I have used up what one turn allows without coming to an answer. Say 'go on' and I continue from here."
 _ENOUGH = "This turn has used up its {limit}. Call no more tools; answer with what you have and say what is left to do."
@@ -117,7 +117,7 @@ class Agent:
         """Carry out one call and record its result."""
         self._tell(Called(call))
         limit = self._used_up(steps)
-        result = failed(_ENOUGH.format(limit=limit), "limit") if limit else self._call(call)
+        result = refused("limit", _ENOUGH.format(limit=limit)) if limit else self._call(call)
         content = as_text(result, self.settings.result_chars)
         turn.record("tool", content, tool_call_id=call.id, tool_name=call.name)
         self._tell(Returned(call, result))

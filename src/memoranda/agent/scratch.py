@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from memoranda.tools import JsonObject, Tool
+from memoranda.tools import JsonObject, Tool, refused
 
 DESCRIPTION = (
     "Notes of your own for this task: write what you find out, read it back later. They end with the task; what the "
@@ -34,8 +34,8 @@ class Scratch:
             return {"success": True, "notes": list(self.notes)}
         note = arguments.get("note")
         if not isinstance(note, str) or not note.strip():
-            return {"success": False, "reason": "invalid", "error": "Say in 'note' what to write."}
+            return refused("invalid", "Say in 'note' what to write.")
         if sum(map(len, self.notes)) + len(note) > _MOST_CHARS:
-            return {"success": False, "reason": "full", "error": f"The notes may have {_MOST_CHARS} characters in all."}
+            return refused("full", f"The notes may have {_MOST_CHARS} characters in all.")
         self.notes.append(note)
         return {"success": True, "notes": len(self.notes)}

@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 
 from memoranda.compression.prompts import HEADER
 from memoranda.llm.model import Message
+from memoranda.tools import refused
 
-INTERRUPTED_CALL = json.dumps(
-    {"success": False, "reason": "interrupted", "error": "The turn was interrupted before this call had a result."}
-)
+INTERRUPTED_CALL = json.dumps(refused("interrupted", "The turn was interrupted before this call had a result."))
 INTERRUPTED_ANSWER = "[The turn was interrupted here, before an answer was given.]"
 _SUMMARY = HEADER.partition("{")[0]
 

@@ -7,7 +7,7 @@ from memoranda.curated.outcome import Origin
 from memoranda.curated.settings import Target
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.tool import MemoryTool
-from memoranda.tools import JsonObject, Tool
+from memoranda.tools import JsonObject, Tool, refused
 
 
 def call_tool(tools: Sequence[Tool], name: str, arguments: Mapping[str, Any]) -> JsonObject:
@@ -16,11 +16,7 @@ def call_tool(tools: Sequence[Tool], name: str, arguments: Mapping[str, Any]) ->
         if tool.name == name:
             return tool.call(arguments)
     offered = ", ".join(tool.name for tool in tools) or "none: memory is switched off"
-    return {
-        "success": False,
-        "reason": "unavailable",
-        "error": f"There is no tool {name!r} here (offered: {offered}).",
-    }
+    return refused("unavailable", f"There is no tool {name!r} here (offered: {offered}).")
 
 
 def remember(store: MemoryStore, text: str, target: Target, session_id: str) -> JsonObject:

@@ -4,9 +4,9 @@ import logging
 import secrets
 import threading
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from memoranda import config
@@ -28,7 +28,7 @@ from memoranda.tools import JsonObject, Tool
 if TYPE_CHECKING:
     # Loaded when they are first used: whoever only wants the prompt starts twice as fast.
     from memoranda.agent.loop import Agent
-    from memoranda.app.employing import Employer
+    from memoranda.app.agents import Agents
     from memoranda.llm.model import ChatModel, Usage
     from memoranda.recall.session_db import SessionDB
     from memoranda.recall.summaries import Summarize
@@ -55,7 +55,7 @@ class Memory:
         self._open_sessions: set[Session] = set()
         self._db: SessionDB | None = None
         self._redactor: Redactor | None = None
-        self._employer: Employer | None = None
+        self._agents: Agents | None = None
 
     def session(
         self,
@@ -89,7 +89,7 @@ class Memory:
         )
         name = self.new_session_id() if session_id is None else self._where_it_stands(session_id, circumstances.user)
         session = Session(self, name, circumstances, is_new=session_id is None)
-        self.remember_session(session)
+        self.session_opened(session)
         return session
 
     def agent(self, model: "ChatModel | None" = None, *, session: Session | None = None, **options: Any) -> "Agent":
@@ -98,9 +98,9 @@ class Memory:
         Without a model it is the one that is configured; without a session it begins one. Options: `tools` of your
         own, `on_text` for the answer as it is written, `on_event` and `on_review` for what happens beside it.
         """
-        employer = self._employing()
-        model = model or employer.model()
-        return employer.agent(model, session or self.session(model=model.name), **options)
+        agents = self._opened_agents()
+        model = model or agents.configured_model()
+        return agents.make(model, session or self.session(model=model.name), **options)
 
     @property
     def sessions(self) -> "SessionDB":
@@ -137,8 +137,8 @@ class Memory:
 
     def close(self) -> None:
         """Close the session store; every write was durable when it was answered."""
-        if self._employer is not None:
-            self._employer.close()
+        if self._agents is not None:
+            self._agents.close()
         for session in list(self._open_sessions):
             session.external.close()
         with self._opening:
@@ -149,25 +149,23 @@ class Memory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # What sessions need of their home.
 
-    def remember_session(self, session: Session) -> None:
+    def session_opened(self, session: Session) -> None:
         """A session that needs closing, if nobody ends it."""
         self._open_sessions.add(session)
 
-    def look_at(self, session_id: str, user: str | None) -> Session | None:
+    def recorded_session(self, session_id: str, user: str | None) -> Session | None:
         """A session as it was recorded, to look at without taking it up; None when there is none."""
         row = self.sessions_for(user).get_session(session_id)
         if row is None:
             return None
         return Session(self, session_id, Circumstances(row["source"], user, external=False), is_new=False)
 
-    def forget(self, session: Session) -> None:
+    def session_ended(self, session: Session) -> None:
         """A session has ended and needs no closing."""
         self._open_sessions.discard(session)
 
@@ -242,21 +240,13 @@ class Memory:
 
     def metered(self, model: "ChatModel", purpose: str, session: Session) -> "ChatModel":
         """The same model for work that nobody asked for by name: within the day's budget, and in the ledger."""
-        return self._employing().metered(model, purpose, session, background=True)
+        return self._opened_agents().metered(model, purpose, session, background=True)
 
     def count_usage(self, user: str | None, session_id: str, usage: "Usage", *, model: str, provider: str) -> None:
         """Add what a call used to its session; a failure of that is no failure of the call."""
         try:
             self.sessions_for(user).update_token_counts(
-                session_id,
-                input_tokens=usage.input_tokens,
-                output_tokens=usage.output_tokens,
-                cache_read_tokens=usage.cache_read_tokens,
-                cache_write_tokens=usage.cache_write_tokens,
-                reasoning_tokens=usage.reasoning_tokens,
-                api_call_count=1,
-                model=model,
-                billing_provider=provider,
+                session_id, **asdict(usage), api_call_count=1, model=model, billing_provider=provider
             )
         except StorageError as error:
             self.log.warning("What a call used could not be noted for session %s: %s", session_id, error)
@@ -272,13 +262,13 @@ class Memory:
             self._redactor = Redactor(config.known_secrets(self.home))
         return self._redactor
 
-    def _employing(self) -> "Employer":
-        from memoranda.app.employing import Employer
+    def _opened_agents(self) -> "Agents":
+        from memoranda.app.agents import Agents
 
         with self._opening:
-            if self._employer is None:
-                self._employer = Employer(self)
-            return self._employer
+            if self._agents is None:
+                self._agents = Agents(self)
+            return self._agents
 
 
 def open_memory(

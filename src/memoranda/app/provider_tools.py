@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from memoranda.tools import JsonObject, Tool
+from memoranda.tools import JsonObject, Tool, refused
 
 # Where a session's row keeps them.
 TOOLS = "provider_tools"
@@ -45,5 +45,4 @@ def _is_tool(kept: Any) -> bool:
 
 
 def _unavailable(arguments: Mapping[str, Any]) -> JsonObject:
-    error = "The external memory that offered this tool is not there at the moment."
-    return {"success": False, "reason": "unavailable", "error": error}
+    return refused("unavailable", "The external memory that offered this tool is not there at the moment.")

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from memoranda.app.calling import call_tool, remember
@@ -90,7 +89,7 @@ class Session:
         if self._ended:
             # Taken up again: the external memory that heard of the end is started anew.
             self.external = self._memory.external_for(self.id, self._circumstances)
-            self._memory.remember_session(self)
+            self._memory.session_opened(self)
             self._ended = False
         return Turn(self, text)
 
@@ -245,20 +244,19 @@ class Session:
 
     def end(self, reason: str = "session_end") -> None:
         """Say that the conversation is over; opening a session with its id takes it up again."""
-        told = self._told()
+        # Before the record says that it is over: whoever is killed in between tells it again, and not never.
+        self.external.commit(self._told(), self.id)
         if self._begun:
             self._record().end_session(self.id, reason)
             self._begun = False
-        self.external.end(told, self.id)
+        self.external.close()
         self._ended = True
-        self._memory.forget(self)
+        self._memory.session_ended(self)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     # What compression needs (`memoranda.app.shortening.Continued`).

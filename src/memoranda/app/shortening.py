@@ -5,8 +5,6 @@ new one is begun in one transaction, and the external memory learns its id. Two 
 the lease, and the other finds where the conversation goes on.
 """
 
-import os
-import platform
 import secrets
 import threading
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from memoranda.compression.settings import CompressionSettings
 from memoranda.compression.trigger import Progress, Reading, context_tokens
 from memoranda.llm.model import ChatModel
 from memoranda.sessions.rotation import LiveMessage, NoLease, NotRotated, Rotated
+from memoranda.support.process import has_ended, this_process
 from memoranda.tools import Tool
 
 if TYPE_CHECKING:
@@ -139,18 +138,9 @@ def _elsewhere(session: Continued, successor: str | None) -> Compression:
 
 
 def _holder() -> str:
-    return f"{os.getpid()}:{threading.get_ident()}:{secrets.token_hex(4)}:{platform.node()}"
+    return f"{this_process()}:{threading.get_ident()}:{secrets.token_hex(4)}"
 
 
 def _is_gone(holder: str) -> bool:
-    """Whether the process that holds a lease is known to have ended; one on another machine never is."""
-    number, _, place = holder.partition(":")
-    if os.name == "nt" or not number.isdecimal() or place.split(":")[2:] != [platform.node()]:
-        return False
-    try:
-        os.kill(int(number), 0)
-    except ProcessLookupError:
-        return True
-    except (PermissionError, OverflowError):
-        return False
-    return False
+    """Whether the process that holds a lease is known to have ended."""
+    return has_ended(holder.partition(":")[0])

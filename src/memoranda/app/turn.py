@@ -1,27 +1,14 @@
 """One exchange of a session: the question is on disk before anything else happens, the answer before it ends."""
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from memoranda.errors import SessionError
-from memoranda.providers.external import ExternalMemory, with_recall
+from memoranda.providers.external import with_recall
 from memoranda.providers.text import plain_text
 
-
-class Conversation(Protocol):
-    """What a turn needs of its session."""
-
-    id: str
-    external: ExternalMemory
-
-    def record_all(self, messages: Sequence[Mapping[str, Any]]) -> list[int]: ...
-
-    def conversation(self) -> list[dict[str, Any]]: ...
-
-    def recorded(self, message_id: int) -> dict[str, Any]: ...
-
-    def note_of_changes(self) -> str: ...
+if TYPE_CHECKING:
+    from memoranda.app.session import Session
 
 
 class Turn:
@@ -30,7 +17,7 @@ class Turn:
     Left without `done`, by an error or a break, the turn is an interrupted one: what was recorded stays.
     """
 
-    def __init__(self, session: Conversation, text: Any) -> None:
+    def __init__(self, session: "Session", text: Any) -> None:
         self.interrupted = True
         self._session = session
         self._external = session.external
@@ -78,7 +65,5 @@ class Turn:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Nothing waits to be saved; a turn that is not done is not handed to an external memory."""

@@ -7,11 +7,11 @@ from typing import NoReturn
 import click
 
 from memoranda.cli.context import Invocation, memory_options, printable
+from memoranda.cli.text import change_line
 from memoranda.config import load
 from memoranda.skills import history
 from memoranda.skills.names import SKILL_FILE
 from memoranda.skills.outcome import Outcome, Refusal
-from memoranda.skills.settings import SkillSettings
 from memoranda.skills.skill_text import has_front_matter, with_front_matter
 from memoranda.skills.store import SkillStore
 from memoranda.skills.tool import describe, describe_log
@@ -40,10 +40,8 @@ def open_skills(invocation: Invocation) -> SkillStore:
     """The skills of the home, profile and user that were named."""
     home = invocation.place()
     home.refuse_if_foreign()
-    # A part of the configuration by its place in it; a home without settings for skills has the defaults.
-    settings = getattr(load(home), "skills", None) or SkillSettings()
     shared = () if invocation.user is None else (home.skills(),)
-    return SkillStore(home.skills(invocation.user), settings, also=shared)
+    return SkillStore(home.skills(invocation.user), load(home).skills, also=shared)
 
 
 @command.command("list")
@@ -149,12 +147,7 @@ def log(name: str | None, limit: int) -> None:
     changes = describe_log(open_skills(invocation), name, limit)
     lines: list[str] = []
     for change in changes:
-        session = f", session {printable(change['session'])}" if change["session"] else ""
-        about = f" of {change['refers_to']}" if change["refers_to"] else ""
-        note = f"  ({printable(change['note'])})" if change["note"] else ""
-        what = f"{change['action']}{about} by {printable(change['actor'])}{session}{note}"
-        when = printable(change["at"][:19].replace("T", " "))
-        lines.append(f"{change['number']:>4}  {when}  {printable(change['path'])}  {what}")
+        lines.append(change_line(change, printable(change["path"])))
         lines += [f"      - {printable(line)}" for line in change["before"].splitlines()]
         lines += [f"      + {printable(line)}" for line in change["after"].splitlines()]
     invocation.say("\n".join(lines) or "No changes yet.", changes)

@@ -3,11 +3,14 @@
 import re
 import shutil
 import sys
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 import click
 
 from memoranda.cli.context import printable
+from memoranda.support.text import cut_short
 
 _MATCH = re.compile(r">>>(.*?)<<<", re.DOTALL)
 
@@ -35,10 +38,20 @@ def local_time(seconds: float | None) -> str:
         return "?"
 
 
+def change_line(change: Mapping[str, Any], where: str) -> str:
+    """One change of a journal: its number, when, where, what, by whom, and why."""
+    session = f", session {printable(change['session'])}" if change["session"] else ""
+    about = f" of {change['refers_to']}" if change["refers_to"] else ""
+    note = f"  ({printable(change['note'])})" if change["note"] else ""
+    when = printable(change["at"][:19].replace("T", " "))
+    what = f"{change['action']}{about} by {printable(change['actor'])}{session}{note}"
+    return f"{change['number']:>4}  {when}  {where}  {what}"
+
+
 def wrapped(text: str, most: int = 0) -> str:
     """Text from elsewhere on one line, safe for a terminal, cut when it is longer than `most`."""
     line = printable(text.replace("\t", "    "))
-    return line if not most or len(line) <= most else line[: most - 1] + "…"
+    return cut_short(line, most) if most else line
 
 
 def print_long(text: str) -> None:

@@ -14,9 +14,9 @@ from memoranda.config.environment import named_directory as named_directory
 from memoranda.config.keys import KEYS as KEYS
 from memoranda.config.keys import Key as Key
 from memoranda.config.keys import find_key as find_key
-from memoranda.config.loading import Config as Config
+from memoranda.config.keys import value_of as value_of
 from memoranda.config.loading import load as load
-from memoranda.config.loading import value_of as value_of
+from memoranda.config.parts import Config as Config
 from memoranda.config.secrets import credentials as credentials
 from memoranda.config.secrets import known_secrets as known_secrets
 from memoranda.config.secrets import lend_secrets as lend_secrets

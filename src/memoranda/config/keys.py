@@ -1,20 +1,20 @@
-"""Every setting there is: its name, its default, what it takes and what it means."""
+"""Every setting there is: its name, what it takes and what it means."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from memoranda.config.parts import DEFAULTS, Config, place_of
 from memoranda.errors import ConfigError
 from memoranda.providers.settings import MODES
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One setting: its dotted name, default, what it takes in words, and how a raw value becomes one."""
+    """One setting: its dotted name, what it takes in words, how a raw value becomes one, and what it means."""
 
     name: str
-    default: Any
     takes: str
     read: Callable[[Any], Any]
     meaning: str
@@ -23,23 +23,21 @@ class Key:
     def variable(self) -> str:
         return "MEMORANDA_" + self.name.upper().replace(".", "_")
 
+    @property
+    def default(self) -> Any:
+        return value_of(DEFAULTS, self)
+
+
+_YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
 
 def _flag(value: Any) -> bool:
     if isinstance(value, bool):
         return value
-    words = {
-        "true": True,
-        "yes": True,
-        "on": True,
-        "1": True,
-        "false": False,
-        "no": False,
-        "off": False,
-        "0": False,
-    }
-    if isinstance(value, str | int) and str(value).strip().lower() in words:
-        return words[str(value).strip().lower()]
-    raise ValueError
+    word = str(value).strip().lower() if isinstance(value, str | int) else ""
+    if word not in (*_YES, *_NO):
+        raise ValueError
+    return word in _YES
 
 
 def _count(value: Any) -> int:
@@ -127,51 +125,57 @@ def _answer_size(value: Any) -> int:
 
 _A_COUNT = "a whole number, 0 or more"
 KEYS = (
-    Key("memory.memory_enabled", True, "true or false", _flag, "Keep and show MEMORY.md."),
-    Key("memory.user_profile_enabled", True, "true or false", _flag, "Keep and show USER.md."),
-    Key("memory.memory_char_limit", 2200, _A_COUNT, _count, "How many characters MEMORY.md may hold."),
-    Key("memory.user_char_limit", 1375, _A_COUNT, _count, "How many characters USER.md may hold."),
-    Key("memory.write_approval", "off", "off, propose or explicit-only", _approval,
+    Key("memory.memory_enabled", "true or false", _flag, "Keep and show MEMORY.md."),
+    Key("memory.user_profile_enabled", "true or false", _flag, "Keep and show USER.md."),
+    Key("memory.memory_char_limit", _A_COUNT, _count, "How many characters MEMORY.md may hold."),
+    Key("memory.user_char_limit", _A_COUNT, _count, "How many characters USER.md may hold."),
+    Key("memory.write_approval", "off, propose or explicit-only", _approval,
         "Whether a person must approve what the agent saves."),
-    Key("memory.provider", "", "a provider's name, or nothing", _name,
+    Key("memory.provider", "a provider's name, or nothing", _name,
         "The external memory provider; see 'memoranda provider'."),
-    Key("memory.nudge_interval", 10, _A_COUNT, _count,
+    Key("memory.nudge_interval", _A_COUNT, _count,
         "After how many user turns a conversation is reviewed in the background; 0 is never."),
-    Key("provider.mode", "hybrid", "hybrid, context or tools", _mode,
+    Key("provider.mode", "hybrid, context or tools", _mode,
         "Whether the provider recalls into each turn (context), offers tools, or both (hybrid)."),
-    Key("provider.recall_chars", 4_000, _A_COUNT, _count, "How many characters of recall a turn may get."),
-    Key("provider.every_n_turns", 1, "a whole number, 1 or more", _positive, "How often the provider is asked."),
-    Key("provider.recall_seconds", 2.0, "seconds, more than 0", _seconds, "How long a turn waits for recall at most."),
-    Key("provider.begin_seconds", 2.0, "seconds, more than 0", _seconds,
+    Key("provider.recall_chars", _A_COUNT, _count, "How many characters of recall a turn may get."),
+    Key("provider.every_n_turns", "a whole number, 1 or more", _positive, "How often the provider is asked."),
+    Key("provider.recall_seconds", "seconds, more than 0", _seconds, "How long a turn waits for recall at most."),
+    Key("provider.begin_seconds", "seconds, more than 0", _seconds,
         "How long the beginning of a session waits for the provider at most."),
-    Key("model.provider", "", "a provider of models, or nothing", _name,
+    Key("model.provider", "a provider of models, or nothing", _name,
         "Who serves the model: openai, anthropic, openrouter, ollama, demo …; else found out by name and key."),
-    Key("model.name", "", "a model's name, or nothing", _name, "The model that answers."),
-    Key("model.base_url", "", "an address, or nothing", _name, "Where an OpenAI-compatible service is reached."),
-    Key("model.api_key_env", "", "a variable's name, or nothing", _name, "Which variable holds the key."),
-    Key("model.window", 0, _A_COUNT, _count, "The model's context in tokens; 0 is by its name."),
-    Key("model.max_tokens", 0, _A_COUNT, _count, "How many tokens an answer may have; 0 is the provider's limit."),
-    Key("agent.max_steps", 40, "a whole number, 1 or more", _positive, "How often a turn may call tools."),
-    Key("agent.delegation_depth", 1, _A_COUNT, _count, "How many levels of delegates there may be; 0 is none."),
-    Key("compression.enabled", True, "true or false", _flag, "Compress a context that is full."),
-    Key("compression.threshold", 0.75, "a number between 0 and 1", _share,
+    Key("model.name", "a model's name, or nothing", _name, "The model that answers."),
+    Key("model.base_url", "an address, or nothing", _name, "Where an OpenAI-compatible service is reached."),
+    Key("model.api_key_env", "a variable's name, or nothing", _name, "Which variable holds the key."),
+    Key("model.window", _A_COUNT, _count, "The model's context in tokens; 0 is by its name."),
+    Key("model.max_tokens", _A_COUNT, _count, "How many tokens an answer may have; 0 is the provider's limit."),
+    Key("agent.max_steps", "a whole number, 1 or more", _positive, "How often a turn may call tools."),
+    Key("agent.delegation_depth", _A_COUNT, _count, "How many levels of delegates there may be; 0 is none."),
+    Key("compression.enabled", "true or false", _flag, "Compress a context that is full."),
+    Key("compression.threshold", "a number between 0 and 1", _share,
         "The share of the window at which a context is compressed."),
-    Key("compression.protect_first", 3, _A_COUNT, _count, "How many first messages stay word for word."),
-    Key("compression.protect_last", 6, _A_COUNT, _count, "How many last messages stay word for word."),
-    Key("budget.daily_usd", 0.50, "dollars, or none", _amount, "What background work may cost in a day."),
-    Key("budget.daily_tokens", 2_000_000, "a whole number, or none", _limit, "How many tokens it may use in a day."),
-    Key("skills.enabled", True, "true or false", _flag, "Offer skills, and list them in the prompt."),
-    Key("skills.agent_writes", True, "true or false", _flag, "Let the agent write skills, not only people."),
-    Key("prompt.guidance", True, "true or false", _flag, "Explain the tools of memory in the prompt."),
-    Key("prompt.project_files", True, "true or false", _flag, "Put AGENTS.md and its like into the prompt."),
-    Key("prompt.project_file_chars", 0, _A_COUNT, _count,
+    Key("compression.protect_first", _A_COUNT, _count, "How many first messages stay word for word."),
+    Key("compression.protect_last", _A_COUNT, _count, "How many last messages stay word for word."),
+    Key("budget.daily_usd", "dollars, or none", _amount, "What background work may cost in a day."),
+    Key("budget.daily_tokens", "a whole number, or none", _limit, "How many tokens it may use in a day."),
+    Key("skills.enabled", "true or false", _flag, "Offer skills, and list them in the prompt."),
+    Key("skills.agent_writes", "true or false", _flag, "Let the agent write skills, not only people."),
+    Key("prompt.guidance", "true or false", _flag, "Explain the tools of memory in the prompt."),
+    Key("prompt.project_files", "true or false", _flag, "Put AGENTS.md and its like into the prompt."),
+    Key("prompt.project_file_chars", _A_COUNT, _count,
         "How many characters of a project file the prompt takes; 0 is by the model's window."),
-    Key("prompt.timezone", "", "an IANA name, or nothing", _timezone, "Whose day the prompt names; else ours."),
-    Key("sessions.redact_secrets", True, "true or false", _flag,
+    Key("prompt.timezone", "an IANA name, or nothing", _timezone, "Whose day the prompt names; else ours."),
+    Key("sessions.redact_secrets", "true or false", _flag,
         "Keep credentials out of recorded conversations."),
-    Key("search.answer_chars", 16_000, "a whole number, 4000 or more", _answer_size,
+    Key("search.answer_chars", "a whole number, 4000 or more", _answer_size,
         "How many characters one answer of session_search may have."),
 )  # fmt: skip
+
+
+def value_of(config: Config, key: Key) -> Any:
+    """The value of one key in a loaded configuration."""
+    part, name = place_of(key.name)
+    return getattr(getattr(config, part) if part else config, name)
 
 
 def find_key(name: str) -> Key:

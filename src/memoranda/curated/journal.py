@@ -71,7 +71,7 @@ class Journal(JournalFile[Change]):
     """The journal of one memory directory. Appending and purging need the directory's lock."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, _as_record, _from_record)
+        super().__init__(path, _from_record)
 
     def void_of(self, change: Change, origin: Origin) -> Change:
         """The line that takes the newest change back; what is known of the files is what was known before it."""
@@ -108,12 +108,6 @@ def restate(change: Change, target: Target, entries: Sequence[str], heads: dict[
     edits = tuple(Edit(index, None, entry) for index, entry in enumerate(entries))
     note = "history purged"
     return replace(change, target=target, action="found", edits=edits, heads=heads, refers_to=None, note=note)
-
-
-def _as_record(change: Change) -> dict[str, Any]:
-    record = {name: getattr(change, name) for name in _FIELDS}
-    record["edits"] = [{"index": edit.index, "before": edit.before, "after": edit.after} for edit in change.edits]
-    return record
 
 
 def _from_record(record: Any) -> Change | None:

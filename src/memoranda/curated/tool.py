@@ -10,7 +10,7 @@ from memoranda.curated.outcome import Edit, Origin, Outcome, Receipt, Refusal, S
 from memoranda.curated.settings import TARGETS, Target
 from memoranda.curated.store import MemoryStore
 from memoranda.errors import StorageError
-from memoranda.tools import JsonObject, Tool
+from memoranda.tools import InvalidArgumentsError, JsonObject, Tool, refused
 
 _log = logging.getLogger(__name__)
 
@@ -39,10 +39,6 @@ PARAMETERS: JsonObject = {
 }
 
 
-class InvalidArgumentsError(ValueError):
-    """What the model sent cannot be understood; the message tells it why."""
-
-
 class MemoryTool:
     """The tool of one session. It counts failures, so that a model does not spend a turn on retries."""
 
@@ -66,12 +62,12 @@ class MemoryTool:
         try:
             result = self._answer(arguments)
         except InvalidArgumentsError as error:
-            result = {"success": False, "reason": "invalid", "error": f"{error} Nothing was written."}
+            result = refused("invalid", f"{error} Nothing was written.")
         except Exception as error:
             # The last line of defence for a promise: a tool answers, it never raises.
             _log.exception("the memory tool failed")
             message = f"Memory failed unexpectedly ({type(error).__name__}: {error}). Go on without saving."
-            result = {"success": False, "reason": "internal", "error": message}
+            result = refused("internal", message)
         if result["success"]:
             self._failures = 0
             return result

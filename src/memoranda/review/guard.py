@@ -6,14 +6,13 @@ from typing import Any
 
 from memoranda.curated.operations import Add, Operation, Plan, Remove, Replace, locate, plan
 from memoranda.curated.settings import Target
-from memoranda.curated.tool import InvalidArgumentsError, read_arguments
+from memoranda.curated.tool import read_arguments
 from memoranda.errors import StorageError
 from memoranda.review import prompts
 from memoranda.review.evidence import Evidence, is_covered, keeps_most
 from memoranda.review.session import MEMORY_TOOL, SKILL_TOOL, Snapshot
-from memoranda.tools import JsonObject
+from memoranda.tools import InvalidArgumentsError, JsonObject, refused
 
-_PREVIEW = 120
 # Arguments of a skill write that say where, not what.
 _PLACES = frozenset({"action", "name", "path", "file_path", "file", "old_text", "old_string", "category"})
 _MARKUP = re.compile(r"^\s*(?:#{1,6}|[-*+]|\d+[.)]|```\w*|---)\s*|[`*_]{1,3}", re.MULTILINE)
@@ -36,13 +35,13 @@ class Guard:
         """Carry a call out, or say why not; never raises."""
         tool = self._tools.get(name)
         if tool is None:
-            return _refused("unavailable", prompts.not_available(name, self.names))
+            return refused("unavailable", prompts.not_available(name, self.names))
         problem = ""
         if name == MEMORY_TOOL:
             problem = self._objection_to_memory(arguments)
         elif name == SKILL_TOOL:
             problem = self._objection_to_skill(arguments)
-        return _refused("unsupported", problem) if problem else tool.call(arguments)
+        return refused("unsupported", problem) if problem else tool.call(arguments)
 
     def _objection_to_memory(self, arguments: Mapping[str, Any]) -> str:
         """Why a write may not be made; "" also when the tool itself will say what is wrong with it."""
@@ -73,14 +72,14 @@ class Guard:
             if not self._evidence.adds(operation.content, old):
                 # The same words may say the contrary in another order; shorter is no harm.
                 shorter = operation.content in old
-                return "" if shorter or self._evidence.touches(old) else prompts.untouched(_shorten(old))
+                return "" if shorter or self._evidence.touches(old) else prompts.untouched(old)
             if keeps_most(old, operation.content):
                 return ""
             others = (*others, operation.content)
         assert isinstance(operation, Replace | Remove)
         if is_covered(old, others) or self._evidence.touches(old):
             return ""
-        return prompts.untouched(_shorten(old))
+        return prompts.untouched(old)
 
     def _objection_to_skill(self, arguments: Mapping[str, Any]) -> str:
         action = str(arguments.get("action", ""))
@@ -98,8 +97,8 @@ class Guard:
         if found is None:
             return ""
         if found.contrary:
-            return prompts.contrary(_shorten(found.clause))
-        return prompts.unsupported(found.missing, _shorten(found.clause))
+            return prompts.contrary(found.clause)
+        return prompts.unsupported(found.missing, found.clause)
 
 
 def _texts(value: Any, name: str = "") -> list[str]:
@@ -109,11 +108,3 @@ def _texts(value: Any, name: str = "") -> list[str]:
     if isinstance(value, Mapping):
         return [text for key, item in value.items() for text in _texts(item, str(key))]
     return [text for item in value for text in _texts(item, name)] if isinstance(value, list | tuple) else []
-
-
-def _refused(reason: str, error: str) -> JsonObject:
-    return {"success": False, "reason": reason, "error": error}
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _PREVIEW else text[:_PREVIEW] + "…"

@@ -1,5 +1,7 @@
 """What a model reads in a review: one message behind the conversation, and why a call was not carried out."""
 
+from memoranda.support.text import cut_short
+
 NOTHING = "Nothing to save."
 
 _OPENING = """\
@@ -52,7 +54,7 @@ def unreadable_call(problem: str) -> str:
 def unsupported(missing: tuple[str, ...], said: str) -> str:
     words = ", ".join(f"'{word}'" for word in missing)
     return (
-        f"Not saved: the user's own messages do not support {said!r}"
+        f"Not saved: the user's own messages do not support {_quoted(said)}"
         + (f" (not found in them together with the rest: {words})" if words else "")
         + ". Say it in the user's words if the user said it; otherwise leave it."
     )
@@ -60,16 +62,21 @@ def unsupported(missing: tuple[str, ...], said: str) -> str:
 
 def contrary(said: str) -> str:
     return (
-        f"Not saved: where the user used the words of {said!r}, it was the other way round ('not', 'never', 'no'). "
+        f"Not saved: where the user used the words of {_quoted(said)}, it was the other way round "
+        "('not', 'never', 'no'). "
         "Keep what the user affirmed and what the user denied as it was said."
     )
 
 
 def untouched(entry: str) -> str:
     return (
-        f"Not done: in this conversation the user said nothing about {entry!r}, so the entry stays. "
+        f"Not done: in this conversation the user said nothing about {_quoted(entry)}, so the entry stays. "
         "Only what the user took back or changed may go, or what another entry says as well."
     )
 
 
 NO_DELETION = "Not done: a review does not delete skills. A person can do that."
+
+
+def _quoted(text: str) -> str:
+    return repr(cut_short(text, 120))

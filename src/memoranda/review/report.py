@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from memoranda.review.session import MEMORY_TOOL, SKILL_TOOL
+from memoranda.support.text import cut_short
 from memoranda.tools import JsonObject
 
 What = Literal["added", "replaced", "removed", "staged", "duplicate", "refused"]
@@ -55,7 +56,9 @@ class ReviewReport:
     def line(self) -> str:
         """One line for a person; empty when nothing changed, nothing waits and nothing failed."""
         parts = [
-            f"{write.what} in {write.where}: “{_shorten(write.text)}”" if write.text else f"{write.what} {write.where}"
+            f"{write.what} in {write.where}: “{cut_short(' '.join(write.text.split()), _PREVIEW)}”"
+            if write.text
+            else f"{write.what} {write.where}"
             for write in self.writes
             if write.what in CHANGES
         ]
@@ -97,8 +100,3 @@ def _where(name: str, arguments: Mapping[str, Any], result: JsonObject) -> str:
         return f"skill {str(arguments.get('name', '?'))[:60]}"
     target = str(result.get("target") or arguments.get("target") or "memory")
     return {"memory": "MEMORY.md", "user": "USER.md"}.get(target, "memory")
-
-
-def _shorten(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _PREVIEW else line[: _PREVIEW - 1] + "…"

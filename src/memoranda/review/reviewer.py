@@ -21,6 +21,7 @@ from memoranda.review.guard import Guard
 from memoranda.review.report import ReviewReport, Write, writes_of
 from memoranda.review.session import SKILL_TOOL, Snapshot
 from memoranda.review.settings import ReviewSettings
+from memoranda.tools import refused
 
 _log = logging.getLogger(__name__)
 
@@ -106,8 +107,7 @@ class _Run:
         results = []
         for call, arguments in calls:
             if problem or isinstance(arguments, str):
-                error = prompts.unreadable_call(problem)
-                result: dict[str, Any] = {"success": False, "reason": "invalid", "error": error}
+                result = refused("invalid", prompts.unreadable_call(problem))
             else:
                 result = self._guard.call(call.name, arguments)
                 self.writes += writes_of(call.name, arguments, result)

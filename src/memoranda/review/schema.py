@@ -30,15 +30,9 @@ REVIEWS = Table(
         Column("result", "text", "NOT NULL DEFAULT ''", "What came of it, in numbers, or why it failed."),
     ),
 )
-_META = Table(
-    "state_meta",
-    "Facts about the schedule itself.",
-    (Column("key", "text", "PRIMARY KEY", "Their names."), Column("value", "text", "", "Their values.")),
-)
-_VERSION = Table("schema_version", "A single row.", (Column("version", "integer", "NOT NULL", "Of these tables."),))
 SCHEMA = Schema(
     version=1,
-    tables=(COUNTERS, REVIEWS, _META, _VERSION),
+    tables=(COUNTERS, REVIEWS),
     indexes=(
         "CREATE UNIQUE INDEX IF NOT EXISTS idx_reviews_open ON reviews(user_id, session_id)"
         " WHERE state IN ('due', 'running')",

@@ -6,6 +6,7 @@ from itertools import accumulate
 from memoranda.safety.passages import withhold
 from memoranda.safety.tags import escape_tags
 from memoranda.skills.catalogue import Catalogue
+from memoranda.support.text import cut_short
 
 _HEADING = "# Skills\n\nProcedures for recurring work. Read one with `skill_view` before you do what it is for."
 _LONGEST_LINE = 400
@@ -41,12 +42,9 @@ def _fitting(names: Sequence[str], described: Sequence[str], room: int) -> list[
 
 def _described(names: Sequence[str], descriptions: Sequence[str]) -> list[str]:
     """The lines of the list, a description that the scanner objects to replaced by a placeholder."""
-    lines = [_shortened(f"- {name}: {escape_tags(text)}") for name, text in zip(names, descriptions, strict=True)]
+    described = zip(names, descriptions, strict=True)
+    lines = [cut_short(f"- {name}: {escape_tags(text)}", _LONGEST_LINE) for name, text in described]
     for passage in withhold("\n".join(lines)).passages:
         for place in range(passage.first_line, passage.first_line + passage.text.count("\n") + 1):
             lines[place] = f"- {names[place]}: {passage.placeholder}"
     return lines
-
-
-def _shortened(line: str) -> str:
-    return line if len(line) <= _LONGEST_LINE else line[: _LONGEST_LINE - 1] + "…"

@@ -75,7 +75,7 @@ class Journal(JournalFile[Change]):
     """The journal of one directory of skills. Appending and purging need its lock."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, _as_record, _from_record)
+        super().__init__(path, _from_record)
 
     def next_number(self) -> int:
         last = self.last()
@@ -95,13 +95,6 @@ class Journal(JournalFile[Change]):
         """The line that takes the newest change back."""
         number = change.number + 1
         return Change(number, change.skill, change.path, "void", origin.actor, "", refers_to=change.number)
-
-
-def _as_record(change: Change) -> dict[str, Any]:
-    record = {name: getattr(change, name) for name in _FIELDS}
-    if change.edit is not None:
-        record["edit"] = {"start": change.edit.start, "before": change.edit.before, "after": change.edit.after}
-    return record
 
 
 def _from_record(record: Any) -> Change | None:

@@ -35,13 +35,7 @@ class Call:
 
     @property
     def usage(self) -> Usage:
-        return Usage(
-            self.input_tokens,
-            self.output_tokens,
-            self.cache_read_tokens,
-            self.cache_write_tokens,
-            self.reasoning_tokens,
-        )
+        return Usage(*(getattr(self, each.name) for each in fields(Usage)))
 
     def values(self) -> tuple[object, ...]:
         return astuple(self)

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from memoranda.errors import BudgetSpentError, ConfigError, ModelError, ModelReplyError, ModelUnreachableError
 from memoranda.llm.model import ChatModel, Message, OnText, Reply, Usage
@@ -110,8 +110,7 @@ class MeteredModel:
         usage = Usage(estimate_request(system, messages, tools), min(output, _USUAL_OUTPUT))
         reserved = replace(
             call,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
+            **asdict(usage),
             estimated=True,
             cost_usd=None if price is None else price.cost(usage),
             outcome=RUNNING,
@@ -125,11 +124,7 @@ class MeteredModel:
     def _write(self, call: Call, usage: Usage, outcome: str, estimated: bool, seconds: float) -> None:
         done = replace(
             call,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cache_read_tokens=usage.cache_read_tokens,
-            cache_write_tokens=usage.cache_write_tokens,
-            reasoning_tokens=usage.reasoning_tokens,
+            **asdict(usage),
             estimated=estimated,
             seconds=seconds,
             outcome=outcome,

@@ -32,14 +32,8 @@ CALLS = Table(
         Column("until", "real", "", "While it runs: after that it is taken for lost, and its estimate stands."),
     ),
 )
-_META = Table(
-    "state_meta",
-    "Facts about the ledger itself.",
-    (Column("key", "text", "PRIMARY KEY", "Their names."), Column("value", "text", "", "Their values.")),
-)
-_VERSION = Table("schema_version", "A single row.", (Column("version", "integer", "NOT NULL", "Of these tables."),))
 SCHEMA = Schema(
     version=1,
-    tables=(CALLS, _META, _VERSION),
+    tables=(CALLS,),
     indexes=("CREATE INDEX IF NOT EXISTS idx_calls_at ON calls(background, at)",),
 )

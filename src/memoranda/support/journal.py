@@ -9,8 +9,9 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from memoranda.support.files import append_private, read_file, write_private
 
@@ -18,7 +19,9 @@ _TAIL_BLOCK = 64 * 1024
 
 
 class Numbered(Protocol):
-    """What every line of a journal has."""
+    """What every line of a journal has: it is a dataclass whose fields are written."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def number(self) -> int: ...
@@ -34,11 +37,8 @@ Line = TypeVar("Line", bound=Numbered)
 class JournalFile(Generic[Line]):
     """The lines of one journal. Appending and rewriting need the lock of whatever the journal tells of."""
 
-    def __init__(
-        self, path: Path, as_record: Callable[[Line], dict[str, Any]], from_record: Callable[[Any], Line | None]
-    ) -> None:
+    def __init__(self, path: Path, from_record: Callable[[Any], Line | None]) -> None:
         self._path = path
-        self._as_record = as_record
         self._from_record = from_record
         # The newest line and the file it was read from; lines are only ever added to the same file.
         self._newest: tuple[tuple[int, int, int], Line | None] = ((0, 0, 0), None)
@@ -117,7 +117,7 @@ class JournalFile(Generic[Line]):
                 block *= 4
 
     def _encode(self, lines: Sequence[Line]) -> bytes:
-        records = map(self._as_record, lines)
+        records = map(asdict, lines)
         text = "".join(json.dumps(each, ensure_ascii=False, separators=(",", ":")) + "\n" for each in records)
         # What we write is always UTF-8; a session id from elsewhere may hold half a surrogate, kept as its escape.
         return text.encode("utf-8", "backslashreplace")

@@ -15,7 +15,6 @@ import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from memoranda.errors import LockTimeoutError, StorageError
@@ -56,9 +55,7 @@ class FileLock:
                     os.close(descriptor)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         assert self._descriptor is not None
         descriptor, self._descriptor = self._descriptor, None
         try:

@@ -146,7 +146,7 @@ class ProviderContract:
             assert _ok(_call(calling, "system_prompt_block", {})) == block
 
     def test_it_takes_turns_with_and_without_a_transcript(self, provider: MemoryProvider, tmp_path: Path) -> None:
-        """Also the same turn once more with the same key, as after a crash, and from several threads."""
+        """Also the same turn once more with the same key, as after a crash; each in a thread of its own."""
         with _started(provider, tmp_path) as calling:
             _turn(calling, "k1")
             _turn(calling, "k1")
@@ -154,7 +154,7 @@ class ProviderContract:
             _ok(_call(calling, "sync_turn", args, session_id="s2", messages=_MESSAGES, idempotency_key="k2"))
 
     def test_it_is_told_of_every_memory_write(self, provider: MemoryProvider, tmp_path: Path) -> None:
-        """Adding, replacing and removing, with metadata and without."""
+        """Adding, replacing and removing, with metadata and with nothing in it."""
         with _started(provider, tmp_path) as calling:
             for action in ("add", "replace", "remove"):
                 for target in ("memory", "user"):
@@ -184,7 +184,7 @@ class ProviderContract:
             assert set(limits) <= {"mode", "recall_chars", "every_n_turns", "recall_seconds"}
 
     def test_it_can_be_shut_down_twice_and_without_a_start(self, provider: MemoryProvider, tmp_path: Path) -> None:
-        """Neither raises, and it does not take long."""
+        """Neither raises, nor takes long."""
         began = time.monotonic()
         provider.shutdown()
         provider.shutdown()

@@ -10,8 +10,7 @@ import copy
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from memoranda.errors import ModelError
 from memoranda.llm.model import Message, OnText, Reply, Usage
@@ -38,7 +37,33 @@ class Request:
     deadline: float | None
 
 
-class ScriptedModel:
+class Scripted:
+    """What follows a script; as a context manager it fails at the end when steps were left."""
+
+    _steps: list[Any]
+
+    @property
+    def unused(self) -> int:
+        """How many steps nobody has asked for."""
+        return len(self._steps)
+
+    def check(self) -> None:
+        """Raise when steps are left that nobody asked for."""
+        if self._steps:
+            raise ScriptError(
+                f"{len(self._steps)} steps of the script were never used; the next is {self._steps[0]!r}."
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        # An error that is under way says more than the steps that it left.
+        if error is None:
+            self.check()
+
+
+class ScriptedModel(Scripted):
     """A `ChatModel` that follows a script; `requests` holds what it was sent, call by call."""
 
     provider = "scripted"
@@ -59,11 +84,6 @@ class ScriptedModel:
         self._steps: list[Step] = [] if callable(steps) else list(steps)
         self._piece = piece
         self._lock = threading.Lock()
-
-    @property
-    def unused(self) -> int:
-        """How many steps nobody has asked for."""
-        return len(self._steps)
 
     def reply(
         self,
@@ -86,23 +106,6 @@ class ScriptedModel:
             for start in range(0, len(reply.text), self._piece):
                 on_text(reply.text[start : start + self._piece])
         return self._completed(reply, request)
-
-    def check(self) -> None:
-        """Raise when steps are left that nobody asked for."""
-        if self._steps:
-            raise ScriptError(
-                f"{len(self._steps)} steps of the script were never used; the next is {self._steps[0]!r}."
-            )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        # An error that is under way says more than the steps that it left.
-        if error is None:
-            self.check()
 
     def _next(self, request: Request) -> Step:
         with self._lock:

@@ -16,14 +16,13 @@ import time
 from collections.abc import Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, assert_never
+from typing import Any, assert_never
 
 from memoranda.llm.model import Reply, Usage
 from memoranda.llm.tokens import estimate_message
 from memoranda.testing.scripted_cache import ScriptedCache
 from memoranda.testing.scripted_forms import Event, error_body, events, trouble, whole
-from memoranda.testing.scripted_model import ScriptError
+from memoranda.testing.scripted_model import Scripted, ScriptError
 from memoranda.testing.scripted_steps import Cut, Garbage, Received, Refuse, Script, Slow, Step, Trouble
 
 _PATHS = ("/chat/completions", "/messages")
@@ -33,7 +32,7 @@ _TOO_LONG = {
 }
 
 
-class ScriptedServer:
+class ScriptedServer(Scripted):
     """The server; as a context manager it is up inside, and fails at the end when steps were left."""
 
     def __init__(
@@ -70,33 +69,15 @@ class ScriptedServer:
         """The address, as OpenAI's SDK takes it."""
         return f"{self.url}/v1"
 
-    @property
-    def unused(self) -> int:
-        return len(self._steps)
-
-    def check(self) -> None:
-        """Raise when steps are left that nobody asked for."""
-        if self._steps:
-            raise ScriptError(
-                f"{len(self._steps)} steps of the script were never used; the next is {self._steps[0]!r}."
-            )
-
     def close(self) -> None:
         self.stopped.set()
         self._http.shutdown()
         self._http.server_close()
         self._thread.join()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         self.close()
-        # An error that is under way says more than the steps that it left.
-        if error is None:
-            self.check()
+        super().__exit__(kind, error, trace)
 
     def take(self, path: str, headers: dict[str, str], text: str) -> tuple[Received, Step, Usage]:
         """Note a request and find out what to do with it."""

@@ -9,6 +9,7 @@ import pytest
 from memoranda.llm.model import Reply, ToolCall
 from memoranda.testing.scripted_server import ScriptedServer
 from memoranda.testing.scripted_steps import Received, Refuse, Slow, Step
+from tests.cli.chat.person import Person
 
 
 def answer(received: Received) -> Step:
@@ -44,6 +45,14 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
         monkeypatch.setenv("MEMORANDA_MODEL_BASE_URL", server.openai_url)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
         yield server
+
+
+@pytest.fixture
+def person(home: Path, service: ScriptedServer) -> Iterator[Person]:
+    """Somebody in a new chat, who is asked for the first line."""
+    with Person(home) as somebody:
+        somebody.is_asked()
+        yield somebody
 
 
 @pytest.fixture

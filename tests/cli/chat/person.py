@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 PROGRAM = [sys.executable, "-m", "memoranda"]
@@ -38,6 +37,18 @@ class Person:
     def types(self, text: str) -> None:
         """Type a line and press Enter."""
         self.presses(text + "\r")
+
+    def says(self, text: str, *answers: str) -> None:
+        """Type a line, see what is to come of it, and wait until the next one is asked for."""
+        self.types(text)
+        for answer in answers:
+            self.sees(answer)
+        self.is_asked()
+
+    def quits(self) -> int:
+        """Leave as one is told to; the exit code."""
+        self.types("/quit")
+        return self.leaves()
 
     def presses(self, keys: str) -> None:
         # Nobody is faster; a key in the very moment in which a prompt appears can get lost in the line editor.
@@ -86,9 +97,7 @@ class Person:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._status is None:
             os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)

@@ -24,139 +24,103 @@ def _asked(service: ScriptedServer) -> list[str]:
     return [str(message["content"]) for message in service.received[-1].conversation[1]]
 
 
-def test_an_answer_appears_while_it_is_written(home: Path, service: ScriptedServer) -> None:
+def test_an_answer_appears_while_it_is_written(person: Person) -> None:
     """The first words are on the screen long before the last; a status line says how full the context is."""
-    with Person(home) as person:
-        person.is_asked()
-        person.types("Tell me a story")
-        assert "the end." not in person.sees("Once upon a time")
-        person.sees("the end.")
-        status = person.is_asked()
-        assert "context" in status and "% from cache" in status and "scripted-1" in status
-        person.types("/quit")
-        person.sees("Kept.")
-        assert person.leaves() == 0
+    person.types("Tell me a story")
+    assert "the end." not in person.sees("Once upon a time")
+    person.sees("the end.")
+    status = person.is_asked()
+    assert "context" in status and "% from cache" in status and "scripted-1" in status
+    person.types("/quit")
+    person.sees("Kept.")
+    assert person.leaves() == 0
 
 
-def test_an_interrupted_answer_is_not_recorded_and_the_chat_goes_on(home: Path, service: ScriptedServer) -> None:
+def test_an_interrupted_answer_is_not_recorded_and_the_chat_goes_on(
+    home: Path, service: ScriptedServer, person: Person
+) -> None:
     """What was shown stays on the screen; the record has the question, and the model hears of the interrupt."""
-    with Person(home) as person:
-        person.is_asked()
-        person.types("Tell me a story")
-        person.sees("and then")
-        person.presses(CTRL_C)
-        person.sees("Interrupted.")
-        person.is_asked()
-        assert _recorded(home) == [("user", "Tell me a story")]
-        person.types("Hello")
-        person.sees("You said: Hello.")
-        person.is_asked()
-        person.types("/quit")
-        assert person.leaves() == 0
+    person.types("Tell me a story")
+    person.sees("and then")
+    person.presses(CTRL_C)
+    person.sees("Interrupted.")
+    person.is_asked()
+    assert _recorded(home) == [("user", "Tell me a story")]
+    person.says("Hello", "You said: Hello.")
+    assert person.quits() == 0
     assert _asked(service) == ["Tell me a story", INTERRUPTED_ANSWER, "Hello"]
     assert _recorded(home)[1:] == [("user", "Hello"), ("assistant", "You said: Hello.")]
 
 
-def test_waiting_for_an_answer_can_be_interrupted_too(home: Path, service: ScriptedServer) -> None:
+def test_waiting_for_an_answer_can_be_interrupted_too(person: Person) -> None:
     """Nothing has come yet, and nobody has to wait for it."""
-    with Person(home) as person:
-        person.is_asked()
-        person.types("Please think about it")
-        person.sees("…")
-        person.presses(CTRL_C)
-        person.sees("Interrupted.")
-        person.is_asked()
-        person.presses(CTRL_D)
-        assert person.leaves() == 0
+    person.types("Please think about it")
+    person.sees("…")
+    person.presses(CTRL_C)
+    person.sees("Interrupted.")
+    person.is_asked()
+    person.presses(CTRL_D)
+    assert person.leaves() == 0
 
 
-def test_tools_that_the_model_uses_are_shown(home: Path, service: ScriptedServer) -> None:
+def test_tools_that_the_model_uses_are_shown(person: Person) -> None:
     """What was called, with what, and what came of it; `/memory` has it then."""
-    with Person(home) as person:
-        person.is_asked()
-        person.types("Please remember that I use tabs")
-        person.sees("One moment.")
-        person.sees("· memory: memory · add · Ana uses tabs.")
-        person.sees("→ Saved in MEMORY.md.")
-        person.sees("It is noted.")
-        person.is_asked()
-        person.types("/memory")
-        person.sees("1  Ana uses tabs.")
+    person.says(
+        "Please remember that I use tabs",
+        "One moment.",
+        "· memory: memory · add · Ana uses tabs.",
+        "→ Saved in MEMORY.md.",
+        "It is noted.",
+    )
+    person.types("/memory")
+    person.sees("1  Ana uses tabs.")
 
 
-def test_a_turn_can_be_taken_back_and_said_in_another_way(home: Path, service: ScriptedServer) -> None:
+def test_a_turn_can_be_taken_back_and_said_in_another_way(service: ScriptedServer, person: Person) -> None:
     """Its words are offered again, to be changed; the model never hears of the first try."""
-    with Person(home) as person:
-        person.is_asked()
-        person.types("Hello")
-        person.is_asked()
-        person.types("My name is Ann")
-        person.is_asked()
-        person.types("/undo")
-        person.sees("Taken back, with 2 messages: My name is Ann")
-        person.sees("> My name is Ann")
-        person.types("a")
-        person.sees("You said: My name is Anna.")
-        person.is_asked()
-        person.types("/undo")
-        person.is_asked()
-        person.presses("\x15")
-        person.types("/undo")
-        person.is_asked()
-        person.presses("\x15")
-        person.types("/undo")
-        person.sees("There is nothing to take back.")
+    person.says("Hello")
+    person.says("My name is Ann")
+    person.types("/undo")
+    person.sees("Taken back, with 2 messages: My name is Ann")
+    person.sees("> My name is Ann")
+    person.says("a", "You said: My name is Anna.")
+    person.says("/undo")
+    person.presses("\x15")
+    person.says("/undo")
+    person.presses("\x15")
+    person.types("/undo")
+    person.sees("There is nothing to take back.")
     assert _asked(service) == ["Hello", "You said: Hello.", "My name is Anna"]
 
 
-def test_a_conversation_can_go_two_ways(home: Path, service: ScriptedServer) -> None:
+def test_a_conversation_can_go_two_ways(service: ScriptedServer, person: Person) -> None:
     """A branch has what was said before; what is said in it is not in the first, to which one can go back."""
-    with Person(home) as person:
-        person.is_asked()
-        person.types("Hello")
-        person.is_asked()
-        person.types("/title First way")
-        person.sees("now called 'First way'.")
-        person.types("/branch Second way")
-        person.sees("Another way on from here.")
-        person.is_asked()
-        person.types("Left")
-        person.sees("You said: Left.")
-        assert _asked(service) == ["Hello", "You said: Hello.", "Left"]
-        person.is_asked()
-        person.types("/resume First way")
-        person.sees("Going on with 'First way'.")
-        person.sees("You said: Hello.")
-        person.is_asked()
-        person.types("Right")
-        person.sees("You said: Right.")
-        assert _asked(service) == ["Hello", "You said: Hello.", "Right"]
-        person.is_asked()
-        person.types("/sessions")
-        person.sees("First way")
-        person.sees("Second way")
+    person.says("Hello")
+    person.types("/title First way")
+    person.sees("now called 'First way'.")
+    person.says("/branch Second way", "Another way on from here.")
+    person.says("Left", "You said: Left.")
+    assert _asked(service) == ["Hello", "You said: Hello.", "Left"]
+    person.says("/resume First way", "Going on with 'First way'.", "You said: Hello.")
+    person.says("Right", "You said: Right.")
+    assert _asked(service) == ["Hello", "You said: Hello.", "Right"]
+    person.types("/sessions")
+    person.sees("First way")
+    person.sees("Second way")
 
 
-def test_a_conversation_is_taken_up_by_title_after_a_kill(home: Path, service: ScriptedServer) -> None:
+def test_a_conversation_is_taken_up_by_title_after_a_kill(home: Path, service: ScriptedServer, person: Person) -> None:
     """Killed in the middle of an answer, everything before it is there, and the model gets it."""
-    with Person(home) as person:
-        person.is_asked()
-        person.types("/title The long one")
-        person.is_asked()
-        person.types("Please remember that I use tabs")
-        person.sees("It is noted.")
-        person.is_asked()
-        person.types("Tell me a story")
-        person.sees("and then")
-        person.kills()
-    with Person(home, "--resume", "The long one") as person:
-        person.sees("Going on with 'The long one'.")
-        person.is_asked()
-        person.types("Where were we?")
-        person.sees("You said: Where were we?")
-        person.is_asked()
-        person.types("/quit")
-        person.leaves()
+    person.says("/title The long one")
+    person.says("Please remember that I use tabs", "It is noted.")
+    person.types("Tell me a story")
+    person.sees("and then")
+    person.kills()
+    with Person(home, "--resume", "The long one") as again:
+        again.sees("Going on with 'The long one'.")
+        again.is_asked()
+        again.says("Where were we?", "You said: Where were we?")
+        again.quits()
     asked = _asked(service)
     assert asked[0] == "Please remember that I use tabs"
     assert asked[-3:-1] == ["Tell me a story", INTERRUPTED_ANSWER]
@@ -169,10 +133,8 @@ def test_the_latest_chat_is_taken_up_without_a_name(home: Path, service: Scripte
     for number, arguments in enumerate(([], ["--resume"])):
         with Person(home, *arguments) as person:
             person.is_asked()
-            person.types(f"Line {number}")
-            person.is_asked()
-            person.types("/quit")
-            person.leaves()
+            person.says(f"Line {number}")
+            person.quits()
     assert _asked(service) == ["Line 0", "You said: Line 0.", "Line 1"]
 
 
@@ -187,13 +149,9 @@ def test_without_a_key_one_is_told_how_to_set_one_and_offered_the_demo(home: Pat
     assert not home.exists()
     with Person(home) as person:
         person.sees("demo model")
-        person.types("")
-        person.is_asked()
-        person.types("Please remember that I prefer tabs.")
-        person.sees("memory")
-        person.is_asked()
-        person.types("/quit")
-        assert person.leaves() == 0
+        person.says("")
+        person.says("Please remember that I prefer tabs.", "memory")
+        assert person.quits() == 0
     with open_memory(home) as memory:
         assert "tabs" in " ".join((*memory.entries("user"), *memory.entries("memory")))
 
@@ -210,81 +168,56 @@ def test_whoever_leaves_without_a_word_leaves_nothing_behind(home: Path) -> None
     assert not home.exists()
 
 
-def test_what_was_typed_comes_back_with_the_arrow_key(home: Path, service: ScriptedServer) -> None:
+def test_what_was_typed_comes_back_with_the_arrow_key(home: Path, person: Person) -> None:
     """Also in the next chat; keys that were typed are not kept in it."""
     secret = "ghp_q7Zt2Xw9Lk4Vn8Rb3Mc6Hs1Jd5Gf0Py9Ua2T"
-    with Person(home) as person:
-        person.is_asked()
-        person.types(f"My key is {secret}")
-        person.is_asked()
-        person.types("Hello again")
-        person.is_asked()
-        person.types("/quit")
-        person.leaves()
-    with Person(home) as person:
-        person.is_asked()
-        person.presses(UP + UP)
-        person.types("")
-        person.sees("You said: Hello again.")
-        person.presses("/he" + TAB)
-        person.types("")
-        person.sees("/compress")
+    person.says(f"My key is {secret}")
+    person.says("Hello again")
+    person.quits()
+    with Person(home) as again:
+        again.is_asked()
+        again.presses(UP + UP)
+        again.types("")
+        again.sees("You said: Hello again.")
+        again.presses("/he" + TAB)
+        again.types("")
+        again.sees("/compress")
     kept = home / "chat_history"
     assert kept.stat().st_mode & 0o777 == 0o600
     assert "Hello again" in kept.read_text()
     assert secret not in kept.read_text()
 
 
-def test_an_error_of_the_service_is_said_and_the_chat_goes_on(home: Path, service: ScriptedServer) -> None:
+def test_an_error_of_the_service_is_said_and_the_chat_goes_on(home: Path, person: Person) -> None:
     """The question stays in the record."""
-    with Person(home) as person:
-        person.is_asked()
-        person.types("Please refuse this")
-        person.sees("key")
-        person.is_asked()
-        person.types("/nonsense")
-        person.sees("There is no command /nonsense")
-        person.is_asked()
-        person.types("/etc/hosts is a path")
-        person.sees("You said: /etc/hosts is a path.")
+    person.says("Please refuse this", "Incorrect API key provided")
+    assert _recorded(home) == [("user", "Please refuse this")]
+    person.says("/nonsense", "There is no command /nonsense")
+    person.types("/etc/hosts is a path")
+    person.sees("You said: /etc/hosts is a path.")
 
 
-def test_several_lines_can_be_said_at_once(home: Path, service: ScriptedServer) -> None:
+def test_several_lines_can_be_said_at_once(service: ScriptedServer, person: Person) -> None:
     """A line that ends in a backslash goes on."""
-    with Person(home) as person:
-        person.is_asked()
-        person.types("First\\")
-        person.types("second")
-        person.is_asked()
+    person.types("First\\")
+    person.says("second")
     assert _asked(service) == ["First\nsecond"]
 
 
-def test_what_a_model_says_cannot_steer_the_terminal(home: Path, service: ScriptedServer) -> None:
+def test_what_a_model_says_cannot_steer_the_terminal(person: Person) -> None:
     """Signs that a terminal would obey are replaced."""
-    with Person(home) as person:
-        person.is_asked()
-        person.types("Please escape")
-        shown = person.sees("red.")
+    person.types("Please escape")
+    shown = person.sees("red.")
     assert "\x1b]0;owned" not in shown
     assert "owned" in shown
 
 
-def test_past_conversations_are_searched_and_context_is_shown(home: Path, service: ScriptedServer) -> None:
+def test_past_conversations_are_searched_and_context_is_shown(service: ScriptedServer, person: Person) -> None:
     """`/search` finds what was said, `/usage` what it took, `/new` begins afresh."""
-    with Person(home) as person:
-        person.is_asked()
-        person.types("The walrus sings")
-        person.is_asked()
-        person.types("/new")
-        person.sees("A new conversation.")
-        person.is_asked()
-        person.types("/search walrus")
-        person.sees("1 session matches")
-        person.sees("The walrus sings")
-        person.is_asked()
-        person.types("/usage")
-        person.sees("In this chat:")
-        person.is_asked()
-        person.types("Hello")
-        person.sees("You said: Hello.")
+    person.says("The walrus sings")
+    person.says("/new", "A new conversation.")
+    person.says("/search walrus", "1 session matches", "The walrus sings")
+    person.says("/usage", "In this chat:")
+    person.types("Hello")
+    person.sees("You said: Hello.")
     assert _asked(service) == ["Hello"]

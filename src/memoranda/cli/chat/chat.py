@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 from queue import SimpleQueue
-from types import TracebackType
 from typing import Self
 
 from memoranda.agent.loop import Agent
 from memoranda.agent.vitals import Watch
 from memoranda.app import Memory, Session
-from memoranda.cli.chat.opening import begin, employ
+from memoranda.cli.chat.opening import begin
 from memoranda.cli.chat.screens import Screen
 from memoranda.cli.chat.status import Status, status_of
 from memoranda.errors import MemorandaError
@@ -40,8 +39,10 @@ class Chat:
 
     def go_on_in(self, session: Session) -> None:
         """Make a session the one that is talked in."""
-        self.session = session
-        self.agent = employ(self.memory, session, self.model, self.screen, self._reviews.put)
+        self.session, screen = session, self.screen
+        self.agent = self.memory.agent(
+            self.model, session=session, on_text=screen.text, on_event=screen.event, on_review=self._reviews.put
+        )
 
     def leave_for(self, session: Session, reason: str) -> None:
         """End the conversation that is open, and go on in another."""
@@ -107,9 +108,7 @@ class Chat:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._open.close()
         self.session.end()
         self.show_reviews()

@@ -1,7 +1,6 @@
 """From what was asked on the command line to a model, a session and an agent."""
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
@@ -9,7 +8,6 @@ from typing import NoReturn
 import click
 
 from memoranda import config
-from memoranda.agent.loop import Agent
 from memoranda.app import Memory, Session
 from memoranda.cli.chat.screens import Screen, Terminal
 from memoranda.cli.context import UNUSABLE
@@ -17,7 +15,6 @@ from memoranda.errors import ModelError
 from memoranda.llm.choice import model_for
 from memoranda.llm.demo.model import DemoModel
 from memoranda.llm.model import ChatModel
-from memoranda.review.report import ReviewReport
 
 _SOURCE = "cli"
 _PACE = 0.015
@@ -51,13 +48,6 @@ def _directory() -> Path | None:
         return Path.cwd()
     except FileNotFoundError:
         return None
-
-
-def employ(
-    memory: Memory, session: Session, model: ChatModel, screen: Screen, on_review: Callable[[ReviewReport], None]
-) -> Agent:
-    """An agent at work in a session, which shows on the screen what it does."""
-    return memory.agent(model, session=session, on_text=screen.text, on_event=screen.event, on_review=on_review)
 
 
 def give_up(screen: Screen, text: str, kind: str, code: int) -> NoReturn:

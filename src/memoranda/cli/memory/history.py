@@ -1,12 +1,15 @@
 """Looking back and going back: log, diff, undo, purge."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Any
 
 import click
 
-from memoranda.cli.context import Invocation, memory_options, printable
+from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.memory.entries import report
 from memoranda.cli.opening import open_store
+from memoranda.cli.text import change_line
 from memoranda.curated import history
 from memoranda.curated.journal import Change
 from memoranda.curated.outcome import PERSON
@@ -22,21 +25,14 @@ def log(target: Target | None, limit: int) -> None:
     """Show what changed: number, time, who, which session, and each entry before and after."""
     invocation = Invocation.current()
     store = open_store(invocation)
-    changes = history.log(store, target)[-limit:][::-1]
-    text = "\n".join(_show(store, change) for change in changes) or "No changes yet."
-    invocation.say(text, [_as_data(store, change) for change in changes])
+    changes = [_as_data(store, change) for change in history.log(store, target)[-limit:][::-1]]
+    invocation.say("\n".join(map(_show, changes)) or "No changes yet.", changes)
 
 
-def _show(store: MemoryStore, change: Change) -> str:
-    session = f", session {printable(change.session)}" if change.session else ""
-    about = f" of {change.refers_to}" if change.refers_to else ""
-    note = f"  ({printable(change.note)})" if change.note else ""
-    when = printable(change.at[:19].replace("T", " "))
-    what = f"{change.action}{about} by {printable(change.actor)}{session}{note}"
-    lines = [f"{change.number:>4}  {when}  {FILE_NAMES[change.target]}  {what}"]
-    for edit in change.edits:
-        lines += [f"      - {_indent(store.shown(change.target, edit.before))}"] if edit.before is not None else []
-        lines += [f"      + {_indent(store.shown(change.target, edit.after))}"] if edit.after is not None else []
+def _show(change: Mapping[str, Any]) -> str:
+    lines = [change_line(change, FILE_NAMES[change["target"]])]
+    sides = [(sign, edit[side]) for edit in change["edits"] for sign, side in (("-", "before"), ("+", "after"))]
+    lines += [f"      {sign} {_indent(text)}" for sign, text in sides if text is not None]
     return "\n".join(lines)
 
 
@@ -44,7 +40,7 @@ def _indent(text: str) -> str:
     return text.replace("\n", "\n        ")
 
 
-def _as_data(store: MemoryStore, change: Change) -> dict[str, object]:
+def _as_data(store: MemoryStore, change: Change) -> dict[str, Any]:
     edits = [
         {
             "before": None if edit.before is None else store.shown(change.target, edit.before),

@@ -14,8 +14,9 @@ from memoranda.cli.provider.telling import BUILT_IN, Told, active, looked_at, pl
 from memoranda.cli.text import bold, dim, local_time, wrapped
 from memoranda.errors import ProviderError, StorageError
 from memoranda.providers.discovery import Candidate, discover
+from memoranda.providers.jobs import Backlog
 from memoranda.providers.looking import ask, is_ready
-from memoranda.providers.outbox import Backlog, Outbox
+from memoranda.providers.outbox import Outbox
 from memoranda.providers.setup import Field, read_settings
 from memoranda.providers.status import kept
 from memoranda.safety.redaction import Redactor

@@ -1,4 +1,4 @@
-"""Agents at work in a home: a model, its ledger, delegated work, and the review that follows a turn."""
+"""The agents of a home: their models, the ledger of what those use, delegated work, and the review after a turn."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from memoranda.app.memory import Memory
 
 
-class Employer:
-    """Gives work to models, keeps the books, and has conversations reviewed in the background."""
+class Agents:
+    """Makes agents, keeps the ledger of what they use, and has conversations reviewed in the background."""
 
     def __init__(self, memory: "Memory") -> None:
         self._memory = memory
@@ -38,11 +38,11 @@ class Employer:
             memory.home.root, self._reviewing, memory.config.review, find=self._find, tell=self._tell
         )
 
-    def model(self) -> ChatModel:
+    def configured_model(self) -> ChatModel:
         """The model that is configured; raises ModelError, saying how to set one up, when there is none."""
         return model_for(self._memory.config.model, config.credentials(self._memory.home))
 
-    def agent(
+    def make(
         self,
         model: ChatModel,
         session: Session,
@@ -113,7 +113,7 @@ class Employer:
 
     def _find(self, session_id: str, user: str | None) -> Session | None:
         """A session whose review was left undone; it is reviewed by the model that is at hand."""
-        found = self._memory.look_at(session_id, user)
+        found = self._memory.recorded_session(session_id, user)
         if found is not None:
             found.chat_model = self._present.model
         return found

@@ -1,0 +1,54 @@
+"""A loaded configuration: a settings value for each part. What those begin with are the defaults, and the only ones."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from memoranda.agent.settings import AgentSettings, DelegationSettings
+from memoranda.compression.settings import CompressionSettings
+from memoranda.curated.settings import CuratedSettings
+from memoranda.llm.settings import ModelSettings
+from memoranda.prompt.settings import PromptSettings
+from memoranda.providers.settings import ProviderSettings
+from memoranda.recall.settings import RecallSettings
+from memoranda.review.settings import ReviewSettings
+from memoranda.skills.settings import SkillSettings
+from memoranda.spending.settings import BudgetSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The configuration of one home, split by the part that it belongs to."""
+
+    curated: CuratedSettings = field(default_factory=CuratedSettings)
+    recall: RecallSettings = field(default_factory=RecallSettings)
+    external: ProviderSettings = field(default_factory=ProviderSettings)
+    prompt: PromptSettings = field(default_factory=PromptSettings)
+    skills: SkillSettings = field(default_factory=SkillSettings)
+    model: ModelSettings = field(default_factory=ModelSettings)
+    agent: AgentSettings = field(default_factory=AgentSettings)
+    delegation: DelegationSettings = field(default_factory=DelegationSettings)
+    compression: CompressionSettings = field(default_factory=CompressionSettings)
+    review: ReviewSettings = field(default_factory=ReviewSettings)
+    budget: BudgetSettings = field(default_factory=BudgetSettings)
+    redact_secrets: bool = True
+    provider: str = ""
+    toolsets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unknown_keys: tuple[str, ...] = ()
+
+
+DEFAULTS = Config()
+
+# Settings whose value is not in the part that their section is named after, or is called otherwise there.
+_ELSEWHERE = {
+    "memory.provider": ("", "provider"),
+    "memory.nudge_interval": ("review", "nudge_interval"),
+    "agent.delegation_depth": ("delegation", "max_depth"),
+    "sessions.redact_secrets": ("", "redact_secrets"),
+}
+_PARTS = {"memory": "curated", "search": "recall", "provider": "external"}
+
+
+def place_of(setting: str) -> tuple[str, str]:
+    """The part that has a setting, and its name there; without a part it is the configuration's own."""
+    section, _, name = setting.partition(".")
+    return _ELSEWHERE.get(setting, (_PARTS.get(section, section), name))
