@@ -69,6 +69,9 @@ class Messages(Part):
                     added.append(row)
                     taken_out += secrets
             self._count(connection, session_id, added)
+            if any(row[_COPY_OF] is not None for row in added):
+                # One that repeats a message that is not there counts after all.
+                recount(connection, session_id)
             count_redactions(connection, taken_out)
         return ids
 

@@ -65,7 +65,6 @@ def encode(message: Mapping[str, Any], now: float | None = None) -> list[Any]:
     require_storable("role", row[_ROLE])
     row[_CONTENT], row[_FORMAT] = encode_content(row[_CONTENT])
     row[_TIMESTAMP] = _timestamp(row[_TIMESTAMP], now)
-    row[_SUMMARY] = 1 if row[_SUMMARY] else None
     for place in encoders:
         row[place] = _ENCODERS[place](WRITTEN[place], row[place], beside)
     if row[_COPY_OF] is not None:
@@ -80,13 +79,13 @@ def _place(others: Message, row: list[Any], beside: Message) -> list[int]:
     """Find room for fields under other programs' names and under names of the store; the places to encode."""
     filled = []
     for key, value in others.items():
-        if value is None:
+        if value in (None, ""):
             continue
         if key in _OURS:
             if not isinstance(value, _PLACED.get(key, ())):
                 given = beside.get(SHADOWED, {})
                 beside[SHADOWED] = {**(given if isinstance(given, dict) else {SHADOWED: given}), key: value}
-        elif row[_PLACES[_ALIASES[key]]] is None:
+        elif not row[_PLACES[_ALIASES[key]]]:
             filled.append(_PLACES[_ALIASES[key]])
             row[filled[-1]] = value
         else:
@@ -207,9 +206,12 @@ def _storable(text: str) -> bool:
     return True
 
 
-def _encode_text(name: str, value: Any, beside: Message) -> str:
+def _encode_text(name: str, value: Any, beside: Message) -> str | None:
     if not isinstance(value, str):
         raise SessionError(f"{name} must be text, not {type(value).__name__}.")
+    if name == "external_id" and not value:
+        # No name at all: two messages without one are two.
+        return None
     if _storable(value):
         return value
     if name == "external_id":
@@ -235,6 +237,12 @@ def encode_number(name: str, value: Any, beside: Message | None = None) -> int:
     raise SessionError(f"{name} must be a whole number, not {str(value)[:60]}.")
 
 
+def _encode_flag(name: str, value: Any, beside: Message) -> int | None:
+    if not isinstance(value, int):
+        raise SessionError(f"{name} must be true or false, not {str(value)[:60]}.")
+    return 1 if value else None
+
+
 def _timestamp(value: Any, now: float | None) -> float:
     if value is None:
         return time.time() if now is None else now
@@ -251,12 +259,13 @@ def seconds(value: Any) -> float:
 
 
 _PLACES = {name: place for place, name in enumerate(WRITTEN) if name not in _OURS}
-_ROLE, _CONTENT, _FORMAT, _TIMESTAMP, _EXTERNAL_ID, _COPY_OF, _SUMMARY, _EXTRA = map(
+_ROLE, _CONTENT, _FORMAT, _TIMESTAMP, _EXTERNAL_ID, _COPY_OF, _EXTRA = map(
     WRITTEN.index,
-    ("role", "content", "content_format", "timestamp", "external_id", "copy_of", "is_summary", "extra"),
+    ("role", "content", "content_format", "timestamp", "external_id", "copy_of", "extra"),
 )
 _ENCODERS: dict[int, Callable[[str, Any, Message], Any]] = {
     **{WRITTEN.index(name): _encode_text for name in _TEXTS},
     **{WRITTEN.index(name): _encode_json for name in _JSONS},
     **{WRITTEN.index(name): encode_number for name in ("token_count", "copy_of")},
+    WRITTEN.index("is_summary"): _encode_flag,
 }

@@ -4,7 +4,7 @@ An exported session has its columns and `messages`, each with its own, compresse
 back stays behind. Importing the same thing twice adds nothing, and a session that has grown since gets what is new.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,8 +12,9 @@ from memoranda.db.schema import Column
 from memoranda.db.sqlite import Connection
 from memoranda.errors import SessionError
 from memoranda.sessions.feed import note_change
-from memoranda.sessions.lifecycle import COLUMNS, RELATIONS, Lifecycle
+from memoranda.sessions.lifecycle import COLUMNS, RELATIONS, Lifecycle, check_new
 from memoranda.sessions.messages import insert, recount
+from memoranda.sessions.numbers import translated, without_numbers
 from memoranda.sessions.part import count_redactions
 from memoranda.sessions.records import (
     WRITTEN,
@@ -154,7 +155,8 @@ class Transfer(Lifecycle, Revision, Titles):
         relation = session.get("relation") if session.get("relation") in RELATIONS else None
         lineage = self._lineage(connection, session_id, session["source"], parent, relation)
         values = {name: session.get(name) for name in COLUMNS if name not in _DERIVED and name != "extra"}
-        extra = {name: value for name, value in session.items() if name not in (*COLUMNS, "messages")}
+        known = {*COLUMNS, "messages"} - {"extra"}
+        extra = {name: value for name, value in session.items() if name not in known}
         values |= lineage | {
             "user_id": user,
             "title": None,
@@ -184,11 +186,9 @@ def _checked(session: Any) -> Mapping[str, Any]:
     """The session with its parts of the right kind, or a SessionError that says what is wrong."""
     if not isinstance(session, Mapping):
         raise SessionError(f"A session must be an object, not {type(session).__name__}.")
-    for name in ("id", "source"):
-        if not session.get(name):
-            raise SessionError(f"A session needs {name} as text.")
     for column in SESSIONS.columns:
         _check_column(column, session.get(column.name))
+    check_new(session.get("id"), session.get("source"), session.get("user_id"))
     messages = session.get("messages", [])
     if not isinstance(messages, list) or not all(isinstance(message, Mapping) for message in messages):
         raise SessionError("messages must be a list of objects.")
@@ -228,8 +228,8 @@ def _add_messages(
         copied = message.get("copy_of")
         # What repeats a message that did not come along is the only record of it.
         repeats = new_ids.get(copied) if isinstance(copied, int) else None
-        row = encode({**message, "copy_of": repeats}, started_at)
-        same = known.get(_mark(row)) if row[_EXTERNAL_ID] is None else None
+        row = encode({**translated(message, new_ids), "copy_of": repeats}, started_at)
+        same = known.get(_mark([row[place] for place in _MARKED_PLACES])) if row[_EXTERNAL_ID] is None else None
         number, is_new = (same.pop(0), False) if same else insert(connection, session_id, row)
         if isinstance(old_id, int):
             new_ids[old_id] = number
@@ -248,14 +248,17 @@ def _known(connection: Connection, session_id: str) -> dict[tuple[Any, ...], lis
         (session_id,),
     )
     for number, *values in rows:
-        known.setdefault(tuple(values), []).append(number)
+        known.setdefault(_mark(values), []).append(number)
     return known
 
 
 # Not which message it repeats: a session may come in without the one that holds it.
 _MARKED = ("role", "content", "timestamp", "tool_call_id", "tool_calls", "is_summary")
+_MARKED_PLACES = tuple(WRITTEN.index(name) for name in _MARKED)
 _EXTERNAL_ID = WRITTEN.index("external_id")
 
 
-def _mark(row: list[Any]) -> tuple[Any, ...]:
-    return tuple(row[WRITTEN.index(name)] for name in _MARKED)
+def _mark(values: Sequence[Any]) -> tuple[Any, ...]:
+    """What a message is known by: the columns in _MARKED, but for numbers that depend on the store."""
+    role, content, *others, is_summary = values
+    return (role, without_numbers(content, is_summary=bool(is_summary)), *others, is_summary)

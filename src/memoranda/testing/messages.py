@@ -8,7 +8,7 @@ from typing import Any
 
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
-from memoranda.testing.asserting import contents, refused
+from memoranda.testing.asserting import contents, findable, refused
 
 CALLS = [
     {"id": "call_1", "type": "function", "function": {"name": "terminal", "arguments": '{"command": "ls 文档"}'}},
@@ -264,6 +264,23 @@ class MessageContract:
         assert (session["message_count"], session["tool_call_count"]) == (3, 4)
         assert [row["tool_calls"] for row in store.get_messages("s")][:2] == [CALLS, CALLS]
 
+    def test_a_message_that_repeats_nothing_here_counts(self, store: SessionStore) -> None:
+        """What it is said to repeat is not there, so that it is the only record."""
+        store.create_session("s", "cli")
+        store.append_message("s", "user", "said", copy_of=999_999)
+        session = store.get_session("s")
+        assert session is not None
+        assert session["message_count"] == 1
+        assert store.miscounted_sessions() == []
+
+    def test_whether_something_is_a_summary_is_true_or_false(self, store: SessionStore) -> None:
+        """A word in its place is refused: a summary is not found."""
+        store.create_session("s", "cli")
+        with refused("is_summary"):
+            store.append_message("s", "user", "x", is_summary="no")
+        store.append_message("s", "user", "x", is_summary=0)
+        assert findable(store) == ["x"]
+
     def test_a_message_that_is_no_summary_counts(self, store: SessionStore) -> None:
         """Saying so is the same as saying nothing."""
         store.create_session("s", "cli")
@@ -313,6 +330,17 @@ class MessageContract:
             with refused("external_id"):
                 store.append_message("s", "user", half, external_id=half)
         assert contents(store, "s") == []
+
+    def test_an_empty_external_id_is_none(self, store: SessionStore) -> None:
+        """Under any of its names: messages without a name are told apart, recorded or imported."""
+        store.create_session("s", "cli")
+        for name in ("external_id", "message_id", "platform_message_id"):
+            for word in ("one", "two"):
+                store.append_messages("s", [{"role": "user", "content": f"{name} {word}", name: ""}])
+        assert len(contents(store, "s")) == 6
+        messages = [{"role": "user", "content": word, "external_id": "", "message_id": word} for word in "abc"]
+        assert store.import_sessions([{"id": "t", "source": "cli", "messages": messages}]).messages == 3
+        assert store.get_external_ids(["t"], ["a", "b", "c"]) == dict.fromkeys("abc", "t")
 
     def test_two_names_for_the_external_id_keep_their_values(self, store: SessionStore) -> None:
         """The message is known by external_id, in whatever order they come."""
