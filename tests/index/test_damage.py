@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from memoranda.index import generations
 from memoranda.index.index_file import IndexFile
 from memoranda.index.postings import Word
 from memoranda.index.search_index import SearchIndex
+from memoranda.index.tables import PAGE_SIZE
 from memoranda.sessions.store import SessionStore
 from tests.conftest import unprivileged
 from tests.index.conftest import EVERYONE, ids
@@ -309,3 +311,80 @@ def test_a_directory_that_cannot_be_written() -> None:
                 none.close()
         finally:
             directory.chmod(0o700)
+
+
+def test_a_torn_page_is_found_by_a_check(tmp_path: Path, sessions: SessionStore) -> None:
+    """Half of each page in turn is lost, which a search may not notice; after the check everything is found again."""
+    sessions.create_session("s", "cli")
+    made = sessions.append_messages("s", [{"role": "user", "content": f"weasel{n} owl{n % 7}"} for n in range(3_000)])
+    with closing(SearchIndex(tmp_path / "index.db", sessions)) as index:
+        index.catch_up()
+        whole = index.files[0].read_bytes()
+    for place in range(0, len(whole), PAGE_SIZE):
+        (file,) = generations.generations(tmp_path / "index.db")
+        torn = bytearray(whole)
+        torn[place + PAGE_SIZE // 2 : place + PAGE_SIZE] = bytes(PAGE_SIZE // 2)
+        generations.remove(file)
+        file.write_bytes(torn)
+        with closing(SearchIndex(tmp_path / "index.db", sessions)) as index:
+            index.check()
+            index.catch_up()
+            assert [ids(index, f"weasel{n}") for n in range(0, 3_000, 100)] == [[id_] for id_ in made[::100]], place
+
+
+def test_a_sound_index_is_checked_once(tmp_path: Path, sessions: SessionStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often something is not found."""
+    _fill(sessions)
+    checks = []
+    real = IndexFile.check
+    monkeypatch.setattr(IndexFile, "check", lambda file: (checks.append(file), real(file)))
+    with closing(SearchIndex(tmp_path / "index.db", sessions)) as index:
+        index.catch_up()
+        for _ in range(3):
+            index.check()
+        assert len(checks) == 1
+        assert ids(index, "weasel")
+
+
+@pytest.mark.parametrize("more", [0, 5, 50])
+def test_a_store_put_back_from_an_older_copy_is_indexed_anew(tmp_path: Path, more: int) -> None:
+    """Its numbers are given again: nothing of what was lost is found, and everything that was said since is."""
+    path = tmp_path / "state.db"
+    with SessionStore(path) as store:
+        _fill(store)
+    older = path.read_bytes()
+    with SessionStore(path) as store, closing(SearchIndex(tmp_path / "index.db", store)) as index:
+        store.append_messages("s", [{"role": "user", "content": "lost ferret"}] * 20)
+        index.catch_up()
+    path.write_bytes(older)
+    with SessionStore(path) as store, closing(SearchIndex(tmp_path / "index.db", store)) as index:
+        made = [store.append_message("s", "user", "new stoat") for _ in range(more)]
+        assert ids(index, "stoat") == made[::-1]
+        assert ids(index, "ferret") == []
+        assert len(ids(index, "weasel")) == 20
+
+
+def test_deleting_the_last_messages_needs_no_new_index(tmp_path: Path, sessions: SessionStore) -> None:
+    """Followed or not yet followed when the index is opened again."""
+    _fill(sessions)
+    _fill(sessions, 5, "t")
+    for followed in (True, False):
+        with closing(SearchIndex(tmp_path / "index.db", sessions)) as index:
+            index.catch_up()
+            files = index.files
+            sessions.delete_session("t")
+            if followed:
+                index.catch_up()
+        with closing(SearchIndex(tmp_path / "index.db", sessions)) as index:
+            assert len(ids(index, "weasel")) == 20
+            assert index.files == files
+        _fill(sessions, 5, "t")
+
+
+def test_a_directory_in_the_place_of_a_file_is_left_alone(tmp_path: Path, sessions: SessionStore) -> None:
+    """It is no index, however new its name is."""
+    (tmp_path / "index.db.9999999999999999999").mkdir()
+    _fill(sessions)
+    with closing(SearchIndex(tmp_path / "index.db", sessions)) as index:
+        assert index.catch_up().complete
+        assert len(ids(index, "weasel")) == 20

@@ -26,13 +26,16 @@ class Follower:
         self._nudged = threading.Event()
         self._stopping = threading.Event()
         self._hurry = threading.Event()
+        self._doubtful = threading.Event()
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def nudge(self, *, hurry: bool = False) -> None:
-        """Something is new; in a hurry it does not wait for a quiet moment. Returns at once."""
-        if hurry:
+    def nudge(self, *, hurry: bool = False, doubtful: bool = False) -> None:
+        """Something is new, or in doubt; in a hurry it does not wait for a quiet moment. Returns at once."""
+        if hurry or doubtful:
             self._hurry.set()
+        if doubtful:
+            self._doubtful.set()
         self._nudged.set()
         if self._thread is None or not self._thread.is_alive():
             self._start()
@@ -75,6 +78,9 @@ class Follower:
         return True
 
     def _follow(self) -> None:
+        if self._doubtful.is_set():
+            self._doubtful.clear()
+            self._index.check()
         while not self._stopping.is_set():
             state = self._index.catch_up(most=BATCH)
             if state.problem is not None:

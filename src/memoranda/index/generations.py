@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from memoranda.index.tables import PAGE_SIZE
-from memoranda.support.files import PRIVATE_FILE
+from memoranda.support.files import PRIVATE_FILE, sync
 
 _COMPANIONS = ("", "-wal", "-shm", "-journal")
 _ABANDONED_AFTER = 3600.0
@@ -29,7 +29,7 @@ def generations(path: Path) -> list[Path]:
     except FileNotFoundError:
         return []
     numbered = [(int(match[1]), path.with_name(name)) for name in names if (match := pattern.fullmatch(name))]
-    return [file for _, file in sorted(numbered, reverse=True)]
+    return [file for _, file in sorted(numbered, reverse=True) if not file.is_dir()]
 
 
 def next_generation(path: Path) -> Path:
@@ -56,6 +56,9 @@ def making(file: Path) -> Iterator[sqlite3.Connection]:
             yield connection
             connection.execute("PRAGMA synchronous=NORMAL")
             connection.execute("PRAGMA journal_mode=WAL")
+        # Without a journal, half of it could be missing after a power cut.
+        with hidden.open("rb+") as whole:
+            sync(whole.fileno())
         os.rename(hidden, file)
     except BaseException:
         remove(hidden)

@@ -10,9 +10,9 @@ from memoranda.index import generations
 from memoranda.index.content import words_of
 from memoranda.index.postings import And, Filter, Word
 from memoranda.index.reader import Reader, View
-from memoranda.index.search_index import SearchIndex
+from memoranda.index.search_index import SearchIndex, misfit
 from memoranda.index.segments import everything
-from memoranda.index.tables import FORMAT, read_state
+from memoranda.index.tables import read_state
 from memoranda.sessions.feed import Feed, FeedMessage
 from memoranda.sessions.scope import Scope
 from memoranda.support.findings import Finding
@@ -57,8 +57,8 @@ def _problem(connection: sqlite3.Connection, feed: Feed) -> str | None:
         return f"is damaged ({verdict})"
     connection.execute("BEGIN")
     state = read_state(connection)
-    if (state.store, state.format) != (feed.store_id(), FORMAT):
-        return "belongs to another store or another version"
+    if reason := misfit(state, feed):
+        return f"cannot be used: {reason}"
     (docs,) = connection.execute("SELECT count(*) FROM docs WHERE message > 0").fetchone()
     if docs != state.messages:
         return f"counts {state.messages} messages and has {docs}"

@@ -4,13 +4,13 @@ import errno
 import logging
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from memoranda.index import generations
 from memoranda.index.damage import is_damage
-from memoranda.index.tables import FORMAT, State, create, read_state
+from memoranda.index.tables import State, create, read_state
 
 _log = logging.getLogger(__name__)
 
@@ -20,6 +20,9 @@ _TRIES = 5
 _FEW_PAGES = 16
 _LOG_PAGES = 256
 _CACHE_KIB = 16_384
+
+Misfit = Callable[[State], str | None]
+"""Why an index is none of the store that is asked; None when it is."""
 
 
 class IndexFile:
@@ -32,6 +35,7 @@ class IndexFile:
         self._identity = generations.identity(file)
         self._readers: list[sqlite3.Connection] = []
         self._closed = False
+        self.checked = False
         self._writer = generations.connect(file, _WAIT, mode)
         try:
             if not self.read_only:
@@ -62,6 +66,16 @@ class IndexFile:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+
+    def check(self) -> None:
+        """Read all of it once, and raise when something in it is not as it was written."""
+        self.checked = True
+        (verdict,) = self._writer.execute("PRAGMA quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise sqlite3.DatabaseError(verdict)
+        if not self.read_only:
+            for table in ("words", "pairs"):
+                self._writer.execute(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")
 
     def give_back_room(self) -> None:
         """Shorten the file when much of it is free: merging full-text segments leaves room behind."""
@@ -104,11 +118,11 @@ class IndexFile:
 _of_parents: list[sqlite3.Connection] = []
 
 
-def open_newest(path: Path, store: str) -> IndexFile:
+def open_newest(path: Path, store: str, misfit: Misfit) -> IndexFile:
     """The newest generation that fits the store, made if there is none. What does not fit, or is older, is deleted."""
     for _ in range(_TRIES):
         for file in generations.generations(path):
-            opened = _fitting(file, store)
+            opened = _fitting(file, misfit)
             if opened is not None:
                 if not opened.read_only:
                     generations.remove_older(path, file)
@@ -120,19 +134,19 @@ def open_newest(path: Path, store: str) -> IndexFile:
     raise OSError(errno.EIO, "a new file is damaged as soon as it is made", str(path))
 
 
-def _fitting(file: Path, store: str) -> IndexFile | None:
-    """The file, opened; None when it is damaged or of another store or version."""
+def _fitting(file: Path, misfit: Misfit) -> IndexFile | None:
+    """The file, opened; None when it is damaged or is no index of the store."""
     try:
         opened = _open(file)
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
-        reason = str(error)
+        reason: str | None = str(error)
     else:
-        if (opened.opened_at.store, opened.opened_at.format) == (store, FORMAT):
+        reason = misfit(opened.opened_at)
+        if reason is None:
             return opened
         opened.close()
-        reason = "it belongs to another store or another version"
     _log.warning("The search index %s cannot be used: %s. It is made again.", file, reason)
     return None
 

@@ -96,6 +96,7 @@ class Ledger:
             "UPDATE sessions SET title_doc = ?, first_doc = ?, last_doc = ?, places = ? WHERE number = ?",
             (session.row() for session in self._open_sessions.values() if session.touched),
         )
+        self.state.mark = self._feed.mark(self.state.message)
         write_state(self._connection, self.state)
         self._words, self._pairs, self._docs = [], [], []
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -111,6 +112,12 @@ class SearchIndex:
             reader = Reader(self._feed, head, view, self._problem)
             stack.callback(reader.close)
             yield reader
+
+    def check(self) -> None:
+        """Look for damage that no search has stumbled over, once for each file; a damaged one is discarded."""
+        with self._lock:
+            if self._open is None or not self._open.checked:
+                self._usable(IndexFile.check)
 
     def wants_compacting(self) -> bool:
         """Whether so much of the file is dead that it should be rebuilt."""
@@ -216,7 +223,7 @@ class SearchIndex:
         if self._open is not None and not self._open.is_current():
             self._close()
         if self._open is None:
-            self._open = open_newest(self._path, self._feed.store_id())
+            self._open = open_newest(self._path, self._feed.store_id(), partial(misfit, feed=self._feed))
         return self._open
 
     def _view(self, file: IndexFile, stack: ExitStack) -> View:
@@ -242,3 +249,20 @@ class SearchIndex:
         if self._open is not None:
             self._open.leave_to_parent()
         self._open, self._process, self._thread_lock = None, os.getpid(), threading.RLock()
+
+
+def misfit(state: tables.State, feed: Feed) -> str | None:
+    """Why an index is none of this store; None when it is.
+
+    Where a store was put back from an older copy, its numbers are given again to other messages.
+    """
+    if (state.store, state.format) != (feed.store_id(), tables.FORMAT):
+        return "it belongs to another store or another version"
+    head = feed.head()
+    if not state.mark:
+        return None if state.change <= head.change else "the sessions are older than it"
+    there = feed.mark(int(state.mark.split(" ", 1)[0]), exactly=True)
+    # A message that is gone was deleted if something has changed since, and that is followed.
+    if state.change > head.change or (there != state.mark and (there or state.change == head.change)):
+        return "the sessions are not those that it has seen"
+    return None

@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass
 from memoranda.index.segments import VERSION as SEGMENTATION
 
 # Changes with these tables, or with what is indexed of a message.
-LAYOUT = 2
+LAYOUT = 3
 FORMAT = f"{LAYOUT}.{SEGMENTATION}"
 
 PAGE_SIZE = 8192
@@ -32,7 +32,8 @@ CREATE TABLE state (
     next_doc INTEGER NOT NULL,
     messages INTEGER NOT NULL,       -- alive, titles left out
     tokens INTEGER NOT NULL,         -- of these
-    dead INTEGER NOT NULL            -- docs that lost their row
+    dead INTEGER NOT NULL,           -- docs that lost their row
+    mark TEXT NOT NULL               -- the last message that it has seen, by which the truth is known again
 );
 CREATE TABLE sessions (
     number INTEGER PRIMARY KEY,
@@ -75,6 +76,7 @@ class State:
     messages: int
     tokens: int
     dead: int
+    mark: str
 
 
 def create(connection: sqlite3.Connection, store: str) -> None:
@@ -85,7 +87,7 @@ def create(connection: sqlite3.Connection, store: str) -> None:
     for table in ("words", "pairs"):
         connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('pgsz', ?)", (_LEAF_SIZE,))
         connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('hashsize', ?)", (_GATHERED,))
-    connection.execute("INSERT INTO state VALUES (?, ?, 0, 0, 1, 0, 0, 0)", (store, FORMAT))
+    connection.execute("INSERT INTO state VALUES (?, ?, 0, 0, 1, 0, 0, 0, '')", (store, FORMAT))
 
 
 def read_state(connection: sqlite3.Connection) -> State:
@@ -97,5 +99,6 @@ def read_state(connection: sqlite3.Connection) -> State:
 
 def write_state(connection: sqlite3.Connection, state: State) -> None:
     connection.execute(
-        "UPDATE state SET message = ?, change = ?, next_doc = ?, messages = ?, tokens = ?, dead = ?", astuple(state)[2:]
+        "UPDATE state SET message = ?, change = ?, next_doc = ?, messages = ?, tokens = ?, dead = ?, mark = ?",
+        astuple(state)[2:],
     )

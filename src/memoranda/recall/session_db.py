@@ -58,8 +58,9 @@ class SessionDB(SessionStore):
     def find(self, query: str, among: Filter, **options: Any) -> Found:
         """The conversations that match best; see `Search.find`. An index that is far behind goes on behind it."""
         found = self._search.find(query, among, now=time.time(), **options)
-        if found.note:
-            self._follower.nudge(hurry=True)
+        if found.note or found.missing or not found.hits:
+            # What is not found may have been lost from the index.
+            self._follower.nudge(hurry=True, doubtful=not found.note)
         return found
 
     def search_messages(

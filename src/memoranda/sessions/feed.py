@@ -93,6 +93,17 @@ class Feed(Part):
             row = connection.execute("SELECT (SELECT max(id) FROM messages), (SELECT max(seq) FROM changes)").fetchone()
         return Head(row[0] or 0, row[1] or 0)
 
+    def mark(self, message_id: int, *, exactly: bool = False) -> str:
+        """What the last message up to one is known by, or that one itself; empty when there is none."""
+        self._require_everyone()
+        with self._db.reading() as connection:
+            row = connection.execute(
+                f"SELECT id, timestamp, session_id FROM messages WHERE id {'=' if exactly else '<='} ?"
+                " ORDER BY id DESC LIMIT 1",
+                (message_id,),
+            ).fetchone()
+        return " ".join(map(str, row)) if row else ""
+
     def messages_after(self, message_id: int, limit: int) -> list[FeedMessage]:
         """The next messages behind one, in order: one at least if there is any, and fewer where they are long."""
         return self._messages("m.id > ? ORDER BY m.id LIMIT ?", (message_id, limit), MOST_CHARACTERS)
