@@ -33,18 +33,21 @@ def test_other_files_are_left_alone(tmp_path: Path) -> None:
     """Only names of ours count, and only what is long abandoned is cleared away."""
     path = tmp_path / "index.db"
     others = [
-        tmp_path / name for name in ("index.db", "index.db.1-wal", "index.db.x", "other.db.1", "index.db.2.building")
+        tmp_path / name for name in ("index.db", "other.db.1-wal", "index.db.x", "other.db.1", "index.db.2.building")
     ]
     for other in others:
         other.touch()
     abandoned = tmp_path / "index.db.1.building"
     abandoned.touch()
     os.utime(abandoned, (1, 1))
+    left_behind = tmp_path / "index.db.1-wal"
+    left_behind.touch()
     made = _make(path)
     remove_older(path, made)
     assert generations(path) == [made]
     assert all(other.exists() for other in others)
     assert not abandoned.exists()
+    assert not left_behind.exists()
 
 
 def test_a_file_that_could_not_be_finished_leaves_nothing(tmp_path: Path) -> None:

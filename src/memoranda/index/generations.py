@@ -82,6 +82,11 @@ def remove_older(path: Path, newest: Path) -> None:
         with suppress(FileNotFoundError):
             if time.time() - file.stat().st_mtime > _ABANDONED_AFTER:
                 remove(file)
+    left_behind = re.compile(rf"({re.escape(path.name)}\.\d{{1,19}})-(?:wal|shm|journal)")
+    for name in os.listdir(path.parent):
+        # A process that had a deleted file open may leave these, and they hold words.
+        if (match := left_behind.fullmatch(name)) and not path.with_name(match[1]).exists():
+            path.with_name(name).unlink(missing_ok=True)
 
 
 def connect(file: Path, wait: float, mode: str = "rw") -> sqlite3.Connection:

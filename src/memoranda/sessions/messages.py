@@ -61,7 +61,7 @@ class Messages(Part):
         ids, added, taken_out = [], [], 0
         with self._db.writing() as connection:
             if at_the_tip:
-                _require_tip(connection, session_id)
+                require_tip(connection, session_id)
             for row, secrets in zip(rows, redacted, strict=True):
                 number, is_new = insert(connection, session_id, row)
                 ids.append(number)
@@ -206,7 +206,8 @@ def insert(connection: Connection, session_id: str, row: Sequence[Any]) -> tuple
     return insert(connection, session_id, row)
 
 
-def _require_tip(connection: Connection, session_id: str) -> None:
+def require_tip(connection: Connection, session_id: str) -> None:
+    """Raise where a session was compressed and goes on in another one."""
     row = connection.execute("SELECT successor_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
     if row is not None and row[0] is not None:
         raise ContinuedError(session_id, row[0])

@@ -79,13 +79,23 @@ def release(connection: Connection, session_id: str) -> list[str]:
 
     That row is the record from then on, with the text; the other repetitions repeat it. The sessions that changed.
     """
+    return _hand_on(connection, "m.session_id <> ?", (session_id, 0, session_id))
+
+
+def release_to_branches(connection: Connection, session_id: str, from_id: int) -> list[str]:
+    """Before messages of a session from one on are taken back: the same for other conversations that hold them."""
+    other = "sessions.conversation_id <> (SELECT conversation_id FROM sessions WHERE id = ?)"
+    return _hand_on(connection, other, (session_id, from_id, session_id))
+
+
+def _hand_on(connection: Connection, elsewhere: str, values: tuple[str, int, str]) -> list[str]:
     rows = connection.execute(
         "SELECT m.copy_of, COALESCE(sessions.user_id, ''), m.id, m.session_id FROM messages m"
         " JOIN sessions ON sessions.id = m.session_id"
-        " WHERE m.copy_of IN (SELECT id FROM messages WHERE session_id = ?) AND m.session_id <> ?"
+        f" WHERE m.copy_of IN (SELECT id FROM messages WHERE session_id = ? AND id >= ?) AND {elsewhere}"
         # A row that says the same word for word inherits before one that was cut short.
         f" ORDER BY COALESCE(m.content_format, '') <> '{SAME}', m.active + m.compacted = 0, m.id",
-        (session_id, session_id),
+        values,
     ).fetchall()
     heirs: dict[tuple[int, str], int] = {}
     changed: dict[str, int] = {}

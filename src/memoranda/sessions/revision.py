@@ -6,9 +6,9 @@ from typing import Any
 from memoranda.db.sqlite import Connection
 from memoranda.errors import SessionError
 from memoranda.sessions.feed import note_change
-from memoranda.sessions.messages import Messages, delete_of, insert, recount
+from memoranda.sessions.messages import Messages, delete_of, insert, recount, require_tip
 from memoranda.sessions.part import count_redactions
-from memoranda.sessions.repetition import SAME, release
+from memoranda.sessions.repetition import SAME, release, release_to_branches
 
 _EMPTIED = ("content_format", "tool_calls", "reasoning", "reasoning_content", "reasoning_details",
             "codex_reasoning_items", "codex_message_items", "extra")  # fmt: skip
@@ -18,9 +18,14 @@ class Revision(Messages):
     """Every change here is told to whoever follows the store, and the counters stay right."""
 
     def rewind_to_message(self, session_id: str, message_id: int) -> dict[str, Any]:
-        """Take back a message of the user and everything after it; they disappear from every view."""
+        """Take back a message of the user and everything after it; they disappear from every view.
+
+        A conversation is taken back where it stands: in a session that goes on in another one it is refused. Branches
+        that began behind the message keep what they have of it.
+        """
         with self._db.writing() as connection:
             self._require(connection, session_id)
+            require_tip(connection, session_id)
             target = connection.execute(
                 "SELECT role, is_summary FROM messages WHERE id = ? AND session_id = ? AND active = 1",
                 (message_id, session_id),
@@ -32,6 +37,8 @@ class Revision(Messages):
             (number,) = connection.execute(
                 "UPDATE sessions SET rewind_count = rewind_count + 1 WHERE id = ? RETURNING rewind_count", (session_id,)
             ).fetchone()
+            for heir in release_to_branches(connection, session_id, message_id):
+                recount(connection, heir)
             repeated = _repeated(connection, session_id, message_id)
             gone = connection.execute(
                 "UPDATE messages SET active = 0, rewound = ? WHERE session_id = ? AND id >= ? AND active = 1",

@@ -19,7 +19,8 @@ from memoranda.sessions.part import count_redactions
 from memoranda.sessions.records import WRITTEN, Message, as_chat, decode_json, dump_json, encode, require_storable
 from memoranda.sessions.repetition import SAME
 from memoranda.sessions.scope import Scope
-from memoranda.sessions.titles import claim_title, next_title
+from memoranda.sessions.titles import LONGEST, claim_title, next_title
+from memoranda.support.text import cut_short
 
 # What a session has from the one that it comes from.
 _INHERITED = ("source", "user_id", "model", "model_config", "billing_provider", "billing_base_url", "billing_mode",
@@ -282,7 +283,8 @@ def _pass_title_on(
     title = _column(connection, session_id, "title")
     if title is None:
         return None
-    numbered = next_title(connection, title if title.endswith(addition) else title + addition, scope)
+    wanted = title if title.endswith(addition) else cut_short(title, LONGEST - len(addition)) + addition
+    numbered = next_title(connection, wanted, scope)
     claim_title(connection, new_id, numbered)
     return numbered
 

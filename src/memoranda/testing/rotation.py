@@ -344,6 +344,8 @@ class RotationContract:
         ids = begin(store, "a", "1", "2", "3")
         done = store.branch_session("a", "b")
         assert (done.title, store.branch_session("a", "c", "Other way").title) == ("A (branch)", "Other way")
+        store.set_session_title("a", "T" * 100)
+        assert store.branch_session("a", "e").title == "T" * 90 + "… (branch)"
         session = store.get_session("b")
         assert session is not None
         assert (session["relation"], session["conversation_id"]) == ("branch", "b")

@@ -4,7 +4,7 @@ from contextlib import suppress
 from typing import Any
 
 from memoranda.sessions.store import SessionStore
-from memoranda.testing.asserting import compact, contents, findable, refused, say
+from memoranda.testing.asserting import chain, compact, contents, findable, refused, say
 
 
 def seen(store: SessionStore, session_id: str, ids: list[int]) -> str:
@@ -182,6 +182,27 @@ class TakingBackContract:
         assert store.restore_rewound("s", repeated[0]) == 2
         assert contents(store, "s")[1:] == ["gone 3", "gone 4"]
         assert findable(store).count("gone 3") == 1
+
+    def test_only_the_present_session_of_a_conversation_can_be_taken_back(self, store: SessionStore) -> None:
+        """What an earlier one holds may be in the context of the present one."""
+        chain(store, "a", "b")
+        (message,) = store.get_messages("a")
+        with refused("goes on in 'b'"):
+            store.rewind_to_message("a", message["id"])
+        assert contents(store, "a") == ["a"]
+
+    def test_a_branch_keeps_what_is_taken_back_where_it_came_from(self, store: SessionStore) -> None:
+        """In its context and in search, counted as its own; everything else of the original is gone."""
+        store.create_session("s", "cli")
+        ids = say(store, "s", "one", "two", "three")
+        store.branch_session("s", "b")
+        store.rewind_to_message("s", ids[1])
+        assert (contents(store, "s"), contents(store, "b")) == (["one"], ["one", "two", "three"])
+        assert set(findable(store)) == {"one", "two", "three"}
+        assert len(findable(store)) == 3
+        assert not store.miscounted_sessions() and not store.lost_repetitions()
+        store.delete_session("s")
+        assert contents(store, "b") == ["one", "two", "three"]
 
     def test_taking_back_what_was_repeated_twice(self, store: SessionStore) -> None:
         """A repetition of a repetition leads to the message that was said."""
