@@ -232,6 +232,18 @@ def test_nothing_to_compress_is_said() -> None:
     assert isinstance(small, NotCompressed)
 
 
+def test_a_short_conversation_is_said_to_be_short() -> None:
+    """Not that there is nothing in its middle; that is said where it is true."""
+    short = numbered([said("user", "a"), said("assistant", "b")] * 6)
+    for force in (False, True):
+        assert Compressor().compress(short, model=None, window=8_000, force=force) == NotCompressed(
+            "The context is short already."
+        )
+    huge = Compressor().compress(numbered([said("user", "word " * 9_000)]), model=None, window=8_000, force=True)
+    assert isinstance(huge, NotCompressed)
+    assert "nothing between" in huge.reason
+
+
 def test_messages_of_the_conversation_do_not_command_the_summariser() -> None:
     """The transcript stands between marks, and the instructions say that it is a record."""
     seen: list[str] = []

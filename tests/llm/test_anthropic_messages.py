@@ -76,15 +76,33 @@ def test_what_the_service_would_refuse_is_put_right() -> None:
     }
 
 
+def test_a_name_that_is_used_again_is_numbered_with_its_result() -> None:
+    """In another turn, in the same message, and where two names would look the same; the record stays as it is."""
+    first = [user("Hi"), assistant("", "call_1"), result("call_1", "one"), assistant("Yes."), user("And?")]
+    second = [assistant("", "call_1", "call.1", "call_1"), result("call_1"), result("call_1"), result("call.1")]
+    said = [*first, *second, assistant("", "call_1_2"), result("call_1_2")]
+    given = json.dumps(said)
+    sent = as_blocks(said, "m")
+    names = [block["id"] for entry in sent for block in entry["content"] if block["type"] == "tool_use"]
+    answered = [block["tool_use_id"] for entry in sent for block in entry["content"] if block["type"] == "tool_result"]
+    assert names == ["call_1", "call_1_2", "call_1_3", "call_1_4", "call_1_2_2"]
+    assert answered == ["call_1", "call_1_2", "call_1_4", "call_1_3", "call_1_2_2"]
+    assert json.dumps(said) == given
+    # A result that is not there is made up by nobody here, and takes no other's name.
+    lost = [user("Hi"), assistant("", "a"), user("Go on"), assistant("", "a"), result("a")]
+    assert as_blocks(lost, "m")[-1]["content"][0]["tool_use_id"] == "a_2"
+
+
 @st.composite
 def conversations(draw: st.DrawFn) -> list[Message]:
-    """Turns as a loop records them, tool calls included."""
+    """Turns as a loop records them, tool calls included, whose names may come again and again."""
     words = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
     said: list[Message] = []
     for turn in range(draw(st.integers(1, 6))):
         said.append(user(draw(words)))
         for step in range(draw(st.integers(0, 3))):
-            names = [f"t{turn}s{step}n{number}" for number in range(draw(st.integers(1, 3)))]
+            own = [f"t{turn}s{step}n{number}" for number in range(3)]
+            names = draw(st.lists(st.sampled_from([*own, "c", "c_2", "c.2", "c_2_2"]), min_size=1, max_size=3))
             said.append(assistant(draw(words), *names))
             said += [result(name, draw(words)) for name in names]
         said.append(assistant(draw(words) + "."))
@@ -110,6 +128,17 @@ def test_what_was_sent_once_is_sent_again_byte_for_byte(said: list[Message], dat
         assert blocks[: len(before)] == before
         before = blocks
         assert 1 <= json.dumps(marked).count('"cache_control"') <= 4
+
+
+@given(conversations())
+def test_every_call_has_a_name_of_its_own_and_a_result_of_that_name(said: list[Message]) -> None:
+    """Right behind it, whatever names the calls were recorded with."""
+    sent = as_blocks(said, "m")
+    calls = [[block["id"] for block in entry["content"] if block["type"] == "tool_use"] for entry in sent]
+    results = [[block["tool_use_id"] for block in entry["content"] if block["type"] == "tool_result"] for entry in sent]
+    assert [sorted(names) for names in calls[:-1]] == [sorted(names) for names in results[1:]]
+    every = [name for names in calls for name in names]
+    assert len(set(every)) == len(every)
 
 
 def marks(body: JsonObject) -> list[str]:

@@ -1,6 +1,7 @@
 """Plugins as other people write them, put into a home."""
 
 from pathlib import Path
+from textwrap import indent
 
 HERMES_STYLE = '''
 """A provider written for Hermes: it imports Hermes's module and registers itself."""
@@ -45,6 +46,30 @@ class Notes:
     def about(self, query):
         return f"a note about {query}"
 """
+# The least that a provider has; what more it does is added behind it.
+PLAIN = """
+import os, subprocess, sys, time
+from agent.memory_provider import MemoryProvider
+
+
+class Plain(MemoryProvider):
+    name = {name!r}
+
+    def is_available(self):
+        return True
+
+    def initialize(self, session_id, **kwargs):
+        pass
+
+    def get_tool_schemas(self):
+        return []
+
+"""
+
+
+def plain(name: str, *methods: str) -> str:
+    """The source of a plugin that does nothing but what its methods do, which are written without indent."""
+    return PLAIN.format(name=name) + indent("\n".join(methods), "    ") + "\n"
 
 
 def add_plugin(home: Path, name: str, source: str = HERMES_STYLE, manifest: str = "", **files: str) -> Path:

@@ -46,6 +46,38 @@ class _Garbage(InMemory):
         return [*super().get_tool_schemas(), {"name": "memory"}]
 
 
+class _Narrow(InMemory):
+    """Takes nothing that it does not know."""
+
+    def initialize(self, session_id: str, **facts: Any) -> None:
+        if "a_fact_of_the_future" in facts:
+            raise ValueError
+        super().initialize(session_id, **facts)
+
+
+class _Once(InMemory):
+    """Cannot be closed twice."""
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        if self.closed == 2:
+            raise ValueError
+
+
+class _Forgetful(InMemory):
+    """Cannot do with a turn that it has had, nor with a write that nothing is known about."""
+
+    def sync_turn(self, user_content: str, assistant_content: str, **facts: Any) -> None:
+        if facts["idempotency_key"] in self.keys:
+            raise ValueError
+        super().sync_turn(user_content, assistant_content, **facts)
+
+    def on_memory_write(
+        self, action: str, target: str, content: str, metadata: dict[str, Any] | None = None, **facts: Any
+    ) -> None:
+        super().on_memory_write(action, target, (metadata or {})["old_text"], metadata, **facts)
+
+
 @pytest.mark.parametrize(
     ("provider", "test"),
     [
@@ -53,6 +85,11 @@ class _Garbage(InMemory):
         (_Garbage, "test_it_recalls_text"),
         (_Garbage, "test_its_tools_answer_with_json_text"),
         (_Garbage, "test_its_tools_can_be_offered_to_any_model"),
+        (_Narrow, "test_it_is_initialized_with_facts_that_it_has_not_heard_of"),
+        (_Once, "test_it_can_be_shut_down_twice_and_without_a_start"),
+        (_Once, "test_it_can_be_shut_down_after_use"),
+        (_Forgetful, "test_it_takes_turns_with_and_without_a_transcript"),
+        (_Forgetful, "test_it_is_told_of_every_memory_write"),
     ],
 )
 def test_the_contract_notices(provider: type[InMemory], test: str, tmp_path: Path) -> None:

@@ -146,10 +146,15 @@ def test_a_delivery_that_is_almost_done_is_waited_for(tmp_path: Path) -> None:
 
 def test_a_delivery_that_comes_through_after_the_end_is_not_made_again(tmp_path: Path) -> None:
     """While the process lives: the turn leaves the queue as soon as the provider has taken it."""
-    release = threading.Event()
-    settings = ProviderSettings(shutdown_seconds=0.4)
-    manager = managed(tmp_path, Scripted(sync_turn=lambda *args, **facts: release.wait(20)), settings)
+    begun, release = threading.Event(), threading.Event()
+
+    def slow(*args: Any, **facts: Any) -> None:
+        begun.set()
+        release.wait(20)
+
+    manager = managed(tmp_path, Scripted(sync_turn=slow), ProviderSettings(shutdown_seconds=0.4))
     assert manager.turn_finished("slow", "a")
+    assert begun.wait(10)
     assert manager.shutdown() is False
     left = Outbox(tmp_path)
     assert left.backlog().waiting == 1
@@ -159,14 +164,16 @@ def test_a_delivery_that_comes_through_after_the_end_is_not_made_again(tmp_path:
 
 def test_one_that_fails_after_the_end_is_made_again(tmp_path: Path) -> None:
     """At least once, as ever."""
-    release = threading.Event()
+    begun, release = threading.Event(), threading.Event()
 
     def fail(*args: Any, **facts: Any) -> None:
+        begun.set()
         release.wait(20)
         raise ConnectionError("lost")
 
     manager = managed(tmp_path, Scripted(sync_turn=fail))
     assert manager.turn_finished("slow", "a")
+    assert begun.wait(10)
     assert manager.shutdown() is False
     release.set()
     following = InMemory()

@@ -48,3 +48,17 @@ def test_before_compression_the_provider_has_a_word(tmp_path: Path) -> None:
     assert failing.before_compression(messages) == ""
     failing.close()
     assert ExternalMemory().before_compression(messages) == ""
+
+
+def test_an_end_has_the_same_key_unless_something_was_said_since(tmp_path: Path) -> None:
+    """So that a provider that has had it knows; another session's end has another one."""
+    provider = InMemory()
+    manager = managed(tmp_path, provider)
+    external = ExternalMemory(manager, "in-memory")
+    first = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
+    second = [*first, {"role": "user", "content": "And?"}]
+    for messages, session_id in ((first, "s1"), (first, "s1"), (second, "s1"), (second, "s1"), (first, "s2")):
+        external.commit(messages, session_id)
+        assert manager.drain(5)
+    assert provider.told == [("end", "s1", 2), ("end", "s1", 3), ("end", "s2", 2)]
+    external.close()

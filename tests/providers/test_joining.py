@@ -14,6 +14,7 @@ from memoranda.providers import patience
 from memoranda.providers.status import kept
 from memoranda.support.home import Home
 from tests.cli.terminal import Terminal
+from tests.conftest import OWN_TOOLS
 from tests.providers.diary import DIARY, diary_home, told, told_in_time
 from tests.providers.plugins import add_plugin
 
@@ -67,14 +68,7 @@ def test_a_provider_that_is_late_joins_the_session_when_it_is_ready(tmp_path: Pa
             assert turn.messages == [{"role": "user", "content": "early"}]
             turn.done("yes")
         told_in_time(home, ["turn", "early", "yes"])
-        assert [tool.name for tool in session.tools] == [
-            "memory",
-            "session_search",
-            "skills_list",
-            "skill_view",
-            "skill_manage",
-            "diary_read",
-        ]
+        assert [tool.name for tool in session.tools] == [*OWN_TOOLS, "diary_read"]
         assert "Otto" in session.turn("late").messages[-1]["content"]
         assert "diary" not in session.prompt.lower()
     assert told(home)[0] == ["turn", "early", "yes"]
@@ -215,7 +209,7 @@ def test_a_platform_has_the_toolsets_that_are_configured_for_it(tmp_path: Path) 
         "telegram": ["session_search"],
         "cron": [],
         "cli": ["memory", "diary_read"],
-        "library": ["memory", "session_search", "skills_list", "skill_view", "skill_manage", "diary_read"],
+        "library": [*OWN_TOOLS, "diary_read"],
     }
     with memoranda.open(home) as memory:
         for platform, names in expected.items():

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
-from memoranda.providers.outbox import Backlog, Job, New, Outbox
+from memoranda.providers.jobs import Backlog, Job, New
+from memoranda.providers.outbox import Outbox
 from memoranda.providers.settings import ProviderSettings
 from tests.conftest import mode
 

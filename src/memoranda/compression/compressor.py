@@ -93,8 +93,11 @@ class Compressor:
         plan = make_plan(live, self._settings, window)
         context = _Context(tuple(live), session_id)
         if plan is None:
-            return context.shortened(self._settings.target(window)) or NotCompressed(
-                "There is nothing between the first and the last messages that could be summarised."
+            target = self._settings.target(window)
+            return context.shortened(target) or NotCompressed(
+                "The context is short already."
+                if estimate_messages(each.message for each in live) <= target
+                else "There is nothing between the first and the last messages that could be summarised."
             )
         if not force and (pruned := context.pruned(plan)) is not None:
             return pruned

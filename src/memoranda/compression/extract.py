@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from memoranda.compression.prompts import SECTIONS
 from memoranda.compression.summary import Sections
-from memoranda.compression.transcript import calls_of, clipped, within
+from memoranda.compression.transcript import SENTENCE_END, calls_of, clipped, within
 from memoranda.llm.tokens import estimate_text
 from memoranda.sessions.records import text_of
 from memoranda.sessions.rotation import LiveMessage
@@ -17,7 +17,6 @@ from memoranda.sessions.rotation import LiveMessage
 _LINE = 220
 _LAST_CALLS = 3
 _FIRST_REQUEST = 500
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？])|\n+")
 _DECISION = re.compile(
     r"\b(?:decid\w+|decision|agreed|chose\w*|choose|we(?:'ll| will) (?:use|go|keep)|let'?s (?:use|go|keep|take|do)"
     r"|instead of|settled? on|switch(?:ed)? to|going with|prefer\w*|entschieden|entscheidung|wir nehmen|decidimos"
@@ -68,7 +67,7 @@ def _sentences(said: Iterable[tuple[str, str]], who: str, sign: re.Pattern[str])
     found: dict[str, None] = {}
     for role, text in said:
         if role == who or (not who and role in ("user", "assistant")):
-            for sentence in _SENTENCE_END.split(text[:20_000]):
+            for sentence in SENTENCE_END.split(text[:20_000]):
                 words = " ".join(sentence.split())
                 if 10 <= len(words) <= _LINE and sign.search(words):
                     found[words] = None
@@ -96,7 +95,7 @@ def _course(messages: Sequence[LiveMessage], room: int) -> list[str]:
 
 
 def _telling(text: str) -> str:
-    sentences = [" ".join(each.split()) for each in _SENTENCE_END.split(text[:20_000]) if each.strip()]
+    sentences = [" ".join(each.split()) for each in SENTENCE_END.split(text[:20_000]) if each.strip()]
     particular = [each for each in sentences if _PARTICULAR.search(each)]
     return clipped(" ".join((particular or sentences)[:3]), _LINE)
 

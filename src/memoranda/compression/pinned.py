@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memoranda.compression.transcript import SENTENCE_END
 from memoranda.llm.model import Message
 from memoranda.llm.tokens import estimate_text
 from memoranda.sessions.records import text_of
 
 _LONGEST = 400
 _LONG_MESSAGE = 4_000
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？])|\n+")
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _RULE = re.compile(
     r"(?:^|[,;:–—-]\s*|\b(?:please|you|should|must|to|and|but|we|so|also|i want|that)\s+)(?:always|never)\b"
@@ -85,7 +85,7 @@ def _sentences(text: str) -> Iterator[str]:
     if len(text) > _LONG_MESSAGE:
         # Something that was pasted; the user's own words stand before or behind it.
         text = f"{text[: _LONG_MESSAGE // 2]}\n{text[-_LONG_MESSAGE // 2 :]}"
-    for sentence in _SENTENCE_END.split(text):
+    for sentence in SENTENCE_END.split(text):
         words = " ".join(sentence.split())
         if words and len(words) <= _LONGEST and not words.startswith((">", "[", "|")):
             yield words

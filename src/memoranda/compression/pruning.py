@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from memoranda.llm.model import Message
+from memoranda.sessions.numbers import IMAGE_TAKEN_OUT, TAKEN_OUT
 from memoranda.sessions.records import text_of
 from memoranda.sessions.rotation import LiveMessage
 
@@ -45,8 +46,8 @@ def _output(text: str, kept: int, tool: str, number: int, session_id: str) -> st
     where = f'session_search with session_id "{session_id}" and ' if session_id else "session_search with "
     return (
         f"{text[:kept].rstrip()}\n"
-        f"[… {len(text) - 2 * kept:,} of {len(text):,} characters of the output of {tool} were taken out "
-        f"here to make room. All of it is message {number}: {where}around_message_id {number} shows it. …]\n"
+        f"[… {len(text) - 2 * kept:,} of {len(text):,} characters of the output of {tool} {TAKEN_OUT}. "
+        f"All of it is message {number}: {where}around_message_id {number} shows it. …]\n"
         f"{text[-kept:].lstrip()}"
     )
 
@@ -55,7 +56,7 @@ def _without_images(content: Any, number: int) -> Any:
     """Content with a word in place of each image; the same object when there is none."""
     if not isinstance(content, list) or not any(map(_is_image, content)):
         return content
-    note = {"type": "text", "text": f"[an image was here, in message {number}]"}
+    note = {"type": "text", "text": f"[{IMAGE_TAKEN_OUT} {number}]"}
     return [note if _is_image(part) else part for part in content]
 
 

@@ -1,5 +1,6 @@
 """Messages as a text that a model summarises: each with its number and who said it, long ones cut in the middle."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -7,6 +8,7 @@ from memoranda.llm.tokens import estimate_text
 from memoranda.sessions.records import text_of
 from memoranda.sessions.rotation import LiveMessage
 
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？])|\n+")
 _MOST = {"tool": 2_000}
 _MOST_SAID = 6_000
 _MOST_ARGUMENTS = 800

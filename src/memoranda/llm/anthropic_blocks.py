@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from memoranda.llm.anthropic_ids import CallIds
 from memoranda.llm.anthropic_thinking import Prefix, arranged, thinking_of
 from memoranda.llm.calls import acceptable_arguments, acceptable_name
 from memoranda.llm.model import Message
@@ -16,21 +17,21 @@ from memoranda.tools import JsonObject
 
 NOTHING_SAID = "[no text]"
 GO_ON = "[go on]"
-_ID = re.compile(r"[^a-zA-Z0-9_-]")
 _DATA_URL = re.compile(r"data:(?P<kind>[\w.+-]+/[\w.+-]+);base64,(?P<data>.*)", re.DOTALL)
 
 
 def as_blocks(messages: Sequence[Message], model: str, before: str = "") -> list[JsonObject]:
     """The messages for a request; `before` is the fingerprint of what stands before them in it."""
-    prefix = Prefix(before)
+    prefix, ids = Prefix(before), CallIds()
     sent: list[JsonObject] = []
     for message in messages:
         role = "assistant" if message.get("role") == "assistant" else "user"
         if role == "assistant":
             prefix.advance(sent)
-            blocks = _assistant_blocks(message, thinking_of(message, model, prefix.digest()))
+            blocks = _assistant_blocks(message, thinking_of(message, model, prefix.digest()), ids)
         else:
-            blocks = _tool_result(message) if message.get("role") == "tool" else content_blocks(message.get("content"))
+            is_result = message.get("role") == "tool"
+            blocks = _tool_result(message, ids) if is_result else content_blocks(message.get("content"))
             blocks = blocks or [_text(NOTHING_SAID)]
         if not sent and role == "assistant":
             sent.append({"role": "user", "content": [_text(GO_ON)]})
@@ -76,30 +77,27 @@ def _image(address: str) -> JsonObject:
     return {"type": "image", "source": {"type": "url", "url": address}}
 
 
-def _assistant_blocks(message: Message, thinking: Sequence[JsonObject]) -> list[JsonObject]:
-    calls = message.get("tool_calls")
-    uses = [_tool_use(call) for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
+def _assistant_blocks(message: Message, thinking: Sequence[JsonObject], ids: CallIds) -> list[JsonObject]:
+    given = message.get("tool_calls")
+    calls = [call for call in given if isinstance(call, Mapping)] if isinstance(given, list) else []
+    names = ids.of_calls([call.get("id") for call in calls])
+    uses = [_tool_use(call, name) for call, name in zip(calls, names, strict=True)]
     return arranged(thinking, content_blocks(message.get("content")), uses)
 
 
-def _tool_use(call: Mapping[str, Any]) -> JsonObject:
+def _tool_use(call: Mapping[str, Any], name: str) -> JsonObject:
     function = call.get("function") or {}
     return {
         "type": "tool_use",
-        "id": _tool_id(call.get("id")),
+        "id": name,
         "name": acceptable_name(function.get("name")),
         "input": acceptable_arguments(function.get("arguments")),
     }
 
 
-def _tool_result(message: Message) -> list[JsonObject]:
+def _tool_result(message: Message, ids: CallIds) -> list[JsonObject]:
     content = content_blocks(message.get("content")) or [_text(NOTHING_SAID)]
-    return [{"type": "tool_result", "tool_use_id": _tool_id(message.get("tool_call_id")), "content": content}]
-
-
-def _tool_id(name: Any) -> str:
-    """Ids from other services may hold characters that this one refuses."""
-    return _ID.sub("_", str(name or "none"))
+    return [{"type": "tool_result", "tool_use_id": ids.of_result(message.get("tool_call_id")), "content": content}]
 
 
 def _text(text: str) -> JsonObject:

@@ -15,6 +15,7 @@ from memoranda.errors import (
     ModelReplyError,
     ModelUnreachableError,
 )
+from memoranda.support.text import cut_short
 
 _LONGEST_QUOTE = 300
 # Vendors and local servers say the same things in many words.
@@ -99,5 +100,4 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 def quoted(text: str) -> str:
     """Somebody else's words, on one line and not too many of them."""
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST_QUOTE else line[:_LONGEST_QUOTE] + " …"
+    return cut_short(" ".join(text.split()), _LONGEST_QUOTE, " …")

@@ -16,9 +16,11 @@ from typing import get_args
 from memoranda.db.checkup import Store, check_store, take_rows
 from memoranda.db.sqlite import Connection, Database
 from memoranda.errors import ProviderError
-from memoranda.providers.outbox import FILE_NAME, Kind, Outbox
+from memoranda.providers.jobs import Kind
+from memoranda.providers.outbox import FILE_NAME, Outbox
 from memoranda.providers.schema import APPLICATION_ID, JOBS, SCHEMA
 from memoranda.providers.setup import read_settings
+from memoranda.providers.spool import DIRECTORY, UNREADABLE
 from memoranda.support.files import append_private
 from memoranda.support.findings import Finding, loose_permissions
 
@@ -29,6 +31,8 @@ _PATIENCE = 2.0
 def check_outbox(home: Path, active: str) -> Iterator[Finding]:
     """What waits too long, what was given up, and what cannot be delivered at all."""
     yield from check_store(_outbox(home, active))
+    for file in sorted((home / DIRECTORY).glob(f"*{UNREADABLE}")):
+        yield Finding("warning", file, "cannot be read, and what it holds was not delivered", "read it, and delete it")
 
 
 def _outbox(home: Path, active: str) -> Store:

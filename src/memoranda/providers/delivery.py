@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 from memoranda.errors import StorageError
 from memoranda.providers.calling import Answer, Calling, Pending
-from memoranda.providers.outbox import Job, Outbox
+from memoranda.providers.jobs import Job
+from memoranda.providers.outbox import Outbox
 from memoranda.providers.settings import ProviderSettings
 
 _log = logging.getLogger(__name__)
@@ -167,7 +168,7 @@ class Delivery:
         try:
             self._calling.settle(hook, answer)
             if answer.ok:
-                self._outbox.delivered(job)
+                self._take_off(job, answer)
                 self._told(job)
             elif self._outbox.failed(job, answer.error):
                 _log.error(
@@ -178,6 +179,15 @@ class Delivery:
             self._job = None
             with self._changed:
                 self._changed.notify_all()
+
+    def _take_off(self, job: Job, answer: Answer) -> None:
+        try:
+            self._outbox.delivered(job)
+        except StorageError:
+            if not self._stopped:
+                raise
+            # The end came together with the answer, and has closed the outbox.
+            self._came_late(job, answer)
 
     def _came_late(self, job: Job, answer: Answer) -> None:
         """A delivery that came through after the end, in a process that goes on, need not be made again."""

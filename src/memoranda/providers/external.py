@@ -1,5 +1,7 @@
 """The external memory of one session: what was recalled goes into a copy of the user's message, and nowhere else."""
 
+import hashlib
+import json
 import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -146,16 +148,12 @@ class ExternalMemory:
 
     @guarded(None)
     def commit(self, messages: Sequence[Message], session_id: str) -> None:
-        """A session is over, but the conversation goes on in another one: the provider hears of it and stays."""
-        if self._manager is not None:
-            self._manager.session_ended(list(messages), session_id)
+        """A session is about to be over: the provider hears of it, now or at its next start, and stays.
 
-    @guarded(None)
-    def end(self, messages: Sequence[Message], session_id: str) -> None:
-        """The session is over: the provider hears of it, now or at its next start."""
+        Whoever is killed before the record says so tells it again, with the same key unless something was said since.
+        """
         if self._manager is not None:
-            self._manager.session_ended(list(messages), session_id)
-        self.close()
+            self._manager.session_ended(list(messages), session_id, key=_end_key(self._name, session_id, messages))
 
     @guarded(None)
     def close(self) -> None:
@@ -211,6 +209,12 @@ def memory_changes(
         args = {"action": action, "target": receipt.target, "content": shown(edit.after) if edit.after else ""}
         changes.append((args, metadata, f"memory:{receipt.stored_in}:{receipt.change}:{place}"))
     return changes
+
+
+def _end_key(provider: str, session_id: str, messages: Sequence[Message]) -> str:
+    """The same for the same end of a session: it may be taken up again, and end again with more in it."""
+    said = json.dumps(messages, sort_keys=True, default=str)
+    return f"session_end:{provider}:{session_id}:{hashlib.sha256(said.encode()).hexdigest()[:16]}"
 
 
 @lru_cache(maxsize=256)

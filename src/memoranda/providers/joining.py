@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.curated.outcome import Origin, Receipt
-from memoranda.errors import ProviderError
+from memoranda.errors import ProviderError, StorageError
 from memoranda.providers.calling import Answer
 from memoranda.providers.discovery import discover
 from memoranda.providers.external import ExternalMemory, guarded, memory_changes
+from memoranda.providers.jobs import New
 from memoranda.providers.loading import load
 from memoranda.providers.manager import MemoryManager
 from memoranda.providers.outbox import Outbox
@@ -86,11 +87,19 @@ def queue_writes(
     shown: Callable[[str], str], user: str,
 ) -> None:  # fmt: skip
     """What was written outside any session waits in the outbox until the provider is next started."""
+    changes = memory_changes(receipt, origin, shown)
+    jobs = [New("memory_write", "", args, {"metadata": metadata}, key) for args, metadata, key in changes]
     outbox = Outbox(home, settings, wait=_WAIT_FOR_WRITES)
     try:
-        for args, metadata, key in memory_changes(receipt, origin, shown):
-            outbox.put(name, "memory_write", "", args, {"metadata": metadata}, scope=user, key=key)
+        outbox.take_in(name, user)
+        for job in jobs:
+            outbox.put(name, job.kind, job.session_id, job.args, job.facts, scope=user, key=job.key)
         outbox.release()
+    except StorageError as error:
+        _log.warning("What was written is put aside for %s: %s", name, error)
+        # What is in the outbox already is known there by its key.
+        for job in jobs:
+            outbox.put_aside(name, user, job, held=False)
     finally:
         outbox.close()
 

@@ -19,7 +19,8 @@ from memoranda.errors import StorageError
 from memoranda.providers.calling import Answer, Calling, Pending
 from memoranda.providers.delivery import HOOKS, Delivery
 from memoranda.providers.health import Health, HealthBook
-from memoranda.providers.outbox import Backlog, Job, New, Outbox
+from memoranda.providers.jobs import Backlog, Job, New
+from memoranda.providers.outbox import Outbox
 from memoranda.providers.provider import MemoryProvider, Message, has_own
 from memoranda.providers.queueing import PATIENCE, Queueing
 from memoranda.providers.recall import Recall
@@ -132,7 +133,7 @@ class MemoryManager(Telling):
         if source is not None:
             try:
                 self._queue.follow(source)
-            except StorageError as error:
+            except (StorageError, OSError) as error:
                 self._failed("outbox", error)
         name = f"memoranda-{self._name}-start"
         call = partial(self._join, find, session_id, facts)

@@ -11,26 +11,25 @@ A job that keeps failing while others get through is parked: it stays, it is sho
 While nothing gets through at all, the other side is down, and nothing is parked for it.
 """
 
-import json
-import os
 import random
 import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from memoranda.db.schema import bring_up, refuse_newer
-from memoranda.db.sqlite import Connection, Database
+from memoranda.db.sqlite import Database
 from memoranda.errors import StorageError
+from memoranda.providers.bookkeeping import last_delivered, move_place, note_delivery, place
+from memoranda.providers.jobs import Backlog, Job, Kind, New, Row, as_job, as_json
 from memoranda.providers.schema import APPLICATION_ID, SCHEMA
 from memoranda.providers.settings import ProviderSettings
+from memoranda.providers.spool import Spool
+from memoranda.support.process import has_ended, this_process
 
 FILE_NAME = "outbox.db"
-
-Kind = Literal["turn", "memory_write", "session_end", "session_switch", "delegation"]
 
 # The first job of every session, found from session to session: as quick with many jobs waiting as with few.
 _WAITING = "FROM jobs WHERE provider = :provider AND scope = :scope AND state = 'waiting'"
@@ -50,49 +49,6 @@ _INSERT = """INSERT INTO jobs (key, provider, scope, kind, session_id, payload, 
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING"""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """Something to be delivered by this process: `args` in their order, `facts` by name.
-
-    `orphan` says that another process put it there, which is gone.
-    """
-
-    id: int
-    provider: str
-    key: str
-    kind: Kind
-    session_id: str
-    args: dict[str, Any]
-    facts: dict[str, Any]
-    attempts: int
-    orphan: bool
-
-
-@dataclass(frozen=True, slots=True)
-class New:
-    """Something to be queued."""
-
-    kind: Kind
-    session_id: str
-    args: Mapping[str, Any]
-    facts: Mapping[str, Any]
-    key: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Backlog:
-    """What has not been delivered. `oldest` is when the oldest of it was put here; `failing` jobs failed before."""
-
-    waiting: int = 0
-    failing: int = 0
-    parked: int = 0
-    oldest: float | None = None
-    last_error: str = ""
-
-    def __bool__(self) -> bool:
-        return bool(self.waiting or self.parked)
-
-
 class Outbox:
     """The queue of one home, shared by any number of processes. The file is made when it is first needed."""
 
@@ -109,6 +65,7 @@ class Outbox:
         self._wait = wait
         self._settings = settings or ProviderSettings()
         self._clock = clock
+        self._spool = Spool(home)
         self._lock = threading.Lock()
         self._database: Database | None = None
         self._closed = False
@@ -126,19 +83,44 @@ class Outbox:
         key: str = "",
     ) -> str:
         """Queue something; it is durable when this returns its key. A key that is queued already adds nothing."""
-        key = key or uuid.uuid4().hex
-        payload = _as_json({"args": args, "facts": facts})
+        row = self._row(provider, scope, New(kind, session_id, args, facts, key))
         with self._db().writing() as connection:
-            values = (key, provider, scope, kind, session_id, payload, self._clock(), self._owner, self._until())
-            connection.execute(_INSERT, values)
-        return key
+            connection.execute(_INSERT, row)
+        return row.key
+
+    def put_aside(self, provider: str, scope: str, new: New, *, held: bool = True) -> None:
+        """Keep something while the file cannot be written; it is durable when this returns, and taken in later.
+
+        Raises OSError when the disk does not take it either.
+        """
+        self._spool.keep(self._row(provider, scope, new, held=held))
+
+    def has_aside(self, provider: str, scope: str = "") -> bool:
+        """Whether anything waits to be taken in, whoever put it aside."""
+        return bool(self._spool.files(provider, scope))
+
+    def take_in(self, provider: str, scope: str = "") -> None:
+        """Queue what was put aside, as if it had been queued then; the process that did so holds it while it lives."""
+        if not self.has_aside(provider, scope):
+            return
+        with self._db().writing() as connection:
+            files = self._spool.files(provider, scope)
+            for row in filter(None, map(self._spool.read, files)):
+                connection.execute(_INSERT, row._replace(until=self._until()) if row.owner == self._owner else row)
+        for file in files:
+            file.unlink(missing_ok=True)
 
     def place(self, provider: str, scope: str = "") -> int | None:
         """How far the record was looked through for a provider; None when it never was."""
-        if not self._exists():
-            return None
+        aside = self._spool.place(provider, scope)
+        if aside is not None or not self._exists():
+            return aside
         with self._db().reading() as connection:
-            return _place(connection, provider, scope)
+            return place(connection, provider, scope)
+
+    def put_place_aside(self, provider: str, scope: str, start: int) -> None:
+        """Keep the place where looking begins while the file cannot be written; OSError when the disk refuses too."""
+        self._spool.keep_place(provider, scope, start)
 
     def catch_up(
         self,
@@ -155,15 +137,14 @@ class Outbox:
         nobody ever looked the place is `start`. What is not of the session `ours` is free for whoever comes first.
         """
         with self._db().writing() as connection:
-            before = _place(connection, provider, scope)
-            place, found = read(start if before is None else before)
+            before, aside = place(connection, provider, scope), self._spool.place(provider, scope)
+            reached, found = read(next(each for each in (before, aside, start) if each is not None))
             for new in found:
-                holder = (self._owner, self._until()) if new.session_id == ours else (None, None)
-                payload = _as_json({"args": new.args, "facts": new.facts})
-                values = (new.key, provider, scope, new.kind, new.session_id, payload, self._clock(), *holder)
-                connection.execute(_INSERT, values)
-            if place != before:
-                _keep_fact(connection, _place_of(provider, scope), str(place))
+                connection.execute(_INSERT, self._row(provider, scope, new, held=new.session_id == ours))
+            if reached != before:
+                move_place(connection, provider, scope, reached)
+        if aside is not None:
+            self._spool.forget_place(provider, scope)
         return len(found)
 
     def claim(self, provider: str, scope: str = "") -> Job | None:
@@ -184,10 +165,10 @@ class Outbox:
         with self._db().reading() as connection:
             row = connection.execute(query, values).fetchone()
         if row is None:
-            return None
+            return self.claim(provider, scope) if self._free_what_the_dead_hold(values) else None
         *fields, owner, until = row
         if owner == self._owner and until > now + self._settings.lease_seconds / 2:
-            return _job(fields, orphan=False)
+            return as_job(fields, orphan=False)
         with self._db().writing() as connection:
             row = connection.execute(query, values).fetchone()
             if row is None:
@@ -195,7 +176,7 @@ class Outbox:
             *fields, owner, _ = row
             held = (self._owner, self._until(), fields[0])
             connection.execute("UPDATE jobs SET owner = ?, until = ? WHERE id = ?", held)
-        return _job(fields, orphan=owner != self._owner)
+        return as_job(fields, orphan=owner != self._owner)
 
     def renew(self, job: Job | None = None, error: str = "") -> None:
         """Keep what this process holds; `error` is shown with a job meanwhile."""
@@ -219,7 +200,7 @@ class Outbox:
         """Take a job off the queue."""
         with self._db().writing() as connection:
             connection.execute("DELETE FROM jobs WHERE id = ? AND key = ?", (job.id, job.key))
-            _keep_fact(connection, _last_delivery(job.provider), str(self._clock()))
+            note_delivery(connection, job.provider, self._clock())
 
     def failed(self, job: Job, error: str) -> bool:
         """Let a job be tried again later; True when it was parked instead."""
@@ -233,7 +214,7 @@ class Outbox:
                 return False
             attempts, since = int(row[0]), float(row[1])
             parked = attempts >= self._settings.tries and (
-                _last_delivered(connection, job.provider) > since or now - since >= self._settings.patience_seconds
+                last_delivered(connection, job.provider) > since or now - since >= self._settings.patience_seconds
             )
             connection.execute(
                 "UPDATE jobs SET attempts = ?, first_failed = ?, next_try = ?, last_error = ?, state = ? WHERE id = ?",
@@ -267,8 +248,9 @@ class Outbox:
 
     def backlog(self, provider: str | None = None, scope: str | None = None) -> Backlog:
         """What is waiting: of one provider and scope, or of everybody."""
+        aside = len(self._spool.files(provider, scope))
         if not self._exists():
-            return Backlog()
+            return Backlog(waiting=aside)
         condition, values = _whose(provider, scope)
         with self._db().reading() as connection:
             waiting, failing, parked, oldest = connection.execute(
@@ -282,7 +264,7 @@ class Outbox:
                 " ORDER BY state = 'parked', next_try DESC LIMIT 1",
                 values,
             ).fetchone()
-        return Backlog(waiting, failing, parked, oldest, error[0] if error else "")
+        return Backlog(waiting + aside, failing, parked, oldest, error[0] if error else "")
 
     def reopened(self) -> "Outbox":
         """The same queue, for somebody who has something to say after it was closed; it holds what this one did."""
@@ -298,10 +280,27 @@ class Outbox:
                 self._database.close()
                 self._database = None
 
+    def _free_what_the_dead_hold(self, values: Mapping[str, Any]) -> bool:
+        """Let others have what a process holds that is known to have ended; whether there was anything."""
+        held = f"SELECT DISTINCT owner FROM jobs WHERE {_HEADS} AND owner <> :owner AND until > :now"
+        with self._db().reading() as connection:
+            owners = [row[0] for row in connection.execute(held, values)]
+        dead = [owner for owner in owners if has_ended(owner.rpartition("-")[0])]
+        if dead:
+            with self._db().writing() as connection:
+                for owner in dead:
+                    connection.execute("UPDATE jobs SET owner = NULL, until = NULL WHERE owner = ?", (owner,))
+        return bool(dead)
+
+    def _row(self, provider: str, scope: str, new: New, *, held: bool = True) -> Row:
+        payload = as_json({"args": new.args, "facts": new.facts})
+        key, holder = new.key or uuid.uuid4().hex, (self._owner, self._until()) if held else (None, None)
+        return Row(key, provider, scope, new.kind, new.session_id, payload, self._clock(), *holder)
+
     @property
     def _owner(self) -> str:
         # A process that was forked holds nothing of its parent's.
-        return f"{os.getpid()}-{self._token}"
+        return f"{this_process()}-{self._token}"
 
     def _until(self) -> float:
         return self._clock() + self._settings.lease_seconds
@@ -323,20 +322,6 @@ class Outbox:
             return self._database
 
 
-def _job(fields: list[Any], *, orphan: bool) -> Job:
-    number, provider, key, kind, session_id, text, attempts = fields
-    payload = json.loads(text)
-    return Job(number, provider, key, kind, session_id, payload["args"], payload["facts"], attempts, orphan)
-
-
-def _as_json(payload: object) -> str:
-    """Any arguments as JSON; what JSON does not know is written as text."""
-    try:
-        return json.dumps(payload, default=str, skipkeys=True)
-    except (ValueError, RecursionError) as error:
-        raise StorageError(f"What a provider is to be told cannot be written down: {error}.") from error
-
-
 def _open(path: Path, wait: float) -> Database:
     database = Database(
         path,
@@ -350,31 +335,6 @@ def _open(path: Path, wait: float) -> Database:
         database.close()
         raise
     return database
-
-
-def _last_delivery(provider: str) -> str:
-    return f"last_delivered:{provider}"
-
-
-def _last_delivered(connection: Connection, provider: str) -> float:
-    row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (_last_delivery(provider),)).fetchone()
-    return float(row[0]) if row else 0.0
-
-
-def _place_of(provider: str, scope: str) -> str:
-    return f"place:{json.dumps([provider, scope])}"
-
-
-def _place(connection: Connection, provider: str, scope: str) -> int | None:
-    row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (_place_of(provider, scope),)).fetchone()
-    return int(row[0]) if row else None
-
-
-def _keep_fact(connection: Connection, key: str, value: str) -> None:
-    connection.execute(
-        "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        (key, value),
-    )
 
 
 def _whose(provider: str | None, scope: str | None) -> tuple[str, tuple[str, ...]]:

@@ -1,17 +1,19 @@
 """The way into the outbox: nobody in a conversation waits for the disk, and nothing is lost for it.
 
 Turns are not put there by the conversation at all: they are marked in the record, and found there (see `turns`).
-Everything else is put there at once, behind the turns that came before it; while somebody else keeps the file locked,
-it waits here, and the delivery thread tries again.
+Everything else is put there at once, behind the turns that came before it. While the file cannot be written, it is put
+aside (see `spool`), and taken in by this process or the next, as soon as it can.
 """
 
 import logging
 import threading
+import uuid
 from collections import deque
 from collections.abc import Callable
 
 from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
-from memoranda.providers.outbox import New, Outbox
+from memoranda.providers.jobs import New
+from memoranda.providers.outbox import Outbox
 from memoranda.providers.text import cleaned
 from memoranda.providers.turns import FinishedTurn, Source
 
@@ -40,23 +42,28 @@ class Queueing:
     @property
     def settled(self) -> bool:
         """Whether everything that is known here is in the outbox."""
-        return self._found == self._recorded and not self._later
+        here = self._found == self._recorded and not self._later
+        return here and not self._outbox.has_aside(self.provider, self.scope)
 
     @property
     def later(self) -> int:
-        """How much waits here and nowhere else."""
+        """How much waits here and nowhere else, because not even the disk would take it."""
         return len(self._later)
 
     def follow(self, source: Source) -> None:
         """Look for completed turns in a record, behind the place where it was last looked; the first time, from now on.
 
-        That place is durable before the first turn is recorded, if the outbox can be written; else it is kept here.
+        That place is durable before the first turn is recorded.
         """
         self._source = source
         self._recorded += 1
         if self._outbox.place(self.provider, self.scope) is None:
             self._start = source.head()
-            self._outbox.catch_up(self.provider, self.scope, self._start, lambda place: (place, ()))
+            try:
+                self._outbox.catch_up(self.provider, self.scope, self._start, lambda place: (place, ()))
+            except StorageError:
+                self._outbox.put_place_aside(self.provider, self.scope, self._start)
+                raise
 
     def turn_recorded(self) -> None:
         """There is a completed turn in the record."""
@@ -66,21 +73,21 @@ class Queueing:
     def put(self, new: New) -> bool:
         """Queue something behind everything before it. True when it is durable, False when it has to wait for that."""
         new = New(
-            new.kind, new.session_id, cleaned(new.args, self._clean), cleaned(new.facts, self._clean), new.key
+            new.kind, new.session_id, cleaned(new.args, self._clean), cleaned(new.facts, self._clean),
+            new.key or uuid.uuid4().hex,
         )  # fmt: skip
         if not self._lock.acquire(timeout=PATIENCE):
-            self._later.append(new)
-            return False
+            return self._put_aside(new)
         try:
             self._settle()
             self._put(new)
             return True
-        except (CorruptStoreError, NewerStoreError):
-            raise
         except StorageError as error:
-            _log.warning("What %s is to be told waits in memory: %s", self.provider, error)
-            self._later.append(new)
-            return False
+            _log.warning("What %s is to be told is put aside: %s", self.provider, error)
+            kept = self._put_aside(new)
+            if isinstance(error, CorruptStoreError | NewerStoreError):
+                raise
+            return kept
         finally:
             self._lock.release()
 
@@ -101,6 +108,7 @@ class Queueing:
             self._catch_up(self._source)
             # A turn that was completed meanwhile is looked for again.
             self._found = recorded
+        self._outbox.take_in(self.provider, self.scope)
         while self._later:
             self._put(self._later[0])
             self._later.popleft()
@@ -118,6 +126,17 @@ class Queueing:
     def _as_job(self, turn: FinishedTurn) -> New:
         question, answer = self._clean(turn.question).strip(), self._clean(turn.answer).strip()
         return turn_job(turn.session_id, question, answer, cleaned(turn.messages, self._clean), turn.key)
+
+    def _put_aside(self, new: New) -> bool:
+        """Keep something that the outbox does not take now; behind what waits here, if anything does."""
+        if not self._later:
+            try:
+                self._outbox.put_aside(self.provider, self.scope, new)
+                return True
+            except OSError as error:
+                _log.error("What %s is to be told waits in memory: %s", self.provider, error)
+        self._later.append(new)
+        return False
 
     def _put(self, new: New) -> None:
         self._outbox.put(

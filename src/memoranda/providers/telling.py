@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from memoranda.providers.delivery import Delivery
-from memoranda.providers.outbox import New
+from memoranda.providers.jobs import New
 from memoranda.providers.provider import Message
 from memoranda.providers.queueing import Queueing, turn_job
 from memoranda.providers.text import plain_text

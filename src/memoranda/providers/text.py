@@ -24,11 +24,12 @@ def whole(text: str) -> str:
 
 
 def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
-    """A JSON value with every text in it cleaned."""
+    """A JSON value with every text in it cleaned, keys included."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, Mapping):
-        return {key: cleaned(item, clean) for key, item in value.items()}
+        names = {key: clean(key) if isinstance(key, str) else key for key in value}
+        return {names[key]: cleaned(item, clean) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [cleaned(item, clean) for item in value]
     return value

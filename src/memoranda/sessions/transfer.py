@@ -4,6 +4,7 @@ An exported session has its columns and `messages`, each with its own, compresse
 back stays behind. Importing the same thing twice adds nothing, and a session that has grown since gets what is new.
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,13 +38,14 @@ _DERIVED = ("conversation_id", "successor_id", "message_count", "tool_call_count
 
 @dataclass(slots=True)
 class ImportReport:
-    """What an import did; `errors` names what could not be taken, and why."""
+    """What an import did; `errors` names what could not be taken, and why, `undated` what counts as begun now."""
 
     imported: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     detached: list[str] = field(default_factory=list)
     renamed: dict[str, str] = field(default_factory=dict)
+    undated: list[str] = field(default_factory=list)
     messages: int = 0
     errors: list[dict[str, Any]] = field(default_factory=list)
     new_ids: dict[int, int] = field(default_factory=dict, repr=False)
@@ -132,17 +134,22 @@ class Transfer(Lifecycle, Revision, Titles):
             redacted += count
             rows.append((message.get("id"), kept))
         with self._db.writing() as connection:
-            there = connection.execute("SELECT user_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
+            there = connection.execute(
+                "SELECT user_id, started_at FROM sessions WHERE id = ?", (session_id,)
+            ).fetchone()
             if there is not None and not self._scope.covers(there[0]):
                 raise SessionError(f"The session id {session_id!r} is taken.")
+            dated = _began(session, None if there is None else there[1])
+            began = time.time() if dated is None else dated
             if there is None:
-                self._add_session(connection, clean, user, report)
-            added = _add_messages(connection, session_id, rows, session["started_at"], report.new_ids)
+                self._add_session(connection, clean | {"started_at": began}, user, report)
+            added = _add_messages(connection, session_id, rows, began, report.new_ids)
             if added or there is None:
                 recount(connection, session_id)
                 note_change(connection, session_id)
             count_redactions(connection, redacted if added or there is None else 0)
         report.messages += added
+        report.undated += [session_id] if dated is None else []
         (report.imported if there is None else report.updated if added else report.skipped).append(session_id)
 
     def _add_session(
@@ -192,11 +199,18 @@ def _checked(session: Any) -> Mapping[str, Any]:
     messages = session.get("messages", [])
     if not isinstance(messages, list) or not all(isinstance(message, Mapping) for message in messages):
         raise SessionError("messages must be a list of objects.")
-    started = session.get("started_at")
-    if started is None:
-        given = [message["timestamp"] for message in messages if message.get("timestamp") is not None]
-        started = min(map(seconds, given), default=0.0)
-    return {**session, "started_at": seconds(started), "messages": messages}
+    return {**session, "messages": messages}
+
+
+def _began(session: Mapping[str, Any], known: float | None) -> float | None:
+    """When a session began: as it says itself, as is known here, or with its first message; None if nobody says."""
+    if session.get("started_at") is not None:
+        return seconds(session["started_at"])
+    # What has no time of its own gets this one, so that it is the same at every import.
+    if known is not None:
+        return known
+    given = (message.get("timestamp") for message in session["messages"])
+    return min((seconds(each) for each in given if each is not None), default=None)
 
 
 def _check_column(column: Column, value: Any) -> None:

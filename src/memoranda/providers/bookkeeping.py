@@ -1,0 +1,41 @@
+"""What the outbox knows beside its jobs: how far the record was looked through, and when something last got through."""
+
+import json
+
+from memoranda.db.sqlite import Connection
+
+
+def last_delivered(connection: Connection, provider: str) -> float:
+    """When something last reached a provider, in seconds since 1970."""
+    found = _fact(connection, f"last_delivered:{provider}")
+    return float(found) if found else 0.0
+
+
+def note_delivery(connection: Connection, provider: str, moment: float) -> None:
+    _keep_fact(connection, f"last_delivered:{provider}", str(moment))
+
+
+def place(connection: Connection, provider: str, scope: str) -> int | None:
+    """The last message of the record that was looked at for a provider; None when none was."""
+    found = _fact(connection, _place_of(provider, scope))
+    return int(found) if found else None
+
+
+def move_place(connection: Connection, provider: str, scope: str, to: int) -> None:
+    _keep_fact(connection, _place_of(provider, scope), str(to))
+
+
+def _place_of(provider: str, scope: str) -> str:
+    return f"place:{json.dumps([provider, scope])}"
+
+
+def _fact(connection: Connection, key: str) -> str | None:
+    row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (key,)).fetchone()
+    return row[0] if row else None
+
+
+def _keep_fact(connection: Connection, key: str, value: str) -> None:
+    connection.execute(
+        "INSERT INTO state_meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (key, value),
+    )

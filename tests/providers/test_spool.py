@@ -1,0 +1,271 @@
+"""What the outbox cannot take is kept beside it, and taken in by whoever can write it next: nothing is lost."""
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import memoranda
+from memoranda.errors import CorruptStoreError, StorageError
+from memoranda.providers import spool
+from memoranda.providers.checkup import check_outbox
+from memoranda.providers.jobs import Backlog, New
+from memoranda.providers.outbox import Outbox
+from memoranda.providers.queueing import Queueing
+from tests.conftest import mode
+from tests.providers.diary import diary_home, told, told_in_time
+from tests.providers.samples import InMemory, eventually, managed
+from tests.test_turn import _locked
+
+_SESSION = """
+import os, signal, sys
+import memoranda
+
+memory = memoranda.open(sys.argv[1])
+session = memory.session(session_id="s1")
+session.turn("How late is it?").done("Four.")
+assert session.remember("Tea at four.")["success"]
+if sys.argv[2] == "killed":
+    os.kill(os.getpid(), signal.SIGKILL)
+session.end()
+memory.close()
+"""
+TURN = ["turn", "How late is it?", "Four."]
+WRITE = ["write", "add", "memory", "Tea at four.", None]
+
+
+def _new(text: str, session_id: str = "s", key: str = "") -> New:
+    return New("turn", session_id, {"text": text}, {}, key or text)
+
+
+def _files(home: Path) -> list[str]:
+    return sorted(path.name for path in (home / spool.DIRECTORY).glob("*"))
+
+
+def _delivered(outbox: Outbox, provider: str = "p", scope: str = "") -> list[str]:
+    texts = []
+    while (job := outbox.claim(provider, scope)) is not None:
+        texts.append(job.args["text"])
+        outbox.delivered(job)
+    return texts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("used", ["before", "never"])
+@pytest.mark.parametrize("how", ["ended", "killed"])
+def test_a_process_that_never_reached_the_outbox_loses_nothing(tmp_path: Path, how: str, used: str) -> None:
+    """The next one tells the turn, what was written and that the session is over, once, in this order and no more."""
+    home = diary_home(tmp_path)
+    with memoranda.open(home) as memory, memory.session(session_id="s0") as session:
+        session.turn("Long ago?").done("Yes.")
+    if used == "never":
+        # Nobody knows any more how far the record was looked through.
+        (home / "outbox.db").unlink()
+        Outbox(home).put("nobody", "turn", "s", {}, {})
+    before = told_in_time(home, ["end", 2])
+    with _locked(home):
+        process = subprocess.run([sys.executable, "-c", _SESSION, str(home), how], check=False, timeout=60)
+    assert process.returncode == (0 if how == "ended" else -signal.SIGKILL)
+    assert told(home) == before
+    expected: list[list[Any]] = [TURN, WRITE, *([["end", 2]] if how == "ended" else [])]
+    with memoranda.open(home) as memory, memory.session(session_id="s2"):
+        told_in_time(home, TURN, WRITE)
+        if how == "ended":
+            eventually(lambda: told(home)[-1] == ["end", 2])
+    assert told(home) == [*before, *expected]
+    assert _files(home) == []
+
+
+def test_what_is_written_outside_a_session_is_kept_too(tmp_path: Path) -> None:
+    """In the order in which it was written."""
+    home = diary_home(tmp_path)
+    with memoranda.open(home) as memory:
+        Outbox(home).put("nobody", "turn", "s", {}, {})
+        with _locked(home):
+            assert memory.remember("First.")["success"]
+        assert len(_files(home)) == 1
+        assert memory.remember("Second.")["success"]
+        assert _files(home) == []
+        with memory.session():
+            told_in_time(home, ["write", "add", "memory", "Second.", None])
+    assert [line[3] for line in told(home)] == ["First.", "Second."]
+
+
+def test_a_session_takes_in_what_it_put_aside_as_soon_as_it_can(tmp_path: Path) -> None:
+    """By itself, in order, and before what comes after it; meanwhile it counts as waiting."""
+    provider = InMemory()
+    manager = managed(tmp_path, provider)
+    assert manager.turn_finished("0", "a")
+    assert manager.drain(5)
+    with _locked(tmp_path):
+        assert manager.memory_written("add", "memory", "1")
+        assert manager.memory_written("add", "memory", "2")
+        assert len(_files(tmp_path)) == 2
+        assert manager.backlog().waiting == 2
+        assert not manager.drain(0.1)
+    assert manager.memory_written("add", "memory", "3")
+    assert manager.drain(10)
+    assert [each[3] for each in provider.told] == ["a", "1", "2", "3"]
+    assert manager.shutdown()
+
+
+def test_files_are_private_and_for_one_provider_and_user(tmp_path: Path) -> None:
+    """What one user said is not taken in for another."""
+    outbox = Outbox(tmp_path)
+    for provider, scope in (("p", ""), ("p", "ana"), ("q", "")):
+        outbox.put_aside(provider, scope, _new(f"{provider}{scope}"))
+    assert {mode(path) for path in (tmp_path / spool.DIRECTORY).iterdir()} == {0o600}
+    assert mode(tmp_path / spool.DIRECTORY) == 0o700
+    assert [outbox.backlog(*whose).waiting for whose in ((), ("p",), ("p", "ana"), ("r",))] == [3, 2, 1, 0]
+    assert outbox.claim("p", "ana") is None
+    outbox.take_in("p", "ana")
+    assert _delivered(outbox, scope="ana") == ["pana"]
+    assert outbox.backlog() == Backlog(waiting=2)
+    assert outbox.has_aside("p") and not outbox.has_aside("p", "ana")
+
+
+def test_what_was_taken_in_and_not_cleared_away_is_queued_once(tmp_path: Path) -> None:
+    """As after a kill between the two."""
+    outbox = Outbox(tmp_path)
+    outbox.put_aside("p", "", _new("x"))
+    (file,) = (tmp_path / spool.DIRECTORY).iterdir()
+    content = file.read_bytes()
+    outbox.take_in("p")
+    file.write_bytes(content)
+    outbox.take_in("p")
+    assert _files(tmp_path) == []
+    assert _delivered(outbox) == ["x"]
+
+
+def test_what_a_living_process_put_aside_is_for_it_to_deliver(tmp_path: Path) -> None:
+    """Whoever takes it in; and what nobody holds is for whoever comes first."""
+    first, second = Outbox(tmp_path), Outbox(tmp_path)
+    first.put_aside("p", "", _new("held", "a"))
+    first.put_aside("p", "", _new("free", "b"), held=False)
+    second.take_in("p")
+    assert _delivered(second) == ["free"]
+    assert _delivered(first) == ["held"]
+
+
+def _take_in(home: str, start: Any) -> None:
+    with closing(Outbox(Path(home))) as outbox:
+        start.wait()
+        outbox.take_in("p")
+
+
+def test_several_that_take_in_at_once_queue_everything_once(tmp_path: Path) -> None:
+    """Two hundred things, four processes."""
+    outbox = Outbox(tmp_path)
+    outbox.put("nobody", "turn", "s", {}, {})
+    for number in range(200):
+        outbox.put_aside("p", "", _new(f"{number:03}"), held=False)
+    context = multiprocessing.get_context("spawn")
+    start = context.Event()
+    processes = [context.Process(target=_take_in, args=(str(tmp_path), start)) for _ in range(4)]
+    for process in processes:
+        process.start()
+    start.set()
+    for process in processes:
+        process.join(30)
+    assert [process.exitcode for process in processes] == [0] * 4
+    delivered = _delivered(outbox)
+    assert Counter(delivered).most_common(1)[0][1] == 1
+    assert delivered == [f"{number:03}" for number in range(200)]
+
+
+def test_a_file_that_cannot_be_read_holds_up_nothing_and_stays(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is said in the log, once, and by the doctor."""
+    outbox = Outbox(tmp_path)
+    for text in ("x", "y", "z"):
+        outbox.put_aside("p", "", _new(text))
+    first, second, _ = sorted((tmp_path / spool.DIRECTORY).iterdir())
+    first.write_text("{")
+    second.write_text(json.dumps({"unknown": 1}))
+    outbox.take_in("p")
+    assert _delivered(outbox) == ["z"]
+    assert not outbox.has_aside("p")
+    assert _files(tmp_path) == [f"{first.name}.unreadable", f"{second.name}.unreadable"]
+    assert caplog.text.count("cannot be read and is left out") == 2
+    assert [finding.path.name for finding in check_outbox(tmp_path, "p")] == _files(tmp_path)
+
+
+def test_what_not_even_the_disk_takes_waits_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what comes after it waits behind it, until the outbox can be written."""
+
+    def full(*given: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    Outbox(tmp_path).put("nobody", "turn", "s", {}, {})
+    queue = Queueing(Outbox(tmp_path, wait=0.05), lambda text: text)
+    queue.provider = "p"
+    with _locked(tmp_path):
+        assert queue.put(_new("1"))
+        with monkeypatch.context() as patch:
+            patch.setattr(spool, "write_private", full)
+            assert not queue.put(_new("2"))
+        assert not queue.put(_new("3"))
+    assert (queue.later, queue.settled, len(_files(tmp_path))) == (2, False, 1)
+    queue.settle()
+    assert (queue.later, queue.settled) == (0, True)
+    assert _delivered(queue._outbox) == ["1", "2", "3"]
+
+
+def test_what_cannot_be_written_down_holds_up_nothing(tmp_path: Path) -> None:
+    """It is refused, and what comes after it is queued."""
+    itself: list[Any] = []
+    itself.append(itself)
+    queue = Queueing(Outbox(tmp_path), lambda text: text)
+    queue.provider = "p"
+    with pytest.raises((StorageError, RecursionError)):
+        queue.put(New("turn", "s", {"text": itself}, {}))
+    assert queue.put(_new("x"))
+    assert _delivered(queue._outbox) == ["x"]
+
+
+def test_a_damaged_outbox_is_said_and_loses_nothing(tmp_path: Path) -> None:
+    """What comes while it is damaged is there when it has been mended."""
+    (tmp_path / "outbox.db").write_bytes(b"no database" * 100)
+    queue = Queueing(Outbox(tmp_path), lambda text: text)
+    queue.provider = "p"
+    with pytest.raises(CorruptStoreError):
+        queue.put(_new("x"))
+    (tmp_path / "outbox.db").unlink()
+    queue.settle()
+    assert _delivered(queue._outbox) == ["x"]
+
+
+_HOLD = """
+import sys, time
+from pathlib import Path
+from memoranda.providers.outbox import Outbox
+outbox = Outbox(Path(sys.argv[1]))
+outbox.put("p", "turn", "s", {"text": "x"}, {})
+assert outbox.claim("p") is not None
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def test_what_a_killed_process_held_is_free_at_once(tmp_path: Path) -> None:
+    """Not after half a minute; while it lives nobody else gets it."""
+    outbox = Outbox(tmp_path)
+    with subprocess.Popen([sys.executable, "-c", _HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        assert outbox.claim("p") is None
+        assert (outbox.pause("p") or 0) > 20
+        os.kill(process.pid, signal.SIGKILL)
+        eventually(lambda: outbox.claim("p") is not None)
+    job = outbox.claim("p")
+    assert job is not None
+    assert job.args == {"text": "x"}
