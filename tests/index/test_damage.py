@@ -337,7 +337,12 @@ def test_a_sound_index_is_checked_once(tmp_path: Path, sessions: SessionStore, m
     _fill(sessions)
     checks = []
     real = IndexFile.check
-    monkeypatch.setattr(IndexFile, "check", lambda file: (checks.append(file), real(file)))
+
+    def check(file: IndexFile) -> None:
+        checks.append(file)
+        real(file)
+
+    monkeypatch.setattr(IndexFile, "check", check)
     with closing(SearchIndex(tmp_path / "index.db", sessions)) as index:
         index.catch_up()
         for _ in range(3):
@@ -350,8 +355,9 @@ def test_a_sound_index_is_checked_once(tmp_path: Path, sessions: SessionStore, m
 def test_a_store_put_back_from_an_older_copy_is_indexed_anew(tmp_path: Path, more: int) -> None:
     """Its numbers are given again: nothing of what was lost is found, and everything that was said since is."""
     path = tmp_path / "state.db"
-    with SessionStore(path) as store:
+    with SessionStore(path) as store, closing(SearchIndex(tmp_path / "index.db", store)) as index:
         _fill(store)
+        index.catch_up()
     older = path.read_bytes()
     with SessionStore(path) as store, closing(SearchIndex(tmp_path / "index.db", store)) as index:
         store.append_messages("s", [{"role": "user", "content": "lost ferret"}] * 20)

@@ -82,9 +82,13 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """These tokens, one right after the other."""
+    """These tokens, one right after the other.
+
+    Those of unspaced scripts need only all be there, unless they must stand `in_order`.
+    """
 
     tokens: tuple[str, ...]
+    in_order: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from memoranda.index.matching import Question, question
 from memoranda.index.postings import TITLE, Filter, IndexedSession, Pattern, Posting, Size
 from memoranda.index.scan import FIRST_NUMBER, Scan
 from memoranda.index.tables import State, read_state
+from memoranda.index.verifying import in_order
 from memoranda.sessions.feed import Feed, Head
 
 _Answer = TypeVar("_Answer")
@@ -79,7 +80,7 @@ class Reader:
         found += indexed or []
         if self._stale:
             found.sort(key=lambda posting: posting.message, reverse=True)
-        return found[:most]
+        return in_order(found[:most], pattern, self._feed.messages_by_id)
 
     def frequency(self, pattern: Pattern) -> int:
         """How many messages and titles match, at least; counting stops somewhere beyond what is frequent."""

@@ -1,5 +1,6 @@
 """Searching messages that are not indexed: the truth is asked for candidates, and those are indexed in memory."""
 
+import json
 import sqlite3
 from collections.abc import Callable, Collection
 from itertools import count
@@ -120,7 +121,10 @@ def _of_word(token: str) -> set[str]:
 
 def _cases(token: str) -> set[str]:
     """LIKE takes capitals for small letters in ASCII alone."""
-    return {token} if token.isascii() else {token, token.capitalize(), token.upper()}
+    if token.isascii():
+        return {token}
+    # What a tool was asked may stand in JSON that escapes such letters; one of them is enough to look closer.
+    return {token, token.capitalize(), token.upper(), json.dumps(token[0])[1:-1]}
 
 
 def _runs(tokens: tuple[str, ...]) -> list[str]:

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from memoranda.index.postings import And, Or, Pattern, Phrase, Prefix, Without, Word
 from memoranda.index.prefixes import prefix_pattern
-from memoranda.index.segments import apart, is_single, query_words, segment
+from memoranda.index.segments import apart, is_single, is_unspaced, query_words, segment, spans
 from memoranda.index.small_words import SMALL
 from memoranda.recall.syntax import Either, Every, Kind, Not, Tree, Typed, affirmed, read
 from memoranda.recall.words import FRAMING, asks
@@ -75,9 +75,8 @@ class Query:
     @property
     def alternatives(self) -> bool:
         """Whether it is nothing but words of which any will do."""
-        pattern = self.parts[0].pattern if len(self.parts) == 1 else None
-        grouped = isinstance(pattern, Or) and self.parts[0].grouped
-        return grouped and all(isinstance(each, Word | Phrase) for each in pattern.parts)
+        pattern = self.parts[0].pattern if len(self.parts) == 1 and self.parts[0].grouped else None
+        return isinstance(pattern, Or) and all(isinstance(each, Word | Phrase) for each in pattern.parts)
 
     @property
     def exact(self) -> bool:
@@ -205,7 +204,7 @@ def _phrase(text: str) -> list[Part]:
     if not text.isascii():
         # In a script without spaces, a space in the query need not be one in the text.
         sequences.add(_open_ended(segment("".join(text.split()))))
-    patterns = [_sequence(tokens) for tokens in sorted(sequences) if tokens]
+    patterns = [_in_order(tokens) for tokens in sorted(sequences) if tokens]
     pattern = _any_of(patterns)
     tokens = tuple(token for word in query_words(text) for token in word)
     return [] if pattern is None else [Part(f'"{text}"', pattern, tokens, exact=True)]
@@ -220,6 +219,11 @@ def _open_ended(tokens: list[str]) -> tuple[str, ...]:
 
 def _sequence(tokens: tuple[str, ...]) -> Pattern:
     return Word(tokens[0]) if len(tokens) == 1 else Phrase(tokens)
+
+
+def _in_order(tokens: tuple[str, ...]) -> Pattern:
+    unspaced = len(tokens) > 1 and any(map(is_unspaced, tokens))
+    return Phrase(tokens, in_order=True) if unspaced else _sequence(tokens)
 
 
 def _is_question(parts: list[Part]) -> bool:
@@ -239,13 +243,19 @@ def _terms(leaves: list[Part]) -> tuple[Term, ...]:
         if part.prefix:
             found.setdefault(part.text, Term(part.text, part.pattern, part.tokens[-1]))
             continue
+        written = _written(part.text) if len(part.tokens) > 1 else {}
         for token in part.tokens:
-            text = part.text if len(part.tokens) == 1 else token
+            text = written.get(token, token) if written else part.text
             little = part.small or (token in SMALL and len(part.tokens) > 1) or is_single(token)
             kept = small if little else found
             pattern = part.pattern if len(part.tokens) == 1 else Word(token)
             kept.setdefault(token, Term(text, pattern, token, token in FRAMING))
     return tuple((found or small).values())[:_MOST_TERMS]
+
+
+def _written(text: str) -> dict[str, str]:
+    """How the tokens of a text stand in it."""
+    return {token: text[span.start : span.end] for span in spans(text) for token in span.tokens}
 
 
 def _pairs(parts: list[Part]) -> tuple[tuple[str, str], ...]:

@@ -14,7 +14,7 @@ _PIECE = re.compile(r'(?P<minus>(?<!\S)-)?"(?P<phrase>[^"]*)"(?P<star>\*?)|(?P<b
 _OPERATORS = {"AND": "AND", "OR": "OR", "NOT": "NOT", "&&": "AND", "||": "OR", "|": "OR"}
 # A word to leave out; -5 is a number, -n and --flag are options.
 _MINUS = re.compile(r"-(?=[^\W\d_]\w)")
-_STARRED = re.compile(r"(?P<head>[^*]{2,})\*")
+_STARRED = re.compile(r"(?P<head>[^*]{2,}|\w(?=\*$))\*")
 _SHOUTED = 3
 
 

@@ -11,7 +11,8 @@ from memoranda.sessions.part import Part
 from memoranda.sessions.repetition import give_up_lost, lost_repetitions
 from memoranda.sessions.schema import DELETED_SESSIONS, MESSAGES, SESSIONS
 
-_SALVAGED = "salvaged"
+SALVAGED = "salvaged"
+"""The source of sessions that were lost but for their messages, and their user where there are several."""
 
 
 class Integrity(Part):
@@ -85,12 +86,19 @@ def _take(connection: Connection, table: str, row: Mapping[str, Any]) -> int:
 
 
 def _adopt_orphans(connection: Connection) -> None:
-    """Give messages whose session is lost a session again, and sessions whose parent is lost none."""
+    """Give messages whose session is lost a session again, and sessions whose parent is lost none.
+
+    Nobody knows whose they were. Unless all other sessions are the home's own, they belong to a user of their own, whom
+    only an operator asks for.
+    """
+    owners = connection.execute("SELECT DISTINCT user_id FROM sessions").fetchall()
+    user = None if owners == [(None,)] else SALVAGED
     orphans = "SELECT DISTINCT session_id FROM messages WHERE session_id NOT IN (SELECT id FROM sessions)"
     connection.execute(
-        "INSERT INTO sessions (id, source, started_at, last_active, conversation_id)"
-        f" SELECT lost.session_id, '{_SALVAGED}', min(m.timestamp), max(m.timestamp), lost.session_id"
-        f" FROM ({orphans}) lost JOIN messages m ON m.session_id = lost.session_id GROUP BY lost.session_id"
+        "INSERT INTO sessions (id, source, user_id, started_at, last_active, conversation_id)"
+        f" SELECT lost.session_id, '{SALVAGED}', ?, min(m.timestamp), max(m.timestamp), lost.session_id"
+        f" FROM ({orphans}) lost JOIN messages m ON m.session_id = lost.session_id GROUP BY lost.session_id",
+        (user,),
     )
     there = "(SELECT id FROM sessions)"
     connection.execute(

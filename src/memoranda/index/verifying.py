@@ -1,0 +1,74 @@
+"""Whether a message says a phrase in its order, where the index knows only that all of it is there.
+
+Pairs of characters of unspaced scripts are indexed without their places. For what is looked for word for word, the
+candidates are read again.
+"""
+
+from collections.abc import Callable, Collection
+
+from memoranda.index.content import words_of
+from memoranda.index.postings import And, Or, Pattern, Phrase, Posting, Without
+from memoranda.index.segments import is_single, segment
+from memoranda.sessions.feed import FeedMessage
+
+_AT_ONCE = 200
+
+Texts = Callable[[Collection[int]], dict[int, FeedMessage]]
+
+
+def in_order(found: list[Posting], pattern: Pattern, texts: Texts) -> list[Posting]:
+    """Those that hold every phrase of the pattern as it stands; titles are believed."""
+    if not _asks_for_order(pattern):
+        return found
+    kept: list[Posting] = []
+    for start in range(0, len(found), _AT_ONCE):
+        some = found[start : start + _AT_ONCE]
+        messages = texts([posting.message for posting in some if posting.message])
+        for posting in some:
+            message = messages.get(posting.message)
+            if not posting.message or (message is not None and _holds(pattern, message)):
+                kept.append(posting)
+    return kept
+
+
+def _asks_for_order(pattern: Pattern) -> bool:
+    match pattern:
+        case Phrase(in_order=wanted):
+            return wanted
+        case And(parts) | Or(parts):
+            return any(map(_asks_for_order, parts))
+        case Without(keep, _):
+            return _asks_for_order(keep)
+        case _:
+            return False
+
+
+def _holds(pattern: Pattern, message: FeedMessage) -> bool:
+    words = words_of(message)
+    texts = [segment(words.said), segment(words.beside)]
+
+    def holds(part: Pattern) -> bool:
+        match part:
+            case Phrase(tokens, True):
+                return any(_stands_in(tokens, text) for text in texts)
+            case And(parts):
+                return all(map(holds, parts))
+            case Or(parts):
+                return any(map(holds, parts))
+            case Without(keep, _):
+                return holds(keep)
+            case _:
+                # The index is right about everything else.
+                return True
+
+    return holds(pattern)
+
+
+def _stands_in(tokens: tuple[str, ...], text: list[str]) -> bool:
+    *before, last = tokens
+    for place in range(len(text) - len(before)):
+        if text[place : place + len(before)] == before:
+            there = text[place + len(before)]
+            if there == last or (is_single(last) and there.startswith(last)):
+                return True
+    return False

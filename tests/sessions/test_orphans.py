@@ -1,0 +1,32 @@
+"""Messages whose sessions were lost with a damaged file: they are kept, and shown to nobody whose they may not be."""
+
+from pathlib import Path
+
+import pytest
+
+from memoranda.sessions.integrity import SALVAGED
+from memoranda.sessions.scope import Scope
+from memoranda.sessions.store import SessionStore
+
+
+@pytest.mark.parametrize(
+    ("others", "owner"), [([None], None), ([None, "ann"], SALVAGED), (["ann"], SALVAGED), ([], SALVAGED)]
+)
+def test_messages_without_a_session_go_to_nobody_elses_user(
+    tmp_path: Path, others: list[str | None], owner: str | None
+) -> None:
+    """To the home's own user only when there is no other."""
+    sessions = [
+        {"id": f"s{place}", "source": "cli", "user_id": user, "started_at": 1.0, "last_active": 1.0}
+        for place, user in enumerate(others)
+    ]
+    lost = [{"id": 7, "session_id": "lost", "role": "user", "content": "whose is this?", "timestamp": 5.0}]
+    with SessionStore(tmp_path / "state.db") as store:
+        taken = store.take_rows({"sessions": sessions, "messages": lost})
+        assert taken["messages"] == 1
+        adopted = store.get_session("lost")
+        assert adopted is not None
+        assert (adopted["user_id"], adopted["source"], adopted["message_count"]) == (owner, SALVAGED, 1)
+        for user in (None, "ann", "bob"):
+            seen = store.scoped(Scope.of(user)).get_session("lost") is not None
+            assert seen == (owner is None and user is None)
