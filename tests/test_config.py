@@ -277,3 +277,18 @@ def test_toolsets_are_lists_by_platform(home: Home) -> None:
         home.config_file.write_text(wrong)
         with pytest.raises(ConfigError, match="a list of toolsets for each platform"):
             config.load(home, {})
+
+
+def test_the_environment_says_by_name_and_form_what_is_a_secret(home: Home) -> None:
+    """By the end of the name, by a word in it where the value looks like a credential, and in addresses."""
+    secrets = {
+        "GITHUB_PAT": "pat-value-1", "DB_PASS": "pass value 2", "MYSQL_PWD": "pwd-value-3", "PGPASSWORD": "pg-value-4",
+        "SECRET_KEY_BASE": "base-value-05", "OPENAI_API_KEY_2": "second-value-06", "REDIS_AUTH": "auth-value-07",
+    }  # fmt: skip
+    harmless = {
+        "PWD": "/home/anna", "SSH_AUTH_SOCK": "/run/agent.1", "AUTH_METHOD": "password", "KEY_STYLE": "emacs-like-keys",
+        "TOKEN_COUNT": "128000", "LANG": "en_GB.UTF-8", "HOMEPAGE": "https://example.org:8080/a@b",
+    }  # fmt: skip
+    address = {"DATABASE_URL": "postgres://app:address-value-08@db.example.org/app"}
+    found = config.known_secrets(home, secrets | harmless | address)
+    assert found == {*secrets.values(), "address-value-08"}

@@ -13,7 +13,11 @@ from memoranda.support.lending import Lending, Loan
 from memoranda.support.lock import FileLock
 
 _SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SOUNDS_SECRET = re.compile(r"(?i)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)$")
+_SOUNDS_SECRET = re.compile(r"(?i)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|_PASS|_PWD|_PAT)$")
+# With such a word elsewhere in its name, a variable holds a credential if its value looks like one.
+_SOUNDS_RELATED = re.compile(r"(?i)(?:^|_)(?:KEYS?|TOKENS?|SECRETS?|AUTH|PASS|PAT|SALT|SK)(?:_|$)")
+_LOOKS_SECRET = re.compile(r"(?=\S*[0-9])(?=\S*[A-Za-z])[^\s/]{12,}")
+_IN_ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s/:@]*:([^\s/@]+)@", re.IGNORECASE)
 
 
 def read_secrets(home: Home) -> dict[str, str]:
@@ -54,7 +58,12 @@ def lend_secrets(home: Home, names: Collection[str]) -> Loan:
 def known_secrets(home: Home, environ: Mapping[str, str] | None = None) -> frozenset[str]:
     """The credentials that this machine holds: everything in `.env`, and what the environment calls a secret."""
     environ = ENVIRONMENT if environ is None else environ
-    named = {value.strip() for name, value in environ.items() if _SOUNDS_SECRET.search(name)}
+    named = {
+        value.strip()
+        for name, value in environ.items()
+        if _SOUNDS_SECRET.search(name) or (_SOUNDS_RELATED.search(name) and _LOOKS_SECRET.fullmatch(value.strip()))
+    }
+    named.update(password for value in environ.values() for password in _IN_ADDRESS.findall(value))
     # A path or address that is named so (SSH_AUTH_SOCK, a key file) is no credential itself.
     return frozenset(value for value in {*named, *read_secrets(home).values()} if value and "/" not in value[:1])
 
