@@ -2,7 +2,10 @@
 
 import json
 import os
+import sqlite3
+import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -66,6 +69,35 @@ def test_sessions_are_listed_latest_first(past: Terminal) -> None:
     assert len(past.json("sessions", "list", "--user", "ana")["sessions"]) == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--offset", "99"], "There are no more than 99: --offset 99 leaves all of them out."),
+        (["--source", "nope"], "There are sessions, but none for this --source."),
+        (["--since", "2099-01-01"], "There are sessions, but none for this --since."),
+        (
+            ["--until", "1999-01-01", "--source", "cli"],
+            "There are sessions, but none for this --source and this --until.",
+        ),
+        (["--source", "subagent"], "There are only archived sessions and delegated work: --everything shows them."),
+        (["--user", "bob"], "No sessions of this user yet; --all-users shows those of others."),
+    ],
+    ids=["offset", "source", "since", "two", "delegated", "user"],
+)
+def test_an_empty_list_says_what_left_everything_out(past: Terminal, words: list[str], why: str) -> None:
+    """As text and as JSON."""
+    with memoranda.open(past.home) as memory:
+        memory.sessions.create_session("helper", "subagent", parent_session_id="20250615_a")
+    assert past.ok("sessions", "list", *words) == f"{why}\n"
+    assert past.json("sessions", "list", *words) == {"sessions": [], "more": False, "message": why}
+
+
+def test_a_list_of_nothing_says_that_there_is_nothing(terminal: Terminal) -> None:
+    """Whatever was asked for."""
+    for words in ([], ["--offset", "5"], ["--source", "cli", "--everything"], ["--user", "bob"], ["--all-users"]):
+        assert terminal.ok("sessions", "list", *words) == "No sessions yet.\n"
+
+
 @pytest.mark.parametrize("name", ["20250615_a", "20250615", "Fix the build"])
 def test_a_session_is_shown_by_id_by_its_beginning_or_by_title(past: Terminal, name: str) -> None:
     """Every message, with who said it."""
@@ -115,6 +147,55 @@ def test_deleting_shows_what_would_go_and_asks(past: Terminal, tmp_path: Path) -
     assert mode(saved) == 0o600
     past.ok("sessions", "import", str(saved))
     assert past.json("search", "zebra")["count"] == 1
+
+
+def test_delegated_work_is_shown_and_saved_before_it_is_deleted(past: Terminal, tmp_path: Path) -> None:
+    """It goes with the conversation that it was done for, so it is counted and saved with it."""
+    with memoranda.open(past.home) as memory:
+        memory.sessions.create_session("helper", "subagent", parent_session_id="20250615_a")
+        memory.sessions.append_message("helper", "assistant", "What the helper found")
+    saved = tmp_path / "saved.jsonl"
+    result = past.run("sessions", "delete", "Fix the build", "--export", str(saved), input="y\n")
+    shown, _, _ = result.stderr.partition("Delete them for good?")
+    assert "2 sessions with 3 messages" in shown and "20250615_a" in shown and "helper" in shown
+    assert result.stdout.startswith("Deleted 2 sessions.")
+    assert "What the helper found" in saved.read_text()
+    assert past.json("search", "helper")["count"] == 0
+    past.ok("sessions", "import", str(saved))
+    assert "What the helper found" in past.ok("sessions", "show", "helper")
+
+
+def test_deleting_says_when_text_is_still_in_the_files(past: Terminal) -> None:
+    """Whoever is reading still sees it; it leaves the files when the last one closes them."""
+    with closing(sqlite3.connect(past.home / "state.db", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM messages").fetchone()
+        text = past.ok("sessions", "delete", "Fix the build", "--yes")
+        assert "is reading state.db at the moment, so their text is still in its files" in text
+        assert "when the last program that has this home open closes it" in text
+        assert _holds(past, b"compiler")
+        assert past.json("sessions", "delete", "20250616_b", "--yes")["text_overwritten"] is False
+    assert not _holds(past, b"compiler") and not _holds(past, b"butter")
+    data = past.json("--user", "ana", "sessions", "delete", "20250617_c", "--yes")
+    assert data["text_overwritten"] is True
+
+
+def test_deleting_waits_a_moment_for_a_reader(past: Terminal) -> None:
+    """Most of them have read what they wanted before anybody has to be told."""
+    with closing(sqlite3.connect(past.home / "state.db", isolation_level=None, check_same_thread=False)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM messages").fetchone()
+        timer = threading.Timer(0.4, reader.execute, ("ROLLBACK",))
+        timer.start()
+        try:
+            assert past.json("sessions", "delete", "Fix the build", "--yes")["text_overwritten"] is True
+        finally:
+            timer.join()
+        assert not _holds(past, b"compiler")
+
+
+def _holds(terminal: Terminal, words: bytes) -> bool:
+    return any(words in file.read_bytes() for file in terminal.home.glob("state.db*"))
 
 
 def test_pruning_takes_ended_sessions_that_are_old(past: Terminal) -> None:
@@ -168,6 +249,9 @@ def test_statistics_count_what_there_is(past: Terminal) -> None:
     assert (data["sessions"], data["messages"]) == (2, 4)
     assert data["by_source"] == {"cli": {"sessions": 1, "messages": 2}, "telegram": {"sessions": 1, "messages": 2}}
     assert data["bytes"]["state.db"] > 0
+    assert past.json("--user", "ana", "sessions", "stats")["messages"] == 1
+    assert past.json("--user", "bob", "sessions", "stats")["sessions"] == 0
+    assert "1  messages" in past.ok("sessions", "stats", "--user", "ana")
     assert "messages" in past.ok("sessions", "stats")
 
 
@@ -181,6 +265,31 @@ def test_search_shows_the_match_and_what_was_said_around_it(past: Terminal) -> N
     assert "why:" in past.ok("search", "zebra", "--why")
     assert past.ok("search", "nonsense") == "Nothing in past conversations matches.\n"
     assert past.json("search", "zebra", "--user", "ana")["count"] == 1
+
+
+def test_search_behind_the_last_result_says_so(past: Terminal) -> None:
+    """An ordinary answer, as text and as JSON."""
+    said = "There is nothing further: the conversations that match end at 1."
+    assert past.ok("search", "zebra", "--offset", "100") == f"{said}\n"
+    answer = past.json("search", "zebra", "--offset", "100")
+    assert (answer["results"], answer["message"]) == ([], said)
+
+
+def test_search_says_why_on_a_terminal_too(past: Terminal) -> None:
+    """The order, the words and the filters, also when nothing was found; beside each result its signals."""
+    text = past.ok("search", "zebra", "--why", "--sort", "newest", "--source", "cli", "--since", "2020-01-01")
+    assert "why: by time, newest first; looked for: zebra; filters: sources cli, since 20" in text
+    assert "why: order by time, newest first, score" in text
+    text = past.ok("search", "butter", "--why", "--source", "cli")
+    assert "it is found without `source`" in text
+    assert "why: by relevance, scheduled jobs last; looked for: butter; filters: sources cli\n" in text
+
+
+def test_search_refuses_a_role_that_there_is_not(past: Terminal) -> None:
+    """With those there are."""
+    result = past.run("search", "butter", "--role", "robot")
+    assert result.exit_code == 1
+    assert "user, assistant, tool, system" in result.output
 
 
 def test_search_takes_filters(past: Terminal) -> None:
@@ -222,6 +331,7 @@ def test_times_are_shown_in_the_readers_time_zone(past: Terminal, monkeypatch: p
     time.tzset()
     try:
         assert "2025-06-16 00:07" in past.ok("sessions", "list")
+        assert "2025-06-16 00:06" in past.ok("search", "zebra")
     finally:
         monkeypatch.delenv("TZ")
         time.tzset()

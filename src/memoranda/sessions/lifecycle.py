@@ -158,7 +158,8 @@ class Lifecycle(Part):
         if self._scope.all:
             return user_id
         if user_id is not None and user_id != self._scope.user:
-            raise SessionError(f"This store is open for {self._scope.user!r} alone, not for {user_id!r}.")
+            owner = "the home's own user" if self._scope.user is None else repr(self._scope.user)
+            raise SessionError(f"This store is open for {owner} alone, not for {user_id!r}.")
         return self._scope.user
 
     def _lineage(

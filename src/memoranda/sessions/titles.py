@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from dataclasses import dataclass
 
 from memoranda.db.sqlite import Connection
 from memoranda.errors import SessionError
@@ -12,6 +13,16 @@ from memoranda.sessions.scope import Scope
 LONGEST = 100
 _NEVER_CUT = 80
 _NUMBERED = re.compile(r"(?P<base>.*\S) #(?P<number>[1-9]\d{0,8})")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Titled:
+    """A session found by a title; those that are numbered after it sort by their numbers, the latest last."""
+
+    number: int
+    started_at: float
+    session_id: str
+    title: str
 
 
 def tidy(title: str) -> str | None:
@@ -52,8 +63,26 @@ class Titles(Part):
             ).fetchone()
         return row[0] if row else None
 
+    def list_titled(self, title: str) -> tuple[list[Titled], list[Titled]]:
+        """The sessions with exactly that title (of several users in a store for everyone), and those numbered after it.
+
+        What cannot be a title finds nothing.
+        """
+        try:
+            wanted = tidy(title)
+        except SessionError:
+            return [], []
+        if wanted is None:
+            return [], []
+        with self._db.reading() as connection:
+            found = sorted(variants(connection, wanted, self._scope))
+        return [each for each in found if each.title == wanted], [each for each in found if each.title != wanted]
+
     def resolve_session_by_title(self, title: str) -> str | None:
-        """The session with that title, or the latest of those that are numbered after it."""
+        """The latest of the sessions with that title and those numbered after it; a number that is given is meant.
+
+        `list_titled` tells them apart.
+        """
         wanted = tidy(title)
         if wanted is None:
             return None
@@ -61,8 +90,8 @@ class Titles(Part):
             found = variants(connection, wanted, self._scope)
         if _NUMBERED.fullmatch(wanted):
             # One of a row, named as it stands.
-            found = [each for each in found if each[0] == 1] or found
-        return max(found)[2] if found else None
+            found = [each for each in found if each.number == 1] or found
+        return max(found).session_id if found else None
 
     def get_next_title_in_lineage(self, base: str) -> str:
         """The next free title after `base`: itself, or the same with the next number."""
@@ -77,12 +106,12 @@ def next_title(connection: Connection, base: str, scope: Scope) -> str:
         raise SessionError("A title must not be blank.")
     numbered = _NUMBERED.fullmatch(wanted)
     stem = numbered["base"] if numbered else wanted
-    taken = [number for number, _, _ in variants(connection, stem, scope)]
+    taken = [each.number for each in variants(connection, stem, scope)]
     return _with_number(stem, max(taken) + 1) if taken else stem
 
 
-def variants(connection: Connection, stem: str, scope: Scope) -> list[tuple[int, float, str]]:
-    """Number, start and id of the sessions titled `stem` (number 1) or `stem #n`; a long stem is cut to make room."""
+def variants(connection: Connection, stem: str, scope: Scope) -> list[Titled]:
+    """The sessions titled `stem` (number 1) or `stem #n`; a long stem is cut to make room."""
     pattern = stem[:_NEVER_CUT].replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
     rows = connection.execute(
         f"SELECT title, started_at, id FROM sessions WHERE title LIKE ? ESCAPE '\\' AND {scope.condition()}",
@@ -92,9 +121,9 @@ def variants(connection: Connection, stem: str, scope: Scope) -> list[tuple[int,
     for name, started, session_id in rows:
         match = _NUMBERED.fullmatch(name)
         if name == stem:
-            found.append((1, started, session_id))
+            found.append(Titled(1, started, session_id, name))
         elif match and name == _with_number(stem, int(match["number"])):
-            found.append((int(match["number"]), started, session_id))
+            found.append(Titled(int(match["number"]), started, session_id, name))
     return found
 
 

@@ -74,6 +74,10 @@ class Upkeep(Part):
             self._db.shrink_log()
         return count
 
+    def empty_log(self) -> bool:
+        """Whether deleted text has left the log as well; it stays there while another process reads."""
+        return self._db.shrink_log()
+
     def vacuum(self) -> None:
         """Give the room of deleted messages back to the disk."""
         self._db.vacuum()

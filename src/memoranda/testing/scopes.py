@@ -24,6 +24,7 @@ def reads(view: SessionStore, session_id: str, message_id: int, title: str) -> d
         "live_message_ids": lambda: sorted(view.live_message_ids(session_id)),
         "get_session_title": lambda: view.get_session_title(session_id),
         "resolve_by_title": lambda: view.resolve_session_by_title(title),
+        "list_titled": lambda: any(view.list_titled(title)),
         "next_title": lambda: None if view.get_next_title_in_lineage(title) == title else "numbered",
         "tip": lambda: view.get_compression_tip(session_id),
         "lineage": lambda: view.get_compression_lineage(session_id),

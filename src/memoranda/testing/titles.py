@@ -111,6 +111,20 @@ class TitleContract:
         assert store.resolve_session_by_title("Pla%") is None
         assert store.resolve_session_by_title("") is None
 
+    def test_a_title_is_told_from_the_numbers_after_it(self, store: SessionStore) -> None:
+        """Exactly as written, of every user in sight, and those with numbers in their order."""
+        for number, title in enumerate(("Plan #10", "Plan", "Plan #2", "plan", "Plan #draft", "Plan #1")):
+            store.create_session(f"s{number}", "cli", title=title)
+        store.create_session("hers", "cli", user_id="ann", title="Plan", started_at=5.0)
+        exact, numbered = store.list_titled(" Plan ")
+        assert [each.session_id for each in exact] == ["hers", "s1"]
+        assert [each.title for each in numbered] == ["Plan #1", "Plan #2", "Plan #10"]
+        exact, numbered = store.scoped(Scope.of("ann")).list_titled("Plan")
+        assert [each.session_id for each in (*exact, *numbered)] == ["hers"]
+        assert [[each.session_id for each in some] for some in store.list_titled("Plan #2")] == [["s2"], []]
+        for nothing in ("", "Pla%", "PLAN", "x" * 101, "\ud800"):
+            assert store.list_titled(nothing) == ([], [])
+
     def test_a_title_moves_on_with_its_conversation(self, store: SessionStore) -> None:
         """A continuation may take the title of an earlier session of the chain; a branch may not."""
         chain(store, "a", "b", "c")

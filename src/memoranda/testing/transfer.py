@@ -1,6 +1,7 @@
 """Contract of export and import: the same store on the other side, nothing twice, nothing lost for one bad session."""
 
 import json
+import time
 from typing import Any
 
 from memoranda.sessions.store import SessionStore
@@ -99,6 +100,21 @@ class TransferContract:
         assert store.import_sessions([session]).messages == 3
         assert store.import_sessions([session]).messages == 0
         assert contents(store, "s") == ["ok", "ok", "fine"]
+
+    def test_a_session_without_any_time_is_dated_now(self, store: SessionStore) -> None:
+        """At its first import, and again when messages with times are added: what was there stays as it is."""
+        before = time.time()
+        plain = {"role": "user", "content": "when?"}
+        assert store.import_sessions([{"id": "s", "source": "x", "messages": [plain]}]).undated == ["s"]
+        (message,) = store.get_messages("s")
+        assert before <= message["timestamp"] <= time.time()
+        timed = [plain, plain | {"timestamp": 5.0}]
+        report = store.import_sessions([{"id": "s", "source": "x", "messages": timed}])
+        assert (report.messages, report.undated) == (1, [])
+        assert store.import_sessions([{"id": "t", "source": "x", "messages": timed}]).undated == []
+        assert [each["timestamp"] for each in store.get_messages("t")] == [5.0, 5.0]
+        report = store.import_sessions([{"id": "u", "source": "x", "messages": [plain, {"content": "no role"}]}])
+        assert (report.undated, len(report.errors)) == ([], 1)
 
     def test_a_session_that_has_grown_gets_what_is_new(self, store: SessionStore, other: SessionStore) -> None:
         """Only that, in order."""

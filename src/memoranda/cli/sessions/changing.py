@@ -11,16 +11,19 @@ import click
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.opening import open_sessions
 from memoranda.cli.sessions.naming import all_users_option, find_session, moment
-from memoranda.cli.sessions.transfer import write_sessions
+from memoranda.cli.sessions.transfer import NewFile, write_sessions
 from memoranda.cli.text import local_time, wrapped
 from memoranda.errors import SessionError, StorageError
 from memoranda.recall.session_db import SessionDB
 
 _SHOWN_AT_MOST = 20
-_yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
-_export_option = click.option(
-    "--export", "export_to", type=click.Path(dir_okay=False, path_type=Path), help="First save them to this file."
+_PATIENCE = 1.0
+_STILL_READ = (
+    "\nAnother program is reading {file} at the moment, so their text is still in its files. It leaves them when the "
+    "last program that has this home open closes it."
 )
+_yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+_export_option = click.option("--export", "export_to", type=NewFile(), help="First save them to this file.")
 
 
 @click.command()
@@ -52,13 +55,14 @@ def rename(session: str, title: str, all_users: bool) -> None:
 def delete_command(session: tuple[str, ...], yes: bool, export_to: Path | None, all_users: bool) -> None:
     """Delete conversations for good: every session of each, its messages, and the work it delegated.
 
-    The text is overwritten in the file and leaves the index. Nothing can bring it back but an export.
+    SESSION is an id, the beginning of one, or a title; with --yes a whole id or an exact title. The text is
+    overwritten in the file and leaves the index. Nothing can bring it back but an export.
     """
     invocation = Invocation.current()
     with open_sessions(invocation, everyone=all_users) as db:
         ids: dict[str, None] = {}
         for name in session:
-            ids |= dict.fromkeys(db.get_compression_lineage(find_session(invocation, db, name)))
+            ids |= dict.fromkeys(db.get_compression_lineage(find_session(invocation, db, name, exactly=yes)))
         _carry_out(invocation, db, db.list_deletion(ids), yes, export_to, db.delete_sessions)
 
 
@@ -119,12 +123,25 @@ def _carry_out(
         db.index.compact()
     except StorageError as error:
         unfinished = f"\n{error} Nothing of them is found any more, but their words stay in its file until it is."
+    is_overwritten = _is_overwritten(db)
+    remains = "" if is_overwritten else _STILL_READ.format(file=db.path.name)
     kept = f" They are saved in {export_to}." if export_to else ""
     invocation.say(
-        f"Deleted {_count(deleted, 'session')}.{kept}{unfinished}",
+        f"Deleted {_count(deleted, 'session')}.{kept}{unfinished}{remains}",
         {"success": True, "deleted": deleted, "session_ids": [row["id"] for row in rows],
-         "exported_to": str(export_to) if export_to else None, "index_rebuilt": not unfinished},
+         "exported_to": str(export_to) if export_to else None, "index_rebuilt": not unfinished,
+         "text_overwritten": is_overwritten},
     )  # fmt: skip
+
+
+def _is_overwritten(db: SessionDB) -> bool:
+    """Whether the deleted text is in no file any more; waits a moment for those who are reading."""
+    deadline = time.monotonic() + _PATIENCE
+    while not db.empty_log():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def _describe(rows: list[dict[str, Any]]) -> str:

@@ -19,8 +19,10 @@ from memoranda.cli.text import bold, dim, local_time, print_long, wrapped
 from memoranda.importers.resuming import resume_command
 from memoranda.recall.evidence import shorten_calls
 from memoranda.recall.guidance import NO_PROJECT
+from memoranda.recall.session_db import SessionDB
 from memoranda.recall.times import show_time
 from memoranda.sessions.records import text_of
+from memoranda.sessions.scope import Scope
 from memoranda.support.projects import project_name
 
 _TOOL_OUTPUT = 400
@@ -46,26 +48,44 @@ def list_sessions(
     invocation = Invocation.current()
     with open_sessions(invocation, everyone=all_users) as db:
         projects = None if project is None else projects_named(invocation, db, project)
-        rows = db.list_sessions_rich(
-            source or None, limit=limit + 1, offset=offset, order_by_last_active=True,
-            include_children=everything, include_archived=everything, since=since, until=until,
-            projects=projects,
-        )  # fmt: skip
-        others = other_projects(db) if projects is not None and not projects else ""
+        wanted = {"source": source or None, "projects": projects, "since": since, "until": until}
+        rows = _rows(db, limit + 1, everything, offset=offset, **wanted)
+        why = "" if rows else _why_nothing(db, wanted, everything, offset)
     more = len(rows) > limit
     rows = rows[:limit]
-    lines = [session_line(row) for row in rows] or [_nothing(projects, others)]
+    lines = [session_line(row) for row in rows] or [why]
     if more:
         lines.append(dim(f"More: --offset {offset + limit}"))
     data = [{name: row[name] for name in _SHOWN} | _times(row) for row in rows]
     if invocation.as_json:
-        invocation.say("", {"sessions": data, "more": more})
+        invocation.say("", {"sessions": data, "more": more} | ({} if rows else {"message": why}))
     else:
         print_long("\n".join(lines))
 
 
-def _nothing(projects: frozenset[str] | None, others: str) -> str:
-    return f"{NO_PROJECT} {others}".strip() if projects is not None and not projects else "No sessions yet."
+def _rows(db: SessionDB, limit: int, everything: bool, **wanted: Any) -> list[dict[str, Any]]:
+    return db.list_sessions_rich(
+        limit=limit, order_by_last_active=True, include_children=everything, include_archived=everything, **wanted
+    )
+
+
+def _why_nothing(db: SessionDB, wanted: dict[str, Any], everything: bool, offset: int) -> str:
+    """Why a list is empty: what left out everything that there is, or that there is nothing."""
+    filters = [name for key, name in _FILTERS.items() if wanted[key] is not None]
+    if wanted["projects"] == frozenset():
+        return f"{NO_PROJECT} {other_projects(db)}".strip()
+    if offset and _rows(db, 1, everything, **wanted):
+        return f"There are no more than {offset:,}: --offset {offset} leaves all of them out."
+    if not everything and _rows(db, 1, True, **wanted):
+        return "There are only archived sessions and delegated work: --everything shows them."
+    if filters and _rows(db, 1, True):
+        return f"There are sessions, but none for {' and '.join(filters)}."
+    if db.scoped(Scope.everyone()).session_count():
+        return "No sessions of this user yet; --all-users shows those of others."
+    return "No sessions yet."
+
+
+_FILTERS = {"source": "this --source", "projects": "this --project", "since": "this --since", "until": "this --until"}
 
 
 _SHOWN = ("id", "title", "source", "model", "user_id", "message_count", "preview", "parent_session_id", "relation",

@@ -1,0 +1,131 @@
+"""Which conversation `memoranda sessions` takes when it is named by a title, by an id, or by the beginning of one."""
+
+from pathlib import Path
+
+import pytest
+
+import memoranda
+from tests.cli.terminal import Terminal
+from tests.recall.past import tell
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Terminal:
+    """A home with two conversations that have nothing in common but their names."""
+    terminal = Terminal(tmp_path / "home")
+    with memoranda.open(terminal.home) as memory:
+        tell(memory.sessions, "first", ["the one I mean"], title="Plan")
+        tell(memory.sessions, "second", ["another one altogether"], title="Plan #2")
+    return terminal
+
+
+def _there(terminal: Terminal) -> set[str]:
+    return {row["id"] for row in terminal.json("sessions", "list", "--all-users", "--everything")["sessions"]}
+
+
+def test_an_exact_title_comes_before_later_numbers(terminal: Terminal) -> None:
+    """To show, rename, export and delete; each says which one it took."""
+    which = "This is 'Plan' (first), not 'Plan #2' (second)."
+    for words in (["show", "Plan"], ["export", "Plan"], ["rename", "Plan", "Plan"]):
+        result = terminal.run("sessions", *words)
+        assert result.stderr == f"{which}\n"
+        assert "first" in result.stdout or "the one I mean" in result.stdout
+        assert "second" not in result.stdout
+    result = terminal.run("sessions", "delete", "Plan", "--yes")
+    assert (result.exit_code, result.stderr) == (0, f"{which}\n")
+    assert _there(terminal) == {"second"}
+
+
+def test_deleting_without_a_question_takes_only_what_is_named_in_full(terminal: Terminal) -> None:
+    """Doing it twice deletes nothing else: neither the next number nor an id that begins so."""
+    with memoranda.open(terminal.home) as memory:
+        tell(memory.sessions, "first draft", ["an id that begins like another one"])
+    for name, near in (("Plan", "'Plan #2' (second)"), ("first", "first draft")):
+        assert terminal.run("sessions", "delete", name, "--yes").exit_code == (0 if name == "Plan" else 1)
+        result = terminal.run("sessions", "delete", name, "--yes")
+        assert result.exit_code == 1
+        assert near in result.stderr
+        assert _there(terminal) == {"second", "first draft"}
+    result = terminal.run("sessions", "delete", "nobody", "second", "--yes")
+    assert result.exit_code == 1
+    assert _there(terminal) == {"second", "first draft"}
+
+
+def test_deleting_with_a_question_shows_what_a_short_name_means(terminal: Terminal) -> None:
+    """By id and title, before it asks."""
+    result = terminal.run("sessions", "delete", "sec", input="n\n")
+    asked, _, _ = result.stderr.partition("Delete them for good?")
+    assert "second" in asked and "Plan #2" in asked
+    assert _there(terminal) == {"first", "second"}
+    terminal.ok("sessions", "delete", "sec", input="y\n")
+    assert _there(terminal) == {"first"}
+
+
+def test_a_title_that_only_numbers_are_left_of_leads_to_the_latest(terminal: Terminal) -> None:
+    """And that is said."""
+    with memoranda.open(terminal.home) as memory:
+        tell(memory.sessions, "third", ["the latest"], title="Plan #3")
+        memory.sessions.delete_session("first")
+    result = terminal.run("sessions", "show", "Plan")
+    assert result.stderr == "No conversation is called 'Plan'. This is 'Plan #3' (third), not 'Plan #2' (second).\n"
+    assert "the latest" in result.stdout
+
+
+def test_one_conversation_under_several_numbers_is_no_question(tmp_path: Path) -> None:
+    """What was compressed goes on under the next number: nothing else is meant, and nothing is said."""
+    terminal = Terminal(tmp_path / "home")
+    with memoranda.open(terminal.home) as memory:
+        tell(memory.sessions, "begun", ["how it began"], title="Plan")
+        memory.sessions.end_session("begun", "compression")
+        memory.sessions.create_session("going on", "cli", parent_session_id="begun", title="Plan #2")
+        assert memory.sessions.get_compression_lineage("begun") == ["begun", "going on"]
+    for name in ("Plan", "Plan #2"):
+        result = terminal.run("sessions", "show", name)
+        assert "how it began" in result.stdout
+        assert result.stderr == ""
+
+
+def test_an_id_comes_before_a_title_and_that_is_said(terminal: Terminal) -> None:
+    """An id is the only name that nothing else has."""
+    terminal.ok("sessions", "rename", "second", "first")
+    result = terminal.run("sessions", "show", "first")
+    assert "the one I mean" in result.stdout
+    assert result.stderr == "This is 'Plan' (first), not 'first' (second).\n"
+
+
+def test_a_title_that_several_users_have_is_refused_with_their_ids(terminal: Terminal) -> None:
+    """Whoever sees all users has to say which one."""
+    with memoranda.open(terminal.home) as memory:
+        tell(memory.sessions_for("ana"), "hers", ["Ana's plan"], title="Plan")
+    for words in (["show"], ["delete", "--yes"]):
+        result = terminal.run("sessions", words[0], "Plan", "--all-users", *words[1:])
+        assert result.exit_code == 1
+        assert "first" in result.stderr and "hers" in result.stderr
+    assert _there(terminal) == {"first", "second", "hers"}
+    assert "Ana's plan" in terminal.ok("--user", "ana", "sessions", "show", "Plan")
+
+
+def test_a_name_longer_than_a_title_can_be_is_no_title(tmp_path: Path) -> None:
+    """Its first hundred characters may be somebody else's."""
+    terminal = Terminal(tmp_path / "home")
+    with memoranda.open(terminal.home) as memory:
+        tell(memory.sessions, "long", ["hello"], title="x" * 100)
+    for words in (["show", "x" * 101], ["delete", "x" * 101, "--yes"]):
+        assert terminal.run("sessions", *words).exit_code == 1
+    result = terminal.run("chat", "--demo", "--resume", "x" * 101, "--query", "hello")
+    assert result.exit_code == 1
+    assert "No session has the id or title" in result.output
+    assert _there(terminal) == {"long"}
+
+
+def test_answers_in_json_name_what_they_took(terminal: Terminal) -> None:
+    """And say nothing beside it."""
+    result = terminal.run("sessions", "delete", "Plan", "--yes", "--json")
+    assert '"first"' in result.stdout
+    assert result.stderr == ""
+
+
+def test_a_conversation_is_taken_up_again_at_its_latest_number(terminal: Terminal) -> None:
+    """A title means the latest of its row to whoever goes on with it."""
+    terminal.ok("chat", "--demo", "--resume", "Plan", "--query", "hello again")
+    assert "hello again" in terminal.ok("sessions", "show", "Plan #2")
