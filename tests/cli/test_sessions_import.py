@@ -132,3 +132,14 @@ def test_a_file_that_cannot_be_written_is_called_by_its_name(terminal: Terminal,
     result = terminal.run("sessions", "export", "--output", str(file))
     assert result.exit_code == 2
     assert result.output.startswith(f"{file} cannot be written: ")
+
+
+def test_a_file_that_is_there_is_never_written_over(terminal: Terminal, tmp_path: Path) -> None:
+    """It may be the only copy of what was deleted before."""
+    file = tmp_path / "past.jsonl"
+    file.write_text("the only copy\n")
+    for command in (("export", "--output", str(file)), ("prune", "--yes", "--export", str(file))):
+        result = terminal.run("sessions", *command)
+        assert result.exit_code == 2
+        assert "there already" in result.output
+    assert file.read_text() == "the only copy\n"

@@ -30,6 +30,8 @@ _DEEPEST = 200
 # Which turn a message is part of, and that the turn is done: fields beside the columns, and no part of what was said.
 TURN, DONE = "memoranda_turn", "memoranda_done"
 TURN_FIELDS = frozenset({TURN, DONE})
+# Of a message whose text was replaced for good.
+REDACTED = "redacted"
 # Other programs' names for the same thing.
 _ALIASES = {"platform_message_id": "external_id", "message_id": "external_id"}
 
@@ -113,7 +115,7 @@ def as_chat(message: Message) -> Message:
 
 _BOOKKEEPING = (
     _OURS
-    | {"role", "content", "copy_of", "is_summary", "token_count", "external_id", "timestamp", SHADOWED}
+    | {"role", "content", "copy_of", "is_summary", "token_count", "external_id", "timestamp", SHADOWED, REDACTED}
     | TURN_FIELDS
 )
 

@@ -8,10 +8,13 @@ from memoranda.errors import SessionError
 from memoranda.sessions.feed import note_change
 from memoranda.sessions.messages import Messages, delete_of, insert, recount, require_tip
 from memoranda.sessions.part import count_redactions
+from memoranda.sessions.records import REDACTED, dump_json
 from memoranda.sessions.repetition import SAME, release, release_to_branches
 
 _EMPTIED = ("content_format", "tool_calls", "reasoning", "reasoning_content", "reasoning_details",
-            "codex_reasoning_items", "codex_message_items", "extra")  # fmt: skip
+            "codex_reasoning_items", "codex_message_items")  # fmt: skip
+
+_GONE = dump_json({REDACTED: True})
 
 
 class Revision(Messages):
@@ -123,12 +126,12 @@ class Revision(Messages):
                 return False
             original, conversation, refers = row
             touched = connection.execute(
-                "UPDATE messages SET content = ?, " + ", ".join(f"{name} = NULL" for name in _EMPTIED)
+                "UPDATE messages SET content = ?, extra = ?, " + ", ".join(f"{name} = NULL" for name in _EMPTIED)
                 + " WHERE (id IN (?, ?) OR copy_of = ?)"
                 " AND (session_id IN (SELECT id FROM sessions WHERE conversation_id = ?)"
                 # What only refers is surely the same message of the same user; else that is what somebody says.
                 f"  OR (? AND (id = ? OR content_format = '{SAME}'))) RETURNING id, session_id",
-                (clean, message_id, original, original, conversation, bool(refers), original),
+                (clean, _GONE, message_id, original, original, conversation, bool(refers), original),
             ).fetchall()  # fmt: skip
             for number, owner in touched:
                 _changed(connection, owner, number)

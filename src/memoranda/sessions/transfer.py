@@ -18,6 +18,7 @@ from memoranda.sessions.messages import insert, recount
 from memoranda.sessions.numbers import translated, without_numbers
 from memoranda.sessions.part import count_redactions
 from memoranda.sessions.records import (
+    REDACTED,
     WRITTEN,
     dump_json,
     encode,
@@ -29,11 +30,15 @@ from memoranda.sessions.repetition import REFERRED_TO, read_fully
 from memoranda.sessions.revision import Revision
 from memoranda.sessions.schema import SESSIONS
 from memoranda.sessions.titles import Titles, claim_title, next_title
+from memoranda.sessions.usage import COSTS, COUNTERS, FACTS
 
 # By these sessions are told apart and found; they are no text, and never redacted.
 _NAMES = ("id", "parent_session_id", "source", "user_id", "relation", "project")
 # Set anew on the way in: they say how rows of this store hang together.
 _DERIVED = ("conversation_id", "successor_id", "message_count", "tool_call_count", "last_active")
+# What is known of a session only later, and what grows.
+_LATER = ("ended_at", "end_reason", "model", "system_prompt", *FACTS[1:])
+_GROWING = (*COUNTERS, *COSTS)
 
 
 @dataclass(slots=True)
@@ -49,6 +54,8 @@ class ImportReport:
     messages: int = 0
     errors: list[dict[str, Any]] = field(default_factory=list)
     new_ids: dict[int, int] = field(default_factory=dict, repr=False)
+    repeating: list[tuple[int, int]] = field(default_factory=list, repr=False)
+    """Messages here that repeat others by their ids there, which had not come in yet."""
 
     @property
     def ok(self) -> bool:
@@ -96,7 +103,22 @@ class Transfer(Lifecycle, Revision, Titles):
             waiting = [item for item in waiting if item not in ready]
             for index, session in ready:
                 self._import(index, session, report)
+        self._link_repetitions(report)
         return report
+
+    def _link_repetitions(self, report: ImportReport) -> None:
+        """Say what messages repeat that came in before what they repeat."""
+        late = [(number, report.new_ids[copied]) for number, copied in report.repeating if copied in report.new_ids]
+        if not late:
+            return
+        with self._db.writing() as connection:
+            for number, original in late:
+                (session_id,) = connection.execute(
+                    "UPDATE messages SET copy_of = ?, external_id = NULL WHERE id = ? RETURNING session_id",
+                    (original, number),
+                ).fetchone()
+                recount(connection, session_id)
+                note_change(connection, session_id, number)
 
     def _ids(self, source: str | None) -> list[str]:
         condition, values = self._seen, [*self._scope.values]
@@ -143,14 +165,37 @@ class Transfer(Lifecycle, Revision, Titles):
             began = time.time() if dated is None else dated
             if there is None:
                 self._add_session(connection, clean | {"started_at": began}, user, report)
-            added = _add_messages(connection, session_id, rows, began, report.new_ids)
+            added = _add_messages(connection, session_id, rows, began, report)
             if added or there is None:
                 recount(connection, session_id)
                 note_change(connection, session_id)
-            count_redactions(connection, redacted if added or there is None else 0)
+            learned = there is not None and self._learn(connection, clean, report)
+            changed = bool(added or learned or there is None)
+            count_redactions(connection, redacted if changed else 0)
         report.messages += added
         report.undated += [session_id] if dated is None else []
-        (report.imported if there is None else report.updated if added else report.skipped).append(session_id)
+        (report.imported if there is None else report.updated if changed else report.skipped).append(session_id)
+
+    def _learn(self, connection: Connection, session: Mapping[str, Any], report: ImportReport) -> bool:
+        """Take over what a session says of itself that ours does not know yet; whether there was anything."""
+        session_id = session["id"]
+        names = ("title", "last_active", *_LATER, *_GROWING)
+        ours = dict(zip(names, connection.execute(
+            f"SELECT {', '.join(names)} FROM sessions WHERE id = ?", (session_id,)
+        ).fetchone(), strict=True))  # fmt: skip
+        given = {name: value for name in (*_LATER, *_GROWING) if (value := session.get(name)) is not None}
+        new = {name: given[name] for name in _LATER if name in given and ours[name] is None}
+        new |= {name: given[name] for name in _GROWING if name in given and given[name] > (ours[name] or 0)}
+        if new.get("ended_at", ours["last_active"]) < ours["last_active"]:
+            # It has gone on here since.
+            new = {name: value for name, value in new.items() if name not in ("ended_at", "end_reason")}
+        if new:
+            assignments = ", ".join(f"{name} = ?" for name in new)
+            connection.execute(f"UPDATE sessions SET {assignments} WHERE id = ?", (*new.values(), session_id))
+        if session.get("title") and ours["title"] is None:
+            self._name(connection, session_id, session["title"], report)
+            return True
+        return bool(new)
 
     def _add_session(
         self, connection: Connection, session: Mapping[str, Any], user: str | None, report: ImportReport
@@ -229,13 +274,14 @@ def _add_messages(
     session_id: str,
     rows: list[tuple[Any, Mapping[str, Any]]],
     started_at: float,
-    new_ids: dict[int, int],
+    report: ImportReport,
 ) -> int:
     """Add those messages that the session does not have; how many.
 
-    A message is known by its external id; one without is known by what was said when. `new_ids` are the names that
-    the messages of this import have here.
+    A message is known by its external id; one without is known by what was said when, and one that was redacted since
+    by when that was.
     """
+    new_ids = report.new_ids
     known = _known(connection, session_id)
     added = 0
     for old_id, message in rows:
@@ -243,8 +289,11 @@ def _add_messages(
         # What repeats a message that did not come along is the only record of it.
         repeats = new_ids.get(copied) if isinstance(copied, int) else None
         row = encode({**translated(message, new_ids), "copy_of": repeats}, started_at)
-        same = known.get(_mark([row[place] for place in _MARKED_PLACES])) if row[_EXTERNAL_ID] is None else None
+        mark = _mark([row[place] for place in _MARKED_PLACES])
+        same = (known.get(mark) or known.get((REDACTED, mark[0], mark[2]))) if row[_EXTERNAL_ID] is None else None
         number, is_new = (same.pop(0), False) if same else insert(connection, session_id, row)
+        if is_new and repeats is None and isinstance(copied, int):
+            report.repeating.append((number, copied))
         if isinstance(old_id, int):
             new_ids[old_id] = number
         added += is_new
@@ -257,12 +306,13 @@ def _known(connection: Connection, session_id: str) -> dict[tuple[Any, ...], lis
     """The messages of a session that have no external id, by what was said when."""
     known: dict[tuple[Any, ...], list[int]] = {}
     rows = connection.execute(
-        f"SELECT m.id, {read_fully(_MARKED)} FROM messages m {REFERRED_TO}"
+        f"SELECT m.id, m.extra = '{dump_json({REDACTED: True})}', {read_fully(_MARKED)} FROM messages m {REFERRED_TO}"
         " WHERE m.session_id = ? AND m.external_id IS NULL ORDER BY m.id",
         (session_id,),
     )
-    for number, *values in rows:
-        known.setdefault(_mark(values), []).append(number)
+    for number, is_redacted, *values in rows:
+        mark = _mark(values)
+        known.setdefault((REDACTED, mark[0], mark[2]) if is_redacted else mark, []).append(number)
     return known
 
 

@@ -268,6 +268,50 @@ class TransferContract:
         store.import_sessions(whole)
         assert findable(store) == ["a fact"]
 
+    def test_what_is_known_later_comes_in_with_what_is_new(self, store: SessionStore, other: SessionStore) -> None:
+        """Title, end and counts; what is known here stays, and a session that goes on here is not ended."""
+        store.create_session("s", "cli")
+        say(store, "s", "one")
+        other.import_sessions(store.export_all())
+        store.set_session_title("s", "Named later")
+        store.update_token_counts("s", input_tokens=10, model="m")
+        store.end_session("s", "done")
+        exported = store.export_all()
+        assert other.import_sessions(exported).updated == ["s"]
+        names = ("title", "ended_at", "end_reason", "input_tokens", "model")
+        ours, theirs = store.get_session("s"), other.get_session("s")
+        assert ours is not None and theirs is not None
+        assert [theirs[name] for name in names] == [ours[name] for name in names]
+        assert other.import_sessions(exported).skipped == ["s"]
+        other.reopen_session("s")
+        other.set_session_title("s", "Mine")
+        say(other, "s", "two")
+        other.import_sessions(exported)
+        kept = other.get_session("s")
+        assert kept is not None
+        assert (kept["title"], kept["ended_at"]) == ("Mine", None)
+
+    def test_what_was_redacted_here_is_not_brought_back(self, store: SessionStore) -> None:
+        """By an export from before, whose messages have no external ids."""
+        store.create_session("s", "cli")
+        (message, _) = say(store, "s", "a secret", "other words")
+        before = store.export_all()
+        store.redact_message(message)
+        assert store.import_sessions(before).messages == 0
+        assert contents(store, "s") == ["[redacted]", "other words"]
+        assert store.get_messages_as_conversation("s")[0] == {"role": "user", "content": "[redacted]"}
+
+    def test_a_repetition_may_come_before_what_it_repeats(self, store: SessionStore, other: SessionStore) -> None:
+        """It is found and counted once, there as here."""
+        said = {"id": 7, "role": "user", "content": "all of it"}
+        cut = {"id": 3, "role": "user", "content": "cut short", "copy_of": 7}
+        sessions = [{"id": "a", "source": "cli", "messages": [cut]}, {"id": "b", "source": "cli", "messages": [said]}]
+        store.import_sessions(sessions)
+        other.import_sessions(store.export_all())
+        for each in (store, other):
+            assert findable(each) == ["all of it"]
+            assert not each.miscounted_sessions()
+
     def test_progress_is_told(self, store: SessionStore) -> None:
         """After every session."""
         steps: list[int] = []

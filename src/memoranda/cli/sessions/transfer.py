@@ -23,7 +23,7 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class NewFile(click.Path):
-    """A file to be written, in a directory that is there."""
+    """A file that is not there yet, in a directory that is."""
 
     def __init__(self) -> None:
         super().__init__(dir_okay=False)
@@ -32,6 +32,10 @@ class NewFile(click.Path):
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         if not path.parent.is_dir():
             self.fail(f"There is no directory {str(path.parent)!r}.", param, ctx)
+        if os.path.isfile(path):
+            self.fail(
+                f"{str(path)!r} is there already, and may be the only copy of something; name another.", param, ctx
+            )
         return path
 
 
@@ -88,7 +92,7 @@ def import_file(file: Path, all_users: bool) -> None:
         report = db.import_sessions(_read(file, broken), progress=_progress(invocation))
         db.index.catch_up()
     data = asdict(report)
-    del data["new_ids"]
+    del data["new_ids"], data["repeating"]
     data["errors"] = [*broken, *data["errors"]]
     text = (
         f"Imported {len(report.imported):,} sessions, brought {len(report.updated):,} up to date, left "
