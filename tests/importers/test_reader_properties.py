@@ -42,7 +42,9 @@ _named = st.dictionaries(st.sampled_from(_known), _values | st.sampled_from(_kin
 _objects = _named | st.fixed_dictionaries(
     {"type": st.sampled_from(_kinds), "payload": _named, "timestamp": _values}, optional={"metadata": _named}
 )
-_real = st.sampled_from([*codex_rollouts.PRESENT, *codex_rollouts.EARLIER, *gemini_recordings.PRESENT])
+_real = st.sampled_from(
+    [*codex_rollouts.PRESENT, *codex_rollouts.EARLIER, *gemini_recordings.PRESENT, *cursor_stores.TRANSCRIPT]
+)
 
 
 def _written(value: Any) -> bytes:
@@ -89,7 +91,7 @@ def _is_same_twice(reader: Callable[[], Reader], where: Path, root: Path) -> Non
 
 
 @pytest.mark.parametrize(("reader", "name"), LINES)
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(lines=_lines)
 def test_every_line_is_imported_counted_or_a_problem(
     reader: Callable[[], Reader], name: str, lines: list[bytes]
@@ -103,7 +105,7 @@ def test_every_line_is_imported_counted_or_a_problem(
 
 
 @pytest.mark.parametrize(("reader", "name"), LINES)
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(lines=_lines)
 def test_importing_lines_twice_is_importing_them_once(
     reader: Callable[[], Reader], name: str, lines: list[bytes]
@@ -115,7 +117,7 @@ def test_importing_lines_twice_is_importing_them_once(
 
 
 @pytest.mark.parametrize(("reader", "name"), LINES)
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(lines=_lines, cut=st.integers(0, 12))
 def test_a_file_that_grows_gives_what_it_gives_as_a_whole(
     reader: Callable[[], Reader], name: str, lines: list[bytes], cut: int
@@ -139,7 +141,7 @@ def _names(home: Home, session_id: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("reader", "name"), DOCUMENTS)
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(content=st.binary(max_size=40) | _values.map(_written) | _objects.map(_written))
 def test_any_document_is_read_or_a_problem(reader: Callable[[], Reader], name: str, content: bytes) -> None:
     """Nothing is raised, whatever the file holds, and importing it twice is importing it once."""
@@ -155,7 +157,7 @@ _rows = st.lists(_named | _values, max_size=5).map(lambda values: [json.dumps(va
 _texts = _rows | st.lists(st.text(max_size=20), max_size=3)
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(messages=_texts, parts=_texts)
 def test_every_row_of_opencode_is_accounted_for(messages: list[str], parts: list[str]) -> None:
     """Each message and each part is imported, counted or a problem, whatever its JSON is."""
@@ -176,7 +178,7 @@ def test_every_row_of_opencode_is_accounted_for(messages: list[str], parts: list
         _is_same_twice(OpenCode, source, Path(scratch) / "home")
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(bubbles=_texts, composer=_named)
 def test_every_bubble_of_cursor_is_accounted_for(bubbles: list[str], composer: dict[str, Any]) -> None:
     """Each bubble that a conversation lists is imported, counted or a problem."""
@@ -193,7 +195,7 @@ def test_every_bubble_of_cursor_is_accounted_for(bubbles: list[str], composer: d
         _is_same_twice(Cursor, source, Path(scratch) / "home")
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(blobs=st.lists(st.binary(max_size=60) | _named.map(_written), max_size=6), root=st.binary(max_size=120))
 def test_every_blob_of_cursors_command_line_is_accounted_for(blobs: list[bytes], root: bytes) -> None:
     """Messages or not, lists or not: nothing is raised, and everything is counted."""
