@@ -222,6 +222,8 @@ class Record(_Meeting):
             started_at=first if conversation.started_at is None else conversation.started_at,
             **_facts(conversation, self._source, self._project),
         )
+        # Nobody talks in it here, so that it can be pruned when it is old; elsewhere it may go on.
+        self._store.end_session(arrival.id, "imported")
 
     def _append(self, item: Item, session_id: str, messages: Sequence[Imported]) -> tuple[list[int], list[Problem]]:
         try:
