@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.index.postings import Filter
+from memoranda.recall.by_time import Sort
 from memoranda.recall.finding import ALL_WORDS, ANY_WORD, AS_TYPED, NEARBY, NOT_EXACT, NOT_FOUND, WITHOUT_SMALL
 from memoranda.sessions.scope import Scope
 from tests.recall.library import DAY, NOW, Library
@@ -275,3 +276,96 @@ def test_names_in_code_are_found_by_their_parts(library: Library, typed: str, fo
     answer = library.find(typed)
     assert sorted(hit.session_id for hit in answer.hits) == found
     assert not found or answer.how == "all words"
+
+
+def _recorded_backwards(library: Library, said: str) -> None:
+    """Sixty conversations with fifty messages each, of which the newest was recorded first."""
+    for day in range(60):
+        library.add(f"day{day:02}", *(f"{said} {number}" for number in range(50)), time=NOW - (day + 1) * DAY)
+    library.index.catch_up()
+
+
+@pytest.mark.parametrize("question", ["server config", "server", "how did we deploy the server config?"])
+def test_the_newest_is_what_was_said_last_not_what_was_recorded_last(library: Library, question: str) -> None:
+    """History that was imported comes in any order."""
+    _recorded_backwards(library, "server config deploy step")
+    newest = [f"day{day:02}" for day in range(5)]
+    assert library.names(question, sort="newest", limit=5) == newest
+    assert library.names(question, sort="newest", limit=30)[:5] == newest
+    found = library.search.messages(question, library.everyone, limit=3, sort="newest", now=NOW)
+    assert found == library.ids["day00"][:-4:-1]
+
+
+def test_the_oldest_is_what_was_said_first(library: Library) -> None:
+    """However much was said since."""
+    for day in range(80):
+        said = (f"server config deploy step {number}" for number in range(50))
+        library.add(f"day{day:02}", *said, time=NOW - (90 - day) * DAY)
+    library.index.catch_up()
+    for question in ("server config", "server", "how did we deploy the server config?"):
+        assert library.names(question, sort="oldest", limit=2) == ["day00", "day01"]
+
+
+@pytest.mark.parametrize("question", ["quail", "quail service", "the quail service of the zeppelin"])
+@pytest.mark.parametrize("noisy", [1, 4])
+def test_no_session_floods_the_others(library: Library, question: str, noisy: int) -> None:
+    """An older conversation is found behind thousands of matches, whatever else matches."""
+    library.add(
+        "answer", "how do I restart the quail service?", "restart the quail service by quailctl", time=NOW - 60 * DAY
+    )
+    for number in range(noisy):
+        lines = ({"role": "tool", "content": f"quail service log line {line}"} for line in range(4_000 // noisy))
+        library.add(f"noisy{number}", *lines, time=NOW - 20 * DAY)
+    for number in range(12):
+        library.add(f"passing{number}", "by the way the quail service was mentioned today", time=NOW - DAY)
+    library.index.catch_up()
+    found = library.find(question, limit=20)
+    assert "answer" in [hit.session_id for hit in found.hits]
+    assert found.matched_sessions == 13 + noisy
+    assert found.note is None
+
+
+def test_scheduled_jobs_stand_behind_people_when_both_are_named(library: Library) -> None:
+    """They cannot crowd them out."""
+    library.add("person", "the quail service", time=NOW - 60 * DAY)
+    for number in range(60):
+        library.add(f"job{number}", *["quail service check"] * 20, source="cron", time=NOW - DAY)
+    among = replace(library.everyone, sources=frozenset({"cli", "cron"}))
+    assert library.names("quail service", among=among)[0] == "person"
+    only = replace(library.everyone, sources=frozenset({"cron"}))
+    assert len(library.names("quail service", among=only)) == 10
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ('"docker部署"', ["said"]),
+        ('"数据库迁移"', ["said"]),
+        ('"数据库迁"', ["said"]),
+        ('"部署 数据"', []),
+        ('"数据库迁移" NOT docker', []),
+    ],
+)
+def test_a_phrase_without_spaces_is_found_in_its_order(library: Library, typed: str, found: list[str]) -> None:
+    """Not wherever its pairs of characters happen to be."""
+    library.add("said", "我们docker部署了，数据库迁移完成")
+    library.add("scattered", "docker 很慢。迁移数据之前先备份，据库房的人说，库迁就移走，今天部署失败")
+    library.add("people", "人人都好")
+    answer = library.find(typed)
+    exactly = [hit.session_id for hit in answer.hits] if answer.how == "exactly as typed" else []
+    assert exactly == found
+
+
+@pytest.mark.parametrize("sort", [None, "newest", "oldest"])
+@pytest.mark.parametrize("text", ["heron sighting", "heron", "which heron sighting was it?"])
+def test_the_pages_of_messages_are_all_of_them_once(library: Library, sort: Sort | None, text: str) -> None:
+    """However many there are; a message is on one page, and on which one does not depend on how one asks."""
+    for day in range(20):
+        library.add(f"day{day}", *(f"heron sighting {number}" for number in range(100)), time=NOW - (day + 1) * DAY)
+    library.index.catch_up()
+    whole = library.search.messages(text, library.everyone, limit=-1, sort=sort, now=NOW)
+    paged: list[int] = []
+    for offset in range(0, 2_100, 150):
+        paged += library.search.messages(text, library.everyone, limit=150, offset=offset, sort=sort, now=NOW)
+    assert paged == whole
+    assert len(set(paged)) == 2_000

@@ -83,6 +83,70 @@ def test_one_deadline_holds_for_all(db: SessionDB) -> None:
     assert all("messages" in result for result in answer["results"])
 
 
+def test_no_call_begins_after_the_deadline(db: SessionDB) -> None:
+    """What is waiting then is never asked for, and no thread stays behind when the calls return."""
+    release, begun = threading.Event(), []
+
+    def summarize(instructions: str, text: str) -> str:
+        begun.append(text)
+        release.wait(30)
+        return "too late"
+
+    answer = _search(db, summarize, deadline=0.3)
+    assert answer["note"].startswith("5 of 5")
+    assert len(begun) == 3
+    release.set()
+    for thread in _workers():
+        thread.join(10)
+    assert (len(begun), _workers()) == (3, [])
+
+
+def test_only_the_one_who_asks_reads_the_store(db: SessionDB, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be closed when a late model returns."""
+    readers: set[int] = set()
+    behind = SessionDB.messages_behind
+
+    def noting(self: SessionDB, *arguments: Any, **options: Any) -> Any:
+        readers.add(threading.get_ident())
+        return behind(self, *arguments, **options)
+
+    monkeypatch.setattr(SessionDB, "messages_behind", noting)
+    assert all("summary" in result for result in _search(db, lambda instructions, text: "fine")["results"])
+    assert readers == {threading.get_ident()}
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_model_that_ends_its_thread_is_not_waited_for(db: SessionDB) -> None:
+    """Whatever it raises, the answer comes at once."""
+
+    def summarize(instructions: str, text: str) -> str:
+        raise KeyboardInterrupt
+
+    begin = time.monotonic()
+    assert _search(db, summarize, deadline=30)["note"].startswith("5 of 5")
+    assert time.monotonic() - begin < 10
+    for thread in _workers():
+        thread.join(10)
+
+
+def test_a_word_about_missing_summaries_keeps_to_the_size_too(tmp_path: Path) -> None:
+    """Also where the messages fill the answer."""
+    with SessionDB(tmp_path / "full.db") as db:
+        for number in range(10):
+            tell(db, f"s{number}", [f"zebra {number} " + "word " * 500 for _ in range(20)])
+        for size in range(4_000, 4_040):
+            tool = SessionSearchTool(
+                lambda: db, RecallSettings(answer_chars=size), summarize=lambda instructions, text: ""
+            )
+            answer = tool.call({"query": "zebra", "limit": 10})
+            assert "could not be made" in answer["note"]
+            assert len(json.dumps(answer, ensure_ascii=False)) <= size
+
+
+def _workers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "memoranda-summary"]
+
+
 def test_no_more_than_a_few_run_at_once(db: SessionDB) -> None:
     """Three by default."""
     running, most, lock = 0, 0, threading.Lock()

@@ -51,3 +51,11 @@ def test_every_answer_writes_times_in_one_form() -> None:
     assert show_time(1_750_000_000.5) == "2025-06-15T15:06:40Z"
     assert show_time(None) is None
     assert show_time(1e18) == "1000000000000000000 s since 1970"
+
+
+def test_the_last_day_there_is_can_be_an_open_end() -> None:
+    """As people write it who mean no end at all; and a time that is no text is told in short."""
+    assert parse_time("9999-12-31", end=True) >= parse_time("9999-12-30", end=True)
+    with pytest.raises(ValueError, match="This list is not a time; write 30d"):
+        parse_time(["x" * 100_000])
+    assert show_time(1e300) == "1e+300 s since 1970"

@@ -9,6 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memoranda.errors import SessionError
+from memoranda.recall.guidance import BEST_ONLY
+from memoranda.recall.request import NAMES
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.settings import RecallSettings
 from memoranda.recall.tool import PARAMETERS, SessionSearchTool
@@ -131,6 +134,26 @@ def test_the_pages_of_a_search_are_its_results_in_order(db: SessionDB, call: Cal
         assert len(set(seen)) == len(seen)
 
 
+def test_the_end_of_the_best_is_said_when_more_matches(db: SessionDB, call: Call) -> None:
+    """On the last page alone; where everything was listed there is nothing to say."""
+    for number in range(70):
+        tell(db, f"s{number}", ["the heron sighting"], at=BEGIN + number)
+    tell(db, "other", ["one okapi"])
+    assert "note" not in call(query="what about the heron sighting?", limit=10)
+    last = call(query="what about the heron sighting?", limit=10, cursor="40")
+    assert last["note"] == BEST_ONLY
+    assert "cursor" not in last and last["sessions_matched"] == 70
+    assert "note" not in call(query="what about the okapi?")
+
+
+def test_what_makes_no_sense_is_refused_by_the_store_too(db: SessionDB) -> None:
+    """Rather than finding nothing, or something else."""
+    odd: list[dict[str, Any]] = [{"sort": "bogus"}, {"limit": None}, {"offset": "1"}, {"since": "30d"}, {"query": None}]
+    for options in odd:
+        with pytest.raises(SessionError):
+            db.search_messages(**{"query": "zebra"} | options)
+
+
 def test_what_a_group_excludes_stays_excluded_when_the_query_is_relaxed(db: SessionDB, call: Call) -> None:
     """A word that was not wanted is not brought back."""
     tell(db, "both", ["alpha beta"])
@@ -156,6 +179,17 @@ def test_reading_goes_through_a_conversation_to_its_end(db: SessionDB, call: Cal
         seen += [message["id"] for message in answer["messages"]]
         cursor = answer.get("cursor")
     assert seen == ids
+
+
+def test_a_branch_says_where_it_has_its_beginning(db: SessionDB, call: Call) -> None:
+    """So that nobody takes its middle for the start; a conversation of its own says nothing of the kind."""
+    tell(db, "whole", ["the zebra", "yes"])
+    db.branch_session("whole", "branch")
+    db.append_message("branch", "user", "only here")
+    answer = call(session_id="branch")
+    assert answer["parent_session_id"] == "whole"
+    assert "parent_session_id" in answer["note"]
+    assert "note" not in call(session_id="whole")
 
 
 def test_a_long_message_is_read_to_its_end(db: SessionDB, call: Call) -> None:
@@ -275,6 +309,32 @@ def test_why_names_the_signals_and_the_filters(db: SessionDB, call: Call) -> Non
     assert "why" not in call(query="zebra")["results"][0]
 
 
+@pytest.mark.parametrize("sort", ["newest", "oldest"])
+def test_why_says_that_the_order_is_by_time(db: SessionDB, call: Call, sort: str) -> None:
+    """With the signals that the result has, though they do not decide, in every stage of a search."""
+    for number in range(4):
+        tell(db, f"s{number}", ["the zebra", "a heron"], at=BEGIN + number)
+    assert call(query="zebra", why=True)["why"]["order"] == "by relevance, scheduled jobs last"
+    for query in ("zebra", "zebra heron", "zebra okapi", "where did I see the zebra?"):
+        answer = call(query=query, sort=sort, why=True)
+        assert answer["why"]["order"] == f"by time, {sort} first"
+        assert answer["why"]["filters"]["hidden_sources"] == ["subagent", "tool"]
+        for result in answer["results"]:
+            assert result["why"]["order"] == f"by time, {sort} first"
+            assert result["why"]["score"] > 0
+            assert {"message", "conversation", "recency"} <= result["why"].keys()
+
+
+def test_behind_the_last_result_there_is_an_ordinary_answer(db: SessionDB, call: Call) -> None:
+    """No results, and a word about it; so behind the last message of a conversation."""
+    ids = tell(db, "s", ["the zebra", "yes"])
+    answer = call(query="zebra", cursor="100")
+    assert (answer["results"], answer["count"]) == ([], 0)
+    assert answer["message"] == "There is nothing further: the conversations that match end at 1."
+    answer = call(session_id="s", cursor=str(ids[-1]))
+    assert (answer["messages"], answer["message"]) == ([], "There is nothing further.")
+
+
 def test_a_title_leads_to_its_conversation(db: SessionDB, call: Call) -> None:
     """Also when nobody said its words."""
     ids = tell(db, "s", ["hello", "yes"], title="Quarterly zebra plan")
@@ -293,6 +353,9 @@ def test_a_title_leads_to_its_conversation(db: SessionDB, call: Call) -> None:
         {"query": "x", "since": "next year or so"},
         {"query": "x", "limit": "many"},
         {"query": "x", "role_filter": 5},
+        {"query": "x", "limit": 2.5},
+        {"querry": "x", "limit": 2},
+        {"query": "x", "sort": 10**5_000},
         ["query"],
         None,
         7,
@@ -304,6 +367,11 @@ def test_arguments_that_make_no_sense_are_refused_with_a_reason(db: SessionDB, a
     assert answer["success"] is False
     assert answer["reason"] == "invalid"
     assert answer["error"]
+
+
+def test_every_parameter_is_known_by_its_name() -> None:
+    """What the schema offers is what a request reads."""
+    assert tuple(PARAMETERS["properties"]) == NAMES
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from datetime import datetime
 from typing import Any
 
 import click
@@ -15,7 +16,7 @@ from memoranda.cli.sessions.naming import (
     since_option,
     until_option,
 )
-from memoranda.cli.text import bold, dim, marked, wrapped
+from memoranda.cli.text import bold, dim, local_time, marked, wrapped
 from memoranda.importers.resuming import resume_command
 from memoranda.recall.guidance import NO_PROJECT
 from memoranda.recall.session_db import SessionDB
@@ -91,11 +92,13 @@ def _catch_up(db: SessionDB, invocation: Invocation) -> None:
 
 def show_answer(answer: dict[str, Any]) -> str:
     """What was found, for a person."""
+    why = [dim(_why(answer["why"]))] if "why" in answer else []
     if not answer["results"]:
-        return str(answer["message"]) + (f"\n{answer['note']}" if answer.get("note") else "")
+        said = (wrapped(answer[part]) for part in ("message", "note") if answer.get(part))
+        return "\n".join([*said, *why])
     count = answer["sessions_matched"]
     head = f"{count:,} session{'' if count == 1 else 's'} match{'es' if count == 1 else ''} ({answer['matched']})"
-    lines = [dim(head + (f" · {answer['note']}" if answer.get("note") else "")), ""]
+    lines = [dim(wrapped(head + (f" · {answer['note']}" if answer.get("note") else ""))), *why, ""]
     for number, result in enumerate(answer["results"], start=1):
         lines += _result(number, result)
     if answer.get("cursor"):
@@ -103,9 +106,28 @@ def show_answer(answer: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _why(why: dict[str, Any]) -> str:
+    """In which order the results stand, what was looked for, and among what."""
+    filters = [f"{name.replace('_', ' ')} {_listed(value)}" for name, value in why["filters"].items()]
+    parts = [why["order"], f"looked for: {_listed(why['terms']) or 'nothing'}"]
+    return wrapped("why: " + "; ".join([*parts, f"filters: {', '.join(filters) or 'none'}"]))
+
+
+def _local(when: str | None) -> str:
+    """A moment of an answer in the reader's time zone; what no calendar holds stays as it is."""
+    try:
+        return local_time(datetime.fromisoformat(when).timestamp()) if when else ""
+    except ValueError:
+        return when or ""
+
+
+def _listed(value: Any) -> str:
+    return " | ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
 def _result(number: int, result: dict[str, Any]) -> list[str]:
     title = wrapped(result["title"] or "(no title)", 70)
-    parts = (result["when"], result["source"], result["session_id"], project_name(result.get("project")))
+    parts = (_local(result["when"]), result["source"], result["session_id"], project_name(result.get("project")))
     facts = wrapped(" · ".join(part for part in parts if part))
     lines = [f"{number}. {bold(title)}", dim(f"   {facts}"), f"   {marked(wrapped(result['snippet']))}"]
     for message in result.get("messages", []):

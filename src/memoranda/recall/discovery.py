@@ -7,20 +7,32 @@ from typing import Any
 from memoranda.index.content import words_of
 from memoranda.index.postings import Filter
 from memoranda.recall import guidance
-from memoranda.recall.evidence import Evidence, show, size_of
+from memoranda.recall.by_time import Sort
+from memoranda.recall.evidence import Evidence, show
+from memoranda.recall.left_out import why_nothing
 from memoranda.recall.query import Query
 from memoranda.recall.request import Request
 from memoranda.recall.search import Found, Hit
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.settings import RecallSettings
+from memoranda.recall.sizes import cut_to, repeated, size_of, some_of
 from memoranda.recall.snippets import excerpt
 from memoranda.recall.times import show_time
 from memoranda.tools import JsonObject
 
-_CURSOR = 40
-_NAME = 100
+# What the counts, a cursor or a word about the end, and one about no results take.
+_REST = 250
+# How much of what was typed, and of what it was limited to, an answer repeats.
+_QUERY = 200
+_MATCHED = 150
+_NOTE = 300
+_TERMS = 300
+_MOST_MISSING = 10
+_FILTERS = 150
+_NAME = 60
 _CONTROL = {number: " " for number in range(32)}
 _OPENING = 3
+_NEEDED = ("session_id", "title", "when", "source", "matched_role", "match_message_id", "matches")
 
 
 def discover(
@@ -42,30 +54,54 @@ def discover(
         among,
         limit=request.cursor + request.limit + 1,
         sort=request.sort,
+        explain=request.why,
     )
     place = db.conversation_of(current) if current else None
     if place is not None:
         others = [hit for hit in found.hits if hit.message_id or hit.conversation_id != place.conversation_id]
         found = replace(found, hits=tuple(others))
     answer = _envelope(request, found, among)
+    if not found.hits:
+        return answer | why_nothing(db, request, among, found, current)
+    looked_at = _fill(db, answer, found, request, Evidence(db, in_context), settings.answer_chars - size_of(answer))
+    answer["count"] = len(answer["results"])
+    if len(found.hits) > request.cursor + looked_at:
+        answer["cursor"] = str(request.cursor + looked_at)
+    elif found.unlisted:
+        answer.setdefault("note", guidance.BEST_ONLY)
+    if not answer["results"]:
+        beyond = request.cursor >= len(found.hits)
+        answer["message"] = guidance.NO_MORE.format(len(found.hits)) if beyond else guidance.NO_ROOM
+    return answer
+
+
+def _fill(db: SessionDB, answer: JsonObject, found: Found, request: Request, evidence: Evidence, room: int) -> int:
+    """Add the results that there is room for; how many hits were looked at."""
+    room -= _REST
     hits = found.hits[request.cursor : request.cursor + request.limit]
-    evidence = Evidence(db, in_context)
-    room = settings.answer_chars - size_of(answer) - _CURSOR
     looked_at = 0
     with db.one_view():
         for number, hit in enumerate(hits):
-            result = _result(db, hit, found.query, evidence, room // (len(hits) - number) - 2, why=request.why)
+            share = room // (len(hits) - number) - 2
+            result = _result(db, hit, found.query, evidence, share, request)
             size = 0 if result is None else size_of(result) + 2
             if size > room and answer["results"]:
                 break
             looked_at = number + 1
+            if result is not None and size > room:
+                result = _smaller(result, room)
+                size = 0 if result is None else size_of(result) + 2
             room -= size
             if result is not None:
                 answer["results"].append(result)
-    answer["count"] = len(answer["results"])
-    if len(found.hits) > request.cursor + looked_at:
-        answer["cursor"] = str(request.cursor + looked_at)
-    return answer
+    return looked_at
+
+
+def _smaller(result: JsonObject, room: int) -> JsonObject | None:
+    """A result that does not fit by itself, without what can be asked for again; None when that is still too much."""
+    kept = {key: value for key, value in result.items() if key in _NEEDED}
+    kept["snippet"] = cut_to(result["snippet"], room - size_of(kept | {"snippet": ""}))
+    return kept if size_of(kept) <= room - 2 else None
 
 
 def _filter(db: SessionDB, request: Request, settings: RecallSettings) -> Filter:
@@ -81,52 +117,53 @@ def _filter(db: SessionDB, request: Request, settings: RecallSettings) -> Filter
 
 
 def _envelope(request: Request, found: Found, among: Filter) -> JsonObject:
+    """Everything but the results; what was typed is cut, so that there is room for them."""
     answer: JsonObject = {
         "success": True,
         "mode": "discover",
-        "query": request.query[:200],
-        "matched": found.how,
+        "query": repeated(request.query, _QUERY),
+        "matched": repeated(found.how, _MATCHED),
         "results": [],
         "count": 0,
         "sessions_matched": found.matched_sessions,
     }
     if found.missing:
-        answer["not_found"] = list(found.missing)[:10]
+        answer["not_found"] = some_of(found.missing[:_MOST_MISSING], _TERMS)
     if found.note:
-        answer["note"] = found.note
-    if not found.hits:
-        answer["message"] = guidance.NOTHING if found.terms else guidance.NO_WORDS
-        if among.projects is not None and not among.projects:
-            answer["message"] = guidance.NO_PROJECT
+        answer["note"] = repeated(found.note, _NOTE)
     if request.why:
-        answer["why"] = {"terms": list(found.terms)[:20], "filters": _describe(among)}
+        order = guidance.BY_TIME[request.sort] if request.sort else guidance.BY_RELEVANCE
+        answer["why"] = {"order": order, "terms": some_of(found.terms, _TERMS), "filters": _describe(among)}
     return answer
 
 
 def _describe(among: Filter) -> JsonObject:
     filters: JsonObject = {
-        "user": "everyone" if among.scope.all else among.scope.user,
-        "sources": sorted(among.sources) if among.sources else None,
-        "hidden_sources": sorted(among.excluded_sources) or None,
+        "user": "everyone" if among.scope.all else among.scope.user and repeated(among.scope.user, _NAME),
+        "sources": some_of(sorted(among.sources), _FILTERS) if among.sources else None,
+        "hidden_sources": some_of(sorted(among.excluded_sources), _FILTERS) or None,
         "roles": sorted(among.roles) if among.roles else None,
-        "projects": [name[:_NAME] for name in sorted(among.projects)[:5]] if among.projects is not None else None,
+        "projects": some_of(sorted(among.projects), _FILTERS) if among.projects is not None else None,
         "since": show_time(among.since),
         "until": show_time(among.until),
+        "messages_in_context": len(among.without) or None,
     }
     return {name: value for name, value in filters.items() if value is not None}
 
 
-def _result(db: SessionDB, hit: Hit, query: Query, evidence: Evidence, room: int, *, why: bool) -> JsonObject | None:
+def _result(
+    db: SessionDB, hit: Hit, query: Query, evidence: Evidence, room: int, request: Request
+) -> JsonObject | None:
     session = db.get_session(hit.session_id)
     if session is None:
         # Gone since the index was asked.
         return None
     result: JsonObject = {
         "session_id": hit.session_id,
-        "title": session["title"],
+        "title": session["title"] and repeated(session["title"]),
         "when": None,
-        "source": session["source"][:_NAME],
-        "model": session["model"] and session["model"][:_NAME],
+        "source": repeated(session["source"]),
+        "model": session["model"] and repeated(session["model"]),
         "matched_role": hit.role,
         "match_message_id": hit.message_id,
         "matches": hit.matches,
@@ -135,8 +172,8 @@ def _result(db: SessionDB, hit: Hit, query: Query, evidence: Evidence, room: int
     result |= with_project(session)
     if session["parent_session_id"]:
         result["parent_session_id"] = session["parent_session_id"]
-    if why:
-        result["why"] = {"score": round(hit.score, 3), **{key: round(value, 3) for key, value in hit.signals.items()}}
+    if request.why:
+        result["why"] = _why(hit, request.sort)
     if hit.message_id is None:
         return _opening(db, hit, session, result, room)
     message = db.find_message(hit.message_id)
@@ -148,7 +185,7 @@ def _result(db: SessionDB, hit: Hit, query: Query, evidence: Evidence, room: int
         # What a tool was asked is beside the text, which has no match.
         shown = excerpt(words.beside, query)._replace(at=0)
     result |= {
-        "matched_role": message.role[:_NAME],
+        "matched_role": repeated(message.role),
         "when": show_time(message.timestamp),
         "snippet": shown.text.translate(_CONTROL),
     }
@@ -156,9 +193,15 @@ def _result(db: SessionDB, hit: Hit, query: Query, evidence: Evidence, room: int
     return None if around is None else result | around
 
 
+def _why(hit: Hit, sort: Sort | None) -> JsonObject:
+    """What put a result there: its score and the parts of it, and the order, where that is not the score's."""
+    order = {} if sort is None else {"order": guidance.BY_TIME[sort]}
+    return order | {"score": round(hit.score, 3)} | {name: round(value, 3) for name, value in hit.signals.items()}
+
+
 def with_project(session: Mapping[str, Any]) -> JsonObject:
     """The project of a session as a field of what is shown of it; nothing when it has none."""
-    return {"project": session["project"][:_NAME]} if session.get("project") else {}
+    return {"project": repeated(session["project"])} if session.get("project") else {}
 
 
 def _opening(db: SessionDB, hit: Hit, session: dict[str, Any], result: JsonObject, room: int) -> JsonObject | None:
@@ -172,7 +215,7 @@ def _opening(db: SessionDB, hit: Hit, session: dict[str, Any], result: JsonObjec
     shown = [each.entry for each in fitting if each is not None]
     return result | {
         "when": show_time(session["started_at"]),
-        "snippet": f"Title: {session['title']}",
+        "snippet": f"Title: {result['title']}",
         "match_message_id": window.messages[0].id if window.messages else None,
         "bookend_start": [],
         "messages": shown,

@@ -9,10 +9,12 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from memoranda.recall.sizes import size_of
 from memoranda.recall.times import show_time
 from memoranda.sessions.feed import FeedMessage
 from memoranda.sessions.records import text_of
 from memoranda.sessions.views import Place, Views
+from memoranda.support.text import cut_short
 from memoranda.tools import JsonObject
 
 SPOKEN = ("user", "assistant")
@@ -30,14 +32,6 @@ _AROUND = 190
 _NAME = 100
 # What the counts and the empty bookends of a result take.
 _COUNTS = 120
-
-
-_encode = json.JSONEncoder(ensure_ascii=False).encode
-
-
-def size_of(value: Any) -> int:
-    """How many characters a value takes as JSON."""
-    return len(_encode(value))
 
 
 class Shown(NamedTuple):
@@ -94,7 +88,7 @@ def shorten_calls(calls: Any) -> list[str]:
         name = function.get("name", "tool") if isinstance(function, dict) else "tool"
         arguments = function.get("arguments", function.get("input", "")) if isinstance(function, dict) else call
         text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-        shown.append(f"{str(name)[:_NAME]}({text if len(text) <= _ARGUMENTS else text[:_ARGUMENTS] + '…'})")
+        shown.append(f"{str(name)[:_NAME]}({cut_short(text, _ARGUMENTS)})")
     return shown if len(every) <= _CALLS else [*shown, f"… and {len(every) - _CALLS} more"]
 
 

@@ -1,18 +1,18 @@
 """One search in one view of the index: which stage answers, and with what."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import Literal
 
 from memoranda.index.postings import And, Filter, Or, Pattern, Phrase, Posting, Without
 from memoranda.index.reader import Reader
+from memoranda.recall.by_time import Sort, by_time, in_order, well_matching
 from memoranda.recall.dates import stretches
 from memoranda.recall.query import Part, Query, Term
 from memoranda.recall.ranking import Matched, Outlook, Pair, Standing, rank, rank_messages, weight
 from memoranda.recall.words import perspective
 
-Sort = Literal["newest", "oldest"]
 _session_of = itemgetter(1)
 
 ALL_WORDS = "all words"
@@ -35,24 +35,27 @@ _LEAST_PER_PART = 500
 # A filter that lets less through makes common terms rare.
 _NARROW = 0.2
 _MOST_PER_PAIR = 300
-_MOST_OLDEST = 100_000
+_MOST_BY_TIME = 100_000
 _MOST_FLOODED = 20_000
 _FEW_SESSIONS = 10
+# A session has a share of what is looked at; where more than this part is beyond the shares, the others are flooded.
+_SHARES = 16
+_FLOOD = 0.5
+# Sessions may be of one conversation, so more of them are looked at than are asked for.
+_SPARE = 20
 # So many conversations with everything in one message need no company of weaker ones.
 _ENOUGH = 3
 # A question of which so little was ever said is not answered by what has that little.
 _LEAST_SHARE = 0.06
-# Ordered by time, what matches far worse than the best is left out.
-_LEAST_OF_BEST = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a stage found: sessions in order, in words how, terms that occur nowhere, and how many sessions match."""
+    """What a stage found: sessions in order, in words how, terms that it did not find, and how many sessions match."""
 
     standings: Sequence[Standing]
     how: str
-    missing: tuple[str, ...] = ()
+    missing: tuple[Term, ...] = ()
     sessions: int = 0
     more: bool = False
     """Whether there were more matches than were looked at."""
@@ -63,7 +66,7 @@ class _Ranked:
     standings: list[Standing]
     texts: tuple[str, ...]
     """By bit: only the terms that occur."""
-    missing: tuple[str, ...]
+    missing: tuple[Term, ...]
     sessions: int
     share: float
     """How much of the query's weight occurs anywhere."""
@@ -78,51 +81,75 @@ class _Ranked:
 class Finding:
     """Asks the reader stage by stage; a stage that finds nothing hands over to the next."""
 
-    def __init__(self, reader: Reader, query: Query, among: Filter, now: float) -> None:
+    def __init__(self, reader: Reader, query: Query, among: Filter, now: float, *, thorough: bool = False) -> None:
+        """`thorough` looks at many more matches of single terms; for filters that let only a few through."""
         self._reader = reader
         self._query = query
         self._among = among
         self._excluded = query.excluded
+        self._thorough = thorough
+        self._cut = False
+        """Whether there were more matches than were looked at."""
         self._size = reader.size()
         self._outlook = Outlook(perspective(query.text), stretches(query.text, now), now)
 
-    def conversations(self, limit: int, sort: Sort | None) -> Outcome:
-        """The sessions that match, by the strictest stage that finds any."""
+    def conversations(self, limit: int, sort: Sort | None, *, explain: bool = False) -> Outcome:
+        """The sessions that match, by the strictest stage that finds any; ordered by time, the first `limit` for sure.
+
+        What is ordered by time alone need not be scored, and is scored only when it is to be explained.
+        """
         query = self._query
         outcome = None
         if query.alternatives and sort is None:
             outcome = self._alternatives()
         elif not query.question or query.exact:
-            outcome = self._strict(_ENOUGH, sort)
+            outcome = self._strict(limit, sort, explain=explain)
         if outcome is None:
-            outcome = self._relaxed(sort)
+            outcome = self._relaxed(limit, sort)
         return outcome
 
     def messages(self, most: int, sort: Sort | None) -> list[Posting]:
-        """The messages that hold everything, or where there are none, those that hold most of it."""
-        rows = self._postings(self._everything(), _MOST_OLDEST if sort == "oldest" else max(most, _MOST_STRICT))
-        if rows:
-            found = rank_messages([Matched(rows, len(rows))], (), self._size, self._outlook) if sort is None else rows
-        else:
-            fetched, _ = self._fetch(self._query.terms)
-            found = (
-                rank_messages(list(fetched.values()), self._pairs(list(fetched)), self._size, self._outlook)
-                if fetched
-                else []
-            )
-        if sort is not None:
-            found.sort(key=lambda row: (row.time, row.message), reverse=sort == "newest")
-        return found
+        """The messages that hold everything, or where there are none, those that hold most of it.
 
-    def _strict(self, enough: int, sort: Sort | None) -> Outcome | None:
+        However many are asked for, the first of them are the same, so that a reader can go on from page to page.
+        """
+        rows = self._all_messages(most, sort)
+        if not rows:
+            fetched, _ = self._fetch(self._query.terms)
+            rows = self._rank_messages(list(fetched.values()), self._pairs(list(fetched))) if fetched else []
+            rows = rows if sort is None else in_order(rows, sort)
+        return rows
+
+    def _all_messages(self, most: int, sort: Sort | None) -> list[Posting]:
+        """The messages that hold everything; by relevance, the best of the newest come first, then those behind."""
+        everything = self._everything()
+        windows = max(1, -(-most // _MOST_STRICT))
+        rows = self._postings(everything, _MOST_BY_TIME if sort == "oldest" else windows * _MOST_STRICT)
+        if sort is None:
+            some = (rows[start : start + _MOST_STRICT] for start in range(0, len(rows), _MOST_STRICT))
+            return [row for each in some for row in self._rank_messages([Matched(each, len(each))])]
+        if sort == "newest" and len(rows) >= windows * _MOST_STRICT:
+            rows = self._with_later(rows, everything, in_order(rows, sort)[:most][-1:])
+        return in_order(rows, sort)
+
+    def _rank_messages(self, matched: Sequence[Matched], pairs: Sequence[Pair] = ()) -> list[Posting]:
+        return rank_messages(matched, pairs, self._size, self._outlook)
+
+    def _strict(self, limit: int, sort: Sort | None, *, explain: bool) -> Outcome | None:
         """Everything in one message; if that is rare, everything within a few messages. None when there is nothing."""
-        found = self._widely(self._everything(), _MOST_OLDEST if sort == "oldest" else _MOST_STRICT)
-        sessions = len({row.session for row in found})
+        most = _MOST_BY_TIME if sort == "oldest" else _MOST_STRICT
+        found = self._widely(self._everything(), most)
+        more = self._cut
         how = AS_TYPED if self._query.exact else ALL_WORDS
-        if sessions >= enough or (found and len(self._query.parts) == 1):
-            if sort is not None:
-                return Outcome(_by_time(found, sort), how, (), sessions)
-            return Outcome(self._rank_rows(found), how, (), sessions, len(found) >= _MOST_STRICT)
+        if len(set(map(_session_of, found))) >= _ENOUGH or (found and len(self._query.parts) == 1):
+            if sort == "newest" and more:
+                first = [each.best for each in by_time(found, sort)[: limit + _SPARE]]
+                found = self._with_later(found, self._everything(), first[-1:] if len(first) >= limit else ())
+            sessions = len(set(map(_session_of, found)))
+            if sort is None:
+                return Outcome(self._rank_rows(found), how, (), sessions, more)
+            scored = self._rank_rows(found, every=True) if explain else []
+            return Outcome(by_time(found, sort, scored), how, (), sessions, more)
         if len(self._query.parts) == 1:
             return None
         ranked = self._rank_parts(self._query.parts)
@@ -131,7 +158,7 @@ class Finding:
         full = [each for each in ranked.standings if ranked.complete and each.near == ranked.full]
         seen = {each.session for each in full}
         full += [each for each in self._rank_rows(found) if each.session not in seen] if found else []
-        return Outcome(_sorted(full, sort), how if found else NEARBY, (), len(full)) if full else None
+        return Outcome(well_matching(full, sort), how if found else NEARBY, (), len(full)) if full else None
 
     def _with_the_exact(self, ranked: _Ranked, sort: Sort | None) -> Outcome | None:
         """Of a sentence, the conversations that have at least what was meant as it stands."""
@@ -140,7 +167,11 @@ class Finding:
         if need.bit_count() < len(exact):
             return None
         kept = [each for each in ranked.standings if each.near & need == need]
-        return Outcome(_sorted(kept, sort), self._in_words(ranked, kept), ranked.missing, len(kept)) if kept else None
+        return (
+            Outcome(well_matching(kept, sort), self._in_words(ranked, kept), ranked.missing, len(kept))
+            if kept
+            else None
+        )
 
     def _alternatives(self) -> Outcome | None:
         ranked = self._rank_parts(self._query.leaves)
@@ -148,7 +179,7 @@ class Finding:
             return None
         return Outcome(ranked.standings, ANY_WORD, ranked.missing, ranked.sessions)
 
-    def _relaxed(self, sort: Sort | None) -> Outcome:
+    def _relaxed(self, limit: int, sort: Sort | None) -> Outcome:
         """By the single terms: the more of their weight a conversation holds, the better."""
         # What is left out of a group has no group any more to be left out of.
         self._excluded = self._query.unwanted
@@ -159,7 +190,21 @@ class Finding:
         how = self._in_words(ranked, found)
         if self._query.exact:
             how = NOT_EXACT + how
-        return Outcome(_sorted(found, sort), how, ranked.missing, ranked.sessions)
+        kept = well_matching(found, sort)
+        if sort == "newest" and self._cut:
+            kept = self._with_later_sessions(found, kept, limit + _SPARE)
+        return Outcome(kept, how, ranked.missing, ranked.sessions)
+
+    def _with_later_sessions(self, found: list[Standing], kept: list[Standing], most: int) -> list[Standing]:
+        """The newest of what was ranked, and beside it what was said since, but recorded too long ago to be seen."""
+        among = replace(self._among, since=kept[:most][-1].best.time)
+        later = Finding(self._reader, self._query, among, self._outlook.now, thorough=True)
+        later._excluded = self._excluded
+        best = {each.session: each for each in found}
+        for each in later._rank_terms(self._query.terms).standings:
+            if each.session not in best or each.score > best[each.session].score:
+                best[each.session] = each
+        return well_matching(list(best.values()), "newest")
 
     def _in_words(self, ranked: _Ranked, kept: Sequence[Standing]) -> str:
         best = max(kept, key=lambda each: each.score)
@@ -173,8 +218,8 @@ class Finding:
         patterns = tuple(part.pattern for part in self._query.parts)
         return patterns[0] if len(patterns) == 1 else And(patterns)
 
-    def _rank_rows(self, found: list[Posting]) -> list[Standing]:
-        return rank([Matched(found, len(found))], (), self._size, self._outlook)
+    def _rank_rows(self, found: list[Posting], *, every: bool = False) -> list[Standing]:
+        return rank([Matched(found, len(found))], (), self._size, self._outlook, every=every)
 
     def _rank_parts(self, parts: Sequence[Part]) -> _Ranked:
         """By whole parts, each looked for everywhere."""
@@ -196,12 +241,12 @@ class Finding:
     ) -> _Ranked:
         kept = [term for term in terms if term in found]
         matched = [found[term] for term in kept]
-        standings = rank(matched, pairs, self._size, self._outlook) if matched else []
+        standings = rank(matched, pairs, self._size, self._outlook, every=self._thorough) if matched else []
         sessions = len(set().union(*(map(_session_of, each.postings) for each in matched)))
         return _Ranked(
             standings,
             tuple(term.text for term in kept),
-            tuple(dict.fromkeys(term.text for term in absent)),
+            tuple(absent),
             sessions,
             self._share(found, absent),
             len(kept) == len(terms),
@@ -223,16 +268,20 @@ class Finding:
         found: dict[Term, Matched] = {}
         absent = [term for term in terms if not counts[term]]
         leading: list[Pattern] = []
-        left, left_beside, passed, asked = _MOST_LOOKED_AT, _MOST_BESIDE, 0, 0
+        most_looked_at = _MOST_FLOODED if self._thorough else _MOST_LOOKED_AT
+        left, left_beside = most_looked_at, _MOST_FLOODED if self._thorough else _MOST_BESIDE
+        passed, asked = 0, 0
         for term in sorted((term for term in terms if counts[term]), key=lambda term: (term.framing, counts[term])):
             count, pattern = counts[term], term.pattern
-            narrow = passed < _NARROW * min(asked, _MOST_LOOKED_AT)
+            narrow = passed < _NARROW * min(asked, most_looked_at)
             beside = bool(leading) and not narrow and (term.framing or count > left)
             if beside:
-                rows = self._postings(And((pattern, Or(tuple(leading)))), max(left_beside, _LEAST_BESIDE))
+                most = max(left_beside, _LEAST_BESIDE)
+                rows = self._postings(And((pattern, Or(tuple(leading)))), most)
                 left_beside -= len(rows)
+                self._cut = self._cut or len(rows) >= most
             else:
-                rows = self._widely(pattern, _MOST_LOOKED_AT)
+                rows = self._widely(pattern, most_looked_at)
                 left -= len(rows)
                 passed += len(rows)
                 asked += count
@@ -254,33 +303,36 @@ class Finding:
         return found
 
     def _widely(self, pattern: Pattern, most: int) -> list[Posting]:
-        """The newest matches; more of them when a few sessions would otherwise hide all others."""
+        """The newest matches; more when they are of few sessions, or when few of these take the room of the others."""
         found = self._postings(pattern, most)
-        if most <= len(found) < _MOST_FLOODED and len(set(map(_session_of, found))) < _FEW_SESSIONS:
-            found = self._postings(pattern, _MOST_FLOODED)
+        full = len(found) >= most
+        if full and most < _MOST_FLOODED:
+            share = max(1, most // _SHARES)
+            counts = Counter(map(_session_of, found))
+            few = len(counts) < _FEW_SESSIONS
+            if few or sum(count - share for count in counts.values() if count > share) > _FLOOD * most:
+                wider = self._postings(pattern, _MOST_FLOODED)
+                full = len(wider) >= _MOST_FLOODED
+                found = wider if few else found + _shares(wider[most:], counts, share)
+        self._cut = self._cut or full
         return found
 
-    def _postings(self, pattern: Pattern, most: int) -> list[Posting]:
+    def _with_later(self, found: list[Posting], pattern: Pattern, last: Sequence[Posting]) -> list[Posting]:
+        """What was recorded last, with all that was said since the last of these, or with everything."""
+        among = replace(self._among, since=last[0].time) if last else self._among
+        return list(dict.fromkeys([*found, *self._postings(pattern, _MOST_BY_TIME, among)]))
+
+    def _postings(self, pattern: Pattern, most: int, among: Filter | None = None) -> list[Posting]:
         if self._excluded is not None:
             pattern = Without(pattern, self._excluded)
-        found = self._reader.postings(pattern, self._among, most)
-        return found
+        return self._reader.postings(pattern, among or self._among, most)
 
 
-def _by_time(found: list[Posting], sort: Sort) -> list[Standing]:
-    """Each session by its newest or oldest match."""
-    newest = sort == "newest"
-    first: dict[int, Posting] = {}
-    counts: dict[int, int] = {}
-    for row in sorted(found, key=lambda row: (row.time, row.message), reverse=newest):
-        first.setdefault(row.session, row)
-        counts[row.session] = counts.get(row.session, 0) + 1
-    return [Standing(session, 0.0, row, 1, 1, 1, counts[session], {}) for session, row in first.items()]
-
-
-def _sorted(standings: list[Standing], sort: Sort | None) -> list[Standing]:
-    if sort is None or not standings:
-        return standings
-    least = _LEAST_OF_BEST * max(each.score for each in standings)
-    kept = [each for each in standings if each.score >= least]
-    return sorted(kept, key=lambda each: each.best.time, reverse=sort == "newest")
+def _shares(rows: Sequence[Posting], counts: Counter[int], share: int) -> list[Posting]:
+    """Of every session as many as are still missing to its share."""
+    kept = []
+    for row in rows:
+        if counts[row.session] < share:
+            counts[row.session] += 1
+            kept.append(row)
+    return kept

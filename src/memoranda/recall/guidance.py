@@ -14,7 +14,7 @@ SESSION_ID = "A conversation to read, from an earlier answer."
 AROUND = "The id of a message in that conversation; the answer is centred on it."
 WINDOW = "How many messages on either side of it, 1 to 20; 5 if left out."
 LIMIT = "How many conversations, 1 to 10; 3 if left out."
-ROLES = "Only what these said, separated by commas: user, assistant, tool."
+ROLES = "Only what these said, separated by commas: user, assistant, tool, system."
 SORT = "Order by time instead of by relevance."
 SINCE = "Only from then on: 30d, 12h, 2w, 2026-11-01, yesterday."
 UNTIL = "Only up to then, written in the same way."
@@ -26,6 +26,18 @@ WHY = "Also say which signals put each result there."
 NOTHING = "Nothing in past conversations matches."
 NO_WORDS = "There is no word to look for in that query."
 NO_OTHERS = "There are no other conversations of that kind."
+NO_MORE = "There is nothing further: the conversations that match end at {}."
+NOTHING_FURTHER = "There is nothing further."
+BEST_ONLY = (
+    "Only the conversations that match best are listed, and this is the end of them; others are found by more words."
+)
+NO_ROOM = "What matches does not fit into an answer of this size."
+TOO_LARGE = "The answer would be larger than answers may be; ask for less at once."
+NO_TIME = "`since` lies behind `until`, which leaves no time at all."
+NO_SOURCE = "No conversation comes from {!r}."
+LEFT_OUT = "Something in past conversations matches, but the filters leave it out; it is found without {}."
+HIDDEN = "What matches is only in conversations from {}, which are left out unless `source` names them."
+ONLY_IN_CONTEXT = "What matches is only in the conversation that is going on, and in your context already; look above."
 NO_PROJECT = "No conversation is about that project."
 NOWHERE = (
     "There is no present project: what is going on does not take place in a repository with a commit or an address. "
@@ -33,6 +45,9 @@ NOWHERE = (
 )
 EMPTY = "There are no past conversations yet."
 IN_CONTEXT = "That message is in your context already; look above."
+BY_RELEVANCE = "by relevance, scheduled jobs last"
+BY_TIME = {"newest": "by time, newest first", "oldest": "by time, oldest first"}
+BRANCHED = "This conversation came out of another one; what was said before is in the session `parent_session_id`."
 READ_ON = "To read on, call again with the same arguments and this cursor."
 
 SUMMARY = (

@@ -95,9 +95,11 @@ class _Scored(NamedTuple):
     row: Posting
 
 
-def rank(matched: Sequence[Matched], pairs: Sequence[Pair], size: Size, outlook: Outlook) -> list[Standing]:
-    """The sessions that hold any of the terms, best first; the most promising ones, if they are very many."""
-    return _Ranking(matched, pairs, size, outlook).standings()
+def rank(
+    matched: Sequence[Matched], pairs: Sequence[Pair], size: Size, outlook: Outlook, *, every: bool = False
+) -> list[Standing]:
+    """The sessions that hold any of the terms, best first; of very many the most promising, unless `every` counts."""
+    return _Ranking(matched, pairs, size, outlook, None if every else _MOST_SESSIONS).standings()
 
 
 def rank_messages(matched: Sequence[Matched], pairs: Sequence[Pair], size: Size, outlook: Outlook) -> list[Posting]:

@@ -4,16 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from memoranda.recall.sizes import well_formed
 from memoranda.recall.times import parse_time
+from memoranda.tools import InvalidArgumentsError
 
 MOST_RESULTS = 10
 MOST_WINDOW = 20
 _DEFAULT_RESULTS = 3
 _DEFAULT_WINDOW = 5
-
-
-class InvalidRequestError(ValueError):
-    """What was asked cannot be understood; the message says why and what could be asked instead."""
+_MOST_NAMES = 50
+NAMES = (
+    *("query", "limit", "sort", "role_filter", "since", "until", "source", "project"),
+    *("session_id", "around_message_id", "window", "cursor", "why"),
+)
+ROLES = ("user", "assistant", "tool", "system")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +42,22 @@ class Request:
 def read_request(arguments: Any, now: float) -> Request:
     """The request in a model's arguments; numbers out of range are brought into it."""
     if not isinstance(arguments, Mapping):
-        raise InvalidRequestError(f"The arguments must be an object, not {type(arguments).__name__}.")
+        raise InvalidArgumentsError(f"The arguments must be an object, not {type(arguments).__name__}.")
+    query, session_id = _text(arguments, "query"), _text(arguments, "session_id")
+    if not query and not session_id:
+        _require_known(arguments)
     around = _number(arguments, "around_message_id")
-    session_id = _text(arguments, "session_id")
     if around is not None and not session_id:
-        raise InvalidRequestError("around_message_id needs the session_id it belongs to.")
+        raise InvalidArgumentsError("around_message_id needs the session_id it belongs to.")
     window, limit = _number(arguments, "window"), _number(arguments, "limit")
     return Request(
-        query=_text(arguments, "query"),
+        query=query,
         session_id=session_id,
         around=around,
         window=_clamp(_DEFAULT_WINDOW if window is None else window, MOST_WINDOW),
         limit=_clamp(_DEFAULT_RESULTS if limit is None else limit, MOST_RESULTS),
         sort=_sort(arguments.get("sort")),
-        roles=_lower(_names(arguments, "role_filter")),
+        roles=_roles(arguments),
         sources=_names(arguments, "source"),
         project=_text(arguments, "project"),
         since=_time(arguments, "since", now, end=False),
@@ -59,6 +65,13 @@ def read_request(arguments: Any, now: float) -> Request:
         cursor=max(0, _number(arguments, "cursor") or 0),
         why=arguments.get("why") in (True, "true", "True", 1),
     )
+
+
+def _require_known(arguments: Mapping[Any, Any]) -> None:
+    """A list of the latest conversations is no answer to a query whose name is misspelt."""
+    unknown = [name for name in arguments if name not in NAMES]
+    if unknown:
+        raise InvalidArgumentsError(f"There is no argument {_in_words(unknown[0])}; there are {', '.join(NAMES)}.")
 
 
 def _clamp(number: int, most: int) -> int:
@@ -70,8 +83,8 @@ def _text(arguments: Mapping[str, Any], name: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise InvalidRequestError(f"{name} must be text, not {type(value).__name__}.")
-    return value.strip()
+        raise InvalidArgumentsError(f"{name} must be text, not {type(value).__name__}.")
+    return well_formed(value).strip()
 
 
 def _number(arguments: Mapping[str, Any], name: str) -> int | None:
@@ -79,11 +92,11 @@ def _number(arguments: Mapping[str, Any], name: str) -> int | None:
     if value is None or value == "":
         return None
     try:
-        if isinstance(value, bool):
+        if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
             raise TypeError
         number = int(value)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidRequestError(f"{name} must be a whole number, not {str(value)[:60]!r}.") from None
+        raise InvalidArgumentsError(f"{name} must be a whole number, not {_in_words(value)}.") from None
     return number if abs(number) < 2**62 else 2**62
 
 
@@ -95,7 +108,12 @@ def _sort(value: Any) -> Literal["newest", "oldest"] | None:
         return "newest"
     if word == "oldest":
         return "oldest"
-    raise InvalidRequestError(f"sort must be newest or oldest, not {str(value)[:60]!r}.")
+    raise InvalidArgumentsError(f"sort must be newest or oldest, not {_in_words(value)}.")
+
+
+def _in_words(value: Any) -> str:
+    """What was sent instead, short enough to be repeated."""
+    return repr(value[:60]) if isinstance(value, str) else type(value).__name__
 
 
 def _names(arguments: Mapping[str, Any], name: str) -> frozenset[str] | None:
@@ -105,12 +123,21 @@ def _names(arguments: Mapping[str, Any], name: str) -> frozenset[str] | None:
     if value is None:
         return None
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise InvalidRequestError(f"{name} must be names separated by commas, not {type(value).__name__}.")
-    return frozenset(item.strip() for item in value if item.strip()) or None
+        raise InvalidArgumentsError(f"{name} must be names separated by commas, not {type(value).__name__}.")
+    names = frozenset(well_formed(item).strip() for item in value if item.strip())
+    if len(names) > _MOST_NAMES:
+        raise InvalidArgumentsError(f"{name} takes {_MOST_NAMES} names at most, not {len(names)}.")
+    return names or None
 
 
-def _lower(names: frozenset[str] | None) -> frozenset[str] | None:
-    return None if names is None else frozenset(name.lower() for name in names)
+def _roles(arguments: Mapping[str, Any]) -> frozenset[str] | None:
+    names = _names(arguments, "role_filter")
+    if names is None:
+        return None
+    roles = frozenset(name.lower() for name in names)
+    if unknown := sorted(roles.difference(ROLES)):
+        raise InvalidArgumentsError(f"role_filter knows {', '.join(ROLES)}; {_in_words(unknown[0])} is none of them.")
+    return roles
 
 
 def _time(arguments: Mapping[str, Any], name: str, now: float, *, end: bool) -> float | None:
@@ -120,4 +147,4 @@ def _time(arguments: Mapping[str, Any], name: str, now: float, *, end: bool) -> 
     try:
         return parse_time(value, now=now, end=end)
     except ValueError as error:
-        raise InvalidRequestError(f"{name}: {error}") from None
+        raise InvalidArgumentsError(f"{name}: {error}") from None

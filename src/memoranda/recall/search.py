@@ -5,18 +5,16 @@ ranked by how much of it a conversation holds. What is quoted, starred, grouped 
 is given up only when it finds nothing; what is excluded stays excluded.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from memoranda.index.postings import TITLE, Filter, IndexedSession
 from memoranda.index.reader import Reader
 from memoranda.index.search_index import SearchIndex
+from memoranda.recall.by_time import Sort
 from memoranda.recall.finding import Finding, Outcome
-from memoranda.recall.query import Query, parse
+from memoranda.recall.query import Query, Term, parse
 from memoranda.recall.ranking import Standing
-
-Sort = Literal["newest", "oldest"]
 
 NOTHING_TYPED = "nothing to look for"
 NOT_ALL = "So much matches that only the newest of it was looked at; add a word or a time."
@@ -44,7 +42,10 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The answer to a search. `how` says in words what was asked of the hits; `missing` occurs nowhere."""
+    """The answer to a search. `how` says in words what was asked of the hits.
+
+    `missing` occurs nowhere in what this user can see, whatever the filter leaves out.
+    """
 
     query: Query
     hits: tuple[Hit, ...]
@@ -53,6 +54,8 @@ class Found:
     missing: tuple[str, ...] = ()
     matched_sessions: int = 0
     note: str | None = None
+    unlisted: bool = False
+    """Whether more matches, worse than the hits, so that it is not listed however many are asked for."""
 
 
 class Search:
@@ -69,8 +72,12 @@ class Search:
         limit: int,
         sort: Sort | None = None,
         now: float,
+        explain: bool = False,
     ) -> Found:
-        """The conversations that match best, or the newest or oldest of those that match."""
+        """The conversations that match best, or the newest or oldest of those that match.
+
+        With `explain` every hit has its signals, also where the order does not need them.
+        """
         query = parse(text)
         if not query.parts:
             return Found(query, (), NOTHING_TYPED)
@@ -78,7 +85,9 @@ class Search:
             hits: list[Hit] = []
             told = None
             for each in _in_order(among, sort):
-                outcome = Finding(reader, query, each, now).conversations(limit, sort)
+                # What was said first was mostly recorded first, and the newest records are looked at first.
+                finding = Finding(reader, query, each, now, thorough=sort == "oldest")
+                outcome = finding.conversations(limit, sort, explain=explain)
                 if told is None or not hits:
                     told = outcome
                 hits = _joined(hits, _fold(reader, outcome, sort))
@@ -90,9 +99,10 @@ class Search:
                 tuple(hits[: max(0, limit)]),
                 told.how,
                 tuple(dict.fromkeys(term.text for term in query.terms)),
-                told.missing,
+                _nowhere(reader, among, told.missing),
                 max(told.sessions, outcome.sessions),
                 reader.note or (NOT_ALL if told.more else None),
+                any(len(each.standings) < each.sessions for each in (told, outcome)),
             )
 
     def messages(
@@ -117,9 +127,16 @@ class Search:
 
 def _in_order(among: Filter, sort: Sort | None) -> tuple[Filter, ...]:
     """Where to look: first where people sat, so that the runs of a job cannot crowd them out, then everywhere."""
-    if sort is not None or among.sources is not None or among.excluded_sources >= _BEHIND:
+    behind = _BEHIND if among.sources is None else _BEHIND & among.sources
+    if sort is not None or among.excluded_sources >= behind or among.sources == behind:
         return (among,)
-    return replace(among, excluded_sources=among.excluded_sources | _BEHIND), among
+    return replace(among, excluded_sources=among.excluded_sources | behind), among
+
+
+def _nowhere(reader: Reader, among: Filter, terms: Sequence[Term]) -> tuple[str, ...]:
+    """Those of the terms that a search did not find and would not find without its filter either."""
+    visible = Filter(among.scope)
+    return tuple(dict.fromkeys(term.text for term in terms if not reader.postings(term.pattern, visible, 1)))
 
 
 def _joined(first: list[Hit], then: list[Hit]) -> list[Hit]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+from memoranda.errors import SessionError
 from memoranda.index.content import words_of
 from memoranda.index.follower import Follower
 from memoranda.index.postings import Filter
@@ -23,6 +24,18 @@ _CONTEXT = 200
 def _names(given: Collection[str]) -> frozenset[str]:
     """One name counts as a list of one."""
     return frozenset({given} if isinstance(given, str) else given)
+
+
+def _require_sense(query: Any, sort: Any, **numbers: Any) -> None:
+    """Raise for what would otherwise silently find nothing, or be found in another order."""
+    if not isinstance(query, str):
+        raise SessionError(f"A query must be text, not {type(query).__name__}.")
+    if sort not in (None, "newest", "oldest"):
+        raise SessionError(f"sort must be newest or oldest, not {str(sort)[:60]!r}.")
+    for name, value in numbers.items():
+        optional = name in ("since", "until") and (value is None or isinstance(value, float))
+        if not optional and (not isinstance(value, int) or isinstance(value, bool)):
+            raise SessionError(f"{name} must be a number, not {type(value).__name__}.")
 
 
 def index_path(db_path: Path) -> Path:
@@ -80,6 +93,7 @@ class SessionDB(SessionStore):
         """Messages that match, best first: id, session_id, role, timestamp, snippet, context, and the session's
         source, model and start. `context` is the message before and the one after, cut short.
         """
+        _require_sense(query, sort, limit=limit, offset=offset, since=since, until=until)
         among = Filter(
             self.scope,
             sources=None if source_filter is None else _names(source_filter),

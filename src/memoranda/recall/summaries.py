@@ -7,14 +7,15 @@ one deadline for all; whatever fails or comes late is left as the windows that w
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 
+from memoranda.errors import StorageError
 from memoranda.recall import guidance
-from memoranda.recall.evidence import size_of
-from memoranda.recall.query import Query, parse
+from memoranda.recall.query import LONGEST_QUERY, Query, parse
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.settings import RecallSettings
+from memoranda.recall.sizes import cut_to, size_of
 from memoranda.recall.snippets import match_spans
 from memoranda.recall.times import show_time
 from memoranda.sessions.records import text_of
@@ -29,65 +30,89 @@ _MOST_WORKERS = 5
 _TRANSCRIPT = 100_000
 _AT_ONCE = 500
 _LONGEST_SUMMARY = 2_000
-_NOTE = 200
+NOTE = 200
+# What the name of the field takes.
+_FIELD = 15
 
 
 def add_summaries(
     answer: JsonObject, question: str, db: SessionDB, summarize: Summarize, settings: RecallSettings
 ) -> None:
-    """Put a `summary` into each result that gets one in time; its windows then make room."""
+    """Put a `summary` into each result that gets one in time; its windows then make room.
+
+    The answer must leave `NOTE` characters of its size free, for a word about summaries that are missing.
+    """
     results = answer["results"]
-    query = parse(question)
-    jobs: SimpleQueue[int] = SimpleQueue()
-    for number in range(len(results)):
-        jobs.put(number)
-    done: SimpleQueue[tuple[int, str | None]] = SimpleQueue()
-
-    def work() -> None:
-        while not jobs.empty():
-            number = jobs.get()
-            try:
-                text = transcript(db, results[number]["session_id"], query)
-                done.put((number, summarize(guidance.SUMMARY, f"Question: {question}\n\nTranscript:\n{text}")))
-            except (Exception, SystemExit) as error:
-                # A model that fails costs its summary and nothing else.
-                _log.warning("a summary failed: %s", error)
-                done.put((number, None))
-
-    for _ in range(min(len(results), max(1, min(settings.summary_workers, _MOST_WORKERS)))):
-        threading.Thread(target=work, name="memoranda-summary", daemon=True).start()
-    summaries = _collect(done, len(results), settings.summary_deadline)
+    summaries = _Round(question, db, summarize, settings).summaries([result["session_id"] for result in results])
     for number in summaries:
         for part in ("messages", "bookend_start", "bookend_end"):
             results[number].pop(part, None)
-    room = settings.answer_chars - size_of(answer) - _NOTE
+    room = settings.answer_chars - size_of(answer) - NOTE
     for number, summary in summaries.items():
-        results[number]["summary"] = _cut(summary, min(_LONGEST_SUMMARY, room // len(summaries)))
+        if text := cut_to(summary, min(_LONGEST_SUMMARY, room // len(summaries) - _FIELD)):
+            results[number]["summary"] = text
     missing = len(results) - len(summaries)
     if missing:
         said = f"{missing} of {len(results)} summaries could not be made; the messages themselves are there."
         answer["note"] = f"{answer['note']} {said}" if "note" in answer else said
 
 
-def _cut(text: str, room: int) -> str:
-    """As much of a text as its JSON has room for."""
-    text = text[: max(0, room)]
-    while text and size_of(text) > room:
-        text = text[: len(text) * 3 // 4]
-    return text
+class _Round:
+    """The summaries for one answer. Only the thread that wants them reads the store; the others only ask a model."""
 
+    def __init__(self, question: str, db: SessionDB, summarize: Summarize, settings: RecallSettings) -> None:
+        self._question = question[:LONGEST_QUERY]
+        self._query = parse(question)
+        self._db = db
+        self._summarize = summarize
+        self._most = max(1, min(settings.summary_workers, _MOST_WORKERS))
+        self._end = time.monotonic() + settings.summary_deadline
+        self._done: SimpleQueue[tuple[int, object]] = SimpleQueue()
 
-def _collect(done: "SimpleQueue[tuple[int, str | None]]", expected: int, deadline: float) -> dict[int, str]:
-    end = time.monotonic() + deadline
-    summaries: dict[int, str] = {}
-    for _ in range(expected):
+    def summaries(self, session_ids: Sequence[str]) -> dict[int, str]:
+        """Those that come before the deadline, by place; none is begun after it."""
+        found: dict[int, str] = {}
+        waiting = list(enumerate(session_ids))[::-1]
+        running = 0
+        while (waiting or running) and self._left():
+            if waiting and running < self._most:
+                running += self._begin(*waiting.pop())
+                continue
+            try:
+                number, summary = self._done.get(timeout=self._left())
+            except Empty:
+                break
+            running -= 1
+            if isinstance(summary, str) and summary.strip():
+                found[number] = summary.strip()
+        return found
+
+    def _left(self) -> float:
+        return max(0.0, self._end - time.monotonic())
+
+    def _begin(self, number: int, session_id: str) -> bool:
+        """Ask for one summary in a thread of its own; False when there is nothing to ask about, or no time left."""
         try:
-            number, summary = done.get(timeout=max(0.0, end - time.monotonic()))
-        except Empty:
-            break
-        if isinstance(summary, str) and summary.strip():
-            summaries[number] = summary.strip()
-    return summaries
+            said = transcript(self._db, session_id, self._query)
+        except StorageError as error:
+            _log.warning("a conversation could not be read for its summary: %s", error)
+            return False
+        if not self._left():
+            return False
+        text = f"Question: {self._question}\n\nTranscript:\n{said}"
+        threading.Thread(target=self._ask, args=(number, text), name="memoranda-summary", daemon=True).start()
+        return True
+
+    def _ask(self, number: int, text: str) -> None:
+        summary: object = None
+        try:
+            summary = self._summarize(guidance.SUMMARY, text)
+        except (Exception, SystemExit) as error:
+            # A model that fails costs its summary and nothing else.
+            _log.warning("a summary failed: %s", error)
+        finally:
+            # Whatever happened, nobody waits for it until the deadline.
+            self._done.put((number, summary))
 
 
 def transcript(db: SessionDB, session_id: str, query: Query) -> str:

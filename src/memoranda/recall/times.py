@@ -16,6 +16,7 @@ _SECONDS = {name: seconds for names, seconds in _UNITS.items() for name in names
 _AGO = re.compile(r"(\d{1,6})\s*([a-z]+)(?:\s+ago)?")
 _DAYS = {"today": 0, "yesterday": 1}
 _LATEST = 253_402_300_800
+_LONGEST_NUMBER = 1e20
 _FORMS = "30d, 12h, 2w, 6mo, 2026-11-01, 2026-11-01T14:30, today or yesterday"
 
 
@@ -28,7 +29,7 @@ def parse_time(text: object, *, now: float | None = None, end: bool = False) -> 
     if isinstance(text, int | float) and not isinstance(text, bool) and abs(text) < _LATEST:
         return float(text)
     if not isinstance(text, str):
-        raise ValueError(f"{text!r} is not a time; write {_FORMS}.")
+        raise ValueError(f"This {type(text).__name__} is not a time; write {_FORMS}.")
     word = text.strip()
     if (ago := _AGO.fullmatch(word)) and ago[2] in _SECONDS:
         return now - int(ago[1]) * _SECONDS[ago[2]]
@@ -39,6 +40,8 @@ def parse_time(text: object, *, now: float | None = None, end: bool = False) -> 
             day = date.fromisoformat(word)
         else:
             return datetime.fromisoformat(word).timestamp()
+        if end and day == date.max:
+            return float(_LATEST)
         begin = datetime.combine(day, datetime.min.time())
         return (begin + timedelta(days=1)).timestamp() - 0.001 if end else begin.timestamp()
     except (ValueError, OverflowError, OSError):
@@ -53,4 +56,4 @@ def show_time(seconds: float | None) -> str | None:
         year, month, day, hour, minute, second, *_ = time.gmtime(seconds)
         return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"
     except (ValueError, OverflowError, OSError):
-        return f"{seconds:.0f} s since 1970"
+        return f"{seconds:.0f} s since 1970" if abs(seconds) < _LONGEST_NUMBER else f"{seconds:g} s since 1970"

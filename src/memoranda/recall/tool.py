@@ -6,21 +6,24 @@ Which fields are set decides the mode. The answer is always a JSON object, and n
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from memoranda.errors import StorageError
 from memoranda.recall import guidance
 from memoranda.recall.discovery import discover, with_project
-from memoranda.recall.evidence import outwards, show, size_of
-from memoranda.recall.request import MOST_RESULTS, MOST_WINDOW, InvalidRequestError, Request, read_request
+from memoranda.recall.evidence import outwards, show
+from memoranda.recall.left_out import impossible
+from memoranda.recall.request import MOST_RESULTS, MOST_WINDOW, Request, read_request
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.settings import RecallSettings
-from memoranda.recall.summaries import Summarize, add_summaries
+from memoranda.recall.sizes import cut_to, repeated, size_of
+from memoranda.recall.summaries import NOTE, Summarize, add_summaries
 from memoranda.recall.times import show_time
 from memoranda.sessions.feed import FeedMessage
-from memoranda.sessions.views import Window
+from memoranda.sessions.views import Place, Window
 from memoranda.support.projects import among
-from memoranda.tools import JsonObject, Tool
+from memoranda.tools import InvalidArgumentsError, JsonObject, Tool, refused
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +33,9 @@ _TOOL_OUTPUT = 300
 _NEIGHBOUR_SHARE = 700
 # What the counts, a cursor and the word about it take.
 _CURSOR = 300
-_NAME = 100
+# What there is in a list beside its entries: the counts, a cursor, and why it is empty.
+_REST = 200
+_LONGEST_ERROR = 1_000
 
 PARAMETERS: JsonObject = {
     "type": "object",
@@ -77,15 +82,16 @@ class SessionSearchTool:
     def call(self, arguments: Mapping[str, Any]) -> JsonObject:
         """Answer one call; never raises."""
         try:
-            return self._answer(read_request(arguments, time.time()), self._open_db())
-        except InvalidRequestError as error:
-            return _refuse("invalid", str(error))
+            answer = self._answer(read_request(arguments, time.time()), self._open_db())
+        except InvalidArgumentsError as error:
+            return _refused("invalid", str(error))
         except StorageError as error:
-            return _refuse("unavailable", str(error))
+            return _refused("unavailable", str(error))
         except Exception as error:
             # The last line of defence for a promise: a tool answers, it never raises.
             _log.exception("session_search failed")
-            return _refuse("internal", f"Search failed unexpectedly ({type(error).__name__}: {error}).")
+            return _refused("internal", f"Search failed unexpectedly ({type(error).__name__}: {error}).")
+        return answer if size_of(answer) <= self._settings.answer_chars else _refused("too_large", guidance.TOO_LARGE)
 
     def _answer(self, request: Request, db: SessionDB) -> JsonObject:
         if request.around is not None:
@@ -94,11 +100,17 @@ class SessionSearchTool:
             return self._read(db, request)
         projects = self._projects(db, request.project)
         if request.query:
-            answer = discover(db, request, self._settings, self._current, self._in_context(db), projects)
-            if self._summarize is not None:
-                add_summaries(answer, request.query, db, self._summarize, self._settings)
-            return answer
+            return self._discover(db, request, projects)
         return self._browse(db, request, projects)
+
+    def _discover(self, db: SessionDB, request: Request, projects: frozenset[str] | None) -> JsonObject:
+        in_context, settings = self._in_context(db), self._settings
+        if self._summarize is None:
+            return discover(db, request, settings, self._current, in_context, projects)
+        smaller = replace(settings, answer_chars=settings.answer_chars - NOTE)
+        answer = discover(db, request, smaller, self._current, in_context, projects)
+        add_summaries(answer, request.query, db, self._summarize, settings)
+        return answer
 
     def _projects(self, db: SessionDB, wanted: str) -> frozenset[str] | None:
         """The projects that are meant, as sessions carry them; None when any will do."""
@@ -108,7 +120,7 @@ class SessionSearchTool:
             row = (db.get_session(self._current) if self._current else None) or {}
             wanted = row.get("project") or self._here() or ""
             if not wanted:
-                raise InvalidRequestError(guidance.NOWHERE)
+                raise InvalidArgumentsError(guidance.NOWHERE)
         return among(db.known_projects(), wanted)
 
     def _in_context(self, db: SessionDB) -> frozenset[int]:
@@ -129,32 +141,42 @@ class SessionSearchTool:
         )
         place = db.conversation_of(self._current) if self._current else None
         others = [row for row in rows if place is None or row["conversation_id"] != place.conversation_id]
-        shown = [_list_entry(row) for row in others[: request.limit]]
-        while size_of(shown) > self._settings.answer_chars - 200:
-            shown.pop()
-        answer: JsonObject = {"success": True, "mode": "browse", "results": shown, "count": len(shown)}
-        if len(others) > len(shown):
-            answer["cursor"] = str(request.cursor + rows.index(others[len(shown)]))
-        if not shown:
+        answer: JsonObject = {"success": True, "mode": "browse", "results": [], "count": 0}
+        room = self._settings.answer_chars - _REST
+        looked_at = 0
+        for row in others[: request.limit]:
+            entry = _list_entry(row)
+            size = size_of(entry) + 2
+            if size > room and answer["results"]:
+                break
+            looked_at += 1
+            if size <= room:
+                answer["results"].append(entry)
+                room -= size
+        answer["count"] = len(answer["results"])
+        if len(others) > looked_at:
+            answer["cursor"] = str(request.cursor + rows.index(others[looked_at]))
+        if not answer["results"]:
             limited = request.sources or request.since or request.until or request.cursor or rows or projects
-            answer["message"] = guidance.NO_OTHERS if limited else guidance.EMPTY
-            if projects is not None and not projects:
-                answer["message"] = guidance.NO_PROJECT
+            said = {"message": guidance.NO_OTHERS if limited else guidance.EMPTY}
+            answer |= impossible(db, request, projects) or said
         return answer
 
     def _scroll(self, db: SessionDB, request: Request, around: int) -> JsonObject:
         place = db.conversation_of(request.session_id)
         if place is None:
-            return _refuse("not_found", f"There is no session {request.session_id[:100]!r}.")
+            return _refused("not_found", f"There is no session {repeated(request.session_id)!r}.")
         in_context = self._in_context(db)
         if around in in_context:
-            return _refuse("in_context", guidance.IN_CONTEXT)
+            return _refused("in_context", guidance.IN_CONTEXT)
         window = db.window_around(around, request.window, without=in_context)
         owner = next((m.session_id for m in window.messages if m.id == around), "") if window else ""
         # A branch repeats what was said in the conversation that it comes from.
         related = {row["id"] for row in db.get_ancestors(request.session_id)}
         if window is None or owner not in {*place.sessions, *related}:
-            return _refuse("not_found", f"Message {around} is not in the conversation of {request.session_id[:100]!r}.")
+            return _refused(
+                "not_found", f"Message {around} is not in the conversation of {repeated(request.session_id)!r}."
+            )
         answer = {"success": True, "mode": "scroll", "around_message_id": around, "window": request.window}
         answer |= _meta(db, owner)
         return _fill_scroll(answer, window, around, request.cursor, self._settings.answer_chars)
@@ -162,9 +184,11 @@ class SessionSearchTool:
     def _read(self, db: SessionDB, request: Request) -> JsonObject:
         place = db.conversation_of(request.session_id)
         if place is None:
-            return _refuse("not_found", f"There is no session {request.session_id[:100]!r}.")
+            return _refused("not_found", f"There is no session {repeated(request.session_id)!r}.")
         window = db.messages_behind(place, request.cursor, _READ_AT_ONCE, without=self._in_context(db))
         answer: JsonObject = {"success": True, "mode": "read"} | _meta(db, request.session_id)
+        if not window.before and (parent := _parent(db, place)):
+            answer |= {"parent_session_id": parent, "note": guidance.BRANCHED}
         answer |= {"messages": [], "messages_before": window.before, "messages_after": window.after}
         room = self._settings.answer_chars - size_of(answer) - 200
         for number, message in enumerate(window.messages):
@@ -176,7 +200,13 @@ class SessionSearchTool:
             answer["messages"].append(fitting.entry)
         if answer["messages_after"] and answer["messages"]:
             answer |= {"cursor": str(answer["messages"][-1]["id"]), "message": guidance.READ_ON}
+        elif not answer["messages"] and request.cursor:
+            answer["message"] = guidance.NOTHING_FURTHER
         return answer
+
+
+def _refused(reason: str, error: str) -> JsonObject:
+    return refused(reason, cut_to(error, _LONGEST_ERROR))
 
 
 def _meta(db: SessionDB, session_id: str) -> JsonObject:
@@ -184,24 +214,27 @@ def _meta(db: SessionDB, session_id: str) -> JsonObject:
     return {
         "session_id": session_id,
         "session_meta": {
-            "title": session.get("title"),
+            "title": session.get("title") and repeated(session["title"]),
             "when": show_time(session.get("started_at")),
-            "source": (session.get("source") or "")[:_NAME],
-            "model": (session.get("model") or "")[:_NAME] or None,
+            "source": repeated(session.get("source") or ""),
+            "model": repeated(session.get("model") or "") or None,
         }
         | with_project(session),
     }
 
 
-def _refuse(reason: str, error: str) -> JsonObject:
-    return {"success": False, "reason": reason, "error": error}
+def _parent(db: SessionDB, place: Place) -> str | None:
+    """The session in which a conversation has its beginning, when it came out of another one."""
+    first = db.get_session(place.conversation_id) or {}
+    parent = first.get("parent_session_id")
+    return parent if parent and db.get_session(parent) else None
 
 
 def _list_entry(row: Mapping[str, Any]) -> JsonObject:
     return {
         "session_id": row["id"],
-        "title": row["title"],
-        "source": row["source"][:_NAME],
+        "title": row["title"] and repeated(row["title"]),
+        "source": repeated(row["source"]),
         "started": show_time(row["started_at"]),
         "last_active": show_time(row["last_active"]),
         "message_count": row["message_count"],

@@ -1,0 +1,137 @@
+"""When nothing is found, the answer says whether nobody said it or what left it out."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memoranda.recall import guidance
+from memoranda.recall.session_db import SessionDB
+from memoranda.recall.tool import SessionSearchTool
+from memoranda.sessions.scope import Scope
+from tests.recall.past import BEGIN, tell
+
+Call = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[SessionDB]:
+    with SessionDB(tmp_path / "state.db") as opened:
+        tell(opened, "june", ["the zebra is here", "I see it"], at=BEGIN)
+        tell(opened, "july", ["a telegram about giraffes"], at=BEGIN + 30 * 86_400, source="telegram")
+        tell(opened, "helper", ["the heron was delegated"], at=BEGIN, source="subagent")
+        yield opened
+
+
+@pytest.fixture
+def call(db: SessionDB) -> Call:
+    def call_tool(**arguments: Any) -> dict[str, Any]:
+        answer = SessionSearchTool(lambda: db).call(arguments)
+        assert answer["success"], answer
+        return answer
+
+    return call_tool
+
+
+@pytest.mark.parametrize(
+    ("filters", "blamed"),
+    [
+        ({"since": "2025-07-01"}, ["since"]),
+        ({"until": "2025-06-01"}, ["until"]),
+        ({"role_filter": "assistant"}, ["role_filter"]),
+        ({"source": "telegram"}, ["source"]),
+        ({"source": "telegram", "role_filter": "assistant"}, ["role_filter", "source"]),
+        ({"source": "CLI"}, ["source"]),
+        ({"source": "\ud800"}, ["source"]),
+        ({"since": "2030-01-01", "until": "2020-01-01"}, ["since", "until"]),
+        ({"project": "nope/nope"}, ["project"]),
+    ],
+    ids=str,
+)
+def test_what_the_filters_leave_out_was_said_nevertheless(call: Call, filters: Any, blamed: list[str]) -> None:
+    """No word is called unheard of that occurs without the filters, and the filter to blame is named."""
+    answer = call(query="zebra", **filters)
+    assert (answer["results"], answer["left_out_by"]) == ([], blamed)
+    assert "not_found" not in answer
+    assert answer["message"] != guidance.NOTHING
+
+
+def test_words_that_nobody_said_are_named_whatever_the_filters(call: Call) -> None:
+    """Alone, and beside words that were said."""
+    answer = call(query="okapi", role_filter="user")
+    assert (answer["not_found"], answer["message"]) == (["okapi"], guidance.NOTHING)
+    assert "left_out_by" not in answer
+    answer = call(query="zebra okapi giraffes", source="cli")
+    assert [result["session_id"] for result in answer["results"]] == ["june"]
+    assert answer["not_found"] == ["okapi"]
+
+
+def test_a_source_that_nobody_has_is_said_with_those_there_are(call: Call) -> None:
+    """When searching and when browsing."""
+    for arguments in ({"query": "zebra"}, {}):
+        message = call(**arguments, source="CLI,cli2")["message"]
+        assert message == "No conversation comes from 'CLI'. There are: cli, subagent, telegram."
+
+
+def test_a_time_that_ends_before_it_begins_is_said(call: Call) -> None:
+    """When searching and when browsing."""
+    for arguments in ({"query": "zebra"}, {}):
+        assert call(**arguments, since="2026-01-01", until="2025-01-01")["message"] == guidance.NO_TIME
+
+
+def test_a_role_that_there_is_not_is_refused_with_those_there_are(db: SessionDB) -> None:
+    """A role is one of four."""
+    answer = SessionSearchTool(lambda: db).call({"query": "zebra", "role_filter": "user, robot"})
+    assert (answer["success"], answer["reason"]) == (False, "invalid")
+    assert answer["error"] == "role_filter knows user, assistant, tool, system; 'robot' is none of them."
+
+
+def test_delegated_work_and_what_is_in_context_are_said_to_be_the_reason(db: SessionDB, call: Call) -> None:
+    """They are left out without being asked to."""
+    answer = call(query="heron")
+    assert answer["left_out_by"] == ["hidden_sources"]
+    assert "subagent" in answer["message"] and "not_found" not in answer
+    for query in ("zebra", "zebra okapi"):
+        answer = SessionSearchTool(lambda: db, current_session_id="june").call({"query": query})
+        assert (answer["results"], answer["left_out_by"]) == ([], ["context"])
+        assert "zebra" not in answer.get("not_found", ())
+
+
+def test_filters_that_only_together_leave_everything_out_are_named_together(db: SessionDB, call: Call) -> None:
+    """Dropping one of them would not help."""
+    answer = call(query="zebra", since="2025-07-01", source="telegram")
+    assert answer["left_out_by"] == ["since", "source"]
+    assert "`since` and `source`" in answer["message"]
+
+
+def test_what_the_query_itself_excludes_is_not_called_unheard_of(call: Call) -> None:
+    """It was said, and not wanted."""
+    answer = call(query="zebra NOT (zebra OR okapi)")
+    assert answer["results"] == []
+    assert "not_found" not in answer
+
+
+def test_what_another_user_said_is_unheard_of(db: SessionDB) -> None:
+    """Neither the words nor the sources of others show."""
+    tell(db, "anas", ["Ana's okapi"], user_id="ana", source="matrix")
+    owner = SessionSearchTool(lambda: db.scoped(Scope.of(None)))
+    answer = owner.call({"query": "okapi", "source": "matrix"})
+    assert answer["not_found"] == ["okapi"]
+    assert "No conversation comes from 'matrix'" in answer["message"]
+    assert owner.call({"query": "okapi", "role_filter": "user"})["message"] == guidance.NOTHING
+
+
+def test_something_found_is_searched_once(db: SessionDB, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So is what occurs nowhere: further searches are for what the filters left out alone."""
+    searched: list[Any] = []
+    find = SessionDB.find
+
+    def counting(self: SessionDB, query: str, among: Any, **options: Any) -> Any:
+        searched.append(among)
+        return find(self, query, among, **options)
+
+    monkeypatch.setattr(SessionDB, "find", counting)
+    assert call(query="zebra okapi", role_filter="user")["count"] == 1
+    assert call(query="okapi quagga", role_filter="user")["count"] == 0
+    assert len(searched) == 2
