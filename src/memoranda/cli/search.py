@@ -57,7 +57,15 @@ def command(words: tuple[str, ...], **options: Any) -> None:
         db = memory.sessions
         _catch_up(db, invocation)
         tool = SessionSearchTool(lambda: db, memory.config.recall, here=present_project)
-        answer = tool.call({"query": " ".join(words), **given})
+        arguments = {"query": " ".join(words), **given}
+        asked = db.index.files
+        answer = tool.call(arguments)
+        if answer.get("count") == 0:
+            db.index.check()
+            if db.index.files != asked:
+                # A damaged one had lost something, and is made again now.
+                _catch_up(db, invocation)
+                answer = tool.call(arguments)
         _add_commands(answer, db)
         others = other_projects(db) if answer.get("message") == NO_PROJECT else ""
     if not answer["success"]:

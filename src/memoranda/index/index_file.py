@@ -68,7 +68,7 @@ class IndexFile:
             raise
 
     def check(self) -> None:
-        """Read all of it once, and raise when something in it is not as it was written."""
+        """Read all of it, and raise when something in it is not as it was written."""
         self.checked = True
         (verdict,) = self._writer.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":

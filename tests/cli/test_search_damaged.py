@@ -1,0 +1,28 @@
+"""A search that finds nothing does not believe an index that has lost something."""
+
+from pathlib import Path
+
+from memoranda.index import generations
+from memoranda.index.tables import PAGE_SIZE
+from memoranda.recall.session_db import SessionDB, index_path
+from tests.cli.terminal import Terminal
+
+WORDS = ("alpha", "kilo", "tango", "zulu")
+
+
+def test_what_a_torn_page_has_lost_is_found_all_the_same(tmp_path: Path) -> None:
+    """Half of each page in turn; the index is made again at once."""
+    terminal = Terminal(tmp_path / "home")
+    terminal.ok("memory", "list")
+    with SessionDB(terminal.home / "state.db") as db:
+        db.create_session("s", "cli")
+        db.append_messages("s", [{"role": "user", "content": f"{word}{n}"} for n in range(700) for word in WORDS])
+        db.index.catch_up()
+        place = index_path(terminal.home / "state.db")
+    whole = generations.generations(place)[0].read_bytes()
+    for start in range(0, len(whole), PAGE_SIZE):
+        (file,) = generations.generations(place)
+        generations.remove(file)
+        file.write_bytes(whole[: start + PAGE_SIZE // 2] + bytes(PAGE_SIZE // 2) + whole[start + PAGE_SIZE :])
+        for word in WORDS:
+            assert terminal.json("search", f"{word}350")["count"] == 1, (start, word)
