@@ -129,3 +129,17 @@ def test_a_conversation_is_taken_up_again_at_its_latest_number(terminal: Termina
     """A title means the latest of its row to whoever goes on with it."""
     terminal.ok("chat", "--demo", "--resume", "Plan", "--query", "hello again")
     assert "hello again" in terminal.ok("sessions", "show", "Plan #2")
+
+
+def test_a_branch_is_shown_with_what_it_came_from(tmp_path: Path) -> None:
+    """Since its own words begin in the middle."""
+    terminal = Terminal(tmp_path / "home")
+    terminal.ok("memory", "list")
+    with memoranda.SessionDB(terminal.home / "state.db") as db:
+        db.create_session("s", "cli")
+        db.append_message("s", "user", "said before")
+        db.branch_session("s", "b")
+        db.append_message("b", "user", "said in the branch")
+    shown = terminal.ok("sessions", "show", "b")
+    assert "branch of s" in shown
+    assert "branch of" not in terminal.ok("sessions", "show", "s")

@@ -133,7 +133,8 @@ def show(session: str, tools: bool, all_users: bool) -> None:
 def _facts(first: dict[str, Any], last: dict[str, Any]) -> str:
     ended = f"ended {local_time(last['ended_at'])} ({last['end_reason']})" if last["ended_at"] else "open"
     begun = f"begun {local_time(first['started_at'])}"
-    parts = (last["id"], first["source"], last["model"], project_name(last["project"]), begun, ended)
+    parent = f"{first['relation']} of {first['parent_session_id']}" if first["parent_session_id"] else None
+    parts = (last["id"], first["source"], last["model"], project_name(last["project"]), begun, ended, parent)
     return " · ".join(wrapped(part) for part in parts if part)
 
 
