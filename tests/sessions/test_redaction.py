@@ -1,12 +1,16 @@
 """Secrets never reach the file, by whatever way they come; what the caller holds stays as it was."""
 
+import base64
 import copy
 import json
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.store import SessionStore
@@ -17,6 +21,8 @@ AWKWARD = 'pass"word\\with\nlines é'
 # In the form of an issuer, put together here so that no scanner takes this file for a leak.
 TOKEN = "ghp" + "_AbC1dEf2gHi3jKl4mNo5pQr6sTu7vWx8yZ9a"
 OTHER_TOKEN = TOKEN[:-1] + "b"
+KEY_LINES = [base64.b64encode(random.Random(line).randbytes(48)).decode() for line in range(20)]
+PRIVATE_KEY = "\n".join(["-----BEGIN PRIVATE" + " KEY-----", *KEY_LINES, "-----END PRIVATE" + " KEY-----", ""])
 
 
 @pytest.fixture
@@ -28,8 +34,9 @@ def redacting(path: Path) -> Iterator[SessionStore]:
 def _leaks(path: Path) -> list[str]:
     """Secrets that are in the files, plain or as JSON writes them."""
     written = file_bytes(path)
-    forms = {form for secret in (KNOWN, TOKEN, OTHER_TOKEN, AWKWARD)
-             for form in (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])}  # fmt: skip
+    forms = {KNOWN, TOKEN, OTHER_TOKEN, AWKWARD, *KEY_LINES}
+    for _ in range(4):
+        forms |= {json.dumps(form, ensure_ascii=ascii)[1:-1] for form in forms for ascii in (True, False)}
     return sorted(form for form in forms if form.encode() in written)
 
 
@@ -42,6 +49,15 @@ SECRET_MESSAGES: dict[str, dict[str, Any]] = {
     "awkward value, not escaped": {
         "tool_calls": [{"function": {"arguments": json.dumps({"p": AWKWARD}, ensure_ascii=False)}}]
     },
+    "awkward value in JSON within arguments": {
+        "tool_calls": [{"function": {"arguments": json.dumps({"body": json.dumps({"p": AWKWARD})})}}]
+    },
+    "awkward value in JSON within JSON, not escaped": {
+        "content": json.dumps({"a": json.dumps({"b": json.dumps(AWKWARD, ensure_ascii=False)}, ensure_ascii=False)})
+    },
+    "private key": {"content": f"the key:\n{PRIVATE_KEY}\nkeep it"},
+    "private key in arguments": {"tool_calls": [{"function": {"arguments": json.dumps({"text": PRIVATE_KEY})}}]},
+    "private key by lines": {"content": [{"lines": PRIVATE_KEY.splitlines()}]},
     "tool calls as text": {"tool_calls": json.dumps([{"function": {"arguments": f"{TOKEN}"}}])},
     "awkward value": {"content": AWKWARD},
     "reasoning": {"reasoning": KNOWN, "reasoning_content": TOKEN},
@@ -118,6 +134,53 @@ def test_what_is_known_already_is_not_counted_again(redacting: SessionStore) -> 
     for _ in range(2):
         redacting.append_message("s", "user", KNOWN, external_id="e")
     assert redacting.statistics()["redacted_secrets"] == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ({"hunter2hunter2": 1, "anotherValue99": 2}, {"[redacted:known_value]": 1, "[redacted:known_value] (2)": 2}),
+        (
+            {"hunter2hunter2": 1, "[redacted:known_value]": 2, "anotherValue99": 3, "[redacted:known_value] (2)": 4},
+            {
+                "[redacted:known_value] (3)": 1,
+                "[redacted:known_value]": 2,
+                "[redacted:known_value] (4)": 3,
+                "[redacted:known_value] (2)": 4,
+            },
+        ),
+        ({"a hunter2hunter2": 1, "a anotherValue99": 2, "b": 3}, {"a [redacted:known_value]": 1,
+          "a [redacted:known_value] (2)": 2, "b": 3}),
+        ({TOKEN: [1], OTHER_TOKEN: [2]}, {"[redacted:github_token]": [1], "[redacted:github_token] (2)": [2]}),
+    ],
+)  # fmt: skip
+def test_secrets_that_are_keys_stay_apart(given: dict[str, Any], kept: dict[str, Any]) -> None:
+    """Each value of an object is kept, in its place, whatever its key becomes."""
+    value, _ = Redactor(["hunter2hunter2", "anotherValue99"]).value({"object": given})
+    assert value == {"object": kept}
+    assert list(value["object"]) == list(kept)
+
+
+@given(
+    st.text(min_size=8, max_size=20).filter(lambda secret: not secret.isascii() or not secret.isalnum()),
+    st.lists(st.booleans(), max_size=3),
+)
+def test_a_known_value_is_found_however_deep_in_json(secret: str, levels: list[bool]) -> None:
+    """Text within text within text, each with or without escapes for what is not ASCII."""
+    text = secret
+    for ascii in levels:
+        text = json.dumps({"x": text}, ensure_ascii=ascii)
+    redacted, count = Redactor([secret]).text(text)
+    assert count >= 1
+    for _ in levels:
+        redacted = json.loads(redacted)["x"]
+    assert redacted == "[redacted:known_value]"
+
+
+def test_a_known_value_is_found_with_the_escapes_of_html() -> None:
+    """As some programs write JSON."""
+    text = r'{"p": "a\u003cb\u0026c\u003ed-1234"}'
+    assert Redactor(["a<b&c>d-1234"]).text(text) == ('{"p": "[redacted:known_value]"}', 1)
 
 
 def test_names_are_not_redacted(redacting: SessionStore) -> None:

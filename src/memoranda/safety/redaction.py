@@ -5,9 +5,13 @@ text in the form that issuers give their credentials. Each becomes `[redacted:<k
 """
 
 import json
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import accumulate
 from typing import Any
 
+from memoranda.safety.private_keys import KEY_MARK, find_private_keys
 from memoranda.safety.secrets import find_secrets
 
 # Shorter values are words that happen to be settings, and would be found everywhere.
@@ -15,6 +19,10 @@ _SHORTEST_VALUE = 8
 # "pwd=" and a value that counts as one.
 _SHORTEST_TEXT = 12
 _MOST_PARTS = 2_000_000
+# JSON text within JSON text within JSON text: tool calls, their arguments, and what is sent by them.
+_MOST_LEVELS = 3
+_HTML_ESCAPES = str.maketrans({"<": r"\u003c", ">": r"\u003e", "&": r"\u0026"})
+_PRIVATE_KEY = "[redacted:private_key]"
 
 
 class Redactor:
@@ -22,18 +30,16 @@ class Redactor:
 
     def __init__(self, known_values: Iterable[str] = ()) -> None:
         plain = {value for value in known_values if len(value) >= _SHORTEST_VALUE}
-        # Inside JSON text, such as the arguments of a tool call, a value may be written with escapes.
-        escaped = {json.dumps(value, ensure_ascii=ascii)[1:-1] for value in plain for ascii in (True, False)}
-        long_enough = plain | escaped
         # The longest first, so that a value that contains another is taken whole.
-        self._known = tuple(sorted(long_enough, key=lambda value: (-len(value), value)))
+        self._known = _longest_first(plain)
+        self._known_and_escaped = _longest_first(plain.union(*map(_escaped, plain)))
 
     def text(self, text: str) -> tuple[str, int]:
         """The text without credentials, and how many there were."""
         if len(text) < _SHORTEST_VALUE:
             return text, 0
         count = 0
-        for value in self._known:
+        for value in self._known_in(text):
             if value in text:
                 count += text.count(value)
                 text = text.replace(value, "[redacted:known_value]")
@@ -54,20 +60,75 @@ class Redactor:
         texts: list[str] = []
         _collect(value, texts)
         together = "\n".join(texts)
-        if not find_secrets(together) and not any(known in together for known in self._known):
+        if not find_secrets(together) and not any(known in together for known in self._known_in(together)):
             return value, 0
         return self._replaced(value)
+
+    def _known_in(self, text: str) -> tuple[str, ...]:
+        """The forms in which a known value can be in this text: escaped ones only where there is a backslash."""
+        return self._known_and_escaped if "\\" in text else self._known
 
     def _replaced(self, value: Any) -> tuple[Any, int]:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
-            pairs = [(self._replaced(key), self._replaced(item)) for key, item in value.items()]
-            return {key: item for (key, _), (item, _) in pairs}, sum(key[1] + item[1] for key, item in pairs)
+            keys, items = [self._replaced(key) for key in value], [self._replaced(item) for item in value.values()]
+            names = _told_apart(list(value), [key for key, _ in keys])
+            together = dict(zip(names, (item for item, _ in items), strict=True))
+            return together, sum(count for _, count in (*keys, *items))
         if isinstance(value, list | tuple):
-            items = [self._replaced(item) for item in value]
-            return [item for item, _ in items], sum(count for _, count in items)
+            whole, keys_taken = _without_split_keys(list(value))
+            items = [self._replaced(item) for item in whole]
+            return [item for item, _ in items], keys_taken + sum(count for _, count in items)
         return value, 0
+
+
+def _longest_first(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(values, key=lambda value: (-len(value), value)))
+
+
+def _escaped(value: str) -> set[str]:
+    """A value as it is written inside JSON text, such as the arguments of a tool call, or in JSON text within that."""
+    forms = {value}
+    for _ in range(_MOST_LEVELS):
+        written = {json.dumps(form, ensure_ascii=ascii)[1:-1] for form in forms for ascii in (True, False)}
+        # Some programs also escape what has a meaning in HTML.
+        forms |= written | {form.translate(_HTML_ESCAPES) for form in written}
+    return forms
+
+
+def _told_apart(given: list[Any], redacted: list[Any]) -> list[Any]:
+    """The redacted keys of an object, those numbered that would fall together with another one."""
+    taken = {key for key, now in zip(given, redacted, strict=True) if key == now}
+    numbers: Counter[Any] = Counter()
+    names: list[Any] = []
+    for key, now in zip(given, redacted, strict=True):
+        name = now
+        while key != now and name in taken:
+            numbers[now] += 1
+            name = f"{now} ({numbers[now] + 1})"
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+def _without_split_keys(items: list[Any]) -> tuple[list[Any], int]:
+    """A list whose items are lines, without the private keys that go over several of them, and how many there were."""
+    lines = [item if isinstance(item, str) else "" for item in items]
+    if not any(KEY_MARK in line for line in lines):
+        return items, 0
+    starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    kept, count = list(items), 0
+    for start, end in find_private_keys("\n".join(lines)):
+        first, last = bisect_right(starts, start) - 1, bisect_right(starts, end - 1) - 1
+        if first == last:
+            continue
+        count += 1
+        kept[first] = lines[first][: start - starts[first]] + _PRIVATE_KEY
+        for number in range(first + 1, last):
+            kept[number] = _PRIVATE_KEY if lines[number] else items[number]
+        kept[last] = _PRIVATE_KEY + lines[last][end - starts[last] :]
+    return kept, count
 
 
 def _collect(value: Any, texts: list[str]) -> None:

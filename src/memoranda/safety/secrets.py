@@ -12,6 +12,8 @@ from functools import cache
 from math import log2
 
 from memoranda.safety.hints import occurs
+from memoranda.safety.issuers import FORMATS
+from memoranda.safety.private_keys import KEY_MARK, KEY_MARKS, find_private_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,57 +25,24 @@ class Secret:
     end: int
 
 
-_KEY_BLOCK = "-----BEGIN"
 # Every issuer's token has this many letters, digits, '_' and '-' in a row, but for those with a mark of their own.
 _RUN = b"a" * 20
+# Behind it, the first letter of a run is part of an escape.
+_BACKSLASH = ord("\\")
 _AS_RUNS = bytes(97 if byte < 128 and (chr(byte).isalnum() or chr(byte) in "_-") else 32 for byte in range(256))
-_MARKS = (_KEY_BLOCK, "AccountKey=", "hooks.slack.com", "whsec_")
-# An issuer's prefix may end with a sign that is not part of the run: this much of what stands before is looked at too.
-_BEFORE_RUN = 12
-_VARIED = re.compile(rb"[A-Z0-9]")
-# kind, texts of which one must occur, pattern. Lengths are those the issuers document or use, with some room.
-_FORMATS: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    ("anthropic_key", ("sk-ant-",), r"\bsk-ant-[A-Za-z0-9_-]{20,200}"),
-    ("openai_key", ("sk-",), r"\bsk-(?!ant-)(?:proj-|svcacct-|admin-|None-|or-v1-)?[A-Za-z0-9_-]{20,200}"),
-    ("github_token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"\bgh[pousr]_[A-Za-z0-9]{30,255}"),
-    ("github_token", ("github_pat_",), r"\bgithub_pat_[A-Za-z0-9_]{40,255}"),
-    ("gitlab_token", ("glpat-", "gldt-", "glrt-", "glptt-"), r"\bgl(?:pat|dt|rt|ptt)-[A-Za-z0-9_-]{20,64}"),
-    ("aws_access_key", ("AKIA", "ASIA"), r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
-    ("google_key", ("AIza",), r"\bAIza[A-Za-z0-9_-]{35}"),
-    ("google_oauth", ("ya29.", "GOCSPX-"), r"\bya29\.[A-Za-z0-9_-]{20,500}|\bGOCSPX-[A-Za-z0-9_-]{20,64}"),
-    ("slack_token", ("xox", "xapp-"), r"\bxox[abeoprs]-[A-Za-z0-9-]{15,250}|\bxapp-\d-[A-Za-z0-9-]{20,250}"),
-    (
-        "slack_webhook",
-        ("hooks.slack.com",),
-        r"hooks\.slack\.com/(?:services|workflows)/T[A-Za-z0-9]{6,14}/[A-Za-z0-9/]{12,80}",
-    ),
-    ("discord_webhook", ("/api/webhooks/",), r"discord(?:app)?\.com/api/webhooks/\d{15,22}/[\w-]{40,100}"),
-    (
-        "stripe_key",
-        ("_live_", "_test_", "whsec_"),
-        r"\b[srp]k_(?:live|test)_[A-Za-z0-9]{16,255}|\bwhsec_[A-Za-z0-9+/]{24,64}",
-    ),
-    ("npm_token", ("npm_",), r"\bnpm_[A-Za-z0-9]{36}\b"),
-    ("pypi_token", ("pypi-",), r"\bpypi-[A-Za-z0-9_-]{50,500}"),
-    ("hugging_face_token", ("hf_",), r"\bhf_[A-Za-z0-9]{30,64}\b"),
-    ("sendgrid_key", ("SG.",), r"\bSG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{30,64}"),
-    ("telegram_bot_token", (":AA",), r"\b\d{8,10}:AA[A-Za-z0-9_-]{32,34}"),
-    ("twilio_key", ("SK", "AC"), r"\b(?:SK|AC)[0-9a-f]{32}\b"),
-    ("digitalocean_token", ("dop_v1_", "doo_v1_"), r"\bdo[op]_v1_[0-9a-f]{64}"),
-    ("shopify_token", ("shpat_", "shpss_", "shpca_"), r"\bshp(?:at|ss|ca)_[0-9a-fA-F]{32}"),
-    ("databricks_token", ("dapi",), r"\bdapi[0-9a-f]{32}\b"),
-    ("groq_key", ("gsk_",), r"\bgsk_[A-Za-z0-9]{40,64}"),
-    ("xai_key", ("xai-",), r"\bxai-[A-Za-z0-9]{60,100}"),
-    ("replicate_token", ("r8_",), r"\br8_[A-Za-z0-9]{37,40}\b"),
-    ("perplexity_key", ("pplx-",), r"\bpplx-[A-Za-z0-9]{40,64}"),
-    ("linear_key", ("lin_api_",), r"\blin_api_[A-Za-z0-9]{32,64}"),
-    ("notion_token", ("ntn_", "secret_"), r"\bntn_[A-Za-z0-9]{40,60}|\bsecret_[A-Za-z0-9]{43}\b"),
-    ("vault_token", ("hvs.", "hvb."), r"\bhv[sb]\.[A-Za-z0-9_-]{24,200}"),
-    ("age_key", ("AGE-SECRET-KEY-",), r"\bAGE-SECRET-KEY-1[A-Z0-9]{50,64}"),
-    ("private_key", (_KEY_BLOCK,), r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----"),
-    ("json_web_token", ("eyJ",), r"\beyJ[A-Za-z0-9_-]{10,2000}\.eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{20,1000}"),
-    ("azure_storage_key", ("AccountKey=",), r"AccountKey=[A-Za-z0-9+/]{60,100}={0,2}"),
-)
+# The marks: two are asked for where a text speaks of a key, one where it has the sign, which is cheap to know.
+_MARKS_OF_KEYS = (KEY_MARK, "AccountKey=")
+_MARK_WITH_SIGN, _SIGN = "whsec_", "_"
+# A prefix may end with a sign that is no part of the run; then this much of what stands before the run counts too.
+_SIGNS_BEFORE = b"./:~"
+_BEFORE_RUN = 80
+_CAPITAL_OR_DIGIT = re.compile(rb"[A-Z0-9]").search
+_NO_HASH = re.compile(rb"[g-zA-Z_]").search
+_ISSUER_HINTS = (*dict.fromkeys(hint for _, hints, _ in FORMATS for hint in hints), *KEY_MARKS)
+# How a run begins, or a part of it behind a '-', that has an issuer's prefix.
+_HEADS = frozenset(hint[:2].encode() for hint in _ISSUER_HINTS)
+
+_QUOTE = r"(?:\\{0,3}[\"'`])?"
 # kind, texts of which each must occur in lower case, pattern.
 _WITH_VALUE: tuple[tuple[str, tuple[str, str], str], ...] = (
     (
@@ -83,26 +52,36 @@ _WITH_VALUE: tuple[tuple[str, tuple[str, str], str], ...] = (
     ),
     ("bearer_token", ("bearer", "bearer "), r"\b[Bb](?:earer|EARER)\s{1,3}(?P<value>[A-Za-z0-9._~+/-]{20,2000}={0,2})"),
     (
-        "basic_credentials",
-        ("authorization", "basic "),
-        r"\b[Aa]uthorization\s?:\s{0,3}[Bb]asic\s{1,3}(?P<value>[A-Za-z0-9+/]{12,500}={0,2})",
+        "authorization_header",
+        ("authorization", ":"),
+        rf"(?i:\bauthorization{_QUOTE}\s?:\s{{0,3}}{_QUOTE}(?:basic|token|api-?key|ssws)\s{{1,3}})"
+        rf"(?P<value>[A-Za-z0-9+/._-]{{12,500}}={{0,2}})",
+    ),
+    (
+        "login",
+        (":", "curl"),
+        r"\s(?:-[A-Za-z]{0,6}[uU]|--(?:proxy-)?user)[\s=]{0,3}\\{0,3}(?P<quote>[\"'])?[^\s:\"'\\]{0,100}:"
+        r"(?P<value>(?(quote)(?:(?!(?P=quote))[^\n\\]){3,128}|[^\s\"'`\\]{3,128}))",
     ),
 )
-
-_ISSUER_HINTS = tuple(dict.fromkeys(hint for _, hints, _ in _FORMATS for hint in hints))
+# How far behind the name of the command its options are looked for.
+_LONGEST_COMMAND = 600
 
 # Matched on a lower-case copy; the value is then read from the text itself.
 _ASSIGNMENT_HINTS = ("key", "token", "secret", "pass", "pwd")
 # The longest such word with what may stand between it and its value.
 _NAME_AND_SIGN = 24
 # And what may stand before the hint in such a word.
-_BEFORE_HINT = 12
+_BEFORE_HINT = 13
 _ASSIGNMENT = (
-    r"(?:api[_ -]?key|access[_ -]?key|secret[_ -]?key|private[_ -]?key|auth[_ -]?token|secret|token|password"
-    r"|passwd|passphrase|pwd)"
-    r"[\"'`]?(?:\s{0,3}(?::=|=>|=|:)|\sis\b)\s{0,3}[\"'`]?"
+    # What has one of these names is a key even when it looks like a hash, as many services make them.
+    r"(?:(?P<key>(?:api|app|application|access|master|private|secret|subscription)[_ -]?key(?:_base)?|auth[_ -]?token"
+    r"|(?:client|signing)[_ -]?secret)|secret|token|password|passwd|passphrase|pwd)"
+    rf"{_QUOTE}(?:\s{{0,3}}(?::=|=>|=|:)|\sis\b)\s{{0,3}}{_QUOTE}"
 )
 _VALUE = r"[^\s\"'`,;<>{}()\[\]]{6,256}"
+# Where it ends in a JSON string: at an escaped quote, or at an escaped break before another name or line.
+_ESCAPED_END = r"\\+(?:$|[nrt](?=[A-Za-z_][\w.-]{0,60}[=:]|[\\#-]|$))"
 
 _REFERENCE = (
     r"(?i)^[$%@~&*#.!\\/|-]|^(?:https?|sha\d{1,3}-?|pbkdf2|scrypt|bcrypt|os|env|process|config|settings|self|str"
@@ -113,6 +92,8 @@ _PLACEHOLDER = (
     r"|insert|replace|test|none|null|true|false|my[_-]|^(?:abc|1234).{0,12}$"
 )
 _HASH = r"(?i)^(?:sha\d{1,3}[-:])?[0-9a-f]{7,128}$|^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
+_LIKE_A_HASH = r"(?i)^[0-9a-f]{32,128}$|^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
+_BASE64 = r"^[A-Za-z0-9+/]{38,128}={0,2}$"
 
 
 def find_secrets(text: str) -> list[Secret]:
@@ -122,15 +103,25 @@ def find_secrets(text: str) -> list[Secret]:
         lower = "".join(char.lower() if char.isascii() else char for char in text)
     # Nearly all text has no credential in it: each part asks cheap questions first.
     found: list[Secret] = []
+    named = [hint for hint in _ASSIGNMENT_HINTS if hint in lower]
     suspects = _suspects(text)
-    if suspects and occurs(_ISSUER_HINTS, suspects):
-        found += _formatted(text, suspects)
+    if "key" in named:
+        suspects += [mark for mark in _MARKS_OF_KEYS if mark in text]
+    if suspects and occurs(_ISSUER_HINTS, together := " ".join(suspects)):
+        found += _formatted(_without_escapes(text), together)
+        if occurs(KEY_MARKS, together):
+            found += [Secret("private_key", *span) for span in find_private_keys(text)]
     for kind, (rare, common), pattern in _WITH_VALUE:
         if rare in lower and common in lower:
-            found += _with_value(kind, pattern, text)
-    if occurs(_ASSIGNMENT_HINTS, lower):
-        found += _assigned(text, lower)
+            found += _with_value(kind, pattern, _without_escapes(text))
+    if named:
+        found += _assigned(text, lower, named)
     return _without_overlaps(found) if found else found
+
+
+def _without_escapes(text: str) -> str:
+    """A text of the same length whose escaped breaks are spaces: in a JSON string, a token may follow an `n`."""
+    return text.replace("\\n", "  ").replace("\\r", "  ").replace("\\t", "  ")
 
 
 def _without_overlaps(found: list[Secret]) -> list[Secret]:
@@ -138,6 +129,8 @@ def _without_overlaps(found: list[Secret]) -> list[Secret]:
     for secret in sorted(found, key=lambda secret: (secret.start, -secret.end)):
         if not kept or secret.start >= kept[-1].end:
             kept.append(secret)
+        elif secret.end > kept[-1].end:  # the rest of a credential that begins within another one
+            kept.append(Secret(secret.kind, kept[-1].end, secret.end))
     return kept
 
 
@@ -154,48 +147,68 @@ def _literal_first(pattern: str) -> str:
     return rf"{found[1]}(?<!\w{found[1]}){pattern[found.end() :]}"
 
 
-def _suspects(text: str) -> str:
-    """The few places of a text that can hold an issuer's token: long runs with capitals or digits, and marks."""
-    found = [mark for mark in _MARKS if mark in text]
+def _suspects(text: str) -> list[str]:
+    """The few places of a text that can hold an issuer's token: long runs that begin like one, and a mark."""
+    found = [_MARK_WITH_SIGN] if _SIGN in text and _MARK_WITH_SIGN in text else []
     stored = text.encode("utf-8", "replace")
     runs = stored.translate(_AS_RUNS)
     start = runs.find(_RUN)
     while start >= 0:
         end = runs.find(b" ", start)
-        run = stored[max(0, start - _BEFORE_RUN) : end if end >= 0 else len(stored)]
-        if _VARIED.search(run):
-            found.append(run.decode("utf-8", "replace"))
-        start = runs.find(_RUN, end) if end >= 0 else -1
-    return " ".join(found)
+        end = end if end >= 0 else len(stored)
+        if _CAPITAL_OR_DIGIT(stored, start, end):
+            if start and stored[start - 1] == _BACKSLASH:
+                start += 1
+            if start and stored[start - 1] in _SIGNS_BEFORE and _is_behind_prefix(stored, start):
+                found.append(stored[max(0, start - _BEFORE_RUN) : end].decode("utf-8", "replace"))
+            elif _NO_HASH(stored, start, end):
+                run = stored[start:end]
+                if not _HEADS.isdisjoint([part[:2] for part in run.split(b"-")]):
+                    found.append(run.decode())
+        start = runs.find(_RUN, end)
+    return found
+
+
+def _is_behind_prefix(stored: bytes, start: int) -> bool:
+    """Whether the sign before a run can end a prefix; a '/' only in an address, for base64 is full of them."""
+    before = stored[max(0, start - _BEFORE_RUN) : start]
+    return before[-1:] != b"/" or b"." in before or b"//" in before
 
 
 def _formatted(text: str, suspects: str) -> Iterator[Secret]:
-    for kind, hints, pattern in _FORMATS:
+    for kind, hints, pattern in FORMATS:
         if occurs(hints, suspects):
             for match in _compiled(pattern).finditer(text):
-                if kind in ("private_key", "json_web_token") or _looks_random(match[0]):
+                if kind == "json_web_token" or _looks_random(match[0]):
                     yield Secret(kind, match.start(), match.end())
 
 
 def _with_value(kind: str, pattern: str, text: str) -> Iterator[Secret]:
     for match in _compiled(pattern).finditer(text):
-        if _looks_real(kind, match["value"]):
+        if _looks_real(kind, match["value"]) and (kind != "login" or _is_of_curl(text, match.start())):
             yield Secret(kind, match.start("value"), match.end("value"))
 
 
-def _assigned(text: str, lower: str) -> Iterator[Secret]:
+def _is_of_curl(text: str, option: int) -> bool:
+    """Whether an option at a place is one of `curl`: `-u` means other things elsewhere."""
+    line = text[max(0, option - _LONGEST_COMMAND) : option]
+    return "curl" in line and not _compiled(r"(?<!\\)\n|\||&&").search(line, line.rindex("curl"))
+
+
+def _assigned(text: str, lower: str, named: list[str]) -> Iterator[Secret]:
     assignment, position = _compiled(_ASSIGNMENT), 0
-    for place in sorted(place for hint in _ASSIGNMENT_HINTS for place in _assignments(lower, hint)):
+    for place in sorted(place for hint in named for place in _assignments(lower, hint)):
         end = place + 2 * _NAME_AND_SIGN
         match = assignment.search(lower, max(position, place - _BEFORE_HINT), end)
         if match and match.end() <= place:
             match = assignment.search(lower, match.end(), end)
         if match is None or match.start() > place:
             continue
-        if value := _compiled(_VALUE).match(text, match.end()):
-            position = value.end()
-            if _looks_real("assigned_secret", value[0]):
-                yield Secret("assigned_secret", *value.span())
+        if found := _compiled(_VALUE).match(text, match.end()):
+            value = _compiled(_ESCAPED_END).split(found[0], maxsplit=1)[0]
+            position = found.start() + len(value)
+            if _looks_real("assigned_key" if match["key"] else "assigned_secret", value):
+                yield Secret("assigned_secret", found.start(), found.start() + len(value))
 
 
 def _assignments(lower: str, hint: str) -> Iterator[int]:
@@ -211,18 +224,23 @@ def _assignments(lower: str, hint: str) -> Iterator[int]:
 def _looks_random(token: str) -> bool:
     """Whether the part after the issuer's prefix has the variety of a generated value."""
     tail = token[-20:]
-    return len(set(tail)) >= 9 and not re.search(r"x{4}|0{6}|example|placeholder|your", token, re.I)
+    mixed = not tail.islower() or sum(map(str.isdigit, token)) >= 3  # and no name such as `sk-estimator-doc-link-2`
+    return mixed and len(set(tail)) >= 9 and not re.search(r"x{4}|0{6}|example|placeholder|your", token, re.I)
 
 
 def _looks_real(kind: str, value: str) -> bool:
     if _compiled(_REFERENCE).search(value) or _compiled(_PLACEHOLDER).search(value):
         return False
-    if kind == "connection_string":
+    if kind in ("connection_string", "login"):
         return len(set(value)) >= 4 and (
             any(map(str.isdigit, value)) or not value.replace("_", "").replace("-", "").islower()
         )
-    if kind in ("bearer_token", "basic_credentials"):
+    if kind in ("bearer_token", "authorization_header"):
         return _bits(value) >= 3.0 and any(map(str.isdigit, value))
+    if kind == "assigned_key" and _compiled(_LIKE_A_HASH).match(value):
+        return _bits(value) >= 3.0
+    if _compiled(_BASE64).match(value) and _bits(value) >= 4.5:  # which may well have a '/' or two
+        return True
     if _compiled(_HASH).match(value) or "://" in value or value.count("/") > 1 or value.count(".") > 2:
         return False
     return _is_password_like(value)
