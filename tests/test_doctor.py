@@ -1,6 +1,9 @@
 """The doctor finds what is wrong and says how to mend it."""
 
+import os
+import re
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -12,10 +15,14 @@ from memoranda.curated.store import MemoryStore
 from memoranda.doctor import examine
 from memoranda.llm.model import Reply
 from memoranda.review.schedule import Schedule
+from memoranda.sessions.salvage import salvage
+from memoranda.sessions.scope import Scope
 from memoranda.spending.ledger import Ledger
 from memoranda.support.home import Home
 from memoranda.testing.scripted_model import ScriptedModel
-from tests.conftest import mode
+from tests.conftest import mode, tree
+from tests.db.lost_stores import LOSSES, killed_store
+from tests.forked import forking, in_child
 
 
 @pytest.fixture
@@ -208,7 +215,7 @@ def test_a_damaged_store_is_saved_as_far_as_it_can_be_read(tmp_path: Path) -> No
         left = memory.sessions.statistics()["messages"]
         assert 150 < left < 200
         assert memory.search("zebra 3")["count"] >= 1
-        assert memory.sessions.miscounted_sessions() == []
+        assert memory.sessions.scoped(Scope.everyone()).miscounted_sessions() == []
 
 
 def test_a_store_that_was_cut_off_is_still_ours_and_can_be_saved(tmp_path: Path) -> None:
@@ -226,6 +233,73 @@ def test_a_store_that_was_cut_off_is_still_ours_and_can_be_saved(tmp_path: Path)
     assert finding.mend is not None
     finding.mend()
     assert [each for each in examine(Home.at(tmp_path)) if each.severity == "error"] == []
+
+
+@forking
+@pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
+def test_a_store_that_lost_its_file_is_found_and_its_log_is_saved(
+    tmp_path: Path, lose: Callable[[Path], object]
+) -> None:
+    """Looking alone changes nothing; afterwards what was in the log is found again."""
+    path = killed_store(tmp_path / "state.db")
+    lose(path)
+    before = tree(tmp_path)
+    (finding,) = examine(Home.at(tmp_path))
+    assert (finding.severity, finding.path) == ("error", path)
+    assert "its log state.db-wal holds what was written last" in finding.problem
+    assert tree(tmp_path) == before
+    assert finding.mend is not None
+    assert "saved 1 sessions and 20 messages" in str(finding.mend())
+    assert list(examine(Home.at(tmp_path))) == []
+    with memoranda.open(tmp_path) as memory:
+        assert memory.search("acknowledged")["count"] == 1
+
+
+@forking
+@pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
+def test_a_ledger_that_lost_its_file_is_saved_from_its_log(tmp_path: Path, lose: Callable[[Path], object]) -> None:
+    """Any database that is opened the same way is saved the same way."""
+
+    def count_and_die() -> None:
+        Schedule(tmp_path).turn_done(None, "s", used=[], offered=["memory"])
+        os._exit(9)
+
+    assert in_child(count_and_die) == 9
+    lose(tmp_path / "reviews.db")
+    (finding,) = examine(Home.at(tmp_path))
+    assert finding.mend is not None
+    assert re.search(r"saved [1-9]\d* reviews.* kept as reviews\.db\.damaged-\w+\.wal$", str(finding.mend()))
+    assert list(examine(Home.at(tmp_path))) == []
+
+
+def test_a_version_that_is_no_number_is_found_and_everything_saved(tmp_path: Path) -> None:
+    """The doctor says so like any other damage."""
+    with memoranda.open(tmp_path) as memory:
+        memory.sessions.create_session("s", "cli")
+        memory.sessions.append_message("s", "user", "hello")
+    with closing(sqlite3.connect(tmp_path / "state.db")) as connection, connection:
+        connection.execute("UPDATE schema_version SET version = 'abc'")
+    (finding,) = examine(Home.at(tmp_path))
+    assert "its schema_version is 'abc'" in finding.problem
+    assert finding.mend is not None
+    assert "saved 1 sessions and 1 messages" in str(finding.mend())
+    assert list(examine(Home.at(tmp_path))) == []
+
+
+def test_a_row_that_lacks_something_is_left_out(tmp_path: Path) -> None:
+    """It does not keep the others from being saved."""
+    path = tmp_path / "state.db"
+    with memoranda.open(tmp_path) as memory:
+        for name in ("whole", "half"):
+            memory.sessions.create_session(name, "cli")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA writable_schema=1")
+        connection.execute("UPDATE sqlite_master SET sql = replace(sql, 'started_at REAL NOT NULL', 'started_at REAL')")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE sessions SET started_at = NULL WHERE id = 'half'")
+    assert salvage(path, tmp_path / "kept")["sessions"] == 1
+    with memoranda.open(tmp_path) as memory:
+        assert memory.sessions.get_session("whole") is not None
 
 
 def test_wrong_counts_are_found_and_counted_again(tmp_path: Path) -> None:

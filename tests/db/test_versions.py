@@ -12,7 +12,7 @@ import pytest
 
 from memoranda.db.schema import Column, Migration, Schema, Table, bring_up
 from memoranda.db.sqlite import Connection, Database
-from memoranda.errors import NewerStoreError, StorageError
+from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
 from memoranda.sessions.schema import SCHEMA
 from memoranda.sessions.store import SessionStore
 from tests.conftest import tree
@@ -45,6 +45,21 @@ def test_a_newer_store_is_refused_and_not_touched(tmp_path: Path, version: int, 
     before = tree(path.parent)
     with pytest.raises(NewerStoreError, match=f"{version}.*{SCHEMA.version}"):
         SessionStore(path)
+    assert tree(path.parent) == before
+
+
+@pytest.mark.parametrize("version", ["'abc'", "''", "4.5", "x'00ff'", "-1", f"'{'9' * 500}x'"])
+def test_a_store_whose_version_is_no_number_is_damaged(tmp_path: Path, version: str) -> None:
+    """It is refused in a sentence, and not touched."""
+    path = tmp_path / "home" / "state.db"
+    with SessionStore(path) as store:
+        store.create_session("s", "cli")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"UPDATE schema_version SET version = {version}")
+    before = tree(path.parent)
+    with pytest.raises(CorruptStoreError, match=r"is damaged: its schema_version is .* left as it is") as refused:
+        SessionStore(path)
+    assert len(str(refused.value)) < 200 + len(str(path))
     assert tree(path.parent) == before
 
 

@@ -40,6 +40,9 @@ def test_the_next_title_can_always_be_set(shared: SessionStore, base: str, round
         assert len(title) <= 100
         assert title not in given_titles
         given_titles[title] = name
+    for title, name in given_titles.items():
+        exact, _ = shared.list_titled(title)
+        assert [each.session_id for each in exact] == [name]
     first = next(iter(given_titles))
     assert shared.resolve_session_by_title(first) == f"s{rounds - 1}"
     for title, name in list(given_titles.items())[1:]:
@@ -59,6 +62,7 @@ def test_a_title_is_kept_or_refused(shared: SessionStore, title: str) -> None:
     assert kept is None or (kept == kept.strip() and kept.encode() and len(kept) <= 100)
     if kept is not None:
         assert shared.resolve_session_by_title(kept) == "one"
+        assert [each.session_id for each in shared.list_titled(title)[0]] == ["one"]
         shared.set_session_title("one", kept)
         assert shared.get_session_title("one") == kept
         shared.set_session_title("one", None)

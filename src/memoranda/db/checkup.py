@@ -2,11 +2,12 @@
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoranda.db.damaged import SIDE_FILES, beside, readable_rows, rebuild
+from memoranda.db.damaged import SIDE_FILES, beside, kept_files, readable_rows, rebuild
+from memoranda.db.lost import is_lost, is_there
 from memoranda.db.schema import SCHEMA_VERSION, Schema, Table, open_database
 from memoranda.db.sqlite import Connection, Database
 from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
@@ -38,19 +39,25 @@ def check_file(
     path: Path, look: Callable[[], Iterator[Finding]], damaged: Callable[[str], Finding]
 ) -> Iterator[Finding]:
     """May others read a database, can it be opened, and what `look` finds inside; `damaged` says how it is saved."""
-    if not path.exists():
+    if not is_there(path):
         return
     for ending in SIDE_FILES:
-        if (file := Path(f"{path}{ending}")).exists():
-            yield from loose_permissions(file)
+        # Those beside it come and go while others use it.
+        with suppress(FileNotFoundError):
+            yield from loose_permissions(Path(f"{path}{ending}"))
     try:
         yield from look()
     except NewerStoreError as error:
-        yield Finding("error", path, str(error), "upgrade Memoranda")
+        yield Finding("error", path, _about(path, error), "upgrade Memoranda")
     except CorruptStoreError as error:
-        yield damaged(str(error))
+        yield damaged(_about(path, error))
     except StorageError as error:
-        yield Finding("error", path, str(error), "mend its permissions, or stop the program that holds it")
+        yield Finding("error", path, _about(path, error), "mend its permissions, or stop the program that holds it")
+
+
+def _about(path: Path, error: StorageError) -> str:
+    """What an error says, without the path, which a finding names already."""
+    return str(error).removeprefix(f"{path} ")
 
 
 def _look_into(store: Store) -> Iterator[Finding]:
@@ -69,7 +76,7 @@ def _damaged(store: Store, problem: str) -> Finding:
         "error",
         store.path,
         problem,
-        "stop every program that uses it, then 'memoranda doctor --mend': it keeps the damaged file beside it and "
+        "stop every program that uses it, then 'memoranda doctor --mend': it keeps what is there beside it and "
         "saves everything that can still be read",
         lambda: _saved(store),
     )
@@ -77,6 +84,8 @@ def _damaged(store: Store, problem: str) -> Finding:
 
 def _is_ours(store: Store) -> bool:
     """Only a file that was ours is replaced; anything else is left for a person."""
+    if is_lost(store.path):
+        return True
     address = f"{store.path.absolute().as_uri()}?mode=ro&immutable=1"
     try:
         with closing(sqlite3.connect(address, uri=True)) as connection:
@@ -87,8 +96,8 @@ def _is_ours(store: Store) -> bool:
 
 def _saved(store: Store) -> str:
     kept = beside(store.path)
-    told = rebuild(store.path, kept, store.save)
-    return f"saved {told}, which is all that could be read; the damaged file is {kept.name}"
+    told = rebuild(store.path, kept, lambda path: store.open(path).close(), store.save)
+    return f"saved {told}, which is all that could be read; what was there is kept as {kept_files(kept)}"
 
 
 def take_rows(connection: Connection, damaged: Connection, table: Table) -> int:
@@ -97,8 +106,7 @@ def take_rows(connection: Connection, damaged: Connection, table: Table) -> int:
     for row in readable_rows(damaged, table):
         filled = {name: value for name, value in row.items() if value is not None}
         taken += connection.execute(
-            f"INSERT INTO {table.name} ({', '.join(filled)}) VALUES ({', '.join('?' * len(filled))})"
-            " ON CONFLICT DO NOTHING",
+            f"INSERT OR IGNORE INTO {table.name} ({', '.join(filled)}) VALUES ({', '.join('?' * len(filled))})",
             tuple(filled.values()),
         ).rowcount
     return taken

@@ -1,6 +1,8 @@
 """Reading what can still be read of a damaged SQLite file, and putting a new one in its place."""
 
+import glob
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -8,11 +10,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from memoranda.db.alone import alone
+from memoranda.db.lost import LOG, is_lost, log_of
+from memoranda.db.replay import stand_in
 from memoranda.db.schema import Table
 from memoranda.db.sqlite import Connection
+from memoranda.errors import StorageError
+from memoranda.support.files import PRIVATE_FILE, sync, sync_directory
 
 # A database, and the files that SQLite keeps beside it.
-SIDE_FILES = ("", "-wal", "-shm")
+SIDE_FILES = ("", LOG, "-shm", "-journal")
+# Those beside it that hold something.
+_BESIDE = (LOG, "-journal")
+_LONE_LOG = ".wal"
+_ENDINGS = (*SIDE_FILES, _LONE_LOG)
+_CHUNK = 1 << 20
 # No row takes less room in the file, so there are at most so many.
 _SMALLEST_ROW = 50
 
@@ -24,29 +36,91 @@ def beside(path: Path) -> Path:
     return path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
 
 
-def rebuild(path: Path, keep_as: Path, fill: Callable[[Connection, Path], _Saved]) -> _Saved:
-    """Let `fill` make a new file from the damaged one, then put it in its place; the damaged one is kept."""
-    fresh = path.with_name(f".{path.name}.salvaged")
-    for ending in SIDE_FILES:
-        Path(f"{fresh}{ending}").unlink(missing_ok=True)
-    try:
-        with closing(open_damaged(path)) as damaged:
-            saved = fill(damaged, fresh)
-    except BaseException:
-        for ending in SIDE_FILES:
-            Path(f"{fresh}{ending}").unlink(missing_ok=True)
-        raise
-    for ending in SIDE_FILES:
-        if os.path.exists(f"{path}{ending}"):
-            os.replace(f"{path}{ending}", f"{keep_as}{ending}")
-    os.replace(fresh, path)
+def kept_files(keep_as: Path) -> str:
+    """The names under which something was kept there, for people."""
+    return " and ".join(sorted(each.name for each in keep_as.parent.glob(f"{glob.escape(keep_as.name)}*")))
+
+
+def rebuild(
+    path: Path, keep_as: Path, make: Callable[[Path], object], fill: Callable[[Connection, Path], _Saved]
+) -> _Saved:
+    """Let `fill` make a new file from the damaged one, then put it in its place; what was there is kept.
+
+    `make` makes an empty one. While another process has the damaged one open, nothing is done and it is said.
+    """
+    place = Path(os.path.realpath(path))
+    fresh = place.with_name(f".{place.name}.salvaged")
+    scratch = place.with_name(f".{place.name}.replayed")
+    with alone(place) as file:
+        if any(os.path.exists(f"{keep_as}{ending}") for ending in _ENDINGS):
+            raise StorageError(f"{keep_as} is there already, and is not written over. Nothing was changed.")
+        try:
+            # What a mend that was killed has left.
+            _remove(fresh, scratch)
+            readable = _keep_log(place, keep_as, scratch, make) if is_lost(place) else _keep(place, file, keep_as)
+            with closing(open_damaged(readable)) as damaged:
+                saved = fill(damaged, fresh)
+            sync_directory(keep_as.parent)
+        except BaseException:
+            _remove(fresh, scratch, keep_as)
+            raise
+        _replace(place, fresh)
+    _remove(scratch)
+    _tidy(keep_as)
     return saved
+
+
+def _keep(place: Path, file: int | None, keep_as: Path) -> Path:
+    """Copy a database and what belongs to it; reading it then is the same as reading the damaged one."""
+    _copy(place if file is None else file, keep_as)
+    for ending in _BESIDE:
+        if os.path.exists(f"{place}{ending}"):
+            _copy(Path(f"{place}{ending}"), Path(f"{keep_as}{ending}"))
+    return keep_as
+
+
+def _keep_log(place: Path, keep_as: Path, scratch: Path, make: Callable[[Path], object]) -> Path:
+    """Copy a log that has lost its file, not as the log of the kept file: SQLite would delete it there as well."""
+    _copy(log_of(place), log := Path(f"{keep_as}{_LONE_LOG}"))
+    stand_in(log, scratch, make)
+    _copy(log, Path(f"{scratch}{LOG}"))
+    return scratch
+
+
+def _copy(source: Path | int, target: Path) -> None:
+    """From a descriptor without closing it, which would give up the lock on it."""
+    made = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), PRIVATE_FILE)
+    with open(source, "rb", closefd=not isinstance(source, int)) as content, open(made, "wb") as copy:
+        shutil.copyfileobj(content, copy, _CHUNK)
+        copy.flush()
+        sync(made)
+
+
+def _replace(place: Path, fresh: Path) -> None:
+    # What lies beside goes first: a log that lay beside the new file would be taken for its own.
+    for ending in SIDE_FILES[1:]:
+        Path(f"{place}{ending}").unlink(missing_ok=True)
+    os.replace(fresh, place)
+    sync_directory(place.parent)
+
+
+def _tidy(kept: Path) -> None:
+    """Remove what SQLite made to read it."""
+    Path(f"{kept}-shm").unlink(missing_ok=True)
+    if (log := Path(f"{kept}{LOG}")).exists() and not log.stat().st_size:
+        log.unlink()
+
+
+def _remove(*paths: Path) -> None:
+    for path in paths:
+        for ending in _ENDINGS:
+            Path(f"{path}{ending}").unlink(missing_ok=True)
 
 
 def open_damaged(path: Path) -> Connection:
     """As others see it, with its log; or without the log when that is what is damaged."""
     for mode in ("ro", "ro&immutable=1"):
-        connection = sqlite3.connect(f"{path.as_uri()}?mode={mode}", uri=True, isolation_level=None)
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None)
         try:
             # With this SQLite also reads a file that is shorter than it should be.
             connection.execute("PRAGMA writable_schema=1")

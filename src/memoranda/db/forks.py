@@ -28,6 +28,11 @@ def watch(database: Forkable, *, opens: bool = False) -> None:
     (_openers if opens else _databases).add(database)
 
 
+def watched() -> list[Forkable]:
+    """The databases that this process has, open or closed."""
+    return list(_databases)
+
+
 def _before() -> None:
     for group in (_openers, _databases):
         _held.extend(each for each in list(group) if each.hold_for_fork())

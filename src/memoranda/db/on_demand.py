@@ -4,6 +4,7 @@ import threading
 from pathlib import Path
 
 from memoranda.db import forks
+from memoranda.db.lost import is_there
 from memoranda.db.schema import Schema, open_database
 from memoranda.db.sqlite import Database
 
@@ -23,7 +24,7 @@ class OnDemand:
         forks.watch(self, opens=True)
 
     def exists(self) -> bool:
-        return self._database is not None or self.path.exists()
+        return self._database is not None or is_there(self.path)
 
     def open(self) -> Database:
         """The database, with its tables."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.db.sqlite import Connection, Database
-from memoranda.errors import NewerStoreError, StorageError
+from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
 
 _NUMBERED = "INTEGER PRIMARY KEY AUTOINCREMENT"
 
@@ -144,8 +144,16 @@ def _version(database: Database) -> int:
 def _stored_version(connection: Connection) -> int:
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").fetchone():
         return 0
-    row = connection.execute("SELECT max(version) FROM schema_version").fetchone()
-    return int(row[0] or 0)
+    (found,) = connection.execute("SELECT max(version) FROM schema_version").fetchone()
+    if found is None:
+        return 0
+    if not isinstance(found, int) or found < 0:
+        (_, _, file) = connection.execute("PRAGMA database_list").fetchone()
+        raise CorruptStoreError(
+            f"{file} is damaged: its schema_version is {repr(found)[:40]}, which is no version. It is left as it is. "
+            "'memoranda doctor' says how to save what is in it."
+        )
+    return found
 
 
 def _note_all(connection: Connection, migrations: tuple[Migration, ...]) -> None:

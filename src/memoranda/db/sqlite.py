@@ -19,21 +19,21 @@ from pathlib import Path
 from urllib.parse import quote
 
 from memoranda.db import forks
-from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, SessionError, StorageError
+from memoranda.db.faults import CONTENTION, explained, unstorable
+from memoranda.db.lost import refuse_lost
+from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, StorageError
 from memoranda.support.files import PRIVATE_FILE, make_private_directory
 
 _log = logging.getLogger(__name__)
 
 _MOMENT_MS = 5
 _SHORT_WAIT_MS = 20
-_LONG_WAIT_MS = 1000
+LONG_WAIT_MS = 1000
 _JITTER = (0.002, 0.030)
 _IDLE_READERS = 4
 _PAGE = 8192
 _CHECK_LOG_EVERY = 64
 _LARGE_LOG = 4_000_000
-_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-_CONTENTION = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 Connection = sqlite3.Connection
 
@@ -90,10 +90,10 @@ class Database:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 if isinstance(error, UnicodeEncodeError):
-                    raise _unstorable(error) from error
+                    raise unstorable(error) from error
                 if isinstance(error, sqlite3.Error):
                     self._make_room(connection, error)
-                    raise self._explain(error) from error
+                    raise explained(error, self.path, self._wait) from error
                 raise
         finally:
             self._writing_thread = 0
@@ -130,11 +130,13 @@ class Database:
         else:
             connection.close()
 
-    def shrink_log(self) -> None:
-        """Copy the log back and empty it, so that deleted text is in no file; skipped while somebody is reading."""
-        if self.journal == "wal" and not self.read_only:
-            with self._lock, self._translated():
-                self._writing_connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    def shrink_log(self) -> bool:
+        """Copy the log back and empty it, so that deleted text is in no file; False while somebody is reading."""
+        if self.journal != "wal" or self.read_only:
+            return True
+        with self._lock, self._translated():
+            ((busy, _, _),) = self._writing_connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        return not busy
 
     def check(self) -> list[str]:
         """What is damaged, in SQLite's words; empty when the file is whole."""
@@ -150,6 +152,10 @@ class Database:
         with self._lock, self._translated():
             self._writing_connection().execute("VACUUM")
 
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
     def close(self) -> None:
         """Close every connection; the last one of all processes copies the log back."""
         if self._checkpoint is not None:
@@ -164,6 +170,7 @@ class Database:
     def _open(self) -> None:
         try:
             if not self.path.exists():
+                refuse_lost(self.path)
                 self._create()
             self._writer = self._prepare_patiently()
         except OSError as error:
@@ -193,7 +200,7 @@ class Database:
 
     def _prepare(self, connection: Connection) -> Connection:
         try:
-            connection.execute(f"PRAGMA busy_timeout={_LONG_WAIT_MS}")
+            connection.execute(f"PRAGMA busy_timeout={LONG_WAIT_MS}")
             (owner,) = connection.execute("PRAGMA application_id").fetchone()
             if owner != self._application_id:
                 # Counts only for a file that is empty; messages leave less room unused on larger pages.
@@ -271,6 +278,8 @@ class Database:
     _mode = "rw"
 
     def _connect(self, mode: str) -> Connection:
+        # Each time: SQLite would delete the log of a file that has become empty in the meantime.
+        refuse_lost(self.path)
         options = f"mode={mode}" + (f"&vfs={self._vfs}" if self._vfs else "")
         connection = sqlite3.connect(
             f"file:{quote(str(self.path))}?{options}",
@@ -346,33 +355,14 @@ class Database:
         try:
             yield
         except sqlite3.Error as error:
-            raise self._explain(error) from error
+            raise explained(error, self.path, self._wait) from error
         except UnicodeEncodeError as error:
-            raise _unstorable(error) from error
-
-    def _explain(self, error: sqlite3.Error) -> StorageError:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in _CONTENTION:
-            return LockTimeoutError(
-                f"Another process has kept {self.path} locked for {self._wait:g} s. Nothing was written."
-            )
-        if code in _DAMAGE:
-            return CorruptStoreError(
-                f"{self.path} is damaged or not a database ({error}). It is left as it is. "
-                "'memoranda doctor' says how to save what is in it."
-            )
-        if code == sqlite3.SQLITE_FULL:
-            return StorageError(f"The disk is full: nothing was written to {self.path}.")
-        return StorageError(f"{self.path} cannot be used: {error}.")
+            raise unstorable(error) from error
 
 
 # Paths that were complained about, and connections of a process that this one was forked from.
 _warned: set[Path] = set()
 _of_parents: list[Connection] = []
-
-
-def _unstorable(error: UnicodeEncodeError) -> SessionError:
-    return SessionError(f"{error.object[:60]!r} has half a character in it, which no database can hold.")
 
 
 def _retry(connection: Connection, statement: str, deadline: float) -> sqlite3.Cursor:
@@ -381,6 +371,6 @@ def _retry(connection: Connection, statement: str, deadline: float) -> sqlite3.C
         try:
             return connection.execute(statement)
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF not in _CONTENTION or time.monotonic() >= deadline:
+            if error.sqlite_errorcode & 0xFF not in CONTENTION or time.monotonic() >= deadline:
                 raise
             time.sleep(random.uniform(*_JITTER))

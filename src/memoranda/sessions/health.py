@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from memoranda.db.checkup import check_file
-from memoranda.db.damaged import beside
+from memoranda.db.damaged import beside, kept_files
 from memoranda.errors import StorageError
 from memoranda.sessions.salvage import salvage
 from memoranda.sessions.store import SessionStore
@@ -59,7 +59,7 @@ def _damaged(path: Path, problem: str) -> Finding:
         "error",
         path,
         problem,
-        "stop every program that uses it, then 'memoranda doctor --mend': it keeps the damaged file beside it and "
+        "stop every program that uses it, then 'memoranda doctor --mend': it keeps what is there beside it and "
         "saves every session and message that can still be read",
         lambda: _save(path),
     )
@@ -71,7 +71,7 @@ def _save(path: Path) -> str:
     saved = salvage(path, kept)
     return (
         f"saved {saved['sessions']:,} sessions and {saved['messages']:,} messages, which is all that could be read; "
-        f"the damaged file is {kept.name}"
+        f"what was there is kept as {kept_files(kept)}"
     )
 
 

@@ -80,7 +80,7 @@ class Integrity(Part):
 def _take(connection: Connection, table: str, row: Mapping[str, Any]) -> int:
     filled = {name: value for name, value in row.items() if value is not None}
     return connection.execute(
-        f"INSERT INTO {table} ({', '.join(filled)}) VALUES ({', '.join('?' * len(filled))}) ON CONFLICT DO NOTHING",
+        f"INSERT OR IGNORE INTO {table} ({', '.join(filled)}) VALUES ({', '.join('?' * len(filled))})",
         tuple(filled.values()),
     ).rowcount
 

@@ -1,4 +1,4 @@
-"""Saves what can still be read of a damaged store into a new one; the damaged file is kept beside it."""
+"""Saves what can still be read of a damaged store into a new one; what was there is kept beside it."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from memoranda.sessions.store import SessionStore
 
 def salvage(path: Path, keep_as: Path) -> dict[str, int]:
     """Build a new store from the readable rows, then put it in the place of the damaged one; rows saved per table."""
-    return rebuild(path, keep_as, _take)
+    return rebuild(path, keep_as, lambda empty: SessionStore(empty).close(), _take)
 
 
 def _take(damaged: Connection, fresh: Path) -> dict[str, int]:

@@ -1,0 +1,48 @@
+"""A database that is missing or empty beside a log: damage, which SQLite would take for a new file.
+
+SQLite deletes a log that lies beside an empty file as soon as the file is read, and what was written last is in the
+log alone. A new store cannot look like that: its first page is on the disk before it gets a log.
+"""
+
+import os
+from pathlib import Path
+
+from memoranda.errors import CorruptStoreError
+
+LOG = "-wal"
+
+
+def is_lost(path: Path) -> bool:
+    """Whether the file is missing or empty while its log is not."""
+    # The log is looked at first: whoever makes the store at this moment writes the file before the log.
+    return not _size(path) and bool(_size(log_of(path))) and not _size(path)
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is a database, or what is left of one."""
+    return path.exists() or is_lost(path)
+
+
+def refuse_lost(path: Path) -> None:
+    """Raise before SQLite can touch the log."""
+    if is_lost(path):
+        raise CorruptStoreError(
+            f"{path} is {'empty' if path.exists() else 'missing'}, but its log {log_of(path).name} holds what was "
+            "written last, and is left as it is. 'memoranda doctor --mend' keeps the log and saves what is in it; to "
+            "begin anew or to restore a backup, move the log away first."
+        )
+
+
+def log_of(path: Path) -> Path:
+    """SQLite keeps the log beside the file itself, not beside a link to it."""
+    return Path(f"{os.path.realpath(path)}{LOG}")
+
+
+def _size(path: Path) -> int:
+    try:
+        return os.stat(path).st_size
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+    except OSError:
+        # SQLite will say why it cannot be looked at; it is not known to be empty.
+        return 1
