@@ -89,6 +89,10 @@ class CorruptStoreError(StorageError):
     """A database is damaged, or was not written by us; it is never overwritten."""
 
 
+class ReplacedStoreError(StorageError):
+    """A database was deleted or replaced while it was open; nothing was written."""
+
+
 class NewerStoreError(StorageError):
     """A database was written by a newer version of Memoranda, and is not touched."""
 

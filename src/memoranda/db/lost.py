@@ -7,7 +7,7 @@ log alone. A new store cannot look like that: its first page is on the disk befo
 import os
 from pathlib import Path
 
-from memoranda.errors import CorruptStoreError
+from memoranda.errors import CorruptStoreError, ReplacedStoreError
 
 LOG = "-wal"
 
@@ -31,6 +31,24 @@ def refuse_lost(path: Path) -> None:
             "written last, and is left as it is. 'memoranda doctor --mend' keeps the log and saves what is in it; to "
             "begin anew or to restore a backup, move the log away first."
         )
+
+
+def refuse_replaced(path: str, opened: tuple[int, int] | None) -> None:
+    """Raise when the file that was opened has no name any more: what is written to it is lost with the process."""
+    if identity(path) != opened:
+        raise ReplacedStoreError(
+            f"{path} was deleted or replaced while it was open, and nothing was written. What lies there now is opened "
+            "with the next call."
+        )
+
+
+def identity(path: Path | str) -> tuple[int, int] | None:
+    """Which file lies there now; None when there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def log_of(path: Path) -> Path:

@@ -20,8 +20,8 @@ from urllib.parse import quote
 
 from memoranda.db import forks
 from memoranda.db.faults import CONTENTION, explained, unstorable
-from memoranda.db.lost import refuse_lost
-from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, StorageError
+from memoranda.db.lost import identity, refuse_lost, refuse_replaced
+from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, ReplacedStoreError, StorageError
 from memoranda.support.files import PRIVATE_FILE, make_private_directory
 
 _log = logging.getLogger(__name__)
@@ -66,6 +66,8 @@ class Database:
         self._writing_thread = 0
         self._checkpoint: threading.Thread | None = None
         self._reason = ""
+        self._identity: tuple[int, int] | None = None
+        self._file = str(path)
         self._closed = False
         self._open()
         forks.watch(self)
@@ -85,10 +87,13 @@ class Database:
             try:
                 _retry(connection, "BEGIN IMMEDIATE", deadline)
                 yield connection
+                refuse_replaced(self._file, self._identity)
                 _retry(connection, "COMMIT", deadline)
             except BaseException as error:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+                if isinstance(error, ReplacedStoreError):
+                    self._leave_file()
                 if isinstance(error, UnicodeEncodeError):
                     raise unstorable(error) from error
                 if isinstance(error, sqlite3.Error):
@@ -162,10 +167,7 @@ class Database:
             self._checkpoint.join()
         self._closed = True
         with self._lock:
-            connections = [*self._readers, *([self._writer] if self._writer else [])]
-            self._readers, self._writer = [], None
-            for connection in connections:
-                connection.close()
+            self._leave_file()
 
     def _open(self) -> None:
         try:
@@ -173,6 +175,7 @@ class Database:
                 refuse_lost(self.path)
                 self._create()
             self._writer = self._prepare_patiently()
+            self._identity = identity(self._file)
         except OSError as error:
             raise StorageError(f"{self.path} cannot be made: {error.strerror}.") from error
         except StorageError as error:
@@ -296,12 +299,25 @@ class Database:
         if self._closed:
             raise StorageError(f"{self.path} has been closed.")
         if self._writer is None:
-            self._writer = self._prepare(self._connect("rw"))
+            with self._translated():
+                self._writer = self._prepare(self._connect("rw"))
+            self._identity = identity(self._file)
         return self._writer
+
+    def _leave_file(self) -> None:
+        """Close a file that has no name any more; SQLite leaves the log of its successor alone."""
+        connections = [*self._readers, *([self._writer] if self._writer else [])]
+        self._readers, self._writer = [], None
+        for connection in connections:
+            connection.close()
 
     def _borrow(self) -> Connection:
         if self._closed:
             raise StorageError(f"{self.path} has been closed.")
+        if self._identity is not None and identity(self._file) != self._identity:
+            with self._lock:
+                self._leave_file()
+                self._identity = identity(self._file)
         try:
             return self._readers.pop()
         except IndexError:

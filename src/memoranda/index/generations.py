@@ -99,12 +99,3 @@ def connect(file: Path, wait: float, mode: str = "rw") -> sqlite3.Connection:
         check_same_thread=False,
         cached_statements=64,
     )
-
-
-def identity(file: Path) -> tuple[int, int] | None:
-    """Which file lies there now."""
-    try:
-        found = os.stat(file)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
