@@ -16,6 +16,7 @@ from memoranda.curated.outcome import Origin, Receipt
 from memoranda.curated.settings import Target
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.tool import MemoryTool
+from memoranda.db.lost import is_there
 from memoranda.errors import SessionError, StorageError
 from memoranda.providers.external import ExternalMemory
 from memoranda.safety.redaction import Redactor
@@ -215,7 +216,7 @@ class Memory:
 
         user = around.user
         turns = RecordedTurns(
-            lambda: self.sessions_for(user) if self.home.state_db.exists() else None, self.config.provider
+            lambda: self.sessions_for(user) if is_there(self.home.state_db) else None, self.config.provider
         )
         return join(
             self.home.root, self.config.provider, self.config.external, session_id, turns,
@@ -253,7 +254,7 @@ class Memory:
 
     def _where_it_stands(self, session_id: str, user: str | None) -> str:
         """The session in which a conversation goes on; a name that is new stays as it is."""
-        if not self.home.state_db.exists():
+        if not is_there(self.home.state_db):
             return session_id
         return self.sessions_for(user).get_compression_tip(session_id) or session_id
 

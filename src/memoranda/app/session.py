@@ -13,6 +13,7 @@ from memoranda.app.without_recalled import without_recalled_memory
 from memoranda.curated.outcome import Origin, Receipt
 from memoranda.curated.settings import Target
 from memoranda.curated.tool import MemoryTool
+from memoranda.db.lost import is_there
 from memoranda.errors import ContinuedError, StorageError
 from memoranda.skills.index import render_index
 from memoranda.skills.tool import SkillTools
@@ -326,7 +327,7 @@ class Session:
 
     def _restored(self) -> FrozenPrompt | None:
         """The prompt that was stored with the session: taking it up again changes no byte of it."""
-        row = self._db.get_session(self.id) if self._memory.home.state_db.exists() else None
+        row = self._db.get_session(self.id) if is_there(self._memory.home.state_db) else None
         if row is None:
             return None
         self.model = self.model or row.get("model") or ""

@@ -15,6 +15,7 @@ from memoranda.cli.context import REFUSED, Invocation, memory_options
 from memoranda.cli.log import logging_to
 from memoranda.cli.sessions.naming import NOT_FOUND, session_named
 from memoranda.config import known_secrets
+from memoranda.db.lost import is_there
 from memoranda.safety.redaction import Redactor
 
 _LATEST = "\0latest"
@@ -70,7 +71,7 @@ def command(model_name: str | None, resume: str | None, new: bool, query: str | 
 
 
 def _session_to_resume(memory: Memory, name: str, screen: Screen) -> str:
-    if not memory.home.state_db.exists():
+    if not is_there(memory.home.state_db):
         give_up(screen, "There is no conversation to take up yet. 'memoranda chat' begins one.", "not_found", REFUSED)
     if name != _LATEST:
         found = session_named(memory.sessions, name)

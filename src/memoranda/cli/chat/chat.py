@@ -11,6 +11,7 @@ from memoranda.app import Memory, Session
 from memoranda.cli.chat.opening import begin
 from memoranda.cli.chat.screens import Screen
 from memoranda.cli.chat.status import Status, status_of
+from memoranda.db.lost import is_there
 from memoranda.errors import MemorandaError
 from memoranda.llm.model import ChatModel, Usage
 from memoranda.review.report import ReviewReport
@@ -64,7 +65,7 @@ class Chat:
     @property
     def has_begun(self) -> bool:
         """Whether there is anything yet; looking leaves no trace in an empty home."""
-        return self.memory.home.state_db.exists() and self.memory.sessions.get_session(self.session.id) is not None
+        return is_there(self.memory.home.state_db) and self.memory.sessions.get_session(self.session.id) is not None
 
     def say(self, text: str) -> None:
         """Have one turn; what goes wrong is shown, and the chat goes on."""

@@ -16,6 +16,7 @@ from memoranda.cli.sessions.naming import (
     until_option,
 )
 from memoranda.cli.text import bold, dim, local_time, print_long, wrapped
+from memoranda.db.lost import is_there
 from memoranda.importers.resuming import resume_command
 from memoranda.recall.evidence import shorten_calls
 from memoranda.recall.guidance import NO_PROJECT
@@ -159,7 +160,7 @@ def stats(all_users: bool) -> None:
     invocation = Invocation.current()
     with open_sessions(invocation, everyone=all_users) as db:
         numbers = db.statistics()
-        here = (db.path, *db.index.files) if invocation.place().state_db.exists() else ()
+        here = (db.path, *db.index.files) if is_there(invocation.place().state_db) else ()
         sizes = {path.name: path.stat().st_size for path in here if path.exists()}
     data = numbers | {"first": show_time(numbers["first"] or None), "last": show_time(numbers["last"] or None),
                       "bytes": sizes}  # fmt: skip

@@ -3,6 +3,7 @@
 from memoranda.adapters.hosts.hooks import guidance
 from memoranda.adapters.hosts.hooks.payload import Payload
 from memoranda.app import Memory
+from memoranda.db.lost import is_there
 from memoranda.index.postings import Filter
 from memoranda.recall.evidence import Evidence
 from memoranda.recall.query import parse
@@ -26,7 +27,7 @@ _LEAST_PROMPT = 8
 def evidence(memory: Memory, payload: Payload, host: str) -> str:
     """The fenced block for a prompt, or ""."""
     prompt = payload.prompt.strip()
-    if len(prompt) < _LEAST_PROMPT or prompt.startswith(("/", "!", "#")) or not memory.home.state_db.exists():
+    if len(prompt) < _LEAST_PROMPT or prompt.startswith(("/", "!", "#")) or not is_there(memory.home.state_db):
         return ""
     db = memory.sessions
     among = Filter(db.scope, excluded_sources=frozenset(memory.config.recall.hidden_sources), titles=False)
