@@ -30,8 +30,7 @@ class Posting(NamedTuple):
 class Filter:
     """Which messages may be seen at all. `roles` are the roles of the truth; `titles` says whether titles count.
 
-    `projects` are the projects of the truth, word for word. `without` are messages that are left out by their ids,
-    `without_sessions` sessions by the index's numbers.
+    `projects` are the projects of the truth, word for word. `without` are messages that are left out by their ids.
     """
 
     scope: "Scope"
@@ -42,7 +41,6 @@ class Filter:
     until: float | None = None
     titles: bool = True
     without: frozenset[int] = frozenset()
-    without_sessions: frozenset[int] = frozenset()
     projects: frozenset[str] | None = None
 
 

@@ -181,10 +181,9 @@ def _statement(asked: Question, among: Filter) -> tuple[str, list[object]]:
         values += kinds
     if not among.titles:
         conditions.append(f"d.role <> {TITLE}")
-    for column, numbers in (("message", among.without), ("session", among.without_sessions)):
-        if numbers:
-            # Numbers of ours, so they can stand in the statement; there may be more than it takes as values.
-            conditions.append(f"d.{column} NOT IN ({', '.join(map(str, sorted(numbers)))})")
+    if among.without:
+        # Numbers of ours, so they can stand in the statement; there may be more than it takes as values.
+        conditions.append(f"d.message NOT IN ({', '.join(map(str, sorted(among.without)))})")
     for bound, operator in ((among.since, ">="), (among.until, "<=")):
         if bound is not None:
             conditions.append(f"d.time {operator} ?")
