@@ -4,6 +4,7 @@ import glob
 import os
 import shutil
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from memoranda.db.alone import alone
+from memoranda.db.leaves import rows_past_damage
 from memoranda.db.lost import LOG, is_lost, log_of
 from memoranda.db.replay import stand_in
 from memoranda.db.schema import Table
@@ -27,6 +29,8 @@ _ENDINGS = (*SIDE_FILES, _LONE_LOG)
 _CHUNK = 1 << 20
 # No row takes less room in the file, so there are at most so many.
 _SMALLEST_ROW = 50
+# How often a smaller part is tried; what SQLite has not reached then is read from the pages.
+_MOST_FAILURES = 10_000
 
 _Saved = TypeVar("_Saved")
 
@@ -117,6 +121,16 @@ def _remove(*paths: Path) -> None:
             Path(f"{path}{ending}").unlink(missing_ok=True)
 
 
+def is_database(path: Path) -> bool:
+    """Whether SQLite takes a file for a database, however damaged."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+            connection.execute("PRAGMA application_id").fetchone()
+    except sqlite3.DatabaseError as error:
+        return error.sqlite_errorcode != sqlite3.SQLITE_NOTADB
+    return True
+
+
 def open_damaged(path: Path) -> Connection:
     """As others see it, with its log; or without the log when that is what is damaged."""
     for mode in ("ro", "ro&immutable=1"):
@@ -133,17 +147,37 @@ def open_damaged(path: Path) -> Connection:
     return connection
 
 
-def readable_rows(connection: Connection, table: Table) -> Iterator[dict[str, Any]]:
-    """The rows of a table that can be read, as far as the file has its columns."""
+def readable_rows(
+    connection: Connection, table: Table, past_damage: Counter[str] | None = None
+) -> Iterator[dict[str, Any]]:
+    """The rows of a table that can be read, as far as the file has its columns.
+
+    First those that SQLite reaches, then those behind damaged pages, which are counted in `past_damage`.
+    """
     try:
         there = [row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")]
     except sqlite3.DatabaseError:
-        return
+        there = []
     names = [column.name for column in table.columns if column.name in there]
+    reached: set[int] = set()
     if names:
-        select = f"SELECT {', '.join(names)} FROM {table.name} WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
-        for row in _rows(connection, select, 0, _last(connection, table.name)):
+        select = f"SELECT rowid, {', '.join(names)} FROM {table.name} WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
+        for number, *row in _rows(connection, select, 0, _last(connection, table.name)):
+            reached.add(number)
             yield dict(zip(names, row, strict=True))
+    if not names or not _are_all(connection, table.name, len(reached)):
+        for found in rows_past_damage(connection, table, there, reached):
+            if past_damage is not None:
+                past_damage[table.name] += 1
+            yield found
+
+
+def _are_all(connection: Connection, table: str, rows: int) -> bool:
+    """Whether the pages of a table can all be reached, and hold so many rows."""
+    try:
+        return bool(connection.execute(f"SELECT count(*) FROM {table} NOT INDEXED").fetchone()[0] == rows)
+    except sqlite3.DatabaseError:
+        return False
 
 
 def _last(connection: Connection, table: str) -> int:
@@ -161,12 +195,16 @@ def _last(connection: Connection, table: str) -> int:
 
 def _rows(connection: Connection, select: str, low: int, high: int) -> Iterator[tuple[Any, ...]]:
     """The rows between two numbers; where reading fails, the halves are tried, down to the row that is lost."""
-    try:
-        found = connection.execute(select, (low, high)).fetchall()
-    except sqlite3.DatabaseError:
-        if low < high:
-            middle = (low + high) // 2
-            yield from _rows(connection, select, low, middle)
-            yield from _rows(connection, select, middle + 1, high)
-        return
-    yield from found
+    ahead = [(low, high)]
+    failures = 0
+    while ahead:
+        low, high = ahead.pop()
+        try:
+            found = connection.execute(select, (low, high)).fetchall()
+        except sqlite3.DatabaseError:
+            failures += 1
+            if low < high and failures < _MOST_FAILURES:
+                middle = (low + high) // 2
+                ahead += [(middle + 1, high), (low, middle)]
+        else:
+            yield from found

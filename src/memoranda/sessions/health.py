@@ -1,13 +1,11 @@
 """What the doctor looks at in the session store, and how it saves what is in a damaged one."""
 
-import sqlite3
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 from memoranda.db.checkup import check_file
 from memoranda.db.damaged import beside, kept_files
-from memoranda.errors import StorageError
 from memoranda.sessions.salvage import salvage
 from memoranda.sessions.store import SessionStore
 from memoranda.support.findings import Finding
@@ -66,23 +64,11 @@ def _damaged(path: Path, problem: str) -> Finding:
 
 
 def _save(path: Path) -> str:
-    _require_sqlite(path)
     kept = beside(path)
-    saved = salvage(path, kept)
+    past_damage: Counter[str] = Counter()
+    saved = salvage(path, kept, past_damage)
+    behind = f" ({past_damage.total():,} of them behind damaged pages)" if past_damage else ""
     return (
-        f"saved {saved['sessions']:,} sessions and {saved['messages']:,} messages, which is all that could be read; "
-        f"what was there is kept as {kept_files(kept)}"
+        f"saved {saved['sessions']:,} sessions and {saved['messages']:,} messages, which is all that could be "
+        f"read{behind}; what was there is kept as {kept_files(kept)}"
     )
-
-
-def _require_sqlite(path: Path) -> None:
-    """Only a file that was ours is replaced; anything else is left for a person."""
-    try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
-            connection.execute("PRAGMA application_id").fetchone()
-    except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
-            return
-        raise StorageError(
-            f"{path} is not a database at all ({error}). Move it away and restore it from a backup or an export."
-        ) from error

@@ -7,7 +7,7 @@ from typing import Any
 
 from memoranda.db.dialect import add_row, next_number
 from memoranda.db.sqlite import Connection
-from memoranda.errors import ContinuedError
+from memoranda.errors import ContinuedError, SessionError
 from memoranda.sessions.lineage import chain_of
 from memoranda.sessions.part import Part, count_redactions, unknown
 from memoranda.sessions.records import WRITTEN, Message, as_chat, decode, decode_json, encode
@@ -149,6 +149,8 @@ class Messages(Part):
         """Rows for messages as they may be stored, and how many secrets were taken out of each."""
         rows, redacted = [], []
         for message in messages:
+            if type(message) is not dict and not isinstance(message, Mapping):
+                raise SessionError(f"A message must be an object with a role, not {type(message).__name__}.")
             clean, count = self._redact_message(message)
             rows.append(encode(clean))
             redacted.append(count)

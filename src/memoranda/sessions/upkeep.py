@@ -110,7 +110,8 @@ class Upkeep(Part):
         """Sessions and those that worked for them, with their continuations and those that worked for these."""
         step = "SELECT sessions.id FROM sessions JOIN below ON sessions.parent_session_id = below.id"
         found: dict[str, dict[str, Any]] = {}
-        for session_id in dict.fromkeys(session_ids):
+        # One name is not a list of its letters.
+        for session_id in [session_ids] if isinstance(session_ids, str) else dict.fromkeys(session_ids):
             rows = connection.execute(
                 "WITH RECURSIVE below (id) AS ("
                 f" SELECT id FROM sessions WHERE parent_session_id = ? AND relation = 'delegation' AND {self._seen}"

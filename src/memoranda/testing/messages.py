@@ -141,6 +141,14 @@ class MessageContract:
         assert store.head() == head
         assert contents(store, "s") == ["before"]
 
+    def test_what_is_no_message_is_refused_clearly(self, store: SessionStore) -> None:
+        """A single message in the place of several, or a text."""
+        store.create_session("s", "cli")
+        for wrong in ({"role": "user", "content": "x"}, ["x"], [None]):
+            with refused("object with a role"):
+                store.append_messages("s", wrong)  # type: ignore[arg-type]
+        assert contents(store, "s") == []
+
     def test_numbers_that_no_database_holds_are_refused_clearly(self, store: SessionStore) -> None:
         """Not with an error from below."""
         store.create_session("s", "cli")

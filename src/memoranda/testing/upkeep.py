@@ -58,6 +58,13 @@ class UpkeepContract:
         assert store.delete_sessions(["a", "nobody", "h", "b", "a"]) == 3
         assert [row["id"] for row in store.export_all()] == ["c"]
 
+    def test_one_name_is_one_session(self, store: SessionStore) -> None:
+        """Not those that are called like its letters."""
+        for name in ("ab", "a", "b"):
+            store.create_session(name, "cli")
+        assert store.delete_sessions("ab") == 1
+        assert {row["id"] for row in store.export_all()} == {"a", "b"}
+
     def test_pruning_takes_old_ended_sessions_only(self, store: SessionStore) -> None:
         """And says beforehand which."""
         old(store, "old", 100)
