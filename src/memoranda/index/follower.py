@@ -36,7 +36,9 @@ class Follower:
             self._hurry.set()
         if doubtful:
             self._doubtful.set()
-        self._nudged.set()
+        # Most appends come while it has been nudged already, and this is cheaper than nudging it again.
+        if not self._nudged.is_set():
+            self._nudged.set()
         if self._thread is None or not self._thread.is_alive():
             self._start()
 

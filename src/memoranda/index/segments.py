@@ -52,6 +52,8 @@ _HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
 _HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _ACRONYMS = re.compile(r"([A-Z]{2,})s")
 _NUMBERED = re.compile(r"([a-z]{2,}|v)([0-9]{1,4})")
+# Behind the tokens of a camelCase word; as white space it is no token.
+_HUMPED = "\n"
 # Where one typed word ends and the next begins, besides white space.
 _BREAK = re.compile(r"[\s\u2000-\u200b\u2028-\u202f\u3000-\u3004\u3008-\u3020\u30fb\uff01-\uff0f\uff1a-\uff1f]+")
 
@@ -121,12 +123,12 @@ def everything(text: str) -> Tokens:
     if not text.isascii():
         runs = [word for word in words if word > _FIRST_UNSPACED and is_unspaced(word)]
         words = [word for word in words if not (word > _FIRST_UNSPACED and is_unspaced(word))]
-    return Tokens(
-        " ".join(filter(None, map(_main.__getitem__, words))),
-        " ".join(chain.from_iterable(map(_pairs, runs))),
-        # A word of small letters alone has no parts, and nearly all words are.
-        " ".join(filter(None, map(_parts.__getitem__, dict.fromkeys(filterfalse(str.islower, words))))),
-    )
+    tokens = " ".join(filter(None, map(_main.__getitem__, words)))
+    parts = ""
+    if _HUMPED in tokens:
+        tokens = tokens.replace(f" {_HUMPED}", "")
+        parts = " ".join(filter(None, map(_parts.__getitem__, dict.fromkeys(filterfalse(str.islower, words)))))
+    return Tokens(tokens, " ".join(chain.from_iterable(map(_pairs, runs))), parts)
 
 
 def query_words(text: str) -> list[tuple[str, ...]]:
@@ -211,11 +213,17 @@ class _Memory(dict[str, str]):
         return tokens
 
 
+def _marked_tokens(word: str) -> tuple[str, ...]:
+    """The tokens of a word, with a mark behind them if it has parts: most texts have none, which is then soon seen."""
+    tokens = _tokens(word)
+    return (*tokens, _HUMPED) if _humps(word) else tokens
+
+
 def _tokens(word: str) -> tuple[str, ...]:
     if word.isascii():
-        if _LOOSE.search(word):
-            return tuple(chain.from_iterable(map(_ascii_tokens, _ASCII_WORDS.findall(word))))
-        return _ascii_tokens(word)
+        if word.isalnum():
+            return _alphanumeric_tokens(word)
+        return tuple(chain.from_iterable(map(_ascii_tokens, _ASCII_WORDS.findall(word))))
     if is_unspaced(word):
         return _pairs(word)
     return _folded_tokens(word) or (() if word[0].isalnum() else (word[0],))
@@ -231,14 +239,18 @@ def _ascii_tokens(word: str) -> tuple[str, ...]:
     lower = word.lower()
     if lower in NAMES:
         return (NAMES[lower],)
-    lower = lower.rstrip("+#'")
-    if "'" in lower:
-        return _apostrophe_tokens(lower)
+    if "'" in (bare := word.rstrip("+#'")):
+        return _apostrophe_tokens(bare.lower())
+    return _alphanumeric_tokens(bare) if bare else ()
+
+
+def _alphanumeric_tokens(word: str) -> tuple[str, ...]:
+    lower = word.lower()
     if word != lower and (acronyms := _ACRONYMS.fullmatch(word)):
         return (acronyms[1].lower(),)
     if not lower.isalpha() and (numbered := _NUMBERED.fullmatch(lower)):
         return (stem(numbered[1]), numbered[2])
-    return (stem(lower[:LONGEST_TOKEN]),) if lower else ()
+    return (stem(lower[:LONGEST_TOKEN]),)
 
 
 def _apostrophe_tokens(lower: str) -> tuple[str, ...]:
@@ -278,7 +290,7 @@ def _elided(word: str) -> list[str]:
 
 def _humps(word: str) -> tuple[str, ...]:
     """The parts of a camelCase word, unless it looks like random characters."""
-    if not word.isascii() or not _HUMP.search(word) or _ACRONYMS.fullmatch(word):
+    if word.islower() or not word.isascii() or not _HUMP.search(word) or _ACRONYMS.fullmatch(word):
         return ()
     if _LOOSE.search(word):
         return tuple(chain.from_iterable(map(_humps, _LOOSE.split(word))))
@@ -288,5 +300,5 @@ def _humps(word: str) -> tuple[str, ...]:
     return tuple(_main[part.lower()] for part in found)
 
 
-_main = _Memory(_tokens)
+_main = _Memory(_marked_tokens)
 _parts = _Memory(_humps)

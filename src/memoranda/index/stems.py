@@ -107,16 +107,21 @@ def stem(word: str) -> str:
         return known
     if len(word) == 3 or word[-1] not in _ENDS_OF_ENDINGS:
         return _last_letter(word)
-    word = _without_plural(word)
-    if word in _IRREGULAR:
-        return _IRREGULAR[word]
-    word = _without_ly_or_ness(word)
-    word, verbal = _without_ing_or_ed(word)
-    if word.endswith("ion"):
+    if word[-1] == "s":
+        word = _without_plural(word)
+        if word in _IRREGULAR:
+            return _IRREGULAR[word]
+    # One letter says whether an ending can be there at all.
+    if word[-1] in "ys":
+        word = _without_ly_or_ness(word)
+    verbal = False
+    if word[-1] in "gd":
+        word, verbal = _without_ing_or_ed(word)
+    if word[-1] == "n" and word.endswith("ion"):
         word, verbal = _without_ion(word)
-    if verbal or word.endswith("ate"):
+    if verbal or (word[-1] == "e" and word.endswith("ate")):
         word = _without_at(word)
-    if word.endswith("ment") and len(word) >= 8 and word[-5] not in "aiou":
+    if word[-1] == "t" and word.endswith("ment") and len(word) >= 8 and word[-5] not in "aiou":
         word = word[:-4]
     return _last_letter(word)
 
