@@ -22,7 +22,7 @@ from benchmarks.sessions.table import as_table
 
 SIZES, QUICK_SIZES = (10_000, 100_000), (2_000, 10_000)
 # Rounds in which the programs take turns, calls kept per round (one more is made first), and fresh processes that open.
-LOAD_ROUNDS, SEARCH_ROUNDS, SEARCH_CALLS, OPENINGS = 3, 3, 4, 15
+LOAD_ROUNDS, SEARCH_ROUNDS, SEARCH_CALLS, OPENINGS = 7, 3, 4, 15
 # Messages that are appended one at a time with the index complete in between.
 SLOW = 100
 OURS, THEIRS = "ours", "hermes"
