@@ -2,8 +2,9 @@
 
 import sqlite3
 from collections.abc import Callable, Collection
+from functools import partial
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from memoranda.index.content import kinds_of
 from memoranda.index.damage import in_words
@@ -151,7 +152,7 @@ class Reader:
         self, connection: sqlite3.Connection, statement: str, values: list[object], most: int
     ) -> list[Posting]:
         if not self._stale:
-            return list(map(Posting._make, connection.execute(statement, values)))
+            return list(map(_as_posting, connection.execute(statement, values)))
         rows = connection.execute(statement, [*values[:-1], -1])
         return [Posting._make(row) for row in islice((row for row in rows if row[1] not in self._stale), most)]
 
@@ -169,6 +170,10 @@ class Reader:
         self._scan = None
         self._start_scan()
         return None
+
+
+_as_posting: Callable[[tuple[Any, ...]], Posting] = partial(tuple.__new__, Posting)
+"""Like `Posting._make`, in half the time: a search has thousands."""
 
 
 def _statement(asked: Question, among: Filter) -> tuple[str, list[object]]:

@@ -58,9 +58,11 @@ def show(message: FeedMessage, most: int, room: int, *, start: int = 0, anchor: 
         shown["from_char"] = start
     if message.tool_calls:
         shown["tool_calls"] = shorten_calls(message.tool_calls)
-        if size_of(shown["tool_calls"]) > room // 2:
+        size = size_of(shown["tool_calls"])
+        if size > room // 2:
             shown["tool_calls"] = [f"{len(shown['tool_calls'])} calls"]
-        around += size_of(shown["tool_calls"]) + len('"tool_calls": , ')
+            size = size_of(shown["tool_calls"])
+        around += size + len('"tool_calls": , ')
     most = min(most, len(text) - start) if start < len(text) else 0
     while True:
         content = text[start : start + most]

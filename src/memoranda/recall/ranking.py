@@ -131,6 +131,7 @@ class _Ranking:
             for each, counts in zip(matched, self._counts, strict=True)
         ]
         self._value = _valuer([worth / self._total for worth in self._weights])
+        self._everything = (1 << len(self._weights)) - 1
         self._heft = _hefter(size, outlook.perspective)
         self._places = _placer()
         kept = self._promising(most_sessions)
@@ -185,7 +186,8 @@ class _Ranking:
         own = covered * self._heft(row)
         around = 0.0
         seen = mask
-        for offset, share in _NEIGHBOURS:
+        # Where one message holds everything, its neighbours add nothing.
+        for offset, share in _NEIGHBOURS if mask != self._everything else ():
             new = masks.get(key + offset, 0) & ~seen
             if new:
                 worth = value(new) * share

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable
+from json.encoder import encode_basestring
 from typing import Any
 
 from memoranda.support.text import cut_short
@@ -16,7 +17,7 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 def size_of(value: Any) -> int:
     """How many characters a value takes as JSON."""
-    return len(_encode(value))
+    return len(encode_basestring(value)) if isinstance(value, str) else len(_encode(value))
 
 
 def well_formed(text: str) -> str:
