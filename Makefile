@@ -14,7 +14,7 @@ run: $(READY)
 	@$(BIN)/memoranda demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: $(READY)
 	$(BIN)/ruff check .
