@@ -1,6 +1,6 @@
 """When nothing is found, the answer says whether nobody said it or what left it out."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,8 @@ from memoranda.recall import guidance
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.tool import SessionSearchTool
 from memoranda.sessions.scope import Scope
+from tests.recall.conftest import Call
 from tests.recall.past import BEGIN, tell
-
-Call = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
@@ -22,16 +21,6 @@ def db(tmp_path: Path) -> Iterator[SessionDB]:
         tell(opened, "july", ["a telegram about giraffes"], at=BEGIN + 30 * 86_400, source="telegram")
         tell(opened, "helper", ["the heron was delegated"], at=BEGIN, source="subagent")
         yield opened
-
-
-@pytest.fixture
-def call(db: SessionDB) -> Call:
-    def call_tool(**arguments: Any) -> dict[str, Any]:
-        answer = SessionSearchTool(lambda: db).call(arguments)
-        assert answer["success"], answer
-        return answer
-
-    return call_tool
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The session_search tool: its modes, what stays out of sight, and the size of every answer."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,27 +16,14 @@ from memoranda.recall.session_db import SessionDB
 from memoranda.recall.settings import RecallSettings
 from memoranda.recall.tool import PARAMETERS, SessionSearchTool
 from memoranda.sessions.scope import Scope
+from tests.recall.conftest import Call
 from tests.recall.past import BEGIN, tell
-
-Call = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[SessionDB]:
     with SessionDB(tmp_path / "state.db") as opened:
         yield opened
-
-
-@pytest.fixture
-def call(db: SessionDB) -> Call:
-    """Call the tool with keyword arguments and expect success."""
-
-    def call_tool(**arguments: Any) -> dict[str, Any]:
-        answer = SessionSearchTool(lambda: db).call(arguments)
-        assert answer["success"], answer
-        return answer
-
-    return call_tool
 
 
 def test_without_arguments_the_latest_conversations_are_listed(db: SessionDB, call: Call) -> None:

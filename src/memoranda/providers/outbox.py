@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.db.lost import is_there
-from memoranda.db.schema import bring_up, refuse_newer
+from memoranda.db.schema import open_database
 from memoranda.db.sqlite import Database
 from memoranda.errors import StorageError
 from memoranda.providers.bookkeeping import last_delivered, move_place, note_delivery, place
@@ -319,23 +319,8 @@ class Outbox:
             if self._closed:
                 raise StorageError(f"{self.path} has been closed.")
             if self._database is None:
-                self._database = _open(self.path, self._wait)
+                self._database = open_database(self.path, SCHEMA, APPLICATION_ID, wait=self._wait)
             return self._database
-
-
-def _open(path: Path, wait: float) -> Database:
-    database = Database(
-        path,
-        application_id=APPLICATION_ID,
-        inspect=lambda connection: refuse_newer(connection, SCHEMA, path),
-        wait=wait,
-    )
-    try:
-        bring_up(database, SCHEMA)
-    except BaseException:
-        database.close()
-        raise
-    return database
 
 
 def _whose(provider: str | None, scope: str | None) -> tuple[str, tuple[str, ...]]:

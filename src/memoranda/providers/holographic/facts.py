@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from memoranda.db.schema import bring_up, refuse_newer
-from memoranda.db.sqlite import Connection, Database
+from memoranda.db.schema import open_database
+from memoranda.db.sqlite import Connection
 from memoranda.providers.holographic.algebra import Vector, pack, sketch, unpack
 from memoranda.providers.holographic.encoding import MOST_ENTITIES, Encoder
 from memoranda.providers.holographic.entities import Entity, find_entities, key_of
@@ -53,14 +53,7 @@ class FactStore:
         self._default_trust = default_trust
         self._redactor = Redactor()
         self._removed = 0
-        self.database = Database(
-            path, application_id=APPLICATION_ID, inspect=lambda connection: refuse_newer(connection, SCHEMA, path)
-        )
-        try:
-            bring_up(self.database, SCHEMA)
-        except BaseException:
-            self.database.close()
-            raise
+        self.database = open_database(path, SCHEMA, APPLICATION_ID)
 
     def close(self) -> None:
         self.database.close()
