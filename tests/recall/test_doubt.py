@@ -1,0 +1,25 @@
+"""What is not found may have been lost from the index: then it is checked, beside the answer."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from memoranda.index.postings import Filter
+from memoranda.index.search_index import SearchIndex
+from memoranda.recall.session_db import SessionDB
+from memoranda.sessions.scope import Scope
+
+
+@pytest.mark.parametrize(("typed", "doubted"), [("nowhere", True), ("weasel", False)])
+def test_the_index_is_checked_when_something_is_not_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, doubted: bool
+) -> None:
+    """In the background, and only then."""
+    checked = threading.Event()
+    monkeypatch.setattr(SearchIndex, "check", lambda index: checked.set())
+    with SessionDB(tmp_path / "state.db") as db:
+        db.create_session("s", "cli")
+        db.append_message("s", "user", "a weasel")
+        db.find(typed, Filter(Scope.everyone()), limit=3)
+        assert checked.wait(10 if doubted else 0.5) == doubted
