@@ -7,7 +7,7 @@ text in the form that issuers give their credentials. Each becomes `[redacted:<k
 import json
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import accumulate
 from typing import Any
 
@@ -23,6 +23,8 @@ _MOST_PARTS = 2_000_000
 _MOST_LEVELS = 3
 _HTML_ESCAPES = str.maketrans({"<": r"\u003c", ">": r"\u003e", "&": r"\u0026"})
 _PRIVATE_KEY = "[redacted:private_key]"
+_LISTS = (list, tuple)
+_FLAT = frozenset({str, int, float, bool, type(None)})
 
 
 class Redactor:
@@ -76,7 +78,7 @@ class Redactor:
             names = _told_apart(list(value), [key for key, _ in keys])
             together = dict(zip(names, (item for item, _ in items), strict=True))
             return together, sum(count for _, count in (*keys, *items))
-        if isinstance(value, list | tuple):
+        if isinstance(value, _LISTS):
             whole, keys_taken = _without_split_keys(list(value))
             items = [self._replaced(item) for item in whole]
             return [item for item, _ in items], keys_taken + sum(count for _, count in items)
@@ -132,20 +134,22 @@ def _without_split_keys(items: list[Any]) -> tuple[list[Any], int]:
 
 
 def _collect(value: Any, texts: list[str]) -> None:
-    """Every text in a value that is long enough to be a credential or to hold one, keys included."""
+    """Every text in a value, keys included."""
     waiting = [value]
     for _ in range(_MOST_PARTS):
         if not waiting:
             return
-        each = waiting.pop()
-        if isinstance(each, str):
-            if len(each) >= _SHORTEST_VALUE:
-                texts.append(each)
-        elif isinstance(each, dict):
-            waiting += each.values()
-            texts += [key for key in each if isinstance(key, str) and len(key) >= _SHORTEST_VALUE]
-        elif isinstance(each, list | tuple):
-            waiting += each
-        elif isinstance(each, Mapping):
-            waiting.append(dict(each))
+        for part in _parts(waiting.pop()):
+            if type(part) is str:
+                texts.append(part)
+            elif type(part) not in _FLAT:
+                waiting.append(part)
     raise RecursionError("A value has too many parts, or contains itself.")
+
+
+def _parts(value: Any) -> Collection[Any]:
+    if type(value) is dict or isinstance(value, Mapping):
+        return (*value, *value.values())
+    if isinstance(value, _LISTS):
+        return value
+    return (str.__str__(value),) if isinstance(value, str) else ()

@@ -43,23 +43,31 @@ _ISSUER_HINTS = (*dict.fromkeys(hint for _, hints, _ in FORMATS for hint in hint
 _HEADS = frozenset(hint[:2].encode() for hint in _ISSUER_HINTS)
 
 _QUOTE = r"(?:\\{0,3}[\"'`])?"
-# kind, texts of which each must occur in lower case, pattern.
-_WITH_VALUE: tuple[tuple[str, tuple[str, str], str], ...] = (
+# Two texts that must both occur in lower case, the rarer first, kind, pattern.
+_WITH_VALUE: tuple[tuple[str, str, str, str], ...] = (
     (
+        "@",
+        "://",
         "connection_string",
-        ("@", "://"),
         r"\b[a-z][a-z0-9+.-]{2,20}://[^\s:/@\"'`<>]{0,64}:(?P<value>[^\s/@\"'`]{3,128})@[\w.\[-]",
     ),
-    ("bearer_token", ("bearer", "bearer "), r"\b[Bb](?:earer|EARER)\s{1,3}(?P<value>[A-Za-z0-9._~+/-]{20,2000}={0,2})"),
     (
+        "bearer",
+        "bearer ",
+        "bearer_token",
+        r"\b[Bb](?:earer|EARER)\s{1,3}(?P<value>[A-Za-z0-9._~+/-]{20,2000}={0,2})",
+    ),
+    (
+        "authorization",
+        ":",
         "authorization_header",
-        ("authorization", ":"),
         rf"(?i:\bauthorization{_QUOTE}\s?:\s{{0,3}}{_QUOTE}(?:basic|token|api-?key|ssws)\s{{1,3}})"
         rf"(?P<value>[A-Za-z0-9+/._-]{{12,500}}={{0,2}})",
     ),
     (
+        "curl",
+        ":",
         "login",
-        (":", "curl"),
         r"\s(?:-[A-Za-z]{0,6}[uU]|--(?:proxy-)?user)[\s=]{0,3}\\{0,3}(?P<quote>[\"'])?[^\s:\"'\\]{0,100}:"
         r"(?P<value>(?(quote)(?:(?!(?P=quote))[^\n\\]){3,128}|[^\s\"'`\\]{3,128}))",
     ),
@@ -98,24 +106,25 @@ _BASE64 = r"^[A-Za-z0-9+/]{38,128}={0,2}$"
 
 def find_secrets(text: str) -> list[Secret]:
     """Find credentials in `text`, in order of their place and without overlaps."""
-    lower = text.lower()
-    if len(lower) != len(text):  # a few capitals grow when lowered, which would shift offsets
-        lower = "".join(char.lower() if char.isascii() else char for char in text)
     # Nearly all text has no credential in it: each part asks cheap questions first.
+    stored = text.encode("utf-8", "replace")
+    lower = text.lower() if text.isascii() else stored.lower().decode("latin-1")
     found: list[Secret] = []
     named = [hint for hint in _ASSIGNMENT_HINTS if hint in lower]
-    suspects = _suspects(text)
+    suspects = _suspects(stored)
+    if _SIGN in text and _MARK_WITH_SIGN in text:
+        suspects.append(_MARK_WITH_SIGN)
     if "key" in named:
         suspects += [mark for mark in _MARKS_OF_KEYS if mark in text]
     if suspects and occurs(_ISSUER_HINTS, together := " ".join(suspects)):
         found += _formatted(_without_escapes(text), together)
         if occurs(KEY_MARKS, together):
             found += [Secret("private_key", *span) for span in find_private_keys(text)]
-    for kind, (rare, common), pattern in _WITH_VALUE:
+    for rare, common, kind, pattern in _WITH_VALUE:
         if rare in lower and common in lower:
             found += _with_value(kind, pattern, _without_escapes(text))
     if named:
-        found += _assigned(text, lower, named)
+        found += _assigned(text, named)
     return _without_overlaps(found) if found else found
 
 
@@ -147,10 +156,9 @@ def _literal_first(pattern: str) -> str:
     return rf"{found[1]}(?<!\w{found[1]}){pattern[found.end() :]}"
 
 
-def _suspects(text: str) -> list[str]:
-    """The few places of a text that can hold an issuer's token: long runs that begin like one, and a mark."""
-    found = [_MARK_WITH_SIGN] if _SIGN in text and _MARK_WITH_SIGN in text else []
-    stored = text.encode("utf-8", "replace")
+def _suspects(stored: bytes) -> list[str]:
+    """The few places of a text that can hold an issuer's token: long runs that begin like one."""
+    found: list[str] = []
     runs = stored.translate(_AS_RUNS)
     start = runs.find(_RUN)
     while start >= 0:
@@ -195,7 +203,14 @@ def _is_of_curl(text: str, option: int) -> bool:
     return "curl" in line and not _compiled(r"(?<!\\)\n|\||&&").search(line, line.rindex("curl"))
 
 
-def _assigned(text: str, lower: str, named: list[str]) -> Iterator[Secret]:
+def _lowered(text: str) -> str:
+    """The text in lower case, every character in its place: a few capitals grow when they are lowered."""
+    lower = text.lower()
+    return lower if len(lower) == len(text) else "".join(char.lower() if char.isascii() else char for char in text)
+
+
+def _assigned(text: str, named: list[str]) -> Iterator[Secret]:
+    lower = _lowered(text)
     assignment, position = _compiled(_ASSIGNMENT), 0
     for place in sorted(place for hint in named for place in _assignments(lower, hint)):
         end = place + 2 * _NAME_AND_SIGN
