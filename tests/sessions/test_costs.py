@@ -158,7 +158,7 @@ def _steps(path: Path, do: Callable[[SessionStore], Any]) -> int:
 
 
 def test_opening_costs_the_same_at_any_size(tmp_path: Path) -> None:
-    """And so do an append, a list of twenty and a look at the head."""
+    """And so do an append, a list of twenty and a look at the head, where sessions are an hour apart."""
     operations: dict[str, Callable[[SessionStore], Any]] = {
         "open": lambda store: None,
         "append": lambda store: store.append_message("s1", "user", "x"),
@@ -170,7 +170,7 @@ def test_opening_costs_the_same_at_any_size(tmp_path: Path) -> None:
     for size in (30, 1500):
         path = tmp_path / f"{size}.db"
         with SessionStore(path) as store:
-            exported = [{"id": f"s{number}", "source": "cli", "started_at": float(number), "messages": []}
+            exported = [{"id": f"s{number}", "source": "cli", "started_at": number * 3600.0, "messages": []}
                         for number in range(size)]  # fmt: skip
             _hurry(store)
             store.import_sessions(exported)

@@ -9,7 +9,7 @@ from memoranda.errors import SessionError
 from memoranda.sessions.feed import note_change
 from memoranda.sessions.part import Part, count_redactions, unknown
 from memoranda.sessions.records import decode_json, dump_json, require_storable, seconds
-from memoranda.sessions.schema import SESSIONS
+from memoranda.sessions.schema import SESSIONS, hour_of
 from memoranda.sessions.titles import claim_title
 
 RELATIONS = ("compression", "branch", "delegation")
@@ -70,8 +70,8 @@ class Lifecycle(Part):
                 raise SessionError(f"The session id {session_id!r} is taken.")
             if there is None:
                 lineage = self._lineage(connection, session_id, source, parent_session_id, relation)
-                _insert(connection, {"id": session_id, "source": source, "user_id": user, "started_at": began,
-                                     "last_active": began, **lineage, **fields})  # fmt: skip
+                insert_session(connection, {"id": session_id, "source": source, "user_id": user, "started_at": began,
+                                            **lineage, **fields})  # fmt: skip
             else:
                 _fill(connection, session_id, fields)
             if title is not None and (there is None or _value(connection, session_id, "title") is None):
@@ -220,9 +220,13 @@ def decode_session(row: Any) -> Row:
     return session if extra is None else decode_json(extra) | session
 
 
-def _insert(connection: Connection, values: Row) -> None:
+def insert_session(connection: Connection, values: Row) -> None:
+    """Add the row of a session in which nothing has been said yet."""
+    began = values["started_at"]
+    row = {name: value for name, value in values.items() if value is not None}
+    row |= {"last_active": began, "active_hour": hour_of(began)}
     connection.execute(
-        f"INSERT INTO sessions ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})", tuple(values.values())
+        f"INSERT INTO sessions ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", tuple(row.values())
     )
 
 

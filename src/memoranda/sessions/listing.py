@@ -55,7 +55,7 @@ class Listing(Part):
         # Walking an index from its end finds a page of rows without looking at the others.
         if order_by_last_active:
             conditions.append("sessions.successor_id IS NULL")
-            order = "sessions.last_active DESC, sessions.id DESC"
+            order = "sessions.active_hour DESC, sessions.last_active DESC, sessions.id DESC"
         else:
             conditions.append("sessions.conversation_id = sessions.id")
             order = "sessions.started_at DESC, sessions.id DESC"

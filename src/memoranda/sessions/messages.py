@@ -12,6 +12,7 @@ from memoranda.sessions.lineage import chain_of
 from memoranda.sessions.part import Part, count_redactions, unknown
 from memoranda.sessions.records import WRITTEN, Message, as_chat, decode, decode_json, encode
 from memoranda.sessions.repetition import REFERRED_TO, SAME, read_fully, repeating
+from memoranda.sessions.schema import hour_of
 
 # A message that was deleted has had its id, which is never given again.
 _DELETED = "(SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = 'last_deleted_message')"
@@ -27,6 +28,14 @@ _EVERYTHING = 2**62
 _AT_ONCE = 500
 # Names by which messages are told apart; they are no text, and never redacted.
 _NAMES = ("external_id", "platform_message_id", "message_id", "tool_call_id", "role", "timestamp")
+
+_LATEST = "{0} = CASE WHEN message_count = 0 OR last_active < ? THEN COALESCE(?, {0}) ELSE {0} END"
+_COUNTED = (
+    "UPDATE sessions SET message_count = message_count + ?, tool_call_count = tool_call_count + ?,"
+    f" {_LATEST.format('last_active')}"
+)
+_COUNT = f"{_COUNTED}, {_LATEST.format('active_hour')} WHERE id = ? AND "
+_COUNT_WITHIN_HOUR = f"{_COUNTED} WHERE active_hour = ? AND id = ? AND "
 
 SAID = "(active = 1 OR compacted = 1) AND copy_of IS NULL AND is_summary IS NULL"
 """What was said and not taken back, each thing once."""
@@ -178,10 +187,12 @@ class Messages(Part):
         said = [row for row in rows if row[_COPY_OF] is None and row[_IS_SUMMARY] is None]
         latest = max([row[_TIMESTAMP] for row in said], default=None)
         calls = sum([_number_of_calls(row[_TOOL_CALLS]) for row in said if row[_TOOL_CALLS] is not None])
-        updated = connection.execute(
-            _counting(self._seen), (len(said), calls, latest, latest, session_id, *self._scope.values)
-        )
-        if updated.rowcount == 0:
+        hour = None if latest is None else hour_of(latest)
+        counted, which = (len(said), calls, latest, latest), (session_id, *self._scope.values)
+        # Mostly the hour stays: then its index is not touched.
+        if connection.execute(_COUNT_WITHIN_HOUR + self._seen, (*counted, hour, *which)).rowcount:
+            return
+        if not connection.execute(_COUNT + self._seen, (*counted, latest, hour, *which)).rowcount:
             raise unknown(session_id)
 
 
@@ -216,15 +227,6 @@ def require_tip(connection: Connection, session_id: str) -> None:
 
 
 @cache
-def _counting(seen: str) -> str:
-    return (
-        "UPDATE sessions SET message_count = message_count + ?, tool_call_count = tool_call_count + ?,"
-        " last_active = CASE WHEN message_count = 0 OR last_active < ? THEN COALESCE(?, last_active)"
-        f" ELSE last_active END WHERE id = ? AND {seen}"
-    )
-
-
-@cache
 def _insertion(given: tuple[bool, ...]) -> str:
     """The statement that adds a row of which these values are given: each null that is handed over costs as much."""
     names = ["session_id", *(name for name, is_given in zip(WRITTEN, given, strict=True) if is_given)]
@@ -247,19 +249,22 @@ def delete_of(connection: Connection, session_id: str) -> int:
 
 def recount(connection: Connection, session_id: str) -> None:
     """Set a session's counters and its last activity from its messages."""
-    connection.execute(
-        "UPDATE sessions SET"
-        f" message_count = (SELECT count(*) FROM messages WHERE session_id = sessions.id AND {SAID}),"
-        " last_active = COALESCE("
-        f"  (SELECT max(timestamp) FROM messages WHERE session_id = sessions.id AND {SAID}), started_at)"
-        " WHERE id = ?",
+    found = connection.execute(
+        "SELECT count(m.id), COALESCE(max(m.timestamp), sessions.started_at) FROM sessions"
+        f" LEFT JOIN messages m ON m.session_id = sessions.id AND {SAID} WHERE sessions.id = ? GROUP BY sessions.id",
         (session_id,),
-    )
+    ).fetchone()
+    if found is None:
+        return
+    count, latest = found
     rows = connection.execute(
         f"SELECT tool_calls FROM messages WHERE session_id = ? AND tool_calls IS NOT NULL AND {SAID}", (session_id,)
     )
     calls = sum(_number_of_calls(row[0]) for row in rows)
-    connection.execute("UPDATE sessions SET tool_call_count = ? WHERE id = ?", (calls, session_id))
+    connection.execute(
+        "UPDATE sessions SET message_count = ?, tool_call_count = ?, last_active = ?, active_hour = ? WHERE id = ?",
+        (count, calls, latest, hour_of(latest), session_id),
+    )
 
 
 def _number_of_calls(stored: str) -> int:

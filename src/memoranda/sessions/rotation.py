@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from memoranda.db.sqlite import Connection
 from memoranda.errors import SessionError
-from memoranda.sessions.lifecycle import Lifecycle
+from memoranda.sessions.lifecycle import Lifecycle, insert_session
 from memoranda.sessions.messages import Messages, insert, recount
 from memoranda.sessions.part import count_redactions
 from memoranda.sessions.records import WRITTEN, Message, as_chat, decode_json, dump_json, encode, require_storable
@@ -234,11 +234,8 @@ class Rotation(Lifecycle, Messages):
             f"SELECT {', '.join(_INHERITED)} FROM sessions WHERE id = ?", (session_id,)
         ).fetchone()
         row = {**dict(zip(_INHERITED, values, strict=True)), **given}
-        row |= {"id": new_id, "started_at": now, "last_active": now}
-        row |= self._lineage(connection, new_id, row["source"], session_id, relation)
-        connection.execute(
-            f"INSERT INTO sessions ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", tuple(row.values())
-        )
+        row |= {"id": new_id, "started_at": now}
+        insert_session(connection, row | self._lineage(connection, new_id, row["source"], session_id, relation))
 
     def _row(self, connection: Connection, live: Mapping[int, float], item: ContextItem) -> tuple[list[Any], int]:
         """The row of one part of the new context, and how many secrets were taken out of it."""

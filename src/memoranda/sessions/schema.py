@@ -4,7 +4,7 @@ from memoranda.db.schema import Column, Migration, Schema, Table
 from memoranda.db.sqlite import Connection
 
 # Raised whenever a table, column, index or migration is added.
-VERSION = 4
+VERSION = 5
 
 _COUNT = "DEFAULT 0"
 
@@ -43,6 +43,7 @@ SESSIONS = Table(
         Column("conversation_id", "text", "", "The first session of its compression chain."),
         Column("successor_id", "text", "", "The session that continues it after compression."),
         Column("last_active", "real", "", "The latest time of a message in it."),
+        Column("active_hour", "integer", "", "The same in whole hours: it is indexed, and changes seldom."),
         Column("archived", "integer", "DEFAULT 0", "1: left out of lists."),
         Column("rewind_count", "integer", _COUNT, "How often messages were taken back."),
         Column("project", "text", "", "The repository that was worked on: where it is published, #, its first commit."),
@@ -105,15 +106,29 @@ def _name_deleted(connection: Connection) -> None:
     )
 
 
+def hour_of(moment: float) -> int:
+    """The hour that a moment is in."""
+    return int(moment // 3600)
+
+
+def _fill_hours(connection: Connection) -> None:
+    connection.execute("DROP INDEX IF EXISTS idx_sessions_active")
+    rows = connection.execute("SELECT id, last_active FROM sessions WHERE last_active IS NOT NULL").fetchall()
+    hours = [(hour_of(last_active), session_id) for session_id, last_active in rows]
+    connection.executemany("UPDATE sessions SET active_hour = ? WHERE id = ?", hours)
+
+
 SCHEMA = Schema(
     version=VERSION,
     tables=(SESSIONS, MESSAGES, CHANGES, DELETED_SESSIONS),
-    migrations=(Migration("names-of-deleted-sessions", _name_deleted),),
+    migrations=(Migration("names-of-deleted-sessions", _name_deleted), Migration("hours-of-activity", _fill_hours)),
     indexes=(
         "CREATE INDEX IF NOT EXISTS idx_sessions_source ON sessions(source)",
         "CREATE INDEX IF NOT EXISTS idx_sessions_parent ON sessions(parent_session_id)",
         "CREATE INDEX IF NOT EXISTS idx_sessions_started ON sessions(started_at DESC)",
-        "CREATE INDEX IF NOT EXISTS idx_sessions_active ON sessions(last_active)",
+        # Not on last_active, which changes with every message: a page of the index would be written each time.
+        "CREATE INDEX IF NOT EXISTS idx_sessions_hour ON sessions(active_hour)",
+        "CREATE INDEX IF NOT EXISTS idx_sessions_user_hour ON sessions(user_id, active_hour)",
         "CREATE INDEX IF NOT EXISTS idx_sessions_conversation ON sessions(conversation_id)",
         "CREATE INDEX IF NOT EXISTS idx_sessions_project ON sessions(project) WHERE project IS NOT NULL",
         # A title is unique for its user: a collision must not tell one user about another.

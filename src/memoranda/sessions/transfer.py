@@ -13,7 +13,7 @@ from memoranda.db.schema import Column
 from memoranda.db.sqlite import Connection
 from memoranda.errors import SessionError
 from memoranda.sessions.feed import note_change
-from memoranda.sessions.lifecycle import COLUMNS, RELATIONS, Lifecycle, check_new
+from memoranda.sessions.lifecycle import COLUMNS, RELATIONS, Lifecycle, check_new, insert_session
 from memoranda.sessions.messages import insert, recount
 from memoranda.sessions.numbers import translated, without_numbers
 from memoranda.sessions.part import count_redactions
@@ -35,7 +35,7 @@ from memoranda.sessions.usage import COSTS, COUNTERS, FACTS
 # By these sessions are told apart and found; they are no text, and never redacted.
 _NAMES = ("id", "parent_session_id", "source", "user_id", "relation", "project")
 # Set anew on the way in: they say how rows of this store hang together.
-_DERIVED = ("conversation_id", "successor_id", "message_count", "tool_call_count", "last_active")
+_DERIVED = ("conversation_id", "successor_id", "message_count", "tool_call_count", "last_active", "active_hour")
 # What is known of a session only later, and what grows.
 _LATER = ("ended_at", "end_reason", "model", "system_prompt", *FACTS[1:])
 _GROWING = (*COUNTERS, *COSTS)
@@ -212,15 +212,10 @@ class Transfer(Lifecycle, Revision, Titles):
         values |= lineage | {
             "user_id": user,
             "title": None,
-            "last_active": values["started_at"],
             "extra": dump_json(extra) if extra else None,
             "model_config": None if values["model_config"] is None else dump_json(values["model_config"]),
         }
-        filled = {name: value for name, value in values.items() if value is not None}
-        connection.execute(
-            f"INSERT INTO sessions ({', '.join(filled)}) VALUES ({', '.join('?' * len(filled))})",
-            tuple(filled.values()),
-        )
+        insert_session(connection, values)
         if session.get("title"):
             self._name(connection, session_id, session["title"], report)
 

@@ -1,0 +1,69 @@
+"""The order of last activity, which lists take from an index that only knows the hour."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memoranda.sessions.schema import VERSION, hour_of
+from memoranda.sessions.store import SessionStore
+from tests.sessions.conftest import ask
+
+SESSIONS = ["a", "b", "c"]
+# Moments in a few hours, some of them close together, on both sides of the beginning of all time.
+SECONDS = st.sampled_from([0.0, 0.5, 3599.5])
+MOMENTS = st.builds(lambda hour, second: hour * 3600.0 + second, st.integers(-2, 2), SECONDS)
+SAYING = st.tuples(st.just("say"), st.sampled_from(SESSIONS), st.lists(MOMENTS, min_size=1, max_size=3))
+TAKING_BACK = st.tuples(st.just("take back"), st.sampled_from(SESSIONS), st.just([]))
+
+
+def _do(store: SessionStore, action: str, session_id: str, moments: list[float]) -> None:
+    if action == "say":
+        messages = [{"role": "user", "content": "x", "timestamp": moment} for moment in moments]
+        store.append_messages(session_id, messages)
+    elif said := store.get_messages(session_id):
+        store.rewind_to_message(session_id, said[-1]["id"])
+
+
+@given(st.lists(st.one_of(SAYING, TAKING_BACK), max_size=12))
+@settings(max_examples=60, deadline=None)
+def test_a_list_by_activity_is_in_its_order_to_the_second(actions: list[tuple[str, str, list[float]]]) -> None:
+    """Whatever was said when, and taken back; the hour beside it is always the right one."""
+    with TemporaryDirectory() as folder, SessionStore(Path(folder) / "state.db") as store:
+        for number, session_id in enumerate(SESSIONS):
+            store.create_session(session_id, "cli", started_at=float(number))
+        for action in actions:
+            _do(store, *action)
+        rows = store.list_sessions_rich(order_by_last_active=True)
+        assert rows == sorted(rows, key=lambda row: (row["last_active"], row["id"]), reverse=True)
+        assert [row["active_hour"] for row in rows] == [hour_of(row["last_active"]) for row in rows]
+
+
+def _without_hours(path: Path) -> None:
+    """Make a store what it was before sessions had hours."""
+    with closing(sqlite3.connect(path)) as connection:
+        for index in ("idx_sessions_hour", "idx_sessions_user_hour"):
+            connection.execute(f"DROP INDEX {index}")
+        connection.execute("ALTER TABLE sessions DROP COLUMN active_hour")
+        connection.execute("CREATE INDEX idx_sessions_active ON sessions(last_active)")
+        connection.execute("DELETE FROM state_meta WHERE key = 'migration:hours-of-activity'")
+        connection.execute("UPDATE schema_version SET version = 4")
+        connection.commit()
+
+
+def test_a_store_from_before_gets_its_hours(tmp_path: Path) -> None:
+    """And loses the index that every message had to change."""
+    path = tmp_path / "state.db"
+    with SessionStore(path) as store:
+        for number, session_id in enumerate(SESSIONS):
+            store.create_session(session_id, "cli", started_at=number * 5000.0)
+        before: list[dict[str, Any]] = store.list_sessions_rich(order_by_last_active=True)
+    _without_hours(path)
+    with SessionStore(path) as store:
+        assert store.list_sessions_rich(order_by_last_active=True) == before
+    assert ask(path, "SELECT version FROM schema_version") == [{"version": VERSION}]
+    assert not ask(path, "SELECT name FROM sqlite_master WHERE name = 'idx_sessions_active'")
