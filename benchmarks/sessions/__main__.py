@@ -9,16 +9,17 @@ import json
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.curated import PEER, PEER_VERSION, PeerMissingError, Worker, find_peer, tell, working
-from benchmarks.sessions.corpus import EDITION, corpus
+from benchmarks.sessions.corpus import corpus
 from benchmarks.sessions.queries import NO_MATCH, Query, queries
 from benchmarks.sessions.table import as_table
+from benchmarks.sessions.tasks import GO_ON
 
 SIZES, QUICK_SIZES = (10_000, 100_000), (2_000, 10_000)
 # Rounds in which the programs take turns, calls kept per round (one more is made first), and fresh processes that open.
@@ -51,46 +52,37 @@ class Program:
             return worker.ask(task=task, home=str(home), **arguments)
 
 
-def load(program: Program, messages: int, home: Path) -> dict[str, Any]:
-    """A store with the corpus, and what making it took."""
-    tell(f"{program.name}: {messages:,} messages, one at a time …")
-    figures: dict[str, Any] = program.do("load", home, messages=messages)
+def load(programs: list[Program], messages: int) -> dict[str, dict[str, Any]]:
+    """A store with the corpus for each program, and what making it took. They take turns, part by part."""
+    tell(f"{messages:,} messages, one at a time …")
+    figures: dict[str, dict[str, Any]] = {}
+    with ExitStack() as stack:
+        workers = {each.name: stack.enter_context(each.working()) for each in programs}
+        for each in programs:
+            shutil.rmtree(each.home(messages), ignore_errors=True)
+            workers[each.name].ask(task="load", home=str(each.home(messages)), messages=messages)
+        while len(figures) < len(workers):
+            for name, worker in workers.items():
+                if name not in figures and (answer := worker.ask(task=GO_ON)):
+                    figures[name] = answer
     return figures
 
 
-def load_in_rounds(programs: list[Program], messages: int) -> dict[str, dict[str, Any]]:
-    """The best of several loads of both programs in turn: other work only ever adds. The last store is kept."""
-    rounds: dict[str, list[dict[str, Any]]] = {each.name: [] for each in programs}
-    for _ in range(LOAD_ROUNDS):
-        for each in programs:
-            shutil.rmtree(each.home(messages), ignore_errors=True)
-            rounds[each.name].append(load(each, messages, each.home(messages)))
-    return {name: {key: min(each[key] for each in figures) for key in figures[0]} for name, figures in rounds.items()}
+def best_load(programs: list[Program], messages: int) -> dict[str, dict[str, Any]]:
+    """The best of several loads of both programs: other work only ever adds. The last stores are kept."""
+    rounds = [load(programs, messages) for _ in range(LOAD_ROUNDS)]
+    return {
+        each.name: {key: min(figures[each.name][key] for figures in rounds) for key in rounds[0][each.name]}
+        for each in programs
+    }
 
 
-def load_or_take(program: Program, messages: int, cache: Path | None) -> dict[str, Any]:
-    """One load; the peer's takes many minutes and may come from the cache, with its figures."""
-    if cache is None or program.name == OURS:
-        return load(program, messages, program.home(messages))
-    kept = cache / f"{program.name}-{PEER_VERSION}-corpus-{EDITION}-{messages}"
-    is_new = not (kept / "load.json").exists()
-    if is_new:
-        shutil.rmtree(kept, ignore_errors=True)
-        figures = load(program, messages, kept / "home")
-        (kept / "load.json").write_text(json.dumps(figures))
-    shutil.copytree(kept / "home", program.home(messages))
-    return {**json.loads((kept / "load.json").read_text()), "cached": not is_new}
-
-
-def measure(programs: list[Program], sizes: tuple[int, int], cache: Path | None) -> dict[str, Any]:
+def measure(programs: list[Program], sizes: tuple[int, int]) -> dict[str, Any]:
     """Everything, as data: by measure, size and program."""
     small, large = sizes
     asked = queries(corpus(small))
     result: dict[str, Any] = {"sizes": sizes, "queries": [asdict(query) for query in asked]}
-    result["load"] = {
-        str(small): load_in_rounds(programs, small),
-        str(large): {each.name: load_or_take(each, large, cache) for each in programs},
-    }
+    result["load"] = {str(small): best_load(programs, small), str(large): load(programs, large)}
     tell("batches …")
     result["batches"] = {
         each.name: each.do("load in batches", each.home("batches"), messages=small) for each in programs
@@ -151,12 +143,12 @@ def unfair(result: dict[str, Any]) -> list[str]:
     return wrong + [f"{name}: browse shows nothing" for name, answer in result["browse"].items() if not answer["found"]]
 
 
-def run(peer_python: Path | None, quick: bool, base: Path | None, cache: Path | None) -> dict[str, Any]:
+def run(peer_python: Path | None, quick: bool, base: Path | None) -> dict[str, Any]:
     with TemporaryDirectory(dir=base) as folder:
         programs = [Program(OURS, Path(sys.executable), "sessions.ours", Path(folder))]
         if peer_python:
             programs.append(Program(THEIRS, peer_python, "sessions.hermes", Path(folder)))
-        return measure(programs, QUICK_SIZES if quick else SIZES, cache) | {"quick": quick}
+        return measure(programs, QUICK_SIZES if quick else SIZES) | {"quick": quick}
 
 
 def main() -> None:
@@ -164,7 +156,6 @@ def main() -> None:
     parser.add_argument("--peer-python", type=Path, metavar="PATH", help="use this environment of the peer")
     parser.add_argument("--quick", action="store_true", help="2,000 and 10,000 messages, for a first look")
     parser.add_argument("--dir", type=Path, metavar="DIR", help="make all stores below this folder")
-    parser.add_argument("--cache", type=Path, metavar="DIR", help="keep the peer's stores here, or take them from here")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     arguments = parser.parse_args()
     try:
@@ -172,7 +163,7 @@ def main() -> None:
     except PeerMissingError as error:
         tell(f"{error}\nWithout the peer there is nothing to compare with; these are our figures alone.")
         peer_python = None
-    result = run(peer_python, arguments.quick, arguments.dir, arguments.cache)
+    result = run(peer_python, arguments.quick, arguments.dir)
     print(json.dumps(result, indent=1, ensure_ascii=False) if arguments.json else as_table(result))
     if result["unfair"]:
         raise SystemExit("Not a fair measurement:\n" + "\n".join(result["unfair"]))

@@ -62,7 +62,7 @@ def as_table(result: dict[str, Any]) -> str:
         "",
         "The ratio is hermes / memoranda: above 1 ours is better.",
     ]
-    return "\n".join(lines + _cache_note(result))
+    return "\n".join(lines)
 
 
 def _head(cells: list[str]) -> list[str]:
@@ -89,7 +89,7 @@ def _append_rows(result: dict[str, Any], size: int, faster: float, faster_togeth
         row("append, wall, median", "wall_p50"),
         row("append, wall, 95th percentile", "wall_p95"),
         row("append, wall, longest", "wall_max"),
-        row("reference work before and after, CPU", "pace"),
+        row("reference work in between, CPU", "pace"),
         share("disk / raw text", "disk", "raw", 1.7),
     ]
 
@@ -185,13 +185,3 @@ def _times(ratio: float | None) -> str:
 
 def _verdict(met: bool) -> str:
     return "yes" if met else "NO"
-
-
-def _cache_note(result: dict[str, Any]) -> list[str]:
-    cached = [size for size, figures in result["load"].items() if figures.get("hermes", {}).get("cached")]
-    if not cached:
-        return []
-    return [
-        f"Hermes's load of {' and '.join(cached)} messages was timed in an earlier run; the reference work, the"
-        " same for both, tells how busy the machine was then and now."
-    ]

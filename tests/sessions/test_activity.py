@@ -18,7 +18,8 @@ SESSIONS = ["a", "b", "c"]
 SECONDS = st.sampled_from([0.0, 0.5, 3599.5])
 MOMENTS = st.builds(lambda hour, second: hour * 3600.0 + second, st.integers(-2, 2), SECONDS)
 SAYING = st.tuples(st.just("say"), st.sampled_from(SESSIONS), st.lists(MOMENTS, min_size=1, max_size=3))
-TAKING_BACK = st.tuples(st.just("take back"), st.sampled_from(SESSIONS), st.just([]))
+NOTHING: list[float] = []
+TAKING_BACK = st.tuples(st.just("take back"), st.sampled_from(SESSIONS), st.just(NOTHING))
 
 
 def _do(store: SessionStore, action: str, session_id: str, moments: list[float]) -> None:

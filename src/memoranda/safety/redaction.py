@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import accumulate
 from typing import Any
 
+from memoranda.safety.hints import occurs
 from memoranda.safety.private_keys import KEY_MARK, find_private_keys
 from memoranda.safety.secrets import find_secrets
 
@@ -62,9 +63,9 @@ class Redactor:
         texts: list[str] = []
         _collect(value, texts)
         together = "\n".join(texts)
-        if not find_secrets(together) and not any(known in together for known in self._known_in(together)):
-            return value, 0
-        return self._replaced(value)
+        if find_secrets(together) or (self._known and occurs(self._known_in(together), together)):
+            return self._replaced(value)
+        return value, 0
 
     def _known_in(self, text: str) -> tuple[str, ...]:
         """The forms in which a known value can be in this text: escaped ones only where there is a backslash."""

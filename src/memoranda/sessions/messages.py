@@ -29,14 +29,6 @@ _AT_ONCE = 500
 # Names by which messages are told apart; they are no text, and never redacted.
 _NAMES = ("external_id", "platform_message_id", "message_id", "tool_call_id", "role", "timestamp")
 
-_LATEST = "{0} = CASE WHEN message_count = 0 OR last_active < ? THEN COALESCE(?, {0}) ELSE {0} END"
-_COUNTED = (
-    "UPDATE sessions SET message_count = message_count + ?, tool_call_count = tool_call_count + ?,"
-    f" {_LATEST.format('last_active')}"
-)
-_COUNT = f"{_COUNTED}, {_LATEST.format('active_hour')} WHERE id = ? AND "
-_COUNT_WITHIN_HOUR = f"{_COUNTED} WHERE active_hour = ? AND id = ? AND "
-
 SAID = "(active = 1 OR compacted = 1) AND copy_of IS NULL AND is_summary IS NULL"
 """What was said and not taken back, each thing once."""
 
@@ -66,21 +58,18 @@ class Messages(Part):
 
         With `at_the_tip` nothing is recorded in a session that was compressed: ContinuedError says where it goes on.
         """
-        rows, redacted = self._encode_all(messages)
+        rows = self._encode_all(messages)
         ids, added, taken_out = [], [], 0
         with self._db.writing() as connection:
             if at_the_tip:
                 require_tip(connection, session_id)
-            for row, secrets in zip(rows, redacted, strict=True):
+            for row, secrets in rows:
                 number, is_new = insert(connection, session_id, row)
                 ids.append(number)
                 if is_new:
                     added.append(row)
                     taken_out += secrets
             self._count(connection, session_id, added)
-            if any(row[_COPY_OF] is not None for row in added):
-                # One that repeats a message that is not there counts after all.
-                recount(connection, session_id)
             count_redactions(connection, taken_out)
         return ids
 
@@ -154,16 +143,15 @@ class Messages(Part):
             )
             return frozenset(number for row in rows for number in row if number is not None)
 
-    def _encode_all(self, messages: Iterable[Mapping[str, Any]]) -> tuple[list[Any], list[int]]:
-        """Rows for messages as they may be stored, and how many secrets were taken out of each."""
-        rows, redacted = [], []
+    def _encode_all(self, messages: Iterable[Mapping[str, Any]]) -> list[tuple[list[Any], int]]:
+        """Rows for messages as they may be stored, each with how many secrets were taken out of it."""
+        rows = []
         for message in messages:
             if type(message) is not dict and not isinstance(message, Mapping):
                 raise SessionError(f"A message must be an object with a role, not {type(message).__name__}.")
             clean, count = self._redact_message(message)
-            rows.append(encode(clean))
-            redacted.append(count)
-        return rows, redacted
+            rows.append((encode(clean), count))
+        return rows
 
     def _redact_message(self, message: Mapping[str, Any]) -> tuple[Mapping[str, Any], int]:
         clean, count = self._redact(message)
@@ -189,11 +177,16 @@ class Messages(Part):
         calls = sum([_number_of_calls(row[_TOOL_CALLS]) for row in said if row[_TOOL_CALLS] is not None])
         hour = None if latest is None else hour_of(latest)
         counted, which = (len(said), calls, latest, latest), (session_id, *self._scope.values)
+        within_hour, at_any_time = _counting(self._seen)
         # Mostly the hour stays: then its index is not touched.
-        if connection.execute(_COUNT_WITHIN_HOUR + self._seen, (*counted, hour, *which)).rowcount:
-            return
-        if not connection.execute(_COUNT + self._seen, (*counted, latest, hour, *which)).rowcount:
+        if (
+            not connection.execute(within_hour, (*counted, hour, *which)).rowcount
+            and not connection.execute(at_any_time, (*counted, latest, hour, *which)).rowcount
+        ):
             raise unknown(session_id)
+        if len(said) < len(rows) and any(row[_COPY_OF] is not None for row in rows):
+            # One that repeats a message that is not there counts after all.
+            recount(connection, session_id)
 
 
 def insert(connection: Connection, session_id: str, row: Sequence[Any]) -> tuple[int, bool]:
@@ -224,6 +217,20 @@ def require_tip(connection: Connection, session_id: str) -> None:
     row = connection.execute("SELECT successor_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
     if row is not None and row[0] is not None:
         raise ContinuedError(session_id, row[0])
+
+
+@cache
+def _counting(seen: str) -> tuple[str, str]:
+    """The statements that add to a session's counters: one for what is said within the same hour, and one for all."""
+    latest = "{0} = CASE WHEN message_count = 0 OR last_active < ? THEN COALESCE(?, {0}) ELSE {0} END"
+    counted = (
+        "UPDATE sessions SET message_count = message_count + ?, tool_call_count = tool_call_count + ?,"
+        f" {latest.format('last_active')}"
+    )
+    return (
+        f"{counted} WHERE active_hour = ? AND id = ? AND {seen}",
+        f"{counted}, {latest.format('active_hour')} WHERE id = ? AND {seen}",
+    )
 
 
 @cache

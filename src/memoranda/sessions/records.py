@@ -26,6 +26,8 @@ _PLACED = {"id": int, "session_id": str, "active": int, "compacted": int, "rewou
 SHADOWED = "shadowed"
 _LARGEST = 2**62
 _MOST_PARTS = 1_000_000
+_LEAVES = frozenset({str, int, float, bool, type(None)})
+_as_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _DEEPEST = 200
 # Which turn a message is part of, and that the turn is done: fields beside the columns, and no part of what was said.
 TURN, DONE = "memoranda_turn", "memoranda_done"
@@ -49,24 +51,24 @@ def encode(message: Mapping[str, Any], now: float | None = None) -> list[Any]:
     others: Message = {}
     encoders = []
     for key, value in message.items():
-        if value is None and key in _PLACES:
-            continue
         place = _PLACES.get(key)
-        if place is not None:
+        if place is None:
+            (others if key in _OURS or key in _ALIASES else beside)[key] = value
+        elif value is not None:
             row[place] = value
             if place in _ENCODERS:
                 encoders.append(place)
-        elif key in _OURS or key in _ALIASES:
-            others[key] = value
-        else:
-            beside[key] = value
     if others:
         encoders += _place(others, row, beside)
     if not isinstance(row[_ROLE], str) or not row[_ROLE]:
         raise SessionError(f"A message needs a role such as user or assistant, not {row[_ROLE]!r}.")
-    require_storable("role", row[_ROLE])
+    if not _storable(row[_ROLE]):
+        raise SessionError(f"A role must be text without half characters, not {row[_ROLE][:60]!r}.")
     row[_CONTENT], row[_FORMAT] = encode_content(row[_CONTENT])
-    row[_TIMESTAMP] = _timestamp(row[_TIMESTAMP], now)
+    if row[_TIMESTAMP] is None:
+        row[_TIMESTAMP] = time.time() if now is None else now
+    else:
+        row[_TIMESTAMP] = seconds(row[_TIMESTAMP])
     for place in encoders:
         row[place] = _ENCODERS[place](WRITTEN[place], row[place], beside)
     if row[_COPY_OF] is not None:
@@ -139,11 +141,13 @@ def _require_plain(value: Any) -> None:
     for _ in range(_DEEPEST):
         below: list[Any] = []
         for each in level:
+            if type(each) in _LEAVES:
+                continue
             if isinstance(each, Mapping):
                 if not all(isinstance(key, str) for key in each):
                     raise SessionError("A structure that is stored must have text as its keys.")
                 below += each.values()
-            elif isinstance(each, list | tuple):
+            elif isinstance(each, (list, tuple)):
                 below += each
         parts += len(below)
         if not below:
@@ -171,7 +175,7 @@ def dump_json(value: Any) -> str:
     """JSON with every character as it is, except those that cannot be stored."""
     _require_plain(value)
     try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        text = _as_json(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise SessionError(f"A message holds something that is neither text nor JSON: {error}.") from error
     return text if _storable(text) else _HALF_PAIR.sub(lambda half: f"\\u{ord(half[0]):04x}", text)
@@ -245,19 +249,13 @@ def _encode_flag(name: str, value: Any, beside: Message) -> int | None:
     return 1 if value else None
 
 
-def _timestamp(value: Any, now: float | None) -> float:
-    if value is None:
-        return time.time() if now is None else now
-    return seconds(value)
-
-
 def seconds(value: Any) -> float:
     """A moment that a caller named, as seconds since 1970."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and -_LARGEST < value < _LARGEST:
+        return float(value)
     if isinstance(value, datetime):
         return value.timestamp()
-    if isinstance(value, bool) or not isinstance(value, int | float) or not -_LARGEST < value < _LARGEST:
-        raise SessionError(f"{str(value)[:60]} is not a time: give seconds since 1970 or a datetime.")
-    return float(value)
+    raise SessionError(f"{str(value)[:60]} is not a time: give seconds since 1970 or a datetime.")
 
 
 _PLACES = {name: place for place, name in enumerate(WRITTEN) if name not in _OURS}

@@ -91,15 +91,15 @@ class Revision(Messages):
 
         Give repeated messages `copy_of`, and a summary `is_summary`, so that nothing is found twice.
         """
-        rows, redacted = self._encode_all(messages)
+        rows = self._encode_all(messages)
         with self._db.writing() as connection:
             self._require(connection, session_id)
             connection.execute(
                 "UPDATE messages SET active = 0, compacted = 1 WHERE session_id = ? AND active = 1", (session_id,)
             )
-            ids = [insert(connection, session_id, row)[0] for row in rows]
+            ids = [insert(connection, session_id, row)[0] for row, _ in rows]
             recount(connection, session_id)
-            count_redactions(connection, sum(redacted))
+            count_redactions(connection, sum(secrets for _, secrets in rows))
         return ids
 
     def clear_messages(self, session_id: str) -> int:
