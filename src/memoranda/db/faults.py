@@ -1,6 +1,8 @@
-"""SQLite's errors in words that say what happened, to what, and what to do."""
+"""SQLite's errors in words that say what happened, to what, and what to do; and trying again after those that pass."""
 
+import random
 import sqlite3
+import time
 from pathlib import Path
 
 from memoranda.errors import CorruptStoreError, LockTimeoutError, SessionError, StorageError
@@ -30,3 +32,19 @@ def explained(error: sqlite3.Error, path: Path, wait: float) -> StorageError:
 def unstorable(error: UnicodeEncodeError) -> SessionError:
     """A text that is not Unicode."""
     return SessionError(f"{error.object[:60]!r} has half a character in it, which no database can hold.")
+
+
+def retry(connection: sqlite3.Connection, statement: str, deadline: float) -> sqlite3.Cursor:
+    """Execute a statement, again and again while somebody else is writing."""
+    while True:
+        try:
+            return connection.execute(statement)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in CONTENTION or time.monotonic() >= deadline:
+                raise
+            pause()
+
+
+def pause() -> None:
+    """Wait a little, until a moment that no two writers share."""
+    time.sleep(random.uniform(0.002, 0.030))

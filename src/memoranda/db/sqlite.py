@@ -8,32 +8,28 @@ SQLite: closing any other descriptor would drop the locks that this process hold
 
 import logging
 import os
-import random
 import sqlite3
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
 from memoranda.db import forks
-from memoranda.db.faults import CONTENTION, explained, unstorable
+from memoranda.db.checkpoints import LARGE_LOG, Checkpoints
+from memoranda.db.faults import explained, pause, retry, unstorable
 from memoranda.db.lost import identity, refuse_lost, refuse_replaced
 from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, ReplacedStoreError, StorageError
 from memoranda.support.files import PRIVATE_FILE, make_private_directory
 
 _log = logging.getLogger(__name__)
 
-_MOMENT_MS = 5
 _SHORT_WAIT_MS = 20
 LONG_WAIT_MS = 1000
-_JITTER = (0.002, 0.030)
 _IDLE_READERS = 4
 _PAGE = 8192
-_CHECK_LOG_EVERY = 64
-_LARGE_LOG = 4_000_000
 
 Connection = sqlite3.Connection
 
@@ -62,9 +58,9 @@ class Database:
         self._nested = threading.local()
         self._writer: Connection | None = None
         self._readers: list[Connection] = []
-        self._commits = 0
         self._writing_thread = 0
-        self._checkpoint: threading.Thread | None = None
+        self._deadline = 0.0
+        self._checkpoints = Checkpoints(path)
         self._reason = ""
         self._identity: tuple[int, int] | None = None
         self._file = str(path)
@@ -72,40 +68,57 @@ class Database:
         self._open()
         forks.watch(self)
 
-    @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self) -> AbstractContextManager[Connection]:
         """One transaction: all of it is durable when the block ends, none of it when the block raises."""
+        return _Transaction(self)
+
+    def _begin(self) -> Connection:
         if self.read_only:
             raise StorageError(f"{self.path} is open read-only. {self._reason}")
         deadline = time.monotonic() + self._wait
         # Waiting with a limit costs more than trying, and there is seldom anybody to wait for.
         if not self._lock.acquire(blocking=False) and not self._lock.acquire(timeout=self._wait):
             raise LockTimeoutError(f"Another thread has been writing {self.path} for {self._wait:g} s.")
-        self._writing_thread = threading.get_ident()
+        self._writing_thread, self._deadline = threading.get_ident(), deadline
         try:
             connection = self._writing_connection()
-            try:
-                _retry(connection, "BEGIN IMMEDIATE", deadline)
-                yield connection
-                refuse_replaced(self._file, self._identity)
-                _retry(connection, "COMMIT", deadline)
-            except BaseException as error:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                if isinstance(error, ReplacedStoreError):
-                    self._leave_file()
-                if isinstance(error, UnicodeEncodeError):
-                    raise unstorable(error) from error
-                if isinstance(error, sqlite3.Error):
+            retry(connection, "BEGIN IMMEDIATE", deadline)
+            return connection
+        except BaseException as error:
+            self._give_up(error)
+            raise
+
+    def _commit(self) -> None:
+        try:
+            refuse_replaced(self._file, self._identity)
+            retry(self._writing_connection(), "COMMIT", self._deadline)
+        except BaseException as error:
+            self._give_up(error)
+            raise
+        self._release()
+        if self.journal == "wal":
+            self._checkpoints.note_commit(self._connect)
+
+    def _give_up(self, error: BaseException) -> None:
+        """Take back what was written, and raise an error of ours in place of one of SQLite's."""
+        try:
+            connection = self._writer
+            if connection is not None and connection.in_transaction:
+                connection.execute("ROLLBACK")
+            if isinstance(error, ReplacedStoreError):
+                self._leave_file()
+            if isinstance(error, UnicodeEncodeError):
+                raise unstorable(error) from error
+            if isinstance(error, sqlite3.Error):
+                if connection is not None:
                     self._make_room(connection, error)
-                    raise explained(error, self.path, self._wait) from error
-                raise
+                raise explained(error, self.path, self._wait) from error
         finally:
-            self._writing_thread = 0
-            self._lock.release()
-        self._commits += 1
-        if self._commits % _CHECK_LOG_EVERY == 0:
-            self._copy_back_when_large()
+            self._release()
+
+    def _release(self) -> None:
+        self._writing_thread = 0
+        self._lock.release()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -163,8 +176,7 @@ class Database:
 
     def close(self) -> None:
         """Close every connection; the last one of all processes copies the log back."""
-        if self._checkpoint is not None:
-            self._checkpoint.join()
+        self._checkpoints.wait()
         self._closed = True
         with self._lock:
             self._leave_file()
@@ -193,7 +205,7 @@ class Database:
             except LockTimeoutError:
                 if time.monotonic() >= deadline:
                     raise
-                time.sleep(random.uniform(*_JITTER))
+                pause()
 
     def _create(self) -> None:
         make_private_directory(self.path.parent)
@@ -214,7 +226,7 @@ class Database:
             self.journal = self._choose_journal(connection)
             connection.execute("PRAGMA wal_autocheckpoint=0")
             connection.execute("PRAGMA secure_delete=1")
-            connection.execute(f"PRAGMA journal_size_limit={_LARGE_LOG}")
+            connection.execute(f"PRAGMA journal_size_limit={LARGE_LOG}")
             connection.execute(f"PRAGMA synchronous={'FULL' if self.journal == 'wal' else 'EXTRA'}")
             if sys.platform == "darwin":
                 connection.execute("PRAGMA fullfsync=1")
@@ -227,7 +239,7 @@ class Database:
     def _claim(self, connection: Connection) -> None:
         """Sign an empty file as ours, before anything else is in it; a file with other content is somebody else's."""
         deadline = time.monotonic() + self._wait
-        _retry(connection, "BEGIN IMMEDIATE", deadline)
+        retry(connection, "BEGIN IMMEDIATE", deadline)
         (owner,) = connection.execute("PRAGMA application_id").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if owner != self._application_id and (tables or owner):
@@ -240,7 +252,7 @@ class Database:
         deadline = time.monotonic() + self._wait
 
         def ask(question: str) -> str:
-            return str(_retry(connection, question, deadline).fetchone()[0])
+            return str(retry(connection, question, deadline).fetchone()[0])
 
         mode = ask("PRAGMA journal_mode")
         if mode == "wal":
@@ -280,7 +292,7 @@ class Database:
 
     _mode = "rw"
 
-    def _connect(self, mode: str) -> Connection:
+    def _connect(self, mode: str = "rw") -> Connection:
         # Each time: SQLite would delete the log of a file that has become empty in the meantime.
         refuse_lost(self.path)
         options = f"mode={mode}" + (f"&vfs={self._vfs}" if self._vfs else "")
@@ -336,7 +348,8 @@ class Database:
     def leave_parent_process(self) -> None:
         """After a fork the connections belong to the parent: they are left alone, never used or closed."""
         _of_parents.extend([*self._readers, *([self._writer] if self._writer else [])])
-        self._readers, self._writer, self._checkpoint = [], None, None
+        self._readers, self._writer = [], None
+        self._checkpoints.leave_parent_process()
         self._lock, self._nested, self._writing_thread = threading.Lock(), threading.local(), 0
 
     def _make_room(self, connection: Connection, error: sqlite3.Error) -> None:
@@ -344,27 +357,6 @@ class Database:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
             with suppress(sqlite3.Error):
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-    def _copy_back_when_large(self) -> None:
-        if self.journal != "wal" or (self._checkpoint is not None and self._checkpoint.is_alive()):
-            return
-        with suppress(FileNotFoundError):
-            if os.stat(f"{self.path}-wal").st_size > _LARGE_LOG:
-                self._checkpoint = threading.Thread(target=self._copy_back, name="memoranda-checkpoint", daemon=True)
-                self._checkpoint.start()
-
-    def _copy_back(self) -> None:
-        """Copy nearly all of the log while others write; then the rest, which takes a moment, so that it begins anew.
-
-        Without the second step somebody who writes all the time would make it grow for ever.
-        """
-        try:
-            with closing(self._connect("rw")) as connection:
-                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-                connection.execute(f"PRAGMA busy_timeout={_MOMENT_MS}")
-                connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
-        except sqlite3.Error as error:
-            _log.warning("The log of %s could not be copied back: %s. It will be tried again.", self.path, error)
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -376,17 +368,24 @@ class Database:
             raise unstorable(error) from error
 
 
+class _Transaction:
+    """What `with` asks for: cheaper than a generator, and every append is in one."""
+
+    __slots__ = ("_database",)
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __enter__(self) -> Connection:
+        return self._database._begin()
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            self._database._commit()
+        else:
+            self._database._give_up(error)
+
+
 # Paths that were complained about, and connections of a process that this one was forked from.
 _warned: set[Path] = set()
 _of_parents: list[Connection] = []
-
-
-def _retry(connection: Connection, statement: str, deadline: float) -> sqlite3.Cursor:
-    """Try again while somebody else is writing, at moments that no two writers share."""
-    while True:
-        try:
-            return connection.execute(statement)
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF not in CONTENTION or time.monotonic() >= deadline:
-                raise
-            time.sleep(random.uniform(*_JITTER))
