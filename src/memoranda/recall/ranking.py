@@ -12,9 +12,10 @@ plateau: see benchmarks/README.md.
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import exp2, log
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from memoranda.index.postings import ASSISTANT, TITLE, TOOL, USER, Posting, Size
 from memoranda.recall.dates import Stretch, closeness
@@ -92,7 +93,12 @@ class _Scored(NamedTuple):
     own: float
     around: float
     mask: int
+    heft: float
     row: Posting
+
+
+_as_scored: Callable[[tuple[Any, ...]], _Scored] = partial(tuple.__new__, _Scored)
+"""Like `_Scored._make`, in half the time: a search has hundreds."""
 
 
 def rank(
@@ -143,9 +149,10 @@ class _Ranking:
         nearest: dict[int, int] = {}
         for key, mask in self._masks.items():
             scored, near = self._score(key, mask)
-            session = scored.row[1]
+            session = key >> 32
             by_session.setdefault(session, []).append(scored)
-            if self._value(near) > self._value(nearest.get(session, 0)):
+            known = nearest.get(session, 0)
+            if near != known and self._value(near) > self._value(known):
                 nearest[session] = near
         found = [self._stand(session, scored, nearest[session]) for session, scored in by_session.items()]
         found.sort(key=lambda standing: (-standing.score, -standing.best.time))
@@ -183,7 +190,8 @@ class _Ranking:
         masks, rows, value = self._masks, self._rows, self._value
         row = rows[key]
         covered = value(mask) + self._side_by_side.get(key, 0.0)
-        own = covered * self._heft(row)
+        heft = self._heft(row)
+        own = covered * heft
         around = 0.0
         seen = mask
         # Where one message holds everything, its neighbours add nothing.
@@ -195,7 +203,7 @@ class _Ranking:
                 around += worth * self._heft(rows[key + offset])
                 seen |= new
         score = (own + around) * (1.0 + COVERAGE * covered)
-        return _Scored(score, row[5], own, around, mask, row), seen
+        return _as_scored((score, row[5], own, around, mask, heft, row)), seen
 
     def _stand(self, session: int, scored: list[_Scored], near: int) -> Standing:
         scored.sort(reverse=True)
@@ -237,9 +245,8 @@ class _Ranking:
         """How much a session says about the terms, however it is spread over its messages."""
         amounts = [0.0] * len(self._weights)
         for each in scored:
-            heft = self._heft(each.row)
             for place in self._places(each.mask):
-                amounts[place] += heft
+                amounts[place] += each.heft
         total = sum(self._session_weights) or 1.0
         said = 0.0
         for worth, amount in zip(self._session_weights, amounts, strict=True):
