@@ -149,7 +149,7 @@ class _Ranking:
         nearest: dict[int, int] = {}
         for key, mask in self._masks.items():
             scored, near = self._score(key, mask)
-            session = key >> 32
+            session = scored.row[1]
             by_session.setdefault(session, []).append(scored)
             known = nearest.get(session, 0)
             if near != known and self._value(near) > self._value(known):
