@@ -103,7 +103,7 @@ def test_indexes_come_back(tmp_path: Path) -> None:
 
 
 def test_a_migration_is_done_once(tmp_path: Path) -> None:
-    """On stores that are older than it, after the columns are there; never on one that was born with it."""
+    """On stores that are older than it, after the columns are there; on one that is born with it while it is empty."""
     calls: list[str] = []
 
     def double(connection: Connection) -> None:
@@ -126,7 +126,7 @@ def test_a_migration_is_done_once(tmp_path: Path) -> None:
     bring_up(born, second)
     bring_up(born, replace(second, version=3))
     born.close()
-    assert calls == ["double"]
+    assert calls == ["double", "double"]
 
 
 def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path: Path) -> None:

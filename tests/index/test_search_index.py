@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -342,3 +343,12 @@ def test_an_empty_store_has_an_empty_index(tmp_path: Path, index: SearchIndex) -
         assert reader.size() == (0, 0, 0)
         assert reader.note is None
     assert index.catch_up().complete
+
+
+def test_the_first_search_of_a_store_waits_for_no_writer(sessions: SessionStore, find: Find) -> None:
+    """Everything that it needs to know of the store was written when that was made."""
+    sessions.create_session("s", "cli")
+    said = sessions.append_message("s", "user", "an abalone")
+    with closing(sqlite3.connect(sessions.path, isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        assert find("abalone") == [said]

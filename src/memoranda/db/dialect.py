@@ -1,15 +1,33 @@
 """What SQLite says in words of its own; another engine says the same in a file like this one."""
 
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memoranda.db.sqlite import Connection
+
+RowRefused = sqlite3.IntegrityError
+"""What is raised for a row that breaks a rule of its table, such as one that refers to nothing."""
 
 
 def add_row(connection: Connection, statement: str, values: Sequence[Any]) -> int | None:
     """Insert one row into a numbered table; its number, or None when a conflict kept it out."""
     added = connection.execute(statement, values)
     return added.lastrowid if added.rowcount == 1 else None
+
+
+def add_row_that_fits(connection: Connection, table: str, row: Mapping[str, Any]) -> int:
+    """Insert one row, unless it breaks a rule of the table; how many rows there are more."""
+    filled = {name: value for name, value in row.items() if value is not None}
+    return connection.execute(
+        f"INSERT OR IGNORE INTO {table} ({', '.join(filled)}) VALUES ({', '.join('?' * len(filled))})",
+        tuple(filled.values()),
+    ).rowcount
+
+
+def check_references_at_the_end(connection: Connection) -> None:
+    """In this transaction, let rows come before those that they refer to."""
+    connection.execute("PRAGMA defer_foreign_keys=1")
 
 
 def holds_nul(column: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memoranda.db.pages import TABLE_LEAF, Pages, cells, open_pages
+from memoranda.db.pages import TABLE_LEAF, Pages, cells, number_at, open_pages
 from memoranda.db.schema import Column, Table
 from memoranda.db.sqlite import Connection
 
@@ -106,8 +106,8 @@ class LeafRows:
     def _rows(self, page: bytes, reached: Container[int]) -> Iterator[tuple[int, Row]]:
         room = len(page)
         for place in cells(page):
-            length, after = _number(page, place)
-            row_number, begin = _number(page, after)
+            length, after = number_at(page, place)
+            row_number, begin = number_at(page, after)
             if row_number in reached or not (0 < length <= self._largest_row and 0 < row_number <= _LARGEST_NUMBER):
                 continue
             end = begin + _local(length, self._pages.usable)
@@ -145,12 +145,12 @@ class LeafRows:
 
     def _types(self, content: bytes, length: int) -> list[int] | None:
         """What the row says its columns hold, if that is possible in this table, and takes just the room it has."""
-        end, place = _number(content, 0)
+        end, place = number_at(content, 0)
         if not place < end <= len(content):
             return None
         types: list[int] = []
         while place < end and len(types) < len(self._columns):
-            kind, place = _number(content, place)
+            kind, place = number_at(content, place)
             types.append(kind)
         if place != end or len(types) < self._shortest or end + sum(map(_size, types)) != length:
             return None
@@ -189,18 +189,6 @@ def _local(length: int, usable: int) -> int:
         return length
     local = least + (length - least) % (usable - _POINTER)
     return local if local <= most else least
-
-
-def _number(content: bytes, place: int) -> tuple[int, int]:
-    """A number of one to nine bytes, and where the next thing begins; too large for anything where it is cut off."""
-    value = 0
-    for count, byte in enumerate(content[place : place + 9], 1):
-        if count == 9:
-            return (value << 8) | byte, place + 9
-        value = (value << 7) | (byte & 0x7F)
-        if byte < 0x80:
-            return value, place + count
-    return 1 << 64, len(content)
 
 
 def _size(kind: int) -> int:

@@ -18,10 +18,10 @@ from typing import BinaryIO
 from memoranda.db.frames import Frames, read_frames
 from memoranda.db.lost import log_of
 
-TABLE_LEAF, _TABLE_INNER = 13, 5
-_HEADERS = {TABLE_LEAF: 8, _TABLE_INNER: 12}
+TABLE_LEAF, TABLE_INNER = 13, 5
+_HEADERS = {TABLE_LEAF: 8, TABLE_INNER: 12}
 # In the first page the database's own header comes before the content.
-_FILE_HEADER = 100
+FILE_HEADER = 100
 _MAGIC = b"SQLite format 3\0"
 # Ours first: without the first page and without a log the size has to be guessed.
 _SIZES = (8192, 4096, 1024, 2048, 16384, 32768, 65536, 512)
@@ -50,7 +50,7 @@ class Pages:
         self._file = file
         self._log = log
         self._end = file.seek(0, os.SEEK_END)
-        header = _header(log.read(1) if 1 in log.places else self._read(0, _FILE_HEADER))
+        header = _header(log.read(1) if 1 in log.places else self._read(0, FILE_HEADER))
         self._size = log.size or header.size or self._guessed_size()
         self._in_file = -(-self._end // self._size)
         # A damaged number must not promise more pages than there can be.
@@ -85,7 +85,7 @@ class Pages:
                 reached.add(number)
                 ahead.update(
                     child
-                    for child in _children(page, _FILE_HEADER if number == 1 else 0)
+                    for child in _children(page, FILE_HEADER if number == 1 else 0)
                     if child <= self._count and child not in reached
                 )
         return reached
@@ -140,8 +140,20 @@ def cells(page: bytes, start: int = 0) -> tuple[int, ...]:
     return struct.unpack_from(f">{min(count, room // _SMALLEST_CELL)}H", page, header)
 
 
+def number_at(content: bytes, place: int) -> tuple[int, int]:
+    """A number of one to nine bytes, and where the next thing begins; too large for anything where it is cut off."""
+    value = 0
+    for count, byte in enumerate(content[place : place + 9], 1):
+        if count == 9:
+            return (value << 8) | byte, place + 9
+        value = (value << 7) | (byte & 0x7F)
+        if byte < 0x80:
+            return value, place + count
+    return 1 << 64, len(content)
+
+
 def _children(page: bytes, start: int) -> Iterator[int]:
-    if len(page) <= start or page[start] != _TABLE_INNER:
+    if len(page) <= start or page[start] != TABLE_INNER:
         return
     for place in (start + 8, *cells(page, start)):
         if place + _NUMBER.size <= len(page):
@@ -149,7 +161,7 @@ def _children(page: bytes, start: int) -> Iterator[int]:
 
 
 def _header(first: bytes) -> _Header:
-    if len(first) < _FILE_HEADER or not first.startswith(_MAGIC):
+    if len(first) < FILE_HEADER or not first.startswith(_MAGIC):
         return _Header()
     (size,) = struct.unpack_from(">H", first, 16)
     size = 65536 if size == 1 else size

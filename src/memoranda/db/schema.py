@@ -105,7 +105,9 @@ def bring_up(database: Database, schema: Schema) -> None:
         for index in schema.indexes:
             connection.execute(index)
         if found == 0:
-            _note_all(connection, schema.migrations)
+            for migration in schema.migrations:
+                migration.apply(connection)
+                _note(connection, migration)
     for migration in schema.migrations:
         _apply(database, migration)
     with database.writing() as connection:
@@ -154,12 +156,6 @@ def _stored_version(connection: Connection) -> int:
             "'memoranda doctor' says how to save what is in it."
         )
     return found
-
-
-def _note_all(connection: Connection, migrations: tuple[Migration, ...]) -> None:
-    """A store that was born with the present tables has nothing to migrate."""
-    for migration in migrations:
-        _note(connection, migration)
 
 
 def _note(connection: Connection, migration: Migration) -> None:

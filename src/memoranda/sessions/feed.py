@@ -5,7 +5,6 @@ numbers; everything else that changes what can be found leaves a line in the `ch
 """
 
 import math
-import secrets
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -73,20 +72,11 @@ class Feed(Part):
     """The part of the store that followers read; it covers all users, so it is for followers alone."""
 
     def store_id(self) -> str:
-        """The name of this store, made when it is first asked for."""
+        """The name of this store, which it got when it was made."""
         self._require_everyone()
         with self._db.reading() as connection:
             row = connection.execute("SELECT value FROM state_meta WHERE key = 'store_id'").fetchone()
-        if row:
-            return str(row[0])
-        if self._db.read_only:
-            return "read-only"
-        with self._db.writing() as connection:
-            connection.execute(
-                "INSERT INTO state_meta (key, value) VALUES ('store_id', ?) ON CONFLICT (key) DO NOTHING",
-                (secrets.token_hex(8),),
-            )
-            return str(connection.execute("SELECT value FROM state_meta WHERE key = 'store_id'").fetchone()[0])
+        return str(row[0]) if row else ""
 
     def head(self) -> Head:
         with self._db.reading() as connection:

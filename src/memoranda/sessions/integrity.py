@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from memoranda.db.dialect import add_row_that_fits, check_references_at_the_end
 from memoranda.db.schema import STATE_META
 from memoranda.db.sqlite import Connection
 from memoranda.sessions.feed import note_change
@@ -66,23 +67,17 @@ class Integrity(Part):
         taken: dict[str, int] = {}
         with self._db.writing() as connection:
             # Parents may come after their children, or be lost.
-            connection.execute("PRAGMA defer_foreign_keys=1")
+            check_references_at_the_end(connection)
             for table in (STATE_META, DELETED_SESSIONS, SESSIONS, MESSAGES):
-                taken[table.name] = sum(_take(connection, table.name, row) for row in tables.get(table.name, ()))
+                taken[table.name] = sum(
+                    add_row_that_fits(connection, table.name, row) for row in tables.get(table.name, ())
+                )
             _adopt_orphans(connection)
             give_up_lost(connection)
             for (session_id,) in connection.execute("SELECT id FROM sessions").fetchall():
                 recount(connection, session_id)
                 note_change(connection, session_id)
         return taken
-
-
-def _take(connection: Connection, table: str, row: Mapping[str, Any]) -> int:
-    filled = {name: value for name, value in row.items() if value is not None}
-    return connection.execute(
-        f"INSERT OR IGNORE INTO {table} ({', '.join(filled)}) VALUES ({', '.join('?' * len(filled))})",
-        tuple(filled.values()),
-    ).rowcount
 
 
 def _adopt_orphans(connection: Connection) -> None:

@@ -1,11 +1,10 @@
 """Appending and reading messages."""
 
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from memoranda.db.dialect import add_row, next_number
+from memoranda.db.dialect import RowRefused, add_row, next_number
 from memoranda.db.sqlite import Connection
 from memoranda.errors import ContinuedError, SessionError
 from memoranda.sessions.lineage import chain_of
@@ -196,7 +195,7 @@ def insert(connection: Connection, session_id: str, row: Sequence[Any]) -> tuple
     try:
         given = [value for value in row if value is not None]
         number = add_row(connection, _insertion(tuple([value is not None for value in row])), (session_id, *given))
-    except sqlite3.IntegrityError as error:
+    except RowRefused as error:
         raise unknown(session_id) from error
     if number is not None:
         return number, True

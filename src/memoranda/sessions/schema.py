@@ -1,5 +1,7 @@
 """The tables of the session store, each column with its meaning; the reference documentation is made from this."""
 
+import secrets
+
 from memoranda.db.schema import Column, Migration, Schema, Table
 from memoranda.db.sqlite import Connection
 
@@ -118,10 +120,21 @@ def _fill_hours(connection: Connection) -> None:
     connection.executemany("UPDATE sessions SET active_hour = ? WHERE id = ?", hours)
 
 
+def _name_store(connection: Connection) -> None:
+    connection.execute(
+        "INSERT INTO state_meta (key, value) VALUES ('store_id', ?) ON CONFLICT (key) DO NOTHING",
+        (secrets.token_hex(8),),
+    )
+
+
 SCHEMA = Schema(
     version=VERSION,
     tables=(SESSIONS, MESSAGES, CHANGES, DELETED_SESSIONS),
-    migrations=(Migration("names-of-deleted-sessions", _name_deleted), Migration("hours-of-activity", _fill_hours)),
+    migrations=(
+        Migration("names-of-deleted-sessions", _name_deleted),
+        Migration("hours-of-activity", _fill_hours),
+        Migration("name-of-the-store", _name_store),
+    ),
     indexes=(
         "CREATE INDEX IF NOT EXISTS idx_sessions_source ON sessions(source)",
         "CREATE INDEX IF NOT EXISTS idx_sessions_parent ON sessions(parent_session_id)",
