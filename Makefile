@@ -13,8 +13,9 @@ unexport PYTHONDONTWRITEBYTECODE
 run: $(READY)
 	@$(BIN)/memoranda demo
 
+# Three at once, also on two cores: many tests wait for a disk or for a process.
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 lint: $(READY)
 	$(BIN)/ruff check .
