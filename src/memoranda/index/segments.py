@@ -13,7 +13,7 @@ of another version is rebuilt.
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain, filterfalse
 from operator import add
 from typing import NamedTuple
@@ -161,14 +161,18 @@ def spans(text: str) -> Iterator[Span]:
     text = _plain(text)
     pattern = _ASCII_WORDS if text.isascii() else _wide().words
     for match in pattern.finditer(text):
-        word = match.group()
-        tokens = tuple(_main[word].split())
-        if len(word) > 1 and is_unspaced(word) and len(tokens) == len(word):
-            start = match.start()
+        word, (start, end) = match.group(), match.span()
+        tokens = _with_parts(word)
+        if len(tokens) == len(word) > 1 and is_unspaced(word):
             for offset, token in enumerate(tokens):
                 yield Span(start + offset, start + offset + len(token), (token,))
         else:
-            yield Span(match.start(), match.end(), (*tokens, *_parts[word].split()))
+            yield Span(start, end, tokens)
+
+
+@lru_cache(maxsize=10_000)
+def _with_parts(word: str) -> tuple[str, ...]:
+    return (*_main[word].split(), *_parts[word].split())
 
 
 def is_unspaced(token: str) -> bool:

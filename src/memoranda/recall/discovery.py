@@ -176,9 +176,10 @@ def _result(
         result["why"] = _why(hit, request.sort)
     if hit.message_id is None:
         return _opening(db, hit, session, result, room)
-    message = db.find_message(hit.message_id)
-    if message is None:
+    matched = evidence.find(hit.message_id)
+    if matched is None:
         return None
+    message = matched.message
     words = words_of(message)
     shown = excerpt(words.said, query)
     if shown.at is None and words.beside:
@@ -189,8 +190,7 @@ def _result(
         "when": show_time(message.timestamp),
         "snippet": shown.text.translate(_CONTROL),
     }
-    around = evidence.around(hit.message_id, shown.at or 0, room - size_of(result))
-    return None if around is None else result | around
+    return result | evidence.around(matched, shown.at or 0, room - size_of(result))
 
 
 def _why(hit: Hit, sort: Sort | None) -> JsonObject:

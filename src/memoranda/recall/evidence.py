@@ -13,7 +13,7 @@ from memoranda.recall.sizes import size_of
 from memoranda.recall.times import show_time
 from memoranda.sessions.feed import FeedMessage
 from memoranda.sessions.records import text_of
-from memoranda.sessions.views import Place, Views
+from memoranda.sessions.views import Place, Views, Window
 from memoranda.support.text import cut_short
 from memoranda.tools import JsonObject
 
@@ -118,6 +118,14 @@ def outwards(
     return len(before), len(after), room
 
 
+class Matched(NamedTuple):
+    """A message that was found, and its place in the window around it."""
+
+    message: FeedMessage
+    position: int
+    window: Window
+
+
 class Evidence:
     """Collects the messages around hits from one scope of the store."""
 
@@ -125,13 +133,17 @@ class Evidence:
         self._store = store
         self._in_context = in_context
 
-    def around(self, message_id: int, match_at: int, budget: int) -> JsonObject | None:
-        """The window and bookends for a match, together within `budget`; None when the message cannot be seen."""
+    def find(self, message_id: int) -> Matched | None:
+        """A message that was found, and what stands around it; None when it cannot be seen."""
         window = self._store.window_around(message_id, _WINDOW, roles=SPOKEN, without=self._in_context)
         if window is None:
             return None
         position = next(place for place, message in enumerate(window.messages) if message.id == message_id)
-        anchor = window.messages[position]
+        return Matched(window.messages[position], position, window)
+
+    def around(self, matched: Matched, match_at: int, budget: int) -> JsonObject:
+        """The window and bookends for a match, together within `budget`."""
+        anchor, position, window = matched
         most = max(80, min(_ANCHOR, budget // 2))
         start = max(0, match_at - most // 4) if len(text_of(anchor.content)) > most else 0
         room = budget - _COUNTS

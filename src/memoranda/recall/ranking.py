@@ -35,7 +35,8 @@ SIDE_BY_SIDE = 0.7
 DATE = 0.5
 RECENCY = 0.1
 
-_BEST = 3
+# What the best messages of a session count; further ones count nothing.
+_SHARES = tuple(NEXT_BEST**place for place in range(3))
 # Sessions that are looked at closely; the others hold too little of what is asked.
 _MOST_SESSIONS = 50
 _HALF_LIFE = 30 * 86_400.0
@@ -136,6 +137,7 @@ class _Ranking:
             * _rarity(len(counts) * each.frequency / max(1, len(each.postings)), size.sessions)
             for each, counts in zip(matched, self._counts, strict=True)
         ]
+        self._session_total = sum(self._session_weights) or 1.0
         self._value = _valuer([worth / self._total for worth in self._weights])
         self._everything = (1 << len(self._weights)) - 1
         self._heft = _hefter(size, outlook.perspective)
@@ -208,16 +210,21 @@ class _Ranking:
     def _stand(self, session: int, scored: list[_Scored], near: int) -> Standing:
         scored.sort(reverse=True)
         # A title names the conversation, but the evidence is a message, where there is one.
-        best = next((each for each in scored if each.row[3] != TITLE), scored[0])
-        messages = sum(each.score * NEXT_BEST**place for place, each in enumerate(scored[:_BEST]))
-        conversation = CONVERSATION * self._said(session, scored)
+        best = scored[0]
+        if best.row[3] == TITLE:
+            best = next((each for each in scored if each.row[3] != TITLE), best)
+        messages = 0.0
+        for each, share in zip(scored, _SHARES, strict=False):
+            messages += each.score * share
+        whole = titles = 0
+        for each in scored:
+            whole |= each.mask
+            titles += each.row[3] == TITLE
+        conversation = CONVERSATION * self._said(scored)
         lift = 1.0
         if self._outlook.stretches:
             lift += DATE * closeness(self._outlook.stretches, best.row.time)
         recency = self._recency(best.row)
-        whole = 0
-        for each in scored:
-            whole |= each.mask
         return Standing(
             session,
             (messages + conversation) * lift * recency,
@@ -225,7 +232,7 @@ class _Ranking:
             best.mask,
             near,
             whole,
-            sum(each.row[3] != TITLE for each in scored),
+            len(scored) - titles,
             {
                 "message": best.own,
                 "neighbours": best.around,
@@ -241,18 +248,17 @@ class _Ranking:
         age = max(0.0, self._outlook.now - row[5])
         return 1.0 + RECENCY * exp2(-age / _HALF_LIFE)
 
-    def _said(self, session: int, scored: list[_Scored]) -> float:
+    def _said(self, scored: list[_Scored]) -> float:
         """How much a session says about the terms, however it is spread over its messages."""
         amounts = [0.0] * len(self._weights)
         for each in scored:
             for place in self._places(each.mask):
                 amounts[place] += each.heft
-        total = sum(self._session_weights) or 1.0
         said = 0.0
         for worth, amount in zip(self._session_weights, amounts, strict=True):
             if amount:
                 said += worth * amount * (SATURATION + 1) / (amount + SATURATION)
-        return said / total
+        return said / self._session_total
 
 
 def _rarity(frequency: float, documents: int) -> float:

@@ -2,7 +2,8 @@
 
 import re
 import time
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from math import floor
 
 _UNITS = {
     "m min mins minute minutes": 60,
@@ -53,7 +54,6 @@ def show_time(seconds: float | None) -> str | None:
     if seconds is None:
         return None
     try:
-        year, month, day, hour, minute, second, *_ = time.gmtime(seconds)
-        return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z"
+        return f"{datetime.fromtimestamp(floor(seconds), UTC).isoformat()[:19]}Z"
     except (ValueError, OverflowError, OSError):
         return f"{seconds:.0f} s since 1970" if abs(seconds) < _LONGEST_NUMBER else f"{seconds:g} s since 1970"

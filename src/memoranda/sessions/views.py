@@ -46,16 +46,6 @@ class Views(Part):
         with self._db.reading() as connection:
             return self._place(connection, session_id)
 
-    def find_message(self, message_id: int) -> FeedMessage | None:
-        """One message that can be seen."""
-        with self._db.reading() as connection:
-            found = connection.execute(
-                f"SELECT {COLUMNS} FROM messages m JOIN sessions ON sessions.id = m.session_id"
-                f" WHERE m.id = ? AND {_SAID} AND {self._seen}",
-                (message_id, *self._scope.values),
-            ).fetchone()
-        return None if found is None else feed_message(found)
-
     def window_around(
         self, message_id: int, size: int, *, roles: Collection[str] = (), without: Collection[int] = ()
     ) -> Window | None:

@@ -48,13 +48,13 @@ def _is_of(hit: Hit, host: str, session_id: str) -> bool:
 def _told(db: SessionDB, hit: Hit, prompt: str) -> str:
     """One conversation: when and where it was, and the messages around the one that matches."""
     session = db.get_session(hit.session_id)
-    message = None if hit.message_id is None else db.find_message(hit.message_id)
-    if session is None or message is None:
+    evidence = Evidence(db)
+    matched = None if hit.message_id is None else evidence.find(hit.message_id)
+    if session is None or matched is None:
         return ""
+    message = matched.message
     at = excerpt(text_of(message.content), parse(prompt)).at or 0
-    around = Evidence(db).around(message.id, at, _PER_CONVERSATION)
-    if around is None:
-        return ""
+    around = evidence.around(matched, at, _PER_CONVERSATION)
     title = session["title"] or "a conversation"
     lines = [f"{show_time(message.timestamp)}, {title} ({session['source']}; session_id {hit.session_id}, "
              f"around_message_id {message.id}):"]  # fmt: skip
