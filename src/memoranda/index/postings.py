@@ -52,8 +52,7 @@ class Size(NamedTuple):
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedSession:
+class IndexedSession(NamedTuple):
     """What the index knows of a session."""
 
     id: str

@@ -1,7 +1,6 @@
 """Matches ordered by time: each session by its newest or oldest one."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal
 
 from memoranda.index.postings import Posting
@@ -22,9 +21,9 @@ def by_time(found: list[Posting], sort: Sort, scored: Sequence[Standing] = ()) -
         counts[row.session] = counts.get(row.session, 0) + 1
     standings = {each.session: each for each in scored}
     return [
-        replace(standings[session], best=row, matches=counts[session])
+        standings[session]._replace(best=row, matches=counts[session])
         if session in standings
-        else Standing(session, 0.0, row, 1, 1, 1, counts[session])
+        else Standing(session, 0.0, row, 1, 1, 1, counts[session], {})
         for session, row in first.items()
     ]
 

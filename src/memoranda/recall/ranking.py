@@ -10,8 +10,8 @@ plateau: see benchmarks/README.md.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import exp2, log
 from operator import itemgetter
@@ -70,8 +70,7 @@ class Outlook:
     now: float
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """A session and why it stands where it does. Terms are bits, in their order."""
 
     session: int
@@ -83,7 +82,7 @@ class Standing:
     """The most that a message and its neighbours hold together."""
     whole: int
     matches: int
-    signals: dict[str, float] = field(default_factory=dict)
+    signals: Mapping[str, float]
 
 
 class _Scored(NamedTuple):

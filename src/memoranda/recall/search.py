@@ -90,7 +90,7 @@ class Search:
                 outcome = finding.conversations(limit, sort, explain=explain)
                 if told is None or not hits:
                     told = outcome
-                hits = _joined(hits, _fold(reader, outcome, sort))
+                hits = _joined(hits, _fold(reader, outcome, sort, limit + len(hits)))
                 if len(hits) >= limit:
                     break
             assert told is not None
@@ -144,8 +144,8 @@ def _joined(first: list[Hit], then: list[Hit]) -> list[Hit]:
     return first + [hit for hit in then if hit.conversation_id not in seen]
 
 
-def _fold(reader: Reader, outcome: Outcome, sort: Sort | None) -> list[Hit]:
-    """One hit per conversation, scheduled jobs last."""
+def _fold(reader: Reader, outcome: Outcome, sort: Sort | None, most: int) -> list[Hit]:
+    """One hit per conversation, scheduled jobs last; the first of them."""
     sessions = reader.sessions([standing.session for standing in outcome.standings])
     best: dict[str, tuple[Standing, IndexedSession]] = {}
     matches: dict[str, int] = {}
@@ -156,11 +156,10 @@ def _fold(reader: Reader, outcome: Outcome, sort: Sort | None) -> list[Hit]:
             continue
         best.setdefault(session.conversation_id, (standing, session))
         matches[session.conversation_id] = matches.get(session.conversation_id, 0) + standing.matches
-    hits = [_hit(standing, session, matches[name]) for name, (standing, session) in best.items()]
+    found = list(best.values())
     if sort is None:
-        sources = {session.id: session.source for session in sessions.values()}
-        hits.sort(key=lambda hit: sources[hit.session_id] in _BEHIND)
-    return hits
+        found.sort(key=lambda each: each[1].source in _BEHIND)
+    return [_hit(standing, session, matches[session.conversation_id]) for standing, session in found[: max(0, most)]]
 
 
 def _hit(standing: Standing, session: IndexedSession, matches: int) -> Hit:
