@@ -23,7 +23,9 @@ from benchmarks.sessions.tasks import GO_ON
 
 SIZES, QUICK_SIZES = (10_000, 100_000), (2_000, 10_000)
 # Rounds in which the programs take turns, calls kept per round (one more is made first), and fresh processes that open.
-LOAD_ROUNDS, SEARCH_ROUNDS, SEARCH_CALLS, OPENINGS = 7, 3, 4, 15
+LOAD_ROUNDS, SEARCH_ROUNDS, SEARCH_CALLS, OPENINGS = 5, 6, 2, 15
+# The large loads are done in so many parts, by turns: the speed of the machine changes from minute to minute.
+PARTS = 40
 # Messages that are appended one at a time with the index complete in between.
 SLOW = 100
 OURS, THEIRS = "ours", "hermes"
@@ -52,7 +54,7 @@ class Program:
             return worker.ask(task=task, home=str(home), **arguments)
 
 
-def load(programs: list[Program], messages: int) -> dict[str, dict[str, Any]]:
+def load(programs: list[Program], messages: int, part_size: int) -> dict[str, dict[str, Any]]:
     """A store with the corpus for each program, and what making it took. They take turns, part by part."""
     tell(f"{messages:,} messages, one at a time …")
     figures: dict[str, dict[str, Any]] = {}
@@ -60,7 +62,7 @@ def load(programs: list[Program], messages: int) -> dict[str, dict[str, Any]]:
         workers = {each.name: stack.enter_context(each.working()) for each in programs}
         for each in programs:
             shutil.rmtree(each.home(messages), ignore_errors=True)
-            workers[each.name].ask(task="load", home=str(each.home(messages)), messages=messages)
+            workers[each.name].ask(task="load", home=str(each.home(messages)), messages=messages, part_size=part_size)
         while len(figures) < len(workers):
             for name, worker in workers.items():
                 if name not in figures and (answer := worker.ask(task=GO_ON)):
@@ -70,7 +72,7 @@ def load(programs: list[Program], messages: int) -> dict[str, dict[str, Any]]:
 
 def best_load(programs: list[Program], messages: int) -> dict[str, dict[str, Any]]:
     """The best of several loads of both programs: other work only ever adds. The last stores are kept."""
-    rounds = [load(programs, messages) for _ in range(LOAD_ROUNDS)]
+    rounds = [load(programs, messages, messages) for _ in range(LOAD_ROUNDS)]
     return {
         each.name: {key: min(figures[each.name][key] for figures in rounds) for key in rounds[0][each.name]}
         for each in programs
@@ -82,7 +84,7 @@ def measure(programs: list[Program], sizes: tuple[int, int]) -> dict[str, Any]:
     small, large = sizes
     asked = queries(corpus(small))
     result: dict[str, Any] = {"sizes": sizes, "queries": [asdict(query) for query in asked]}
-    result["load"] = {str(small): best_load(programs, small), str(large): load(programs, large)}
+    result["load"] = {str(small): best_load(programs, small), str(large): load(programs, large, large // PARTS)}
     tell("batches …")
     result["batches"] = {
         each.name: each.do("load in batches", each.home("batches"), messages=small) for each in programs

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, Protocol
 
 from benchmarks.sessions.corpus import Message, Session, corpus
 
-# Messages of a load between which another program takes its turn, and how often the reference work is done before each.
-PART, PACES = 10_000, 20
+# How often the reference work is done before each part of a load.
+PACES = 20
 # Asks for the next part of a task that is done in parts.
 GO_ON = "go on"
 
@@ -101,7 +101,7 @@ def serve(subject: Subject) -> None:
         print(json.dumps(answer), file=answers, flush=True)
 
 
-def load(subject: Subject, home: Path, messages: int) -> Iterator[dict[str, Any] | None]:
+def load(subject: Subject, home: Path, messages: int, part_size: int) -> Iterator[dict[str, Any] | None]:
     """Append the corpus one message at a time, each durable before the next, and wait for the index.
 
     It is done in parts, so that another program can take its turn in between; the last answer has the figures.
@@ -112,7 +112,7 @@ def load(subject: Subject, home: Path, messages: int) -> Iterator[dict[str, Any]
     aside: list[Clocks] = []
     paces: list[Clocks] = []
     with _opened(subject, home) as store:
-        for part in _in_parts(sessions):
+        for part in _in_parts(sessions, part_size):
             paces += _paces()
             start = Clocks.now()
             for session in part:
@@ -133,12 +133,12 @@ def load(subject: Subject, home: Path, messages: int) -> Iterator[dict[str, Any]
     }
 
 
-def _in_parts(sessions: list[Session]) -> Iterator[list[Session]]:
-    """The sessions in order, some thousand messages at a time."""
+def _in_parts(sessions: list[Session], size: int) -> Iterator[list[Session]]:
+    """The sessions in order, so many messages at a time."""
     part: list[Session] = []
     for session in sessions:
         part.append(session)
-        if sum(len(each.messages) for each in part) >= PART:
+        if sum(len(each.messages) for each in part) >= size:
             yield part
             part = []
     if part:

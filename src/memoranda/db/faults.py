@@ -34,7 +34,7 @@ def unstorable(error: UnicodeEncodeError) -> SessionError:
     return SessionError(f"{error.object[:60]!r} has half a character in it, which no database can hold.")
 
 
-def retry(connection: sqlite3.Connection, statement: str, deadline: float) -> sqlite3.Cursor:
+def retry(connection: sqlite3.Connection | sqlite3.Cursor, statement: str, deadline: float) -> sqlite3.Cursor:
     """Execute a statement, again and again while somebody else is writing."""
     while True:
         try:

@@ -33,13 +33,12 @@ def refuse_lost(path: Path) -> None:
         )
 
 
-def refuse_replaced(path: str, opened: tuple[int, int] | None) -> None:
-    """Raise when the file that was opened has no name any more: what is written to it is lost with the process."""
-    if identity(path) != opened:
-        raise ReplacedStoreError(
-            f"{path} was deleted or replaced while it was open, and nothing was written. What lies there now is opened "
-            "with the next call."
-        )
+def replaced(path: str) -> ReplacedStoreError:
+    """For a file that has no name any more: what is written to it is lost with the process."""
+    return ReplacedStoreError(
+        f"{path} was deleted or replaced while it was open, and nothing was written. What lies there now is opened "
+        "with the next call."
+    )
 
 
 def identity(path: Path | str) -> tuple[int, int] | None:

@@ -20,7 +20,7 @@ from urllib.parse import quote
 from memoranda.db import forks
 from memoranda.db.checkpoints import LARGE_LOG, Checkpoints
 from memoranda.db.faults import explained, pause, retry, unstorable
-from memoranda.db.lost import identity, refuse_lost, refuse_replaced
+from memoranda.db.lost import identity, refuse_lost, replaced
 from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, ReplacedStoreError, StorageError
 from memoranda.support.files import PRIVATE_FILE, make_private_directory
 
@@ -60,6 +60,7 @@ class Database:
         self._readers: list[Connection] = []
         self._writing_thread = 0
         self._deadline = 0.0
+        self._steering: sqlite3.Cursor | None = None
         self._checkpoints = Checkpoints(path)
         self._reason = ""
         self._identity: tuple[int, int] | None = None
@@ -82,7 +83,9 @@ class Database:
         self._writing_thread, self._deadline = threading.get_ident(), deadline
         try:
             connection = self._writing_connection()
-            retry(connection, "BEGIN IMMEDIATE", deadline)
+            # Kept until the commit: each costs as much as a small statement.
+            self._steering = connection.cursor()
+            retry(self._steering, "BEGIN IMMEDIATE", deadline)
             return connection
         except BaseException as error:
             self._give_up(error)
@@ -90,8 +93,10 @@ class Database:
 
     def _commit(self) -> None:
         try:
-            refuse_replaced(self._file, self._identity)
-            retry(self._writing_connection(), "COMMIT", self._deadline)
+            if identity(self._file) != self._identity:
+                raise replaced(self._file)
+            assert self._steering is not None
+            retry(self._steering, "COMMIT", self._deadline)
         except BaseException as error:
             self._give_up(error)
             raise
@@ -117,7 +122,7 @@ class Database:
             self._release()
 
     def _release(self) -> None:
-        self._writing_thread = 0
+        self._writing_thread, self._steering = 0, None
         self._lock.release()
 
     @contextmanager

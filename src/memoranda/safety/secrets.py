@@ -81,11 +81,14 @@ _ASSIGNMENT_HINTS = ("key", "token", "secret", "pass", "pwd")
 _NAME_AND_SIGN = 24
 # And what may stand before the hint in such a word.
 _BEFORE_HINT = 13
+_SIGN_OF_VALUE = rf"{_QUOTE}(?:\s{{0,3}}(?::=|=>|=|:)|\sis\b)"
+# How such a word ends, from the hint on.
+_NAME_END = rf"(?:key(?:_base)?|token|secret|passw(?:or)?d|passphrase|pwd){_SIGN_OF_VALUE}"
 _ASSIGNMENT = (
     # What has one of these names is a key even when it looks like a hash, as many services make them.
     r"(?:(?P<key>(?:api|app|application|access|master|private|secret|subscription)[_ -]?key(?:_base)?|auth[_ -]?token"
     r"|(?:client|signing)[_ -]?secret)|secret|token|password|passwd|passphrase|pwd)"
-    rf"{_QUOTE}(?:\s{{0,3}}(?::=|=>|=|:)|\sis\b)\s{{0,3}}{_QUOTE}"
+    rf"{_SIGN_OF_VALUE}\s{{0,3}}{_QUOTE}"
 )
 _VALUE = r"[^\s\"'`,;<>{}()\[\]]{6,256}"
 # Where it ends in a JSON string: at an escaped quote, or at an escaped break before another name or line.
@@ -169,12 +172,17 @@ def _suspects(stored: bytes) -> list[str]:
                 start += 1
             if start and stored[start - 1] in _SIGNS_BEFORE and _is_behind_prefix(stored, start):
                 found.append(stored[max(0, start - _BEFORE_RUN) : end].decode("utf-8", "replace"))
-            elif _NO_HASH(stored, start, end):
-                run = stored[start:end]
-                if not _HEADS.isdisjoint([part[:2] for part in run.split(b"-")]):
-                    found.append(run.decode())
+            elif _has_head(run := stored[start:end]) and _NO_HASH(run):
+                found.append(run.decode())
         start = runs.find(_RUN, end)
     return found
+
+
+def _has_head(run: bytes) -> bool:
+    """Whether a run, or a part of it behind a '-', begins like an issuer's token."""
+    if run[:2] in _HEADS:
+        return True
+    return run.find(b"-") > 0 and not _HEADS.isdisjoint([part[:2] for part in run.split(b"-")])
 
 
 def _is_behind_prefix(stored: bytes, start: int) -> bool:
@@ -228,10 +236,9 @@ def _assigned(text: str, named: list[str]) -> Iterator[Secret]:
 
 def _assignments(lower: str, hint: str) -> Iterator[int]:
     """Where a word that names secrets is followed by a sign that gives it a value."""
-    place = lower.find(hint)
+    name_end, place = _compiled(_NAME_END), lower.find(hint)
     while place >= 0:
-        following = lower[place : place + _NAME_AND_SIGN]
-        if ":" in following or "=" in following or " is" in following:
+        if name_end.match(lower, place):
             yield place
         place = lower.find(hint, place + len(hint))
 

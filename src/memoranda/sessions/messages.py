@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from memoranda.db.dialect import RowRefused, add_row, next_number
 from memoranda.db.sqlite import Connection
@@ -32,6 +32,14 @@ SAID = "(active = 1 OR compacted = 1) AND copy_of IS NULL AND is_summary IS NULL
 """What was said and not taken back, each thing once."""
 
 
+class Encoded(NamedTuple):
+    """A row to be added, how many secrets were taken out of it, and how many tools it calls."""
+
+    row: list[Any]
+    secrets: int
+    calls: int
+
+
 class Messages(Part):
     """What was said in a session."""
 
@@ -58,18 +66,17 @@ class Messages(Part):
         With `at_the_tip` nothing is recorded in a session that was compressed: ContinuedError says where it goes on.
         """
         rows = self._encode_all(messages)
-        ids, added, taken_out = [], [], 0
+        ids, added = [], []
         with self._db.writing() as connection:
             if at_the_tip:
                 require_tip(connection, session_id)
-            for row, secrets in rows:
-                number, is_new = insert(connection, session_id, row)
+            for each in rows:
+                number, is_new = insert(connection, session_id, each.row)
                 ids.append(number)
                 if is_new:
-                    added.append(row)
-                    taken_out += secrets
+                    added.append(each)
             self._count(connection, session_id, added)
-            count_redactions(connection, taken_out)
+            count_redactions(connection, sum([each.secrets for each in added]))
         return ids
 
     def get_messages(
@@ -142,14 +149,16 @@ class Messages(Part):
             )
             return frozenset(number for row in rows for number in row if number is not None)
 
-    def _encode_all(self, messages: Iterable[Mapping[str, Any]]) -> list[tuple[list[Any], int]]:
-        """Rows for messages as they may be stored, each with how many secrets were taken out of it."""
+    def _encode_all(self, messages: Iterable[Mapping[str, Any]]) -> list[Encoded]:
+        """Messages as they may be stored."""
         rows = []
         for message in messages:
             if type(message) is not dict and not isinstance(message, Mapping):
                 raise SessionError(f"A message must be an object with a role, not {type(message).__name__}.")
             clean, count = self._redact_message(message)
-            rows.append((encode(clean), count))
+            row = encode(clean)
+            calls = 0 if row[_TOOL_CALLS] is None else _number_of_calls(clean["tool_calls"])
+            rows.append(Encoded(row, count, calls))
         return rows
 
     def _redact_message(self, message: Mapping[str, Any]) -> tuple[Mapping[str, Any], int]:
@@ -169,11 +178,11 @@ class Messages(Part):
             )
             return [decode(row) for row in rows]
 
-    def _count(self, connection: Connection, session_id: str, rows: Sequence[Sequence[Any]]) -> None:
+    def _count(self, connection: Connection, session_id: str, added: Sequence[Encoded]) -> None:
         """Add new rows to the session's counters; this is also where another user's session is refused."""
-        said = [row for row in rows if row[_COPY_OF] is None and row[_IS_SUMMARY] is None]
-        latest = max([row[_TIMESTAMP] for row in said], default=None)
-        calls = sum([_number_of_calls(row[_TOOL_CALLS]) for row in said if row[_TOOL_CALLS] is not None])
+        said = [each for each in added if each.row[_COPY_OF] is None and each.row[_IS_SUMMARY] is None]
+        latest = max([each.row[_TIMESTAMP] for each in said], default=None)
+        calls = sum([each.calls for each in said])
         hour = None if latest is None else hour_of(latest)
         counted, which = (len(said), calls, latest, latest), (session_id, *self._scope.values)
         within_hour, at_any_time = _counting(self._seen)
@@ -183,7 +192,7 @@ class Messages(Part):
             and not connection.execute(at_any_time, (*counted, latest, hour, *which)).rowcount
         ):
             raise unknown(session_id)
-        if len(said) < len(rows) and any(row[_COPY_OF] is not None for row in rows):
+        if len(said) < len(added) and any(each.row[_COPY_OF] is not None for each in added):
             # One that repeats a message that is not there counts after all.
             recount(connection, session_id)
 
@@ -266,13 +275,14 @@ def recount(connection: Connection, session_id: str) -> None:
     rows = connection.execute(
         f"SELECT tool_calls FROM messages WHERE session_id = ? AND tool_calls IS NOT NULL AND {SAID}", (session_id,)
     )
-    calls = sum(_number_of_calls(row[0]) for row in rows)
+    calls = sum(_number_of_calls(stored) for (stored,) in rows)
     connection.execute(
         "UPDATE sessions SET message_count = ?, tool_call_count = ?, last_active = ?, active_hour = ? WHERE id = ?",
         (count, calls, latest, hour_of(latest), session_id),
     )
 
 
-def _number_of_calls(stored: str) -> int:
-    calls = decode_json(stored)
-    return len(calls) if isinstance(calls, list) else 1
+def _number_of_calls(calls: Any) -> int:
+    """How many calls a message makes, by its field or by the JSON of it."""
+    calls = decode_json(calls) if isinstance(calls, str) else calls
+    return len(calls) if isinstance(calls, (list, tuple)) else 1

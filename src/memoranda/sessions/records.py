@@ -143,9 +143,10 @@ def _require_plain(value: Any) -> None:
         for each in level:
             if type(each) in _LEAVES:
                 continue
-            if isinstance(each, Mapping):
-                if not all(isinstance(key, str) for key in each):
-                    raise SessionError("A structure that is stored must have text as its keys.")
+            if type(each) is dict or isinstance(each, Mapping):
+                for key in each:
+                    if not isinstance(key, str):
+                        raise SessionError("A structure that is stored must have text as its keys.")
                 below += each.values()
             elif isinstance(each, (list, tuple)):
                 below += each

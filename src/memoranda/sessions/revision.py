@@ -97,9 +97,9 @@ class Revision(Messages):
             connection.execute(
                 "UPDATE messages SET active = 0, compacted = 1 WHERE session_id = ? AND active = 1", (session_id,)
             )
-            ids = [insert(connection, session_id, row)[0] for row, _ in rows]
+            ids = [insert(connection, session_id, each.row)[0] for each in rows]
             recount(connection, session_id)
-            count_redactions(connection, sum(secrets for _, secrets in rows))
+            count_redactions(connection, sum(each.secrets for each in rows))
         return ids
 
     def clear_messages(self, session_id: str) -> int:
