@@ -1,6 +1,7 @@
 """How text is cut into tokens."""
 
 import sqlite3
+import tracemalloc
 
 import pytest
 from hypothesis import example, given, settings
@@ -182,3 +183,15 @@ def test_tokens_pass_through_the_full_text_table_unchanged(text: str) -> None:
         assert connection.execute("SELECT rowid FROM words (?)", (f'"{token}"',)).fetchall() == [(1,)]
     assert {row[0] for row in connection.execute("SELECT term FROM terms")} == set(tokens)
     connection.close()
+
+
+@pytest.mark.parametrize("word", ["x" * 100_000, "数" * 100_000], ids=["letters", "unspaced"])
+def test_what_is_large_is_not_remembered(word: str) -> None:
+    """A blob in a text must not stay in memory after it was cut."""
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    for number in range(5):
+        assert list(spans(f"{word}{number}"))
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert after - before < 100_000

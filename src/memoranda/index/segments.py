@@ -162,7 +162,7 @@ def spans(text: str) -> Iterator[Span]:
     pattern = _ASCII_WORDS if text.isascii() else _wide().words
     for match in pattern.finditer(text):
         word, (start, end) = match.group(), match.span()
-        tokens = _with_parts(word)
+        tokens = _remembered(word) if word.isascii() and len(word) <= _LONGEST_REMEMBERED else _with_parts(word)
         if len(tokens) == len(word) > 1 and is_unspaced(word):
             for offset, token in enumerate(tokens):
                 yield Span(start + offset, start + offset + len(token), (token,))
@@ -170,9 +170,11 @@ def spans(text: str) -> Iterator[Span]:
             yield Span(start, end, tokens)
 
 
-@lru_cache(maxsize=10_000)
 def _with_parts(word: str) -> tuple[str, ...]:
     return (*_main[word].split(), *_parts[word].split())
+
+
+_remembered = lru_cache(maxsize=10_000)(_with_parts)
 
 
 def is_unspaced(token: str) -> bool:
