@@ -137,15 +137,17 @@ def _without_split_keys(items: list[Any]) -> tuple[list[Any], int]:
 def _collect(value: Any, texts: list[str]) -> None:
     """Every text in a value, keys included."""
     waiting = [value]
-    for _ in range(_MOST_PARTS):
-        if not waiting:
-            return
-        for part in _parts(waiting.pop()):
+    seen = 0
+    while waiting:
+        parts = _parts(waiting.pop())
+        seen += len(parts)
+        if seen > _MOST_PARTS:
+            raise RecursionError("A value has too many parts, or contains itself.")
+        for part in parts:
             if type(part) is str:
                 texts.append(part)
             elif type(part) not in _FLAT:
                 waiting.append(part)
-    raise RecursionError("A value has too many parts, or contains itself.")
 
 
 def _parts(value: Any) -> Collection[Any]:
