@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,6 +43,26 @@ def test_a_list_by_activity_is_in_its_order_to_the_second(actions: list[tuple[st
         rows = store.list_sessions_rich(order_by_last_active=True)
         assert rows == sorted(rows, key=lambda row: (row["last_active"], row["id"]), reverse=True)
         assert [row["active_hour"] for row in rows] == [hour_of(row["last_active"]) for row in rows]
+
+
+@pytest.mark.parametrize("moment", ["'soon'", "9e999", "-1e300", "x'00'", "NULL"])
+def test_a_store_whose_moments_are_none_is_opened_and_counted(tmp_path: Path, moment: str) -> None:
+    """Another program may have written anything there; the other sessions are listed in their order."""
+    path = tmp_path / "state.db"
+    with SessionStore(path) as store:
+        for number, session_id in enumerate(SESSIONS):
+            store.create_session(session_id, "cli", started_at=number * 5000.0)
+    with closing(sqlite3.connect(path)) as connection:
+        started = "started_at" if moment == "NULL" else moment
+        connection.execute(f"UPDATE sessions SET last_active = {moment}, started_at = {started} WHERE id = 'b'")
+        connection.commit()
+    _without_hours(path)
+    with SessionStore(path) as store:
+        store.recount_sessions(SESSIONS)
+        listed = [row["id"] for row in store.list_sessions_rich(order_by_last_active=True)]
+        assert [each for each in listed if each != "b"] == ["c", "a"]
+        assert store.append_message("b", "user", "x", timestamp=7200.0)
+        assert store.get_session("b") is not None
 
 
 def _without_hours(path: Path) -> None:

@@ -1,6 +1,7 @@
 """The tables of the session store, each column with its meaning; the reference documentation is made from this."""
 
 import secrets
+from typing import Any
 
 from memoranda.db.schema import Column, Migration, Schema, Table
 from memoranda.db.sqlite import Connection
@@ -9,6 +10,7 @@ from memoranda.db.sqlite import Connection
 VERSION = 5
 
 _COUNT = "DEFAULT 0"
+_LATEST = 2**62
 
 SESSIONS = Table(
     "sessions",
@@ -108,9 +110,9 @@ def _name_deleted(connection: Connection) -> None:
     )
 
 
-def hour_of(moment: float) -> int:
-    """The hour that a moment is in."""
-    return int(moment // 3600)
+def hour_of(moment: Any) -> int | None:
+    """The hour that a moment is in; None for what is no moment, as another program may have stored it."""
+    return int(moment // 3600) if isinstance(moment, (int, float)) and abs(moment) < _LATEST else None
 
 
 def _fill_hours(connection: Connection) -> None:
