@@ -4,7 +4,7 @@ import json
 import re
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -189,3 +189,15 @@ def test_both_names_of_an_external_id_are_not_mixed_up(store: SessionStore) -> N
     except SessionError:
         return
     assert {"1", "2"} <= {str(value) for value in json.loads(json.dumps(store.get_message(number))).values()}
+
+
+@pytest.mark.parametrize("form", [list, tuple, json.dumps], ids=["list", "tuple", "text"])
+def test_tool_calls_are_counted_in_every_form(store: SessionStore, form: Callable[[list[Any]], Any]) -> None:
+    """As they come, and when they are counted again."""
+    store.create_session("s", "cli")
+    store.append_message("s", "assistant", None, tool_calls=form([{"id": str(number)} for number in range(3)]))
+    for _ in range(2):
+        session = store.get_session("s")
+        assert session is not None
+        assert session["tool_call_count"] == 3
+        store.recount_sessions(["s"])
