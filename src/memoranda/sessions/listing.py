@@ -16,7 +16,7 @@ _FIRST = "FROM sessions first WHERE first.id = sessions.conversation_id"
 
 
 class Listing(Part):
-    """What there is, without reading it all: every list costs as much as it returns."""
+    """What there is, without reading it all: every list costs about as much as it returns."""
 
     def list_sessions_rich(
         self,
@@ -52,7 +52,7 @@ class Listing(Part):
             conditions.append("sessions.archived = 0")
         if not include_children:
             conditions.append(f"NOT EXISTS (SELECT 1 {_FIRST} AND first.relation = 'delegation')")
-        # Walking an index from its end finds a page of rows without looking at the others.
+        # Walking an index from its end finds a page of rows without looking at the others, but for those of that hour.
         if order_by_last_active:
             conditions.append("sessions.successor_id IS NULL")
             order = "sessions.active_hour DESC, sessions.last_active DESC, sessions.id DESC"
