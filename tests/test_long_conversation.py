@@ -22,7 +22,7 @@ from memoranda.testing.scripted_steps import Received
 from tests.long_conversation import story, telling
 from tests.long_conversation.witness import digest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1000)]
 
 ROOT = Path(__file__).parent.parent
 KILLS = 200

@@ -162,7 +162,7 @@ def test_where_there_is_no_log_a_write_to_the_old_file_is_refused(path: Path, mo
         connection.execute("PRAGMA journal_mode=DELETE")
 
     def write_late(say: Say) -> None:
-        monkeypatch.setattr("memoranda.db.sqlite.Database._choose_journal", lambda self, connection: "delete")
+        monkeypatch.setattr("memoranda.db.sqlite.choose_journal", lambda connection, path, deadline: "delete")
         store = SessionStore(path)
         say(b"ready")
         while not path.with_name("replaced").exists():

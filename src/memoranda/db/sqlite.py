@@ -6,7 +6,6 @@ back by a thread of its own, so that no writer pays for it now and then. The fil
 SQLite: closing any other descriptor would drop the locks that this process holds on it.
 """
 
-import logging
 import os
 import sqlite3
 import sys
@@ -20,11 +19,10 @@ from urllib.parse import quote
 from memoranda.db import forks
 from memoranda.db.checkpoints import LARGE_LOG, Checkpoints
 from memoranda.db.faults import explained, pause, retry, unstorable
+from memoranda.db.journal import choose_journal
 from memoranda.db.lost import identity, refuse_lost, replaced
 from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, ReplacedStoreError, StorageError
 from memoranda.support.files import PRIVATE_FILE, make_private_directory
-
-_log = logging.getLogger(__name__)
 
 _SHORT_WAIT_MS = 20
 LONG_WAIT_MS = 1000
@@ -54,7 +52,7 @@ class Database:
         self._inspect = inspect
         self._wait = wait
         self._vfs = vfs
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._nested = threading.local()
         self._writer: Connection | None = None
         self._readers: list[Connection] = []
@@ -76,27 +74,34 @@ class Database:
     def _begin(self) -> Connection:
         if self.read_only:
             raise StorageError(f"{self.path} is open read-only. {self._reason}")
-        deadline = time.monotonic() + self._wait
-        # Waiting with a limit costs more than trying, and there is seldom anybody to wait for.
-        if not self._lock.acquire(blocking=False) and not self._lock.acquire(timeout=self._wait):
-            raise LockTimeoutError(f"Another thread has been writing {self.path} for {self._wait:g} s.")
-        self._writing_thread, self._deadline = threading.get_ident(), deadline
+        thread, deadline = threading.get_ident(), time.monotonic() + self._wait
+        self._abandon()
         try:
+            # Waiting with a limit costs more than trying, and there is seldom anybody to wait for.
+            if not self._lock.acquire(blocking=False) and not self._lock.acquire(timeout=self._wait):
+                raise LockTimeoutError(f"Another thread has been writing {self.path} for {self._wait:g} s.")
+            self._writing_thread, self._deadline = thread, deadline
             connection = self._writing_connection()
             # Kept until the commit: each costs as much as a small statement.
             self._steering = connection.cursor()
             retry(self._steering, "BEGIN IMMEDIATE", deadline)
             return connection
         except BaseException as error:
-            self._give_up(error)
+            if self._writing_thread == thread:
+                self._give_up(error)
+            else:
+                # An interrupt may have come between getting the lock and saying so.
+                with suppress(RuntimeError):
+                    self._lock.release()
             raise
 
-    def _commit(self) -> None:
+    def _commit(self, steering: sqlite3.Cursor | None) -> None:
+        if steering is not self._steering or steering is None:
+            raise RuntimeError(f"Another write to {self.path} began within this one, which was given up.")
         try:
             if identity(self._file) != self._identity:
                 raise replaced(self._file)
-            assert self._steering is not None
-            retry(self._steering, "COMMIT", self._deadline)
+            retry(steering, "COMMIT", self._deadline)
         except BaseException as error:
             self._give_up(error)
             raise
@@ -120,6 +125,11 @@ class Database:
                 raise explained(error, self.path, self._wait) from error
         finally:
             self._release()
+
+    def _abandon(self) -> None:
+        """End a write of this thread that nobody can end any more: an interrupt came just before it would have."""
+        if self._writing_thread == threading.get_ident():
+            self._give_up(KeyboardInterrupt())
 
     def _release(self) -> None:
         self._writing_thread, self._steering = 0, None
@@ -228,7 +238,7 @@ class Database:
                 self._claim(connection)
             # Before anything is changed: a file that must not be touched stays as it is to the last byte.
             self._inspect(connection)
-            self.journal = self._choose_journal(connection)
+            self.journal = choose_journal(connection, self.path, time.monotonic() + self._wait)
             connection.execute("PRAGMA wal_autocheckpoint=0")
             connection.execute("PRAGMA secure_delete=1")
             connection.execute(f"PRAGMA journal_size_limit={LARGE_LOG}")
@@ -252,29 +262,6 @@ class Database:
             raise CorruptStoreError(f"{self.path} was not written by Memoranda. It is left as it is.")
         connection.execute(f"PRAGMA application_id={self._application_id}")
         connection.execute("COMMIT")
-
-    def _choose_journal(self, connection: Connection) -> str:
-        deadline = time.monotonic() + self._wait
-
-        def ask(question: str) -> str:
-            return str(retry(connection, question, deadline).fetchone()[0])
-
-        mode = ask("PRAGMA journal_mode")
-        if mode == "wal":
-            return mode
-        try:
-            mode = ask("PRAGMA journal_mode=WAL")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY):
-                raise
-            mode = ask("PRAGMA journal_mode=DELETE")
-        if mode != "wal" and self.path not in _warned:
-            _warned.add(self.path)
-            _log.warning(
-                "%s lies on a file system without shared memory (a network drive?), so SQLite's write-ahead log "
-                "cannot be used. Everything is still durable, but readers and writers wait for each other.", self.path,
-            )  # fmt: skip
-        return mode
 
     def _open_read_only(self, reason: StorageError) -> None:
         """For a directory that cannot be written: as others may still write, else as it lies there."""
@@ -355,7 +342,7 @@ class Database:
         _of_parents.extend([*self._readers, *([self._writer] if self._writer else [])])
         self._readers, self._writer = [], None
         self._checkpoints.leave_parent_process()
-        self._lock, self._nested, self._writing_thread = threading.Lock(), threading.local(), 0
+        self._lock, self._nested, self._writing_thread, self._steering = threading.RLock(), threading.local(), 0, None
 
     def _make_room(self, connection: Connection, error: sqlite3.Error) -> None:
         """After a full disk: the log may be what fills it, and copying it back frees its room for the next try."""
@@ -376,21 +363,28 @@ class Database:
 class _Transaction:
     """What `with` asks for: cheaper than a generator, and every append is in one."""
 
-    __slots__ = ("_database",)
+    # Here, so that one which was interrupted before it was made can be forgotten like any other.
+    _steering: sqlite3.Cursor | None = None
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def __enter__(self) -> Connection:
-        return self._database._begin()
+        connection = self._database._begin()
+        self._steering = self._database._steering
+        return connection
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
-            self._database._commit()
-        else:
+            self._database._commit(self._steering)
+        elif self._steering is self._database._steering:
             self._database._give_up(error)
 
+    def __del__(self) -> None:
+        # An interrupt can come between the last line of a block and the first of `__exit__`.
+        if self._steering is not None and self._steering is self._database._steering:
+            self._database._abandon()
 
-# Paths that were complained about, and connections of a process that this one was forked from.
-_warned: set[Path] = set()
+
+# Connections of a process that this one was forked from.
 _of_parents: list[Connection] = []

@@ -155,9 +155,10 @@ def test_interrupts_at_any_moment_lose_nothing_and_never_the_chat(home: Path, se
             alarm = threading.Timer(chance.random() * 0.1, process.send_signal, [signal.SIGINT])
             alarm.start()
             while True:
-                event = json.loads(process.stdout.readline())["event"]
-                if event in ("answer", "interrupted"):
-                    ends.append(event)
+                event = json.loads(process.stdout.readline())
+                assert event["event"] != "error", event
+                if event["event"] in ("answer", "interrupted"):
+                    ends.append(event["event"])
                     break
             # One that comes when the answer is there does nothing.
             alarm.cancel()

@@ -1,0 +1,41 @@
+"""Ctrl-C at any moment of a write: the next one succeeds, from this thread and from any other."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from memoranda.sessions.store import SessionStore
+from tests.interrupts import interrupted_at, moments
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[SessionStore]:
+    made = SessionStore(tmp_path / "state.db", wait=1.0)
+    made.create_session("s", source="cli")
+    yield made
+    made.close()
+
+
+def _batch(number: int) -> list[dict[str, object]]:
+    return [{"role": "user", "content": f"{part} of {number}"} for part in ("beginning", "end")]
+
+
+def test_an_interrupted_write_is_whole_or_not_there_and_holds_nobody_up(store: SessionStore) -> None:
+    """Whichever moment it came at; another thread that writes at once does not wait, and neither does this one."""
+    store.append_messages("s", _batch(-1))
+    last = moments(lambda: store.append_messages("s", _batch(0))) + 5
+    with ThreadPoolExecutor(1) as other:
+        for moment in range(1, last):
+            interrupted_at(moment, lambda: store.append_messages("s", _batch(moment)))  # noqa: B023
+            other.submit(store.append_message, "s", "assistant", "from another thread").result()
+            store.append_message("s", "assistant", "from this thread")
+    texts = [str(each["content"]) for each in store.get_messages("s")]
+    for said in ("from another thread", "from this thread"):
+        assert texts.count(said) == last - 1
+    beginnings = [text.split()[-1] for text in texts if text.startswith("beginning")]
+    assert beginnings == [text.split()[-1] for text in texts if text.startswith("end")]
+    assert last > 50 and len(beginnings) < last
