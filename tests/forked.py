@@ -8,7 +8,6 @@ from collections.abc import Callable
 import pytest
 
 Say = Callable[[bytes], object]
-_LONGEST_SECONDS = 60
 _ROOM = 1 << 20
 
 # Pytest's workers have threads, which is no harm here: the child starts its own, and never returns to pytest.
@@ -18,13 +17,15 @@ forking = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:D
 class Forked:
     """A child that does some work; what it says through the function that it is given can be read here."""
 
-    def __init__(self, work: Callable[[Say], object]) -> None:
+    def __init__(self, work: Callable[[Say], object], longest: int = 60) -> None:
+        """After `longest` seconds it is taken to hang."""
+        self._code: int | None = None
         self._pipe, writer = os.pipe()
         self._process = os.fork()
         if self._process == 0:
             code = 1
             try:
-                signal.alarm(_LONGEST_SECONDS)
+                signal.alarm(longest)
                 os.close(self._pipe)
                 work(lambda said: os.write(writer, said))
                 code = 0
@@ -37,7 +38,10 @@ class Forked:
 
     def heard(self) -> bytes:
         """What it says next, once it has said something; empty when it has ended."""
-        return os.read(self._pipe, _ROOM)
+        said = os.read(self._pipe, _ROOM)
+        if not said:
+            self._ended()
+        return said
 
     def rest(self) -> bytes:
         """Everything else that it says, once it has ended; it must end well."""
@@ -62,9 +66,12 @@ class Forked:
             return pipe.read()
 
     def _ended(self) -> int:
-        return os.waitstatus_to_exitcode(os.waitpid(self._process, 0)[1])
+        if self._code is None:
+            self._code = os.waitstatus_to_exitcode(os.waitpid(self._process, 0)[1])
+        assert self._code != -signal.SIGALRM, "The child hangs."
+        return self._code
 
 
-def in_child(do: Callable[[], object]) -> int:
+def in_child(do: Callable[[], object], longest: int = 60) -> int:
     """Do something in a forked process; its exit code, 0 when nothing was raised."""
-    return Forked(lambda say: do()).wait()
+    return Forked(lambda say: do(), longest).wait()

@@ -34,7 +34,7 @@ def test_a_damaged_store_in_use_is_not_replaced_and_what_is_written_meanwhile_is
     other = Forked(use)
     number = other.heard().decode()
     result = Terminal(tmp_path).run("doctor", "--mend")
-    assert result.exit_code == 1
+    assert result.exit_code == 1, result.output
     assert f"is open in process {number}" in result.stderr or "is open in another process" in result.stderr
     assert "Stop every program" in result.stderr
     assert list(tmp_path.glob("*.damaged-*")) == []

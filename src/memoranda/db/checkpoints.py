@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
+from memoranda.db import forks
+
 _log = logging.getLogger(__name__)
 
 LARGE_LOG = 4_000_000
@@ -50,7 +52,7 @@ class Checkpoints:
         Without the second step somebody who writes all the time would make it grow for ever.
         """
         try:
-            with closing(connect()) as connection:
+            with forks.inside, closing(connect()) as connection:
                 connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
                 connection.execute(f"PRAGMA busy_timeout={_MOMENT_MS}")
                 connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()

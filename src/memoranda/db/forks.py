@@ -1,12 +1,16 @@
 """Keeps databases usable on both sides of a fork.
 
-No transaction may be open at the moment of a fork: the child would inherit its locks and never get them. And the
+No transaction may be open at the moment of a fork: the child would inherit its locks and never get them. No thread may
+be inside SQLite: what SQLite itself has locked just then stays so in the child, even the memory it allocates. And the
 child must not use, or close, the connections of its parent.
 """
 
 import os
+import threading
 from typing import Protocol
 from weakref import WeakSet
+
+_PATIENCE = 2.0
 
 
 class Forkable(Protocol):
@@ -17,6 +21,55 @@ class Forkable(Protocol):
     def leave_parent_process(self) -> None: ...
 
 
+class Gate:
+    """Threads pass it on their way into SQLite and out again: `with inside:`. A fork waits until all others are out."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition(threading.Lock())
+        self._threads: dict[int, int] = {}
+        self._forking = 0
+
+    def __enter__(self) -> None:
+        thread = threading.get_ident()
+        with self._changed:
+            while self._forking not in (0, thread) and thread not in self._threads:
+                self._changed.wait()
+            self._threads[thread] = self._threads.get(thread, 0) + 1
+
+    def __exit__(self, *_: object) -> None:
+        thread = threading.get_ident()
+        with self._changed:
+            self._threads[thread] -= 1
+            if not self._threads[thread]:
+                del self._threads[thread]
+            if self._forking:
+                self._changed.notify_all()
+
+    def give_way(self) -> None:
+        """In the midst of long work: let a fork that waits happen now."""
+        self.__exit__()
+        self.__enter__()
+
+    def hold_for_fork(self) -> None:
+        """Let nobody else in, and wait for those who are; but not for one who stays."""
+        thread = threading.get_ident()
+        with self._changed:
+            self._forking = thread
+            self._changed.wait_for(lambda: self._threads.keys() <= {thread}, _PATIENCE)
+
+    def go_on_after_fork(self) -> None:
+        with self._changed:
+            self._forking = 0
+            self._changed.notify_all()
+
+    def leave_parent_process(self) -> None:
+        """Only the thread that has forked is here."""
+        thread = threading.get_ident()
+        self._changed, self._forking = threading.Condition(threading.Lock()), 0
+        self._threads = {thread: self._threads[thread]} if thread in self._threads else {}
+
+
+inside = Gate()
 # Whoever opens databases is held before the databases: then each is open and known here, or not yet begun.
 _openers: WeakSet[Forkable] = WeakSet()
 _databases: WeakSet[Forkable] = WeakSet()
@@ -36,15 +89,18 @@ def watched() -> list[Forkable]:
 def _before() -> None:
     for group in (_openers, _databases):
         _held.extend(each for each in list(group) if each.hold_for_fork())
+    inside.hold_for_fork()
 
 
 def _after_in_parent() -> None:
+    inside.go_on_after_fork()
     while _held:
         _held.pop().go_on_after_fork()
 
 
 def _after_in_child() -> None:
     _held.clear()
+    inside.leave_parent_process()
     for each in (*_databases, *_openers):
         each.leave_parent_process()
 

@@ -64,7 +64,8 @@ class Database:
         self._identity: tuple[int, int] | None = None
         self._file = str(path)
         self._closed = False
-        self._open()
+        with forks.inside:
+            self._open()
         forks.watch(self)
 
     def writing(self) -> AbstractContextManager[Connection]:
@@ -146,7 +147,7 @@ class Database:
             with self._translated():
                 yield outer
             return
-        with self._translated():
+        with forks.inside, self._translated():
             connection = self._borrow()
             try:
                 connection.execute("BEGIN")

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from memoranda.db import forks
 from memoranda.errors import StorageError
 from memoranda.index import generations, tables
 from memoranda.index.damage import in_words, is_damage
@@ -106,6 +107,7 @@ class SearchIndex:
             if lock.acquire(timeout=_PATIENCE):
                 try:
                     self._freshen(head)
+                    stack.enter_context(forks.inside)
                     view = self._usable(lambda file: self._view(file, stack))
                 finally:
                     lock.release()
@@ -129,11 +131,11 @@ class SearchIndex:
         """Rebuild into a new file and put it in place of the old one, which is deleted with every word in it."""
         file = generations.next_generation(self._path)
         try:
-            with generations.making(file) as connection:
+            with forks.inside, generations.making(file) as connection:
                 self._build(connection, progress)
         except (sqlite3.Error, OSError) as error:
             raise StorageError(f"The search index could not be rebuilt: {in_words(error)}.") from error
-        with self._lock:
+        with self._lock, forks.inside:
             self._close()
             generations.remove_older(self._path, file)
 
@@ -147,6 +149,7 @@ class SearchIndex:
             more = ledger.follow(BATCH)
             ledger.close()
             connection.execute("COMMIT")
+            forks.inside.give_way()
             if progress is not None:
                 progress(ledger.state.message, max(ledger.state.message, head.message))
         # One segment per table: smallest and fastest, and nobody waits for it here.
@@ -155,7 +158,7 @@ class SearchIndex:
         connection.execute("VACUUM")
 
     def close(self) -> None:
-        with self._lock:
+        with self._lock, forks.inside:
             self._close()
 
     @property
@@ -207,12 +210,13 @@ class SearchIndex:
         """Ask the file, opening it first; None when it fails, with a problem in words unless a new one will do."""
         self._problem = None
         try:
-            file = self._current()
-            try:
-                return ask(file)
-            except sqlite3.DatabaseError as error:
-                self._discard(file, error)
-                raise
+            with forks.inside:
+                file = self._current()
+                try:
+                    return ask(file)
+                except sqlite3.DatabaseError as error:
+                    self._discard(file, error)
+                    raise
         except sqlite3.DatabaseError as error:
             self._problem = None if is_damage(error) else in_words(error)
         except OSError as error:
