@@ -206,7 +206,7 @@ def test_a_follower_closes_quickly(sessions: SessionStore, index: SearchIndex) -
     follower.nudge()
     before = time.monotonic()
     follower.close()
-    assert time.monotonic() - before < 2.0
+    assert time.monotonic() - before < 10
 
 
 def test_a_follower_outlives_trouble(

@@ -185,13 +185,15 @@ def test_tokens_pass_through_the_full_text_table_unchanged(text: str) -> None:
     connection.close()
 
 
-@pytest.mark.parametrize("word", ["x" * 100_000, "数" * 100_000], ids=["letters", "unspaced"])
+@pytest.mark.parametrize("word", ["x" * 20_000, "数" * 20_000], ids=["letters", "unspaced"])
 def test_what_is_large_is_not_remembered(word: str) -> None:
     """A blob in a text must not stay in memory after it was cut."""
     tracemalloc.start()
+    # Python keeps some of the small objects that were freed, once.
+    assert list(spans(f"{word}first"))
     before, _ = tracemalloc.get_traced_memory()
     for number in range(5):
         assert list(spans(f"{word}{number}"))
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert after - before < 100_000
+    assert after - before < 10_000

@@ -186,7 +186,7 @@ def test_an_overdue_hook_is_not_called_again_until_it_returns() -> None:
     began = time.monotonic()
     assert turn(1).overdue
     assert turn(2).error == "still busy with an earlier call"
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 5
     assert calling.call("prefetch", {"query": "q"}, within=5).ok
     assert all(thread.daemon for thread in threading.enumerate() if thread.name.startswith("memoranda-slow"))
     release.set()

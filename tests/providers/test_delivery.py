@@ -102,13 +102,13 @@ def test_shutting_down_delivers_what_it_can_and_leaves_the_rest_free(tmp_path: P
     provider = Scripted(sync_turn=lambda *args, **facts: time.sleep(0.1))
     settings = ProviderSettings(shutdown_seconds=0.6)
     manager = managed(tmp_path, provider, settings)
-    for number in range(20):
+    for number in range(60):
         manager.turn_finished(f"q{number}", "a")
     began = time.monotonic()
     assert manager.shutdown() is False
-    assert time.monotonic() - began < 1.9
+    assert time.monotonic() - began < 4
     left = Outbox(tmp_path).backlog().waiting
-    assert 10 <= left < 20
+    assert 10 <= left < 60
     second = InMemory()
     following = managed(tmp_path, second)
     assert following.drain(3)
@@ -219,7 +219,7 @@ def test_telling_costs_the_conversation_one_commit(tmp_path: Path) -> None:
     """A provider that takes a tenth of a second per turn slows nobody down."""
     manager = managed(tmp_path, Scripted(sync_turn=lambda *args, **facts: time.sleep(0.1)))
     began = time.monotonic()
-    for number in range(20):
+    for number in range(60):
         assert manager.turn_finished(f"q{number}", "a")
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 4
     manager.shutdown()

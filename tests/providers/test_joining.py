@@ -86,7 +86,7 @@ def test_a_turn_has_one_deadline(tmp_path: Path) -> None:
     with memoranda.open(tmp_path) as memory, memory.session() as session:
         began = time.monotonic()
         session.turn("hello")
-        assert 1.8 < time.monotonic() - began < 2.8
+        assert 1.8 < time.monotonic() - began < 3.5
 
 
 def test_a_provider_is_asked_for_its_tools_once(tmp_path: Path) -> None:

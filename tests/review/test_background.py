@@ -90,7 +90,7 @@ def test_a_turn_does_not_wait_for_its_review(tmp_path: Path) -> None:
     began = time.monotonic()
     for _ in range(3):
         watched.review.after_turn(talk)
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 10
     assert sum(thread.name == "memoranda-review" for thread in threading.enumerate()) <= 1
     go_on.set()
     assert watched.review.wait(20)
@@ -173,7 +173,7 @@ def test_closing_waits_briefly_and_the_review_is_due_again(tmp_path: Path) -> No
     assert begun.wait(10)
     began = time.monotonic()
     assert not watched.review.close()
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10
     before = tree(tmp_path / "memories")
     go_on.set()
     assert watched.review.wait(20)

@@ -97,25 +97,6 @@ def test_a_host_has_its_memory_at_the_start_and_its_evidence_when_asked(host: Cl
     # What the session itself says is in front of the host anyway.
     assert "8bf3f8e8" not in later.turn("Which port did the heron cluster in staging have?", "As I said.")
 
-
-@pytest.mark.slow
-def test_hooks_answer_soon(host: ClaudeHost) -> None:
-    """Well under a second of work each, with a few thousand messages in the record."""
-    with memoranda.open(_home(host)) as memory:
-        for number in range(20):
-            session = memory.sessions.create_session(f"s{number}", "cli")
-            memory.sessions.append_messages(
-                session,
-                [{"role": "user", "content": f"note {number} {place} about topic{place}"} for place in range(200)],
-            )
-        memory.sessions.index.catch_up()
-    begun = os.times()
-    host.start()
-    host.turn("What did we say about topic7 and topic9 in note 3?", "Something.")
-    host.call("SessionEnd", reason="clear")
-    used = os.times()
-    spent = used.children_user + used.children_system - begun.children_user - begun.children_system
-    assert spent / 4 < 0.8
     # The machine may be busy with other things.
     assert max(host.seconds) < 10
 
