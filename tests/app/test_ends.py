@@ -16,13 +16,18 @@ import os, signal, sys, time
 from pathlib import Path
 from memoranda.app import open_memory
 from memoranda.app.shortening import Shortening
+from memoranda.providers.outbox import Outbox
 from memoranda.recall.session_db import SessionDB
 
 home, how, when = sys.argv[1:]
 diary = Path(home) / "diary.jsonl"
 
+def is_delivered():
+    told = diary.read_text() if diary.exists() else ""
+    return '"end"' in told and not Outbox(Path(home)).backlog().waiting
+
 def killed(*given):
-    while when == "delivered" and '"end"' not in (diary.read_text() if diary.exists() else ""):
+    while when == "delivered" and not is_delivered():
         time.sleep(0.01)
     os.kill(os.getpid(), signal.SIGKILL)
 
