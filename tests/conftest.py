@@ -1,5 +1,6 @@
 """Fixtures that every test may use: a throw-away home and a store on it, cut off from the real environment."""
 
+import gc
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -113,3 +114,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with slow tests first and the longest before all, so that nobody waits for one at the end."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (item.path.name != "test_long_conversation.py", item.path not in slow))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end, so nobody need look for garbage in it."""
+    gc.collect()
+    gc.freeze()
