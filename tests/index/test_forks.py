@@ -10,7 +10,7 @@ import pytest
 from memoranda.recall.session_db import SessionDB
 from tests.forked import forking, in_child
 
-FORKS = 40
+FORKS = 20
 
 
 def _use(path: Path) -> None:

@@ -5,6 +5,7 @@ waits until the conversation has come to a turn, lets a random number of steps p
 kills. Some rounds kill while a process opens the home, and some in the middle of a compression.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -72,6 +73,9 @@ def warm_up() -> None:
         importlib.import_module(f"memoranda.{name}")
     scan(f"{story.ENTRIES} {provider.NAME}")
     anthropic.Anthropic(api_key="none").close()
+    # Looking for garbage in all of this would make each process copy it.
+    gc.collect()
+    gc.freeze()
 
 
 def fork(home: Path, address: str) -> Child:
