@@ -13,9 +13,9 @@ unexport PYTHONDONTWRITEBYTECODE
 run: $(READY)
 	@$(BIN)/memoranda demo
 
-# Three at once, also on two cores: many tests wait for a disk or for a process.
+# Four at once, also on two cores: many tests wait for a disk or for a process.
 test: $(READY)
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 lint: $(READY)
 	$(BIN)/ruff check .
