@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment of a write: the next one succeeds, from this thread and from any other."""
+"""Ctrl-C at any moment of a write or a read: the next one succeeds, from this thread and from any other."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from memoranda.db import forks
 from memoranda.sessions.store import SessionStore
 from tests.interrupts import interrupted_at, moments
 
@@ -39,3 +40,16 @@ def test_an_interrupted_write_is_whole_or_not_there_and_holds_nobody_up(store: S
     beginnings = [text.split()[-1] for text in texts if text.startswith("beginning")]
     assert beginnings == [text.split()[-1] for text in texts if text.startswith("end")]
     assert last > 50 and len(beginnings) < last
+
+
+def test_an_interrupted_read_holds_nobody_up(store: SessionStore) -> None:
+    """Others read and write beside it, and a fork does not wait for it."""
+    store.append_messages("s", _batch(0))
+    last = moments(lambda: store.get_messages("s")) + 5
+    with ThreadPoolExecutor(1) as other:
+        for moment in range(1, last):
+            interrupted_at(moment, lambda: store.get_messages("s"))
+            assert len(other.submit(store.get_messages, "s").result(10)) == len(store.get_messages("s"))
+            other.submit(store.append_message, "s", "assistant", "from another thread").result(10)
+        assert forks.inside._is_free()
+    assert last > 20

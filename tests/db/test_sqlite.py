@@ -43,6 +43,17 @@ def test_a_transaction_is_whole(database: Database) -> None:
     assert _names(database) == ["a", "b"]
 
 
+def test_a_write_within_a_write_ends_it_and_says_so(database: Database) -> None:
+    """The inner one is written, the outer one is not, and neither keeps the next one out."""
+    with pytest.raises(RuntimeError, match="began within this one"), database.writing() as outer:
+        _add(outer, "outer")
+        with database.writing() as inner:
+            _add(inner, "inner")
+    with database.writing() as connection:
+        _add(connection, "next")
+    assert _names(database) == ["inner", "next"]
+
+
 def test_an_error_of_sqlite_is_one_of_ours(database: Database) -> None:
     """For writers and readers; the database is usable afterwards."""
     with pytest.raises(StorageError, match="UNIQUE"), database.writing() as connection:

@@ -7,10 +7,12 @@ child must not use, or close, the connections of its parent.
 
 import os
 import threading
+import time
 from typing import Protocol
 from weakref import WeakSet
 
 _PATIENCE = 2.0
+_PAUSE = 0.001
 
 
 class Forkable(Protocol):
@@ -25,25 +27,26 @@ class Gate:
     """Threads pass it on their way into SQLite and out again: `with inside:`. A fork waits until all others are out."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition(threading.Lock())
+        # Nothing but a plain lock: an interrupt can come into the midst of taking any other.
+        self._lock = threading.Lock()
         self._threads: dict[int, int] = {}
         self._forking = 0
 
     def __enter__(self) -> None:
         thread = threading.get_ident()
-        with self._changed:
-            while self._forking not in (0, thread) and thread not in self._threads:
-                self._changed.wait()
-            self._threads[thread] = self._threads.get(thread, 0) + 1
+        while True:
+            with self._lock:
+                if self._forking in (0, thread) or thread in self._threads:
+                    self._threads[thread] = self._threads.get(thread, 0) + 1
+                    return
+            time.sleep(_PAUSE)
 
     def __exit__(self, *_: object) -> None:
         thread = threading.get_ident()
-        with self._changed:
-            self._threads[thread] -= 1
-            if not self._threads[thread]:
-                del self._threads[thread]
-            if self._forking:
-                self._changed.notify_all()
+        with self._lock:
+            left = self._threads.pop(thread, 1) - 1
+            if left:
+                self._threads[thread] = left
 
     def give_way(self) -> None:
         """In the midst of long work: let a fork that waits happen now."""
@@ -52,21 +55,22 @@ class Gate:
 
     def hold_for_fork(self) -> None:
         """Let nobody else in, and wait for those who are; but not for one who stays."""
-        thread = threading.get_ident()
-        with self._changed:
-            self._forking = thread
-            self._changed.wait_for(lambda: self._threads.keys() <= {thread}, _PATIENCE)
+        self._forking, deadline = threading.get_ident(), time.monotonic() + _PATIENCE
+        while not self._is_free() and time.monotonic() < deadline:
+            time.sleep(_PAUSE)
 
     def go_on_after_fork(self) -> None:
-        with self._changed:
-            self._forking = 0
-            self._changed.notify_all()
+        self._forking = 0
 
     def leave_parent_process(self) -> None:
         """Only the thread that has forked is here."""
         thread = threading.get_ident()
-        self._changed, self._forking = threading.Condition(threading.Lock()), 0
+        self._lock, self._forking = threading.Lock(), 0
         self._threads = {thread: self._threads[thread]} if thread in self._threads else {}
+
+    def _is_free(self) -> bool:
+        with self._lock:
+            return self._threads.keys() <= {threading.get_ident()}
 
 
 inside = Gate()

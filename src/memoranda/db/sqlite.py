@@ -69,7 +69,10 @@ class Database:
         forks.watch(self)
 
     def writing(self) -> AbstractContextManager[Connection]:
-        """One transaction: all of it is durable when the block ends, none of it when the block raises."""
+        """One transaction: all of it is durable when the block ends, none of it when the block raises.
+
+        There is one at a time: a second one within it ends it, and it raises when its block ends.
+        """
         return _Transaction(self)
 
     def _begin(self) -> Connection:
@@ -97,7 +100,7 @@ class Database:
             raise
 
     def _commit(self, steering: sqlite3.Cursor | None) -> None:
-        if steering is not self._steering or steering is None:
+        if steering is None or steering is not self._steering:
             raise RuntimeError(f"Another write to {self.path} began within this one, which was given up.")
         try:
             if identity(self._file) != self._identity:
