@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from memoranda.llm.failures import Failure, too_late
 from memoranda.llm.model import OnText, Reply
+from memoranda.support.interrupts import waiting
 
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 20.0
@@ -69,7 +70,8 @@ class Call:
     def _listen(self, on_text: OnText) -> Reply:
         while True:
             try:
-                came = self._came.get(timeout=max(0.0, self._left()))
+                with waiting:
+                    came = self._came.get(timeout=max(0.0, self._left()))
             except queue.Empty:
                 raise too_late(self._who, self._seconds) from None
             if isinstance(came, str):

@@ -16,6 +16,7 @@ from memoranda.errors import MemorandaError
 from memoranda.llm.model import ChatModel, Usage
 from memoranda.review.report import ReviewReport
 from memoranda.sessions.records import text_of
+from memoranda.support.interrupts import held
 from memoranda.tools import JsonObject
 
 
@@ -85,7 +86,8 @@ class Chat:
     def attempt(self, work: Callable[[], None]) -> None:
         """Do something that may fail or be interrupted, and show that it was."""
         try:
-            work()
+            with held():
+                work()
         except KeyboardInterrupt:
             self.failed = True
             self.screen.stopped()
