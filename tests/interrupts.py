@@ -1,4 +1,7 @@
-"""An interrupt at any moment at which Python lets one in: when a function begins, and when a call into C returns."""
+"""An interrupt where Python lets one in: when a function begins, and when a call into C returns.
+
+The ends of loops, where it also comes, are left out.
+"""
 
 import sys
 from collections.abc import Callable
