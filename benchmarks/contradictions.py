@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Literal, NamedTuple, get_args
 
 from memoranda.providers.holographic.contradictions import find_contradictions
-from memoranda.providers.holographic.facts import FactStore
+from memoranda.providers.holographic.fact_store import FactStore
 
 _PAIRS = Path(__file__).with_name("contradictions.txt")
 _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None

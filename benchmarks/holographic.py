@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 
 from memoranda.providers.holographic import HolographicProvider, algebra
 from memoranda.providers.holographic.contradictions import find_contradictions
-from memoranda.providers.holographic.facts import FactStore
+from memoranda.providers.holographic.fact_store import FactStore
 from memoranda.providers.holographic.retrieval import Filter, Retriever
 
 DEPTH = 4

@@ -25,8 +25,8 @@ from memoranda.compression.prompts import SYSTEM as SUMMARISE
 from memoranda.llm.model import ChatModel, Message, OnText, Reply, Usage
 from memoranda.llm.prefix_cache import digests_of
 from memoranda.llm.tokens import estimate_text
-from memoranda.testing.scripted_server import ScriptedServer
-from memoranda.testing.scripted_steps import Received
+from memoranda.testing.scripted.server import ScriptedServer
+from memoranda.testing.scripted.steps import Received
 from memoranda.tools import Tool
 from tests.long_conversation import story, telling
 from tests.long_conversation.witness import Acknowledged

@@ -19,7 +19,7 @@ from memoranda.sessions.salvage import salvage
 from memoranda.sessions.scope import Scope
 from memoranda.spending.ledger import Ledger
 from memoranda.support.home import Home
-from memoranda.testing.scripted_model import ScriptedModel
+from memoranda.testing.scripted.model import ScriptedModel
 from tests.conftest import mode, tree
 from tests.db.lost_stores import LOSSES, killed_store
 from tests.forked import forking, in_child

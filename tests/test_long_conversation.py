@@ -18,7 +18,7 @@ from memoranda.app import Memory, open_memory
 from memoranda.compression.prompts import HEADER
 from memoranda.compression.prompts import SYSTEM as SUMMARISE
 from memoranda.llm.model import Message
-from memoranda.testing.scripted_steps import Received
+from memoranda.testing.scripted.steps import Received
 from tests.long_conversation import story, telling
 from tests.long_conversation.witness import digest
 
@@ -69,7 +69,7 @@ def _server(log: Path) -> Iterator[str]:
     command = [
         sys.executable,
         "-m",
-        "memoranda.testing.scripted_server",
+        "memoranda.testing.scripted",
         "--script",
         "tests.long_conversation.story:answer",
     ]

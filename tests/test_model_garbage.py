@@ -24,7 +24,7 @@ from memoranda.errors import (
 )
 from memoranda.llm.model import Message, Reply, ToolCall
 from memoranda.review.report import ReviewReport
-from memoranda.testing.scripted_model import ScriptedModel
+from memoranda.testing.scripted.model import ScriptedModel
 from memoranda.tools import Tool
 from tests.conftest import tree
 

@@ -14,7 +14,7 @@ import pytest
 from memoranda.agent.loop import Agent
 from memoranda.app import Memory, Session, open_memory
 from memoranda.llm.model import Message, Reply, ToolCall
-from memoranda.testing.scripted_model import Request, ScriptedModel
+from memoranda.testing.scripted.model import Request, ScriptedModel
 from memoranda.tools import Tool
 from tests.long_conversation.story import REVIEW
 from tests.providers.diary import diary_home

@@ -13,7 +13,7 @@ from memoranda.importers import memo as imports
 from memoranda.index import health as index_health
 from memoranda.providers.checkup import check_outbox, check_settings
 from memoranda.providers.discovery import discover
-from memoranda.providers.holographic import checkup as facts_checkup
+from memoranda.providers.holographic import health as facts_checkup
 from memoranda.recall.session_db import SessionDB, index_path
 from memoranda.review import schema as reviews
 from memoranda.sessions import health as session_health

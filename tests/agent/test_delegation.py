@@ -14,7 +14,7 @@ from memoranda.agent.settings import DelegationSettings
 from memoranda.app import Memory
 from memoranda.errors import ModelOverloadedError
 from memoranda.llm.model import Reply
-from memoranda.testing.scripted_model import ScriptedModel
+from memoranda.testing.scripted.model import ScriptedModel
 from tests.agent.rooms import Room, calling
 
 TASK = json.dumps({"task": "Count the tests.", "context": "They are in tests/."})

@@ -12,7 +12,7 @@ import pytest
 from memoranda.agent.loop import Agent
 from memoranda.app import open_memory
 from memoranda.llm.model import Message, Reply, ToolCall
-from memoranda.testing.scripted_model import ScriptedModel
+from memoranda.testing.scripted.model import ScriptedModel
 from memoranda.tools import JsonObject, Tool
 from tests.agent.rooms import Room
 from tests.forked import Forked, Say, forking

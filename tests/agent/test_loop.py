@@ -21,7 +21,7 @@ from memoranda.errors import (
     StorageError,
 )
 from memoranda.llm.model import Message, Reply, ToolCall, Usage
-from memoranda.testing.scripted_model import ScriptedModel
+from memoranda.testing.scripted.model import ScriptedModel
 from memoranda.tools import Tool
 from tests.agent.rooms import Room, calling
 from tests.conftest import OWN_TOOLS

@@ -10,12 +10,12 @@ from memoranda.agent.loop import Agent
 from memoranda.agent.wellformed import INTERRUPTED_ANSWER, INTERRUPTED_CALL
 from memoranda.app import Memory
 from memoranda.errors import ContextTooLongError, ModelOverloadedError, ModelUnreachableError
-from memoranda.llm.anthropic_messages import AnthropicMessages
+from memoranda.llm.anthropic.client import AnthropicMessages
 from memoranda.llm.model import ChatModel, Reply, ToolCall
-from memoranda.llm.openai_chat import OpenAIChat
+from memoranda.llm.openai.client import OpenAIChat
 from memoranda.llm.settings import ModelSettings
-from memoranda.testing.scripted_server import ScriptedServer
-from memoranda.testing.scripted_steps import Cut, Refuse, Script, Step
+from memoranda.testing.scripted.server import ScriptedServer
+from memoranda.testing.scripted.steps import Cut, Refuse, Script, Step
 from memoranda.tools import Tool
 from tests.agent.rooms import Room
 

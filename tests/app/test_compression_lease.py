@@ -8,12 +8,12 @@ import pytest
 
 from memoranda.app import open_memory
 from memoranda.llm.model import Reply
-from memoranda.testing.scripted_model import ScriptedModel
+from memoranda.testing.scripted.model import ScriptedModel
 
 HANG = """
 import sys, time
 from memoranda.app import open_memory
-from memoranda.testing.scripted_model import ScriptedModel
+from memoranda.testing.scripted.model import ScriptedModel
 
 def hang(system, messages, tools):
     print("asked", flush=True)

@@ -11,7 +11,7 @@ from memoranda.agent.conversation import TakenBack
 from memoranda.app import Memory, Session
 from memoranda.errors import SessionError
 from memoranda.llm.model import Reply, ToolCall, Usage
-from memoranda.testing.scripted_model import ScriptedModel
+from memoranda.testing.scripted.model import ScriptedModel
 from tests.providers.diary import diary_home, told, told_in_time
 
 LONG = "The harbour office keeps its ledgers in the cellar, and the cellar floods in March. "

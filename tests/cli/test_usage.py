@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from memoranda.llm.model import Usage
-from memoranda.spending.call import Call
+from memoranda.spending.call_record import Call
 from memoranda.spending.ledger import Ledger
-from memoranda.spending.recording import store
+from memoranda.spending.ledger_writer import store
 from tests.cli.terminal import Terminal
 from tests.spending.models import QUESTION, Fixed
 

@@ -6,7 +6,7 @@ from typing import Any
 from memoranda.compression.prompts import SECTIONS
 from memoranda.llm.model import Message, Reply
 from memoranda.sessions.rotation import LiveMessage
-from memoranda.testing.scripted_model import ScriptedModel
+from memoranda.testing.scripted.model import ScriptedModel
 from memoranda.tools import Tool
 
 _SENTENCE = "the parser reads a file and the cache keeps what was read so that nobody waits for the disk again"

@@ -21,7 +21,7 @@ from memoranda.llm.model import Message, Reply
 from memoranda.llm.tokens import estimate_request
 from memoranda.safety.fence import build_memory_context_block
 from memoranda.sessions.rotation import LiveMessage, Repeated, Summary
-from memoranda.testing.scripted_model import ScriptedModel, Step
+from memoranda.testing.scripted.model import ScriptedModel, Step
 from memoranda.tools import Tool
 from tests.compression.conftest import calls, chatter, good_model, numbered, result, said, sections, work
 

@@ -12,7 +12,7 @@ from memoranda.llm.model import ChatModel, Message, Reply
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.tool import SessionSearchTool
 from memoranda.sessions.rotation import Rotated
-from memoranda.testing.scripted_model import ScriptedModel
+from memoranda.testing.scripted.model import ScriptedModel
 from memoranda.tools import JsonObject
 from tests.compression.conftest import calls, chatter, good_model, result, said
 

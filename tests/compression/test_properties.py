@@ -14,7 +14,7 @@ from memoranda.errors import ModelOverloadedError
 from memoranda.llm.model import ChatModel, Message, Reply
 from memoranda.llm.tokens import estimate_message
 from memoranda.sessions.rotation import LiveMessage, Repeated, Summary
-from memoranda.testing.scripted_model import ScriptedModel
+from memoranda.testing.scripted.model import ScriptedModel
 from tests.compression.conftest import calls, chatter, good_model, numbered, result, said
 
 TEXT = st.one_of(

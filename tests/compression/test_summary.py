@@ -2,10 +2,10 @@
 
 import pytest
 
-from memoranda.compression.judging import is_grounded, judge
 from memoranda.compression.pinned import Pinned
 from memoranda.compression.prompts import SECTIONS
 from memoranda.compression.summary import Running, parse_sections, read_back, render
+from memoranda.compression.summary_check import is_grounded, judge
 from memoranda.llm.model import Reply, ToolCall
 from tests.compression.conftest import sections
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from memoranda.llm import attempts
-from memoranda.llm.anthropic_messages import AnthropicMessages
-from memoranda.llm.openai_chat import OpenAIChat
-from memoranda.llm.sdk import SdkModel
+from memoranda.llm import model_call
+from memoranda.llm.anthropic.client import AnthropicMessages
+from memoranda.llm.openai.client import OpenAIChat
+from memoranda.llm.sdk_model import SdkModel
 from memoranda.llm.settings import ModelSettings
-from memoranda.testing.scripted_server import ScriptedServer
+from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.tools import Tool
 
 KEY = "sk-test-0123456789"
@@ -21,7 +21,7 @@ Connect = Callable[..., SdkModel]
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attempts, "_FIRST_WAIT", 0.01)
+    monkeypatch.setattr(model_call, "_FIRST_WAIT", 0.01)
 
 
 @pytest.fixture(params=["openai", "anthropic"])

@@ -21,8 +21,8 @@ from memoranda.errors import (
 )
 from memoranda.llm.model import Reply, ToolCall, Usage
 from memoranda.llm.settings import ModelSettings
-from memoranda.testing.scripted_server import ScriptedServer
-from memoranda.testing.scripted_steps import Cut, Garbage, Refuse, Slow, Step, Trouble
+from memoranda.testing.scripted.server import ScriptedServer
+from memoranda.testing.scripted.steps import Cut, Garbage, Refuse, Slow, Step, Trouble
 from tests.llm.conftest import KEY, Connect, client, tool, user
 
 LONG = "The deadlock was caused by two transactions that lock in opposite order. 数据库死锁 🔒"
@@ -259,8 +259,8 @@ def test_an_interrupt_stops_listening_at_once(connect: Connect) -> None:
 WAITING = """
 import sys
 from memoranda.llm.settings import ModelSettings
-from memoranda.llm.openai_chat import OpenAIChat
-from memoranda.llm.anthropic_messages import AnthropicMessages
+from memoranda.llm.openai.client import OpenAIChat
+from memoranda.llm.anthropic.client import AnthropicMessages
 kind = OpenAIChat if sys.argv[1] == "openai" else AnthropicMessages
 print("ready", flush=True)
 try:

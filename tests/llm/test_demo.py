@@ -11,8 +11,8 @@ import pytest
 import memoranda
 from memoranda.app import Memory, Session
 from memoranda.compression import prompts
-from memoranda.compression.judging import judge
 from memoranda.compression.summary import render_sections
+from memoranda.compression.summary_check import judge
 from memoranda.llm.demo import DemoModel
 from memoranda.llm.demo.facts import Fact, facts_in, in_second_person
 from memoranda.llm.demo.summing_up import summary_for

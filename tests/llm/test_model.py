@@ -2,7 +2,7 @@
 
 from memoranda.llm.demo import DemoModel
 from memoranda.llm.model import ChatModel, Reply, ToolCall, Usage
-from memoranda.testing.scripted_model import ScriptedModel
+from memoranda.testing.scripted.model import ScriptedModel
 
 
 def test_a_reply_is_recorded_as_chat_apis_take_it() -> None:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memoranda.llm.context_windows import DEFAULT_WINDOW, longest_answer, window_of
 from memoranda.llm.tokens import estimate_message, estimate_messages, estimate_request, estimate_text, estimate_tools
-from memoranda.llm.windows import DEFAULT_WINDOW, longest_answer, window_of
 from tests.llm.conftest import tool, user
 
 PROSE = (

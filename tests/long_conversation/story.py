@@ -12,7 +12,7 @@ from memoranda.compression.prompts import SYSTEM as SUMMARISE
 from memoranda.llm.demo import DemoModel
 from memoranda.llm.model import Message, Reply, ToolCall, Usage
 from memoranda.safety.fence import sanitize_context
-from memoranda.testing.scripted_steps import Received, Slow, Step
+from memoranda.testing.scripted.steps import Received, Slow, Step
 from memoranda.tools import JsonObject, Tool
 
 TURNS = 200

@@ -6,7 +6,7 @@ from typing import Any
 
 from memoranda.agent.events import Event, Returned
 from memoranda.app import Memory, Session, open_memory
-from memoranda.llm.anthropic_messages import AnthropicMessages
+from memoranda.llm.anthropic.client import AnthropicMessages
 from memoranda.llm.model import ChatModel
 from memoranda.llm.settings import ModelSettings
 from memoranda.recall.session_db import SessionDB

@@ -18,11 +18,11 @@ from memoranda.errors import ModelOverloadedError
 from memoranda.llm.model import Message, Reply, ToolCall
 from memoranda.review.background import BackgroundReview
 from memoranda.review.report import ReviewReport
-from memoranda.review.session import Reviewed
+from memoranda.review.reviewable_session import Reviewed
 from memoranda.review.settings import ReviewSettings
 from memoranda.spending.ledger import Ledger
 from memoranda.spending.settings import BudgetSettings
-from memoranda.testing.scripted_model import Answer, ScriptedModel, Step
+from memoranda.testing.scripted.model import Answer, ScriptedModel, Step
 from memoranda.tools import Tool
 from tests.conftest import tree
 from tests.forked import Forked, Say, forking

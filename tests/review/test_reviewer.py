@@ -23,12 +23,12 @@ from memoranda.errors import (
 from memoranda.llm.demo import DemoModel
 from memoranda.llm.model import Reply, ToolCall
 from memoranda.review.report import ReviewReport
+from memoranda.review.reviewable_session import snapshot
 from memoranda.review.reviewer import Reviewer, Wanted
-from memoranda.review.session import snapshot
 from memoranda.review.settings import ReviewSettings
 from memoranda.safety.fence import build_memory_context_block
 from memoranda.skills.store import SkillStore
-from memoranda.testing.scripted_model import ScriptedModel, Step
+from memoranda.testing.scripted.model import ScriptedModel, Step
 from tests.conftest import tree
 from tests.review.sessions import DONE, NOTHING, Talk, add, call, using
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from memoranda.errors import BudgetSpentError, ModelOverloadedError
 from memoranda.llm.model import Usage
 from memoranda.spending.budget import Spent
-from memoranda.spending.call import Call
+from memoranda.spending.call_record import Call
 from memoranda.spending.ledger import Ledger
-from memoranda.spending.recording import store
+from memoranda.spending.ledger_writer import store
 from memoranda.spending.settings import BudgetSettings
 from tests.spending.models import QUESTION, Fixed
 
@@ -179,7 +179,7 @@ from pathlib import Path
 from memoranda.errors import BudgetSpentError
 from memoranda.llm.model import Usage
 from memoranda.spending.ledger import Ledger
-from memoranda.spending.recording import store
+from memoranda.spending.ledger_writer import store
 from memoranda.spending.settings import BudgetSettings
 from tests.spending.models import QUESTION, Fixed
 ledger = Ledger(Path(sys.argv[1]), BudgetSettings(float(sys.argv[2]), None))
@@ -213,7 +213,7 @@ _DYING = """
 import os, sys
 from pathlib import Path
 from memoranda.spending.ledger import Ledger
-from memoranda.spending.recording import store
+from memoranda.spending.ledger_writer import store
 from tests.spending.models import QUESTION, Fixed
 ledger = Ledger(Path(sys.argv[1]))
 ledger.metered(Fixed(before=lambda: os.kill(os.getpid(), 9)), "review", background=True).reply("word " * 1000, QUESTION)

@@ -12,11 +12,11 @@ from memoranda.agent.events import Called, Event
 from memoranda.agent.loop import Agent
 from memoranda.app.session import Session
 from memoranda.errors import ModelError
-from memoranda.llm.choice import model_for
 from memoranda.llm.model import ChatModel, OnText
+from memoranda.llm.model_factory import model_for
 from memoranda.review.background import BackgroundReview
 from memoranda.review.report import ReviewReport
-from memoranda.review.session import Snapshot
+from memoranda.review.reviewable_session import Snapshot
 from memoranda.spending.ledger import Ledger
 from memoranda.tools import Tool
 

@@ -337,7 +337,7 @@ class Session:
 
     def _compression(self) -> "Shortening":
         from memoranda.app.shortening import Fullness, Shortening
-        from memoranda.llm.windows import window_of
+        from memoranda.llm.context_windows import window_of
 
         if self._shortening is None:
             settings = self._memory.config

@@ -4,11 +4,11 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memoranda.compression.extract import extract
-from memoranda.compression.judging import judge
+from memoranda.compression.extractive_summary import extract
 from memoranda.compression.prompts import SYSTEM, task
 from memoranda.compression.settings import CompressionSettings
 from memoranda.compression.summary import Sections, render_sections
+from memoranda.compression.summary_check import judge
 from memoranda.compression.transcript import pieces, within
 from memoranda.errors import ModelError
 from memoranda.llm.model import ChatModel

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """What a user can set about the model; what is empty or 0 is found out by `memoranda.llm.choice`.
+    """What a user can set about the model; what is empty or 0 is found out by `memoranda.llm.model_factory`.
 
     `provider` is a name from `memoranda.llm.vendors`; any other OpenAI-compatible service is "openai" with a
     `base_url`. `deadline_seconds` holds for a whole call with all its tries.

@@ -9,9 +9,9 @@ from pathlib import Path
 from memoranda.errors import LockTimeoutError
 from memoranda.llm.model import ChatModel
 from memoranda.review.report import ReviewReport
+from memoranda.review.reviewable_session import Reviewed, Snapshot, snapshot
 from memoranda.review.reviewer import Reviewer
 from memoranda.review.schedule import Due, Schedule
-from memoranda.review.session import Reviewed, Snapshot, snapshot
 from memoranda.review.settings import ReviewSettings
 from memoranda.tools import Tool
 

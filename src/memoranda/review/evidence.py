@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from memoranda.review.words import (
+from memoranda.review.clauses import (
     EMPTY,
     SKILL_EMPTY,
     Word,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from memoranda.review.session import MEMORY_TOOL, SKILL_TOOL
+from memoranda.review.reviewable_session import MEMORY_TOOL, SKILL_TOOL
 from memoranda.support.text import cut_short
 from memoranda.tools import JsonObject
 

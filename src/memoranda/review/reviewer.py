@@ -17,10 +17,10 @@ from memoranda.agent.wellformed import wellformed
 from memoranda.errors import BudgetSpentError, ModelError
 from memoranda.llm.model import ChatModel, Message, Reply, ToolCall
 from memoranda.review import prompts
-from memoranda.review.guard import Guard
 from memoranda.review.report import ReviewReport, Write, writes_of
-from memoranda.review.session import SKILL_TOOL, Snapshot
+from memoranda.review.reviewable_session import SKILL_TOOL, Snapshot
 from memoranda.review.settings import ReviewSettings
+from memoranda.review.write_guard import Guard
 from memoranda.tools import refused
 
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from memoranda.db.sqlite import Connection, Database
 from memoranda.errors import BudgetSpentError, StorageError
-from memoranda.spending.call import RUNNING, STORE, Call
+from memoranda.spending.call_record import RUNNING, STORE, Call
 from memoranda.spending.settings import BudgetSettings
 
 _LOOK_EVERY = 0.05

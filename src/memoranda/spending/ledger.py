@@ -15,10 +15,10 @@ from memoranda.db.on_demand import OnDemand
 from memoranda.errors import ConfigError, StorageError
 from memoranda.llm.model import ChatModel, Usage
 from memoranda.spending.budget import Budget, Spent, spent
-from memoranda.spending.call import Call
+from memoranda.spending.call_record import Call
+from memoranda.spending.ledger_writer import Recorder, store
 from memoranda.spending.metering import Books, MeteredModel
 from memoranda.spending.prices import Price, Prices
-from memoranda.spending.recording import Recorder, store
 from memoranda.spending.schema import APPLICATION_ID, FILE_NAME, SCHEMA
 from memoranda.spending.settings import BudgetSettings
 from memoranda.spending.totals import Grouping, Total, totals, whole

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from memoranda.errors import BudgetSpentError, ConfigError, ModelError, ModelReplyError, ModelUnreachableError
+from memoranda.llm.context_windows import longest_answer
 from memoranda.llm.model import ChatModel, Message, OnText, Reply, Usage
 from memoranda.llm.tokens import estimate_request, estimate_text
-from memoranda.llm.windows import longest_answer
-from memoranda.spending.call import INTERRUPTED, OK, RUNNING, Call
+from memoranda.spending.call_record import INTERRUPTED, OK, RUNNING, Call
 from memoranda.spending.prices import Price
 from memoranda.tools import Tool
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from memoranda.db.sqlite import Connection
-from memoranda.spending.call import OK, RUNNING
+from memoranda.spending.call_record import OK, RUNNING
 
 Grouping = Literal["day", "model", "purpose", "session"]
 

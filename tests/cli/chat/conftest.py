@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from memoranda.llm.model import Reply, ToolCall
-from memoranda.testing.scripted_server import ScriptedServer
-from memoranda.testing.scripted_steps import Received, Refuse, Slow, Step
+from memoranda.testing.scripted.server import ScriptedServer
+from memoranda.testing.scripted.steps import Received, Refuse, Slow, Step
 from tests.cli.chat.person import Person
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from memoranda.app import open_memory
-from memoranda.testing.scripted_server import ScriptedServer
+from memoranda.testing.scripted.server import ScriptedServer
 from tests.cli.chat.person import PROGRAM
 
 pytestmark = pytest.mark.slow

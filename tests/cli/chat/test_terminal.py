@@ -6,7 +6,7 @@ import pytest
 
 from memoranda.agent.wellformed import INTERRUPTED_ANSWER
 from memoranda.app import open_memory
-from memoranda.testing.scripted_server import ScriptedServer
+from memoranda.testing.scripted.server import ScriptedServer
 from tests.cli.chat.person import CTRL_C, CTRL_D, TAB, UP, Person
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,7 @@ from memoranda.importers.openclaw.migration import plan_migration
 from memoranda.importers.openclaw.places import find_directories, look_at
 from memoranda.importers.openclaw.steps import Wishes
 from memoranda.llm.model import Reply
-from memoranda.testing.scripted_server import ScriptedServer
+from memoranda.testing.scripted.server import ScriptedServer
 from tests.importers.openclaw.material import contents, household
 from tests.importers.recording import Home
 

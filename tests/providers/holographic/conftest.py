@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memoranda.providers.holographic.facts import FactStore
+from memoranda.providers.holographic.fact_store import FactStore
 from memoranda.providers.holographic.retrieval import Retriever
 
 

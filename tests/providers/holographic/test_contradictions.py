@@ -11,7 +11,7 @@ from benchmarks.holographic import generate, stored
 from memoranda.providers.holographic.claims import read
 from memoranda.providers.holographic.comparing import compare
 from memoranda.providers.holographic.contradictions import HALF_SHARED, find_contradictions, threshold
-from memoranda.providers.holographic.facts import FactStore
+from memoranda.providers.holographic.fact_store import FactStore
 
 from .conftest import opened
 

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.holographic import SEEDS, chance_level, generate, precision, stored
-from memoranda.providers.holographic.facts import FactStore
+from memoranda.providers.holographic.fact_store import FactStore
 from memoranda.providers.holographic.retrieval import Filter, Found, Retriever
 
 from .conftest import Clock

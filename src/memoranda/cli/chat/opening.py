@@ -12,9 +12,9 @@ from memoranda.app import Memory, Session
 from memoranda.cli.chat.screens import Screen, Terminal
 from memoranda.cli.context import UNUSABLE
 from memoranda.errors import ModelError
-from memoranda.llm.choice import model_for
 from memoranda.llm.demo.model import DemoModel
 from memoranda.llm.model import ChatModel
+from memoranda.llm.model_factory import model_for
 
 _SOURCE = "cli"
 _PACE = 0.015

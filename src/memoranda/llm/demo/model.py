@@ -8,12 +8,12 @@ import json
 import time
 from collections.abc import Sequence
 
+from memoranda.llm.context_windows import DEFAULT_WINDOW
 from memoranda.llm.demo.acting import act
 from memoranda.llm.demo.situation import understand
 from memoranda.llm.model import Message, OnText, Reply, Usage
 from memoranda.llm.prefix_cache import PrefixCache
 from memoranda.llm.tokens import estimate_message, estimate_text
-from memoranda.llm.windows import DEFAULT_WINDOW
 from memoranda.tools import Tool
 
 _PIECE = 6

@@ -18,9 +18,9 @@ from memoranda.providers.holographic.algebra import Vector, noise, similarity
 from memoranda.providers.holographic.claims import ENTITY, Claim, read
 from memoranda.providers.holographic.comparing import Difference, compare, keys
 from memoranda.providers.holographic.encoding import Encoder
-from memoranda.providers.holographic.facts import FactStore
-from memoranda.providers.holographic.links import Known, entities_of
-from memoranda.providers.holographic.records import Fact
+from memoranda.providers.holographic.entity_links import Known, entities_of
+from memoranda.providers.holographic.fact import Fact
+from memoranda.providers.holographic.fact_store import FactStore
 
 HALF_SHARED = (2 / math.pi) ** 2
 _MARGIN = 3

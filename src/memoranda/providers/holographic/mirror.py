@@ -6,8 +6,8 @@ was stored by itself stays, though it says the same.
 
 import logging
 
-from memoranda.providers.holographic.facts import LONGEST_CONTENT, FactStore
-from memoranda.providers.holographic.records import Fact, FactError, Provenance, content_key
+from memoranda.providers.holographic.fact import Fact, FactError, Provenance, content_key
+from memoranda.providers.holographic.fact_store import LONGEST_CONTENT, FactStore
 
 _log = logging.getLogger(__name__)
 

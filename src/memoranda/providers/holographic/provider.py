@@ -12,11 +12,11 @@ from memoranda.errors import ProviderError, StorageError
 from memoranda.providers.holographic import guidance
 from memoranda.providers.holographic import settings as settings_module
 from memoranda.providers.holographic.entities import find_entities
+from memoranda.providers.holographic.entity_links import lookup
 from memoranda.providers.holographic.extraction import statements
-from memoranda.providers.holographic.facts import FactStore
-from memoranda.providers.holographic.links import lookup
+from memoranda.providers.holographic.fact import Fact, Provenance
+from memoranda.providers.holographic.fact_store import FactStore
 from memoranda.providers.holographic.mirror import mirror
-from memoranda.providers.holographic.records import Fact, Provenance
 from memoranda.providers.holographic.retrieval import Filter, Found, Retriever
 from memoranda.providers.holographic.tool import FactTools, schemas
 from memoranda.providers.provider import MemoryProvider

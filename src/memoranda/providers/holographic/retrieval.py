@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from memoranda.providers.holographic.algebra import SKETCH_FACTOR, Vector, noise, similarities, sketch
-from memoranda.providers.holographic.facts import FactStore
-from memoranda.providers.holographic.links import Known, entities_of, lookup, similar
-from memoranda.providers.holographic.records import Fact
-from memoranda.providers.holographic.words import matching
+from memoranda.providers.holographic.entity_links import Known, entities_of, lookup, similar
+from memoranda.providers.holographic.fact import Fact
+from memoranda.providers.holographic.fact_store import FactStore
+from memoranda.providers.holographic.word_index import matching
 
 _MOST_SCORED = 512
 # A sketch that resembles less than this many deviations is not looked at.

@@ -9,8 +9,8 @@ from memoranda.providers.holographic import guidance
 from memoranda.providers.holographic.contradictions import find_contradictions
 from memoranda.providers.holographic.encoding import MOST_ENTITIES
 from memoranda.providers.holographic.entities import LONGEST_NAME, key_of
-from memoranda.providers.holographic.facts import FactStore
-from memoranda.providers.holographic.records import CATEGORIES, FactError, Provenance
+from memoranda.providers.holographic.fact import CATEGORIES, FactError, Provenance
+from memoranda.providers.holographic.fact_store import FactStore
 from memoranda.providers.holographic.retrieval import Filter, Found, Retriever
 from memoranda.tools import JsonObject
 

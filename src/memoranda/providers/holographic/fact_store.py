@@ -15,8 +15,8 @@ from memoranda.db.sqlite import Connection
 from memoranda.providers.holographic.algebra import Vector, pack, sketch, unpack
 from memoranda.providers.holographic.encoding import MOST_ENTITIES, Encoder
 from memoranda.providers.holographic.entities import Entity, find_entities, key_of
-from memoranda.providers.holographic.links import drop_unused, entities_of, known_keys, link
-from memoranda.providers.holographic.records import (
+from memoranda.providers.holographic.entity_links import drop_unused, entities_of, known_keys, link
+from memoranda.providers.holographic.fact import (
     CATEGORIES,
     COLUMNS,
     UNKNOWN,
@@ -27,7 +27,7 @@ from memoranda.providers.holographic.records import (
     fact_from,
 )
 from memoranda.providers.holographic.schema import APPLICATION_ID, SCHEMA
-from memoranda.providers.holographic.words import forget_words, store_words
+from memoranda.providers.holographic.word_index import forget_words, store_words
 from memoranda.safety.redaction import Redactor
 
 LONGEST_CONTENT = 4000

@@ -15,9 +15,9 @@ import pytest
 
 from memoranda.errors import ContextTooLongError
 from memoranda.llm.model import Reply, ToolCall
-from memoranda.testing.scripted_model import ScriptError
-from memoranda.testing.scripted_server import ScriptedServer
-from memoranda.testing.scripted_steps import Cut, Garbage, Received, Refuse, Slow, Trouble, read_step
+from memoranda.testing.scripted.model import ScriptError
+from memoranda.testing.scripted.server import ScriptedServer
+from memoranda.testing.scripted.steps import Cut, Garbage, Received, Refuse, Slow, Trouble, read_step
 from tests.llm.conftest import client, tool, user
 
 
@@ -100,7 +100,7 @@ def test_steps_can_be_written_in_a_file() -> None:
 @contextmanager
 def program(*arguments: str) -> Iterator[str]:
     """The server in a process of its own; its address."""
-    command = [sys.executable, "-m", "memoranda.testing.scripted_server", *arguments]
+    command = [sys.executable, "-m", "memoranda.testing.scripted", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

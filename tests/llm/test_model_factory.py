@@ -6,12 +6,12 @@ import sys
 import pytest
 
 from memoranda.errors import ModelAuthError, ModelError
-from memoranda.llm import choice
-from memoranda.llm.choice import model_for
+from memoranda.llm import model_factory
 from memoranda.llm.model import Reply
-from memoranda.llm.openai_chat import OpenAIChat
+from memoranda.llm.model_factory import model_for
+from memoranda.llm.openai.client import OpenAIChat
 from memoranda.llm.settings import ModelSettings
-from memoranda.testing.scripted_server import ScriptedServer
+from memoranda.testing.scripted.server import ScriptedServer
 
 KEYS = {"ANTHROPIC_API_KEY": "a-key", "OPENAI_API_KEY": "o-key", "OPENROUTER_API_KEY": "r-key"}
 
@@ -66,7 +66,7 @@ def test_an_unknown_provider_is_told_the_known_ones() -> None:
 
 def test_a_missing_package_is_said_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """When the model is chosen, and also when it is asked."""
-    monkeypatch.setattr(choice, "find_spec", lambda _: None)
+    monkeypatch.setattr(model_factory, "find_spec", lambda _: None)
     with pytest.raises(ModelError, match=r"pip install 'memoranda\[anthropic\]'"):
         model_for(ModelSettings(), KEYS)
     monkeypatch.setattr(OpenAIChat, "package", "no_such_sdk")
@@ -87,7 +87,8 @@ def test_settings_reach_the_service() -> None:
 def test_choosing_a_model_imports_no_sdk() -> None:
     """They take seconds; the first question may, the start of a program may not."""
     program = (
-        "import sys; from memoranda.llm.choice import model_for; from memoranda.llm.settings import ModelSettings;"
+        "import sys; from memoranda.llm.model_factory import model_for\n"
+        "from memoranda.llm.settings import ModelSettings\n"
         "model_for(ModelSettings(), {'ANTHROPIC_API_KEY': 'k'}); model_for(ModelSettings(), {'OPENAI_API_KEY': 'k'});"
         "print([name for name in ('openai', 'anthropic', 'httpx2', 'pydantic') if name in sys.modules])"
     )

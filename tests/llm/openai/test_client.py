@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from memoranda.llm.model import Reply
-from memoranda.llm.openai_chat import OpenAIChat
-from memoranda.llm.openai_reading import Growing, reply_of, usage_of
+from memoranda.llm.openai.client import OpenAIChat
+from memoranda.llm.openai.response import Growing, reply_of, usage_of
 from memoranda.llm.settings import ModelSettings
-from memoranda.testing.scripted_server import ScriptedServer
+from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.tools import JsonObject
 from tests.llm.conftest import client, tool, user
 

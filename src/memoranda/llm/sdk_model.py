@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from memoranda.errors import ModelError
-from memoranda.llm.attempts import Call, FailedAttemptError
-from memoranda.llm.failures import Failure, nonsense, refused, retry_after, unreachable
+from memoranda.llm.context_windows import window_of
 from memoranda.llm.model import Message, OnText, Reply
+from memoranda.llm.model_call import Call, FailedAttemptError
 from memoranda.llm.settings import ModelSettings
-from memoranda.llm.windows import window_of
+from memoranda.llm.vendor_errors import Failure, nonsense, refused, retry_after, unreachable
 from memoranda.tools import JsonObject, Tool
 
 _CONNECT_SECONDS = 10.0

@@ -10,7 +10,7 @@ from typing import Any
 from memoranda.llm.model import Usage
 from memoranda.llm.prefix_cache import PrefixCache, digests_of
 from memoranda.llm.tokens import estimate_text
-from memoranda.testing.scripted_steps import Received
+from memoranda.testing.scripted.steps import Received
 from memoranda.tools import JsonObject
 
 _LOOKBACK = 20

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.errors import ModelReplyError
-from memoranda.llm.anthropic_blocks import GO_ON, NOTHING_SAID, as_blocks
-from memoranda.llm.anthropic_cache import with_breakpoints
-from memoranda.llm.anthropic_thinking import arranged, notes_on
+from memoranda.llm.anthropic.cache_breakpoints import with_breakpoints
+from memoranda.llm.anthropic.messages import GO_ON, NOTHING_SAID, as_blocks
+from memoranda.llm.anthropic.thinking import arranged, notes_on
 from memoranda.llm.model import Message, Reply, ToolCall
-from memoranda.testing.scripted_server import ScriptedServer
-from memoranda.testing.scripted_steps import Received, Refuse, Step
+from memoranda.testing.scripted.server import ScriptedServer
+from memoranda.testing.scripted.steps import Received, Refuse, Step
 from memoranda.tools import JsonObject
 from tests.llm.conftest import client, tool, user
 

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from memoranda.llm.attempts import FailedAttemptError
-from memoranda.llm.calls import acceptable_call
-from memoranda.llm.failures import broken_off, nonsense
 from memoranda.llm.model import Message, OnText, Reply
-from memoranda.llm.openai_reading import Growing, reply_of
-from memoranda.llm.sdk import SdkModel
+from memoranda.llm.model_call import FailedAttemptError
+from memoranda.llm.openai.response import Growing, reply_of
+from memoranda.llm.sdk_model import SdkModel
+from memoranda.llm.tool_call_repair import acceptable_call
+from memoranda.llm.vendor_errors import broken_off, nonsense
 from memoranda.tools import JsonObject, Tool
 
 OPENAI = "https://api.openai.com/v1"

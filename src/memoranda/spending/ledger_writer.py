@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from memoranda.db import forks
 from memoranda.db.on_demand import OnDemand
 from memoranda.errors import StorageError
-from memoranda.spending.call import STORE, Call
+from memoranda.spending.call_record import STORE, Call
 
 _log = logging.getLogger(__name__)
 

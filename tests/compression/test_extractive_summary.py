@@ -2,7 +2,7 @@
 
 import pytest
 
-from memoranda.compression.extract import extract
+from memoranda.compression.extractive_summary import extract
 from memoranda.compression.prompts import SECTIONS
 from memoranda.llm.tokens import estimate_text
 from tests.compression.conftest import calls, chatter, numbered, result, said

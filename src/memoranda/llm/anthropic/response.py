@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memoranda.llm.anthropic_thinking import notes_on
+from memoranda.llm.anthropic.thinking import notes_on
 from memoranda.llm.model import OnText, Reply, ToolCall, Usage
 from memoranda.tools import JsonObject
 

@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from memoranda.llm.failures import Failure, too_late
 from memoranda.llm.model import OnText, Reply
+from memoranda.llm.vendor_errors import Failure, too_late
 from memoranda.support.interrupts import waiting
 
 _FIRST_WAIT = 0.5

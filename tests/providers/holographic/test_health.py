@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from memoranda.providers.holographic.checkup import check
+from memoranda.providers.holographic.health import check
 from memoranda.providers.holographic.retrieval import Filter, Retriever
 from memoranda.support.findings import Finding
 

@@ -6,7 +6,7 @@ from email.utils import format_datetime
 import pytest
 
 from memoranda.errors import ContextTooLongError, ModelOverloadedError, ModelReplyError
-from memoranda.llm.failures import quoted, refused, retry_after
+from memoranda.llm.vendor_errors import quoted, refused, retry_after
 
 
 def test_the_wait_is_read_in_every_form() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from memoranda.db.checkup import Store, check_store, take_rows
 from memoranda.db.sqlite import Connection, Database
 from memoranda.errors import CorruptStoreError
-from memoranda.providers.holographic.facts import FactStore
+from memoranda.providers.holographic.fact_store import FactStore
 from memoranda.providers.holographic.schema import (
     ALIASES,
     APPLICATION_ID,
@@ -18,7 +18,7 @@ from memoranda.providers.holographic.schema import (
     STATE_META,
     WORDS,
 )
-from memoranda.providers.holographic.words import store_words
+from memoranda.providers.holographic.word_index import store_words
 from memoranda.support.findings import Finding
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from memoranda.llm.demo import DemoModel
 from memoranda.llm.model import Usage
-from memoranda.testing.scripted_server import ScriptedServer
-from memoranda.testing.scripted_steps import Received, Script, Step, read_step
+from memoranda.testing.scripted.server import ScriptedServer
+from memoranda.testing.scripted.steps import Received, Script, Step, read_step
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Serve until the program is ended; the first line of its output is the address."""
-    parser = argparse.ArgumentParser(prog="memoranda.testing.scripted_server", description=__doc__)
+    parser = argparse.ArgumentParser(prog="memoranda.testing.scripted", description=__doc__)
     parser.add_argument("--port", type=int, default=0, help="0 takes any free one")
     parser.add_argument("--log", type=Path, help="every request goes there, one JSON object per line")
     parser.add_argument("--script", default="demo", help="a JSON file, module:function, or demo")
@@ -54,3 +54,7 @@ def demo_script() -> Script:
         return replace(model.reply(*received.conversation), usage=Usage())
 
     return answer
+
+
+if __name__ == "__main__":
+    main()

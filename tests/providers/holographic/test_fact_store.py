@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from memoranda.errors import CorruptStoreError
-from memoranda.providers.holographic.facts import FactStore
-from memoranda.providers.holographic.records import FactError, Provenance
+from memoranda.providers.holographic.fact import FactError, Provenance
+from memoranda.providers.holographic.fact_store import FactStore
 from memoranda.providers.holographic.retrieval import Filter, Retriever
 
 from .conftest import Clock, opened
@@ -16,7 +16,7 @@ from .conftest import Clock, opened
 WRITER = """
 import sys
 from pathlib import Path
-from memoranda.providers.holographic.facts import FactStore
+from memoranda.providers.holographic.fact_store import FactStore
 store = FactStore(Path(sys.argv[1]))
 for number in range(25):
     store.add(f"Worker {sys.argv[2]} saw Atlas {number} times")

@@ -5,11 +5,11 @@ from dataclasses import replace
 from importlib.util import find_spec
 
 from memoranda.errors import ModelAuthError, ModelError
-from memoranda.llm.anthropic_messages import AnthropicMessages
+from memoranda.llm.anthropic.client import AnthropicMessages
 from memoranda.llm.demo import DemoModel
 from memoranda.llm.model import ChatModel
-from memoranda.llm.openai_chat import OpenAIChat
-from memoranda.llm.sdk import missing
+from memoranda.llm.openai.client import OpenAIChat
+from memoranda.llm.sdk_model import missing
 from memoranda.llm.settings import ModelSettings
 from memoranda.llm.vendors import VENDORS, Vendor
 

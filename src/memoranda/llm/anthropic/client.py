@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memoranda.llm.anthropic_blocks import as_blocks
-from memoranda.llm.anthropic_cache import with_breakpoints
-from memoranda.llm.anthropic_reading import Growing, reply_of
-from memoranda.llm.anthropic_thinking import bind, fingerprint, without_thinking
-from memoranda.llm.attempts import FailedAttemptError
-from memoranda.llm.failures import broken_off, nonsense
+from memoranda.llm.anthropic.cache_breakpoints import with_breakpoints
+from memoranda.llm.anthropic.messages import as_blocks
+from memoranda.llm.anthropic.response import Growing, reply_of
+from memoranda.llm.anthropic.thinking import bind, fingerprint, without_thinking
+from memoranda.llm.context_windows import longest_answer
 from memoranda.llm.model import Message, OnText, Reply
-from memoranda.llm.sdk import SdkModel, load
-from memoranda.llm.windows import longest_answer
+from memoranda.llm.model_call import FailedAttemptError
+from memoranda.llm.sdk_model import SdkModel, load
+from memoranda.llm.vendor_errors import broken_off, nonsense
 from memoranda.tools import JsonObject, Tool
 
 ANTHROPIC = "https://api.anthropic.com"

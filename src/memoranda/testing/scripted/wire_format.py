@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from memoranda.llm.model import Reply, ToolCall, Usage
-from memoranda.testing.scripted_steps import Api, Refuse
+from memoranda.testing.scripted.steps import Api, Refuse
 from memoranda.tools import JsonObject
 
 _PIECE = 8

@@ -11,7 +11,7 @@ The marks are put on a copy and never change what is sent otherwise.
 
 from typing import Any
 
-from memoranda.llm.anthropic_thinking import THINKING
+from memoranda.llm.anthropic.thinking import THINKING
 from memoranda.tools import JsonObject
 
 _MARK = {"cache_control": {"type": "ephemeral"}}

@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memoranda.llm.anthropic_ids import CallIds
-from memoranda.llm.anthropic_thinking import Prefix, arranged, thinking_of
-from memoranda.llm.calls import acceptable_arguments, acceptable_name
+from memoranda.llm.anthropic.call_ids import CallIds
+from memoranda.llm.anthropic.thinking import Prefix, arranged, thinking_of
 from memoranda.llm.model import Message
+from memoranda.llm.tool_call_repair import acceptable_arguments, acceptable_name
 from memoranda.tools import JsonObject
 
 NOTHING_SAID = "[no text]"

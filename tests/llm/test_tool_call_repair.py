@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.llm.calls import acceptable_call
+from memoranda.llm.tool_call_repair import acceptable_call
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _json = st.recursive(

@@ -10,7 +10,7 @@ from memoranda.curated.tool import read_arguments
 from memoranda.errors import StorageError
 from memoranda.review import prompts
 from memoranda.review.evidence import Evidence, is_covered, keeps_most
-from memoranda.review.session import MEMORY_TOOL, SKILL_TOOL, Snapshot
+from memoranda.review.reviewable_session import MEMORY_TOOL, SKILL_TOOL, Snapshot
 from memoranda.tools import InvalidArgumentsError, JsonObject, refused
 
 # Arguments of a skill write that say where, not what.

@@ -6,7 +6,7 @@
 Each request takes the next step, or one function answers them all. What came in is in `received`, word for word. As a
 program it serves a script from a file, from a function, or the demo model:
 
-    python -m memoranda.testing.scripted_server --port 0 --log requests.jsonl --script script.json
+    python -m memoranda.testing.scripted --port 0 --log requests.jsonl --script script.json
 """
 
 import json
@@ -20,10 +20,10 @@ from typing import Any, assert_never
 
 from memoranda.llm.model import Reply, Usage
 from memoranda.llm.tokens import estimate_message
-from memoranda.testing.scripted_cache import ScriptedCache
-from memoranda.testing.scripted_forms import Event, error_body, events, trouble, whole
-from memoranda.testing.scripted_model import Scripted, ScriptError
-from memoranda.testing.scripted_steps import Cut, Garbage, Received, Refuse, Script, Slow, Step, Trouble
+from memoranda.testing.scripted.model import Scripted, ScriptError
+from memoranda.testing.scripted.prompt_cache import ScriptedCache
+from memoranda.testing.scripted.steps import Cut, Garbage, Received, Refuse, Script, Slow, Step, Trouble
+from memoranda.testing.scripted.wire_format import Event, error_body, events, trouble, whole
 
 _PATHS = ("/chat/completions", "/messages")
 _TOO_LONG = {
@@ -237,9 +237,3 @@ def _with_usage(reply: Reply, used: Usage) -> Reply:
         reply.text, reply.tool_calls, used + written, reply.finish_reason,
         reply.model, reply.reasoning, reply.reasoning_details,
     )  # fmt: skip
-
-
-if __name__ == "__main__":
-    from memoranda.testing.scripted_program import main
-
-    main()

@@ -1,0 +1,1 @@
+"""The client for OpenAI's chat completions API and compatible services."""
