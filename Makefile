@@ -8,14 +8,21 @@ READY := $(VENV)/.ready
 # The tests start hundreds of processes: without byte code each of them would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test lint docs lock bench clean
+.PHONY: run test test-all lint docs lock bench clean
 
 run: $(READY)
 	@$(BIN)/memoranda demo
 
 # Four at once, also on two cores: many tests wait for a disk or for a process.
+PYTEST := $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+
+# The everyday run: no slow tests, few examples per property.
 test: $(READY)
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+	$(PYTEST) -m "not slow"
+
+# Everything: crash, concurrency and large-input tests too, and all examples.
+test-all: $(READY)
+	$(PYTEST) --full --durations=25
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,19 +11,40 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import find, settings
+from hypothesis.strategies import text
 
 from memoranda.curated.outcome import Origin
 from memoranda.curated.settings import CuratedSettings
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.tool import MemoryTool
+from tests.cpu_limit import (
+    pytest_runtest_call,
+    pytest_runtest_logreport,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+)
+from tests.examples import examples, use_all_examples
 
-# Every example syncs files to the disk, so time per example says nothing here.
-settings.register_profile("memoranda", deadline=None, max_examples=40)
-settings.load_profile("memoranda")
+__all__ = ["pytest_runtest_call", "pytest_runtest_logreport", "pytest_sessionfinish", "pytest_terminal_summary"]
 
 # What a session offers to a model by itself.
 OWN_TOOLS = ["memory", "session_search", "skills_list", "skill_view", "skill_manage"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="Let every property try all of its examples.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose how many examples properties try, and let Ctrl-C interrupt tests however the shell was started."""
+    if config.getoption("--full"):
+        use_all_examples()
+    # Every example syncs files to the disk, so a deadline per example would measure the disk.
+    settings.register_profile("memoranda", deadline=None, max_examples=examples(40))
+    settings.load_profile("memoranda")
+    # A background job of a non-interactive shell ignores SIGINT, and so would every process that a test starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +119,7 @@ def mode(path: Path) -> int:
 
 @contextmanager
 def unprivileged() -> Iterator[Path]:
-    """A private directory, entered as somebody whom file permissions bind (root ignores them)."""
+    """A private directory, entered as a user whom file permissions bind (root ignores them)."""
     with TemporaryDirectory(prefix="memoranda-test-") as name:
         if os.geteuid() != 0:
             yield Path(name)
@@ -111,12 +133,14 @@ def unprivileged() -> Iterator[Path]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with slow tests first and the longest before all, so that nobody waits for one at the end."""
+    """Files with slow tests first and the longest before all, so that no worker is left with one at the end."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: (item.path.name != "test_long_conversation.py", item.path not in slow))
 
 
 def pytest_collection_finish() -> None:
-    """What was imported and collected stays to the end, so nobody need look for garbage in it."""
+    """Keep the garbage collector out of what was imported and collected: it stays to the end."""
+    # Hypothesis reads its table of characters when it first needs one: not in a test whose time is measured.
+    find(text(), lambda _: True)
     gc.collect()
     gc.freeze()

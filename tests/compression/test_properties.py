@@ -16,6 +16,7 @@ from memoranda.llm.tokens import estimate_message
 from memoranda.sessions.rotation import LiveMessage, Repeated, Summary
 from memoranda.testing.scripted.model import ScriptedModel
 from tests.compression.conftest import calls, chatter, good_model, numbered, result, said
+from tests.examples import examples
 
 TEXT = st.one_of(
     st.text(max_size=40),
@@ -106,7 +107,7 @@ def _check(live: list[LiveMessage], done: Compressed, chosen: CompressionSetting
     assert done.last_seen == live[-1].id
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(messages=conversation(), kind=MODELS, window=st.sampled_from([2_000, 8_000, 128_000]), force=st.booleans(),
        first=st.integers(0, 4), last=st.integers(0, 8))  # fmt: skip
 def test_nothing_is_lost_and_nothing_is_torn_apart(
@@ -158,7 +159,7 @@ FUZZ = st.one_of(
 )
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(answer=FUZZ, reason=st.sampled_from(["stop", "length", "refusal", ""]))
 def test_whatever_the_summariser_answers_there_is_one_good_summary(answer: str, reason: str) -> None:
     """Refused answers lead to an extract; what is taken can be read back and updated."""

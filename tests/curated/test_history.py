@@ -14,6 +14,7 @@ from memoranda.curated.outcome import PERSON, Origin, Receipt, Refusal
 from memoranda.curated.settings import CuratedSettings, Target
 from memoranda.curated.store import MemoryStore
 from tests.conftest import mode, tree
+from tests.examples import examples
 
 
 def _texts(store: MemoryStore) -> str:
@@ -289,7 +290,7 @@ _STEP = st.tuples(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(25))
 @given(st.lists(_STEP, max_size=12))
 def test_undoing_everything_leads_back_to_the_beginning(tmp_path: Path, steps: list[tuple[str, Target, str]]) -> None:
     """Whatever was done, as many undos as changes give the empty files again; the journal always agrees with disk."""

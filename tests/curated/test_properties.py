@@ -13,6 +13,7 @@ from memoranda.curated.outcome import Origin, Receipt, Refusal
 from memoranda.curated.settings import CuratedSettings, Target
 from memoranda.curated.store import MemoryStore
 from tests.conftest import tree
+from tests.examples import examples
 
 LIMIT = 60
 _WORDS = st.sampled_from(
@@ -26,7 +27,9 @@ _OPERATION: st.SearchStrategy[Operation] = st.one_of(
 _BATCH = st.lists(_OPERATION, min_size=1, max_size=3)
 _TARGET: st.SearchStrategy[Target] = st.sampled_from(["memory", "user"])
 _FILE = st.binary(max_size=30) | st.lists(_TEXT, max_size=4).map(lambda pieces: "\n§\n".join(pieces).encode())
-_quick = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
+_quick = settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=examples(60)
+)
 
 
 def _store(tmp_path: Path) -> MemoryStore:

@@ -15,6 +15,7 @@ from memoranda.curated.settings import CuratedSettings
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.tool import MemoryTool
 from tests.conftest import small_store, tree
+from tests.examples import examples
 
 Call = Callable[..., dict[str, Any]]
 
@@ -240,7 +241,7 @@ _KEYS = st.sampled_from(["target", "action", "content", "old_text", "operations"
 _ARGUMENTS = st.dictionaries(_KEYS, _JSON | st.sampled_from(["memory", "user", "add", "replace", "remove", "a"]))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(150))
 @given(_ARGUMENTS)
 def test_no_arguments_make_the_tool_raise(tool: MemoryTool, arguments: dict[str, Any]) -> None:
     """Whatever is sent, the answer is a JSON object with a verdict."""

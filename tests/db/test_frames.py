@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.db.damaged_tables import THINGS, make_things, rows_by_sqlite, rows_in_pages
+from tests.examples import examples
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,7 @@ def with_log(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
         return path.read_bytes(), Path(f"{path}-wal").read_bytes()
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(data=st.data())
 def test_of_a_damaged_log_just_that_is_read_which_sqlite_reads(
     with_log: tuple[bytes, bytes], data: st.DataObject

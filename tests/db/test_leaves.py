@@ -20,6 +20,7 @@ from memoranda.db.schema import STATE_META
 from memoranda.sessions.schema import CHANGES, DELETED_SESSIONS, MESSAGES, SESSIONS
 from memoranda.sessions.store import SessionStore
 from tests.db.damaged_tables import PAGE, THINGS, make_things, overwrite, rows_by_sqlite, rows_in_pages, saved_rows
+from tests.examples import examples
 
 
 def test_rows_from_before_a_column_was_added_are_read(tmp_path: Path) -> None:
@@ -150,7 +151,7 @@ def test_any_bytes_are_read_without_an_error(file: bytes, log: bytes | None, sig
         _check_bounds(path)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(damage=_damage())
 def test_any_damage_to_a_store_is_read_without_an_error(whole: bytes, damage: list[tuple[float, bytes]]) -> None:
     """Whatever length or place a damaged number names, in bounded time."""

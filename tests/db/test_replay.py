@@ -17,6 +17,7 @@ from memoranda.sessions.salvage import salvage
 from memoranda.sessions.schema import MESSAGES
 from memoranda.sessions.store import SessionStore
 from tests.db.lost_stores import LOSSES, killed_store
+from tests.examples import examples
 from tests.forked import forking, in_child
 
 pytestmark = forking
@@ -113,7 +114,7 @@ def log_and_empty_store(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes
     return Path(f"{killed_store(path)}-wal").read_bytes(), empty.read_bytes()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(data=st.data())
 def test_a_damaged_log_shows_nothing_that_was_not_written(
     log_and_empty_store: tuple[bytes, bytes], data: st.DataObject

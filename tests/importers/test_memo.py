@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from memoranda.importers.claude_code.reader import ClaudeCode
 from memoranda.importers.memo import FILE_NAME, Memo, Remembered
 from memoranda.importers.shape import Item, Mark
+from tests.examples import examples
 from tests.importers.recording import Home, write_lines
 
 _SECRET = "ghp_q7Zt2Xw9Lk4Vn8Rb3Mc6Hs1Jd5Gf0Py9Ua2T"
@@ -41,7 +42,7 @@ def test_no_credential_lies_in_what_an_import_remembers(tmp_path: Path, title: s
     assert all(_SECRET.encode() not in file.read_bytes() for file in tmp_path.glob(f"{FILE_NAME}*"))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.sampled_from(_PIECES), max_size=8).map("".join), st.text(max_size=20))
 def test_what_a_reader_remembers_is_what_it_can_read(
     tmp_path_factory: pytest.TempPathFactory, title: str, directory: str

@@ -14,6 +14,7 @@ from memoranda.importers.claude_code import ClaudeCode
 from memoranda.importers.jsonl import JsonLines
 from memoranda.importers.lines import json_lines
 from memoranda.importers.shape import Aside, Conversation, Imported, Item, Mark, Problem, Reader
+from tests.examples import examples
 from tests.importers.claude_code_lines import COMPACTED, EARLIER, PRESENT
 from tests.importers.recording import Home
 
@@ -63,7 +64,7 @@ def _lay_out(files: list[tuple[list[bytes], bool]], root: Path) -> Path:
 
 
 @pytest.mark.parametrize("make", READERS)
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(files=_files)
 def test_importing_twice_is_importing_once(make: Callable[[], Reader], files: list[tuple[list[bytes], bool]]) -> None:
     """Whatever the files hold: with or without the memory of the first time, the second adds nothing."""
@@ -78,7 +79,7 @@ def test_importing_twice_is_importing_once(make: Callable[[], Reader], files: li
 
 
 @pytest.mark.parametrize("make", READERS)
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(files=_files)
 def test_a_plan_says_exactly_what_happens(make: Callable[[], Reader], files: list[tuple[list[bytes], bool]]) -> None:
     """The figures of the preview are those of the import, problems included."""
@@ -92,7 +93,7 @@ def test_a_plan_says_exactly_what_happens(make: Callable[[], Reader], files: lis
 
 
 @pytest.mark.parametrize("make", READERS)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(lines=_lines, is_ended=st.booleans())
 def test_every_line_is_imported_set_aside_or_a_problem(
     make: Callable[[], Reader], lines: list[bytes], is_ended: bool
@@ -108,7 +109,7 @@ def test_every_line_is_imported_set_aside_or_a_problem(
 
 
 @pytest.mark.parametrize("make", READERS)
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(files=_files)
 def test_every_message_that_was_read_is_accounted_for(
     make: Callable[[], Reader], files: list[tuple[list[bytes], bool]]
@@ -141,7 +142,7 @@ def _numbers(reader: Reader, item: Item) -> set[int]:
     return seen
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(lines=_lines, cut=st.integers(min_value=0, max_value=3000))
 def test_a_file_may_be_caught_at_any_byte_of_its_growth(lines: list[bytes], cut: int) -> None:
     """Imported half written and then whole, it is as if it had been imported once."""
@@ -168,7 +169,7 @@ def _said(home: Home) -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(lines=_lines)
 def test_marks_stand_at_the_ends_of_lines(lines: list[bytes]) -> None:
     """From any mark on, a reader gives what it would have given anyway."""

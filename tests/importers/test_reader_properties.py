@@ -17,6 +17,7 @@ from memoranda.importers.cursor import Cursor
 from memoranda.importers.gemini_cli import GeminiCli
 from memoranda.importers.opencode import OpenCode
 from memoranda.importers.shape import Aside, Imported, Item, Problem, Reader
+from tests.examples import examples
 from tests.importers import codex_rollouts, cursor_stores, gemini_recordings, opencode_sessions
 from tests.importers.recording import Home
 
@@ -91,7 +92,7 @@ def _is_same_twice(reader: Callable[[], Reader], where: Path, root: Path) -> Non
 
 
 @pytest.mark.parametrize(("reader", "name"), LINES)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(lines=_lines)
 def test_every_line_is_imported_counted_or_a_problem(
     reader: Callable[[], Reader], name: str, lines: list[bytes]
@@ -105,7 +106,7 @@ def test_every_line_is_imported_counted_or_a_problem(
 
 
 @pytest.mark.parametrize(("reader", "name"), LINES)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(lines=_lines)
 def test_importing_lines_twice_is_importing_them_once(
     reader: Callable[[], Reader], name: str, lines: list[bytes]
@@ -117,7 +118,7 @@ def test_importing_lines_twice_is_importing_them_once(
 
 
 @pytest.mark.parametrize(("reader", "name"), LINES)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(lines=_lines, cut=st.integers(0, 12))
 def test_a_file_that_grows_gives_what_it_gives_as_a_whole(
     reader: Callable[[], Reader], name: str, lines: list[bytes], cut: int
@@ -141,7 +142,7 @@ def _names(home: Home, session_id: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("reader", "name"), DOCUMENTS)
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(content=st.binary(max_size=40) | _values.map(_written) | _objects.map(_written))
 def test_any_document_is_read_or_a_problem(reader: Callable[[], Reader], name: str, content: bytes) -> None:
     """Nothing is raised, whatever the file holds, and importing it twice is importing it once."""
@@ -157,7 +158,7 @@ _rows = st.lists(_named | _values, max_size=5).map(lambda values: [json.dumps(va
 _texts = _rows | st.lists(st.text(max_size=20), max_size=3)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(messages=_texts, parts=_texts)
 def test_every_row_of_opencode_is_accounted_for(messages: list[str], parts: list[str]) -> None:
     """Each message and each part is imported, counted or a problem, whatever its JSON is."""
@@ -178,7 +179,7 @@ def test_every_row_of_opencode_is_accounted_for(messages: list[str], parts: list
         _is_same_twice(OpenCode, source, Path(scratch) / "home")
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(bubbles=_texts, composer=_named)
 def test_every_bubble_of_cursor_is_accounted_for(bubbles: list[str], composer: dict[str, Any]) -> None:
     """Each bubble that a conversation lists is imported, counted or a problem."""
@@ -195,7 +196,7 @@ def test_every_bubble_of_cursor_is_accounted_for(bubbles: list[str], composer: d
         _is_same_twice(Cursor, source, Path(scratch) / "home")
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(blobs=st.lists(st.binary(max_size=60) | _named.map(_written), max_size=6), root=st.binary(max_size=120))
 def test_every_blob_of_cursors_command_line_is_accounted_for(blobs: list[bytes], root: bytes) -> None:
     """Messages or not, lists or not: nothing is raised, and everything is counted."""

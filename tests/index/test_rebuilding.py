@@ -13,6 +13,7 @@ from memoranda.index.prefixes import prefix_pattern
 from memoranda.index.search_index import SearchIndex
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
+from tests.examples import examples
 from tests.index.conftest import EVERYONE, pattern
 
 TEXTS = [
@@ -87,7 +88,7 @@ def _known(posting: Posting, session: str) -> tuple[int, str, int, int, float]:
 
 
 @given(STEPS)
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
 def test_a_followed_index_answers_as_a_rebuilt_one(steps: list[tuple[str, str | None, object]]) -> None:
     """Whatever happened to the store, and whenever the index looked."""
     with TemporaryDirectory() as name, SessionStore(Path(name) / "state.db") as store:

@@ -16,6 +16,7 @@ from memoranda.index.segments import (
     segment,
     spans,
 )
+from tests.examples import examples
 
 
 def parts(text: str) -> list[str]:
@@ -120,7 +121,7 @@ TEXTS = st.one_of(
 @given(TEXTS)
 @example("゛ﾞ㎏ Ⅷ ㍻ ﷺ İ ŉ")
 @example("a\x00b\ud800c")
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_tokens_are_plain(text: str) -> None:
     """A token is short, folded, has no ASCII character but a-z and 0-9, and stays itself when cut again."""
     for token in (*segment(text), *parts(text)):
@@ -131,7 +132,7 @@ def test_tokens_are_plain(text: str) -> None:
 
 @given(TEXTS)
 @example("0A’")
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_spans_and_segments_agree(text: str) -> None:
     """What is marked is what was indexed."""
     from_spans = [token for span in spans(text) for token in span.tokens]
@@ -140,7 +141,7 @@ def test_spans_and_segments_agree(text: str) -> None:
 
 @given(TEXTS)
 @example("1Z㊀'Ⅷ’ 🄉\u0e47")
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_what_is_indexed_is_what_is_looked_for(text: str) -> None:
     """Each token lies in the table in which a query for it looks."""
     words, pairs, parts = (tokens.split() for tokens in everything(text))
@@ -171,7 +172,7 @@ def _stands_at(indexed: list[str], place: int, tokens: tuple[str, ...]) -> bool:
 
 
 @given(TEXTS)
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 def test_tokens_pass_through_the_full_text_table_unchanged(text: str) -> None:
     """Each token is found by its quoted self, and the table holds just these tokens."""
     tokens = segment(text)

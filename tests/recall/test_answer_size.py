@@ -15,6 +15,7 @@ from memoranda.recall.settings import RecallSettings
 from memoranda.recall.sizes import cut_to, repeated, size_of, some_of
 from memoranda.recall.tool import PARAMETERS, SessionSearchTool
 from memoranda.sessions.scope import Scope
+from tests.examples import examples
 from tests.recall.past import BEGIN, tell
 
 SMALLEST = 4_000
@@ -60,7 +61,7 @@ def _fits(answer: Any, size: int) -> bool:
     return len(text) <= size
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(150), deadline=None)
 @given(arguments=st.dictionaries(st.sampled_from(sorted(PARAMETERS["properties"])), values))
 def test_every_answer_keeps_to_its_size(db: SessionDB, arguments: dict[str, Any]) -> None:
     """Refusals, reasons and words that were not found included."""

@@ -14,6 +14,7 @@ from memoranda.recall.tool import SessionSearchTool
 from memoranda.sessions.scope import Scope
 from memoranda.support.projects import among
 from memoranda.testing.rotation import rotate
+from tests.examples import examples
 
 HOUSE, FORK, SHED = "github.com/ana/house#aaaaaaaaaaaa", "github.com/ben/house#aaaaaaaaaaaa", "shed#cccccccccccc"
 Call = Callable[..., dict[str, Any]]
@@ -104,7 +105,7 @@ def test_messages_can_be_searched_by_project_too(db: SessionDB) -> None:
     assert db.search_messages("lock", projects=[]) == []
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.lists(st.sampled_from([HOUSE, FORK, SHED, "github.com/ana/house", None]), max_size=8), st.booleans())
 def test_a_limited_search_finds_what_an_unlimited_one_finds_of_the_project(
     projects: list[str | None], lag: bool

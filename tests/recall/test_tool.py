@@ -16,6 +16,7 @@ from memoranda.recall.session_db import SessionDB
 from memoranda.recall.settings import RecallSettings
 from memoranda.recall.tool import PARAMETERS, SessionSearchTool
 from memoranda.sessions.scope import Scope
+from tests.examples import examples
 from tests.recall.conftest import Call
 from tests.recall.past import BEGIN, tell
 
@@ -361,7 +362,7 @@ def test_every_parameter_is_known_by_its_name() -> None:
     assert tuple(PARAMETERS["properties"]) == NAMES
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(200))
 @given(
     arguments=st.dictionaries(
         st.sampled_from(sorted(PARAMETERS["properties"])),

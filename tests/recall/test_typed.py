@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from memoranda.recall.finding import NOT_FOUND
 from memoranda.recall.search import NOTHING_TYPED
+from tests.examples import examples
 from tests.recall.library import Library
 
 TEXTS = {
@@ -189,7 +190,7 @@ def test_messages_are_found_by_the_same_inputs(library: Library, typed: str) -> 
     )
     | st.lists(st.sampled_from([typed for typed, _, _ in TYPED[:107]]), max_size=3).map("".join)
 )
-@settings(max_examples=10_000)
+@settings(max_examples=examples(10_000))
 def test_no_text_is_an_error(library: Library, text: str) -> None:
     """Whatever is typed, the answer is an answer."""
     answer = library.find(text, limit=3)

@@ -30,6 +30,7 @@ from memoranda.safety.fence import build_memory_context_block
 from memoranda.skills.store import SkillStore
 from memoranda.testing.scripted.model import ScriptedModel, Step
 from tests.conftest import tree
+from tests.examples import examples
 from tests.review.sessions import DONE, NOTHING, Talk, add, call, using
 
 
@@ -279,7 +280,7 @@ def _forever(step: Step) -> list[Step]:
 _TOOLS = st.sampled_from(["memory", "skill_manage", "x"])
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.text(max_size=60), st.lists(st.tuples(_TOOLS, st.text()))), max_size=5),
     st.sampled_from(["stop", "length", "tool_calls", "refusal"]),
@@ -300,7 +301,7 @@ def test_whatever_a_model_answers_nothing_is_written_that_nobody_said(
     assert tree(tmp_path) == {}
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(80), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cut=st.integers(0, 68))
 def test_arguments_cut_anywhere_write_nothing(tmp_path: Path, cut: int) -> None:
     """A stream that breaks off in the middle of a call."""

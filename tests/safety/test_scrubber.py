@@ -11,6 +11,7 @@ from memoranda.safety import fence, scrubber, tags
 from memoranda.safety.fence import build_memory_context_block, sanitize_context
 from memoranda.safety.scrubber import StreamingContextScrubber
 from memoranda.safety.tags import LONGEST_TAG
+from tests.examples import examples
 
 O, C = "<memory-context>", "</memory-context>"  # noqa: E741
 BLOCK = f"{O}\n[note line]\n\nUser likes tea\n{C}"
@@ -234,7 +235,7 @@ def assert_same_for_every_cut(text: str, sizes: list[int]) -> None:
 
 
 @given(TEXTS, CUTS)
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_random_texts_come_out_the_same_for_random_cuts(text: str, sizes: list[int]) -> None:
     """Whole, in random chunks, or by single characters: one output."""
     assert_same_for_every_cut(text, sizes)
@@ -250,7 +251,7 @@ def test_ten_thousand_random_texts_come_out_the_same() -> None:
 
 
 @given(st.text(max_size=200).filter(lambda text: "<" not in text), CUTS)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_text_without_brackets_is_never_held_back(text: str, sizes: list[int]) -> None:
     """Each chunk of ordinary text is shown at once."""
     stream = StreamingContextScrubber()
@@ -258,7 +259,7 @@ def test_text_without_brackets_is_never_held_back(text: str, sizes: list[int]) -
 
 
 @given(TEXTS)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_what_is_held_back_is_bounded(text: str) -> None:
     """After each character, less than one longest tag waits."""
     stream = StreamingContextScrubber()
@@ -268,7 +269,7 @@ def test_what_is_held_back_is_bounded(text: str) -> None:
 
 
 @given(TEXTS)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_only_fences_are_taken_out(text: str) -> None:
     """The output is the text with parts left out, and all of it where there is no whole opener."""
     shown = scrub([text])
@@ -286,7 +287,7 @@ def found_tags(text: str) -> list[tags.Tag]:
 
 
 @given(TEXTS, st.text(max_size=40) | TEXTS, st.text("abc \n.", max_size=40), CUTS)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_a_built_block_is_hidden_after_any_text(before: str, recalled: str, after: str, sizes: list[int]) -> None:
     """Whatever a model wrote before it, a block is not shown; alone, it is hidden to the last character and no more."""
     block = build_memory_context_block(recalled)

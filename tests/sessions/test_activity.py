@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from memoranda.sessions.schema import VERSION, hour_of
 from memoranda.sessions.store import SessionStore
+from tests.examples import examples
 from tests.sessions.conftest import ask
 
 SESSIONS = ["a", "b", "c"]
@@ -32,7 +33,7 @@ def _do(store: SessionStore, action: str, session_id: str, moments: list[float])
 
 
 @given(st.lists(st.one_of(SAYING, TAKING_BACK), max_size=12))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_list_by_activity_is_in_its_order_to_the_second(actions: list[tuple[str, str, list[float]]]) -> None:
     """Whatever was said when, and taken back; the hour beside it is always the right one."""
     with TemporaryDirectory() as folder, SessionStore(Path(folder) / "state.db") as store:

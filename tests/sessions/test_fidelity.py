@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from memoranda.errors import SessionError, StorageError
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.store import SessionStore
+from tests.examples import examples
 from tests.sessions.conftest import quick_directory
 
 # Any character at all, NUL and halves of surrogate pairs included.
@@ -58,7 +59,7 @@ def shared() -> Iterator[SessionStore]:
         yield opened
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(message=MESSAGE, unknown=UNKNOWN)
 def test_any_message_comes_back_as_it_was(
     shared: SessionStore, message: dict[str, Any], unknown: dict[str, Any]
@@ -72,7 +73,7 @@ def test_any_message_comes_back_as_it_was(
     assert found["unknown fields"] == unknown
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(unknown=UNKNOWN)
 def test_unknown_fields_come_back_under_their_own_names(shared: SessionStore, unknown: dict[str, Any]) -> None:
     """Whatever they are called."""
@@ -82,7 +83,7 @@ def test_unknown_fields_come_back_under_their_own_names(shared: SessionStore, un
     assert {name: found[name] for name in unknown} == unknown
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(texts=st.lists(ANY_TEXT, max_size=6))
 def test_no_text_breaks_the_reading_of_others(shared: SessionStore, texts: list[str]) -> None:
     """Windows, lists and chats show what is there, whatever it is."""

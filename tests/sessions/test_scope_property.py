@@ -12,6 +12,7 @@ from memoranda.errors import SessionError
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
 from memoranda.testing.scopes import reads, writes
+from tests.examples import examples
 from tests.sessions.conftest import quick_directory
 
 USERS: tuple[str | None, ...] = (None, "%", "_", "a' OR 1=1", "ann", "Ann", "None", "NULL", "\x00", "ann\x00x", "é")
@@ -42,7 +43,7 @@ def _everything(store: SessionStore) -> dict[str, Any]:
     return {row["id"]: row for row in store.export_all()}
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(steps=st.lists(STEP, min_size=5, max_size=30))
 def test_no_step_of_a_user_touches_or_shows_what_is_not_theirs(steps: list[tuple[str | None, str, int, str]]) -> None:
     """Before and after every step, all that is not the user's own is equal; own reads show own sessions only."""

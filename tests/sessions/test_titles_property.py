@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from memoranda.errors import SessionError
 from memoranda.sessions.store import SessionStore
+from tests.examples import examples
 from tests.sessions.conftest import quick_directory
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=110)
@@ -22,7 +23,7 @@ def shared() -> Iterator[SessionStore]:
         yield opened
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @example(base="0" * 98, rounds=3)
 @given(base=TITLE, rounds=st.integers(1, 11))
 def test_the_next_title_can_always_be_set(shared: SessionStore, base: str, rounds: int) -> None:
@@ -49,7 +50,7 @@ def test_the_next_title_can_always_be_set(shared: SessionStore, base: str, round
         assert shared.resolve_session_by_title(title) == name
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(title=ANY_TEXT)
 def test_a_title_is_kept_or_refused(shared: SessionStore, title: str) -> None:
     """Setting what was kept once more changes nothing."""

@@ -13,6 +13,7 @@ from memoranda.sessions.rotation import ContextItem, Repeated, Summary
 from memoranda.sessions.store import SessionStore
 from memoranda.testing.asserting import compact, findable
 from memoranda.testing.transfer import picture
+from tests.examples import examples
 from tests.sessions.conftest import quick_directory
 from tests.sessions.test_fidelity import TEXT
 
@@ -81,7 +82,7 @@ def _do(store: SessionStore, step: tuple[str, str, str, dict[str, Any], str]) ->
         store.delete_session(name)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(steps=st.lists(STEP, min_size=3, max_size=25), seed=st.integers(0, 99))
 def test_export_then_import_gives_the_same_store(steps: list[Any], seed: int) -> None:
     """As values or as JSON text, in any order of sessions; the second time nothing is added."""

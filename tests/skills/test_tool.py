@@ -12,6 +12,7 @@ from memoranda.skills.settings import SkillSettings
 from memoranda.skills.store import SkillStore
 from memoranda.skills.tool import ACTIONS, SkillTools
 from memoranda.support.origin import Origin
+from tests.examples import examples
 
 
 def test_a_model_makes_lists_reads_and_mends_a_skill(tools: SkillTools) -> None:
@@ -71,7 +72,7 @@ _KEYS = st.sampled_from(["action", "name", "content", "old_text", "new_text", "f
 
 
 @given(st.dictionaries(_KEYS, _JSON | st.sampled_from([*ACTIONS, "deploy", "SKILL.md", "../x"]), max_size=7) | _JSON)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(150))
 def test_any_arguments_get_an_answer(tools: SkillTools, arguments: Any) -> None:
     """Never an exception, always whether it worked."""
     for call in (tools.manage, tools.view, tools.list_skills):

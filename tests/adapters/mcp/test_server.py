@@ -19,6 +19,7 @@ from memoranda.app import Memory
 from memoranda.support.home import Home
 from memoranda.tools import Tool
 from tests.adapters.mcp.hosts import MODERN, ask, server_for
+from tests.examples import examples
 
 
 @pytest.fixture
@@ -146,7 +147,7 @@ _messages = _json | st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(messages=st.lists(_messages, min_size=1, max_size=5))
 def test_every_request_is_answered_once_and_with_its_id(messages: list[Any]) -> None:
     """Whatever else is in it, and the server goes on; nobody's mistake is an internal error."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from memoranda.importers.exports.chatgpt import ChatGPT
 from memoranda.importers.shape import Problem
+from tests.examples import examples
 from tests.importers.exports.samples import chatgpt, edited, node, with_tools, words, write_json
 from tests.importers.recording import Home
 
@@ -148,7 +149,7 @@ _conversation = st.fixed_dictionaries(
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(conversations=st.lists(_conversation | _json, max_size=4))
 def test_importing_twice_is_importing_once_and_nothing_is_lost_in_silence(conversations: list[Any]) -> None:
     """Whatever the export holds, every message of it is new, known, set aside or a problem."""

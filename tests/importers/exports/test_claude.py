@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from memoranda.importers.exports.claude import ClaudeExport
 from memoranda.importers.shape import Problem
+from tests.examples import examples
 from tests.importers.exports.samples import ROOT_PARENT, claude, spoken, write_json, write_zip
 from tests.importers.recording import Home
 
@@ -158,7 +159,7 @@ _conversation = st.fixed_dictionaries(
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(conversations=st.lists(_conversation | _json, max_size=4))
 def test_importing_twice_is_importing_once_and_nothing_is_lost_in_silence(conversations: list[Any]) -> None:
     """Whatever the export holds, every message of it is new, known, set aside or a problem."""

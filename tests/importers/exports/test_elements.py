@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from memoranda.importers.exports import elements as module
 from memoranda.importers.exports.elements import Element, elements
 from memoranda.importers.shape import Problem
+from tests.examples import examples
 
 FILE = Path("conversations.json")
 _words = st.text(max_size=12)
@@ -35,7 +36,7 @@ def problems(raw: bytes) -> list[str]:
     return [each.text for each in read(raw) if isinstance(each, Problem)]
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(given_values=st.lists(_values, max_size=6), chunk=st.integers(1, 40), indent=st.sampled_from([None, 1]))
 def test_a_list_is_read_as_it_is_written_however_it_is_cut(
     given_values: list[Any], chunk: int, indent: int | None
@@ -48,7 +49,7 @@ def test_a_list_is_read_as_it_is_written_however_it_is_cut(
         assert problems(raw) == []
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(raw=st.binary(max_size=60) | st.text('[]{},:"\\ax1 \n', max_size=60).map(str.encode), chunk=st.integers(1, 20))
 def test_whatever_the_bytes_are_reading_ends_and_says_something(raw: bytes, chunk: int) -> None:
     """Nothing raises, and what is no complete list has a problem."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from memoranda.importers.hermes import Hermes
 from memoranda.sessions.store import SessionStore
+from tests.examples import examples
 from tests.importers.hermes.homes import HermesHome
 from tests.importers.recording import Home
 
@@ -244,7 +245,7 @@ _row = st.tuples(
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(rows=st.lists(_row, max_size=12))
 def test_importing_twice_is_importing_once_and_nothing_is_lost_in_silence(rows: list[Any]) -> None:
     """Whatever the rows hold, each is new, set aside or a problem; and read in two goes it is the same."""

@@ -16,6 +16,7 @@ from memoranda.importers.openclaw.migration import Migration, carry_out, new_dir
 from memoranda.importers.openclaw.places import look_at
 from memoranda.importers.openclaw.report import keep_report, told
 from memoranda.importers.openclaw.steps import Household, Step, Wishes
+from tests.examples import examples
 from tests.importers.openclaw.material import GATEWAY, OPENAI, TELEGRAM, contents, household, make_openclaw
 
 _SECRETS = (OPENAI, TELEGRAM, GATEWAY, "abc123def456", "noiseKey")
@@ -227,7 +228,7 @@ def test_a_ledger_that_cannot_be_read_costs_nothing_but_time(source: Path, home:
 _entry = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=60)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(memory=st.lists(_entry, max_size=8), user=st.lists(_entry, max_size=4), limit=st.integers(20, 400))
 def test_twice_is_once_and_nothing_is_lost_in_silence(memory: list[str], user: list[str], limit: int) -> None:
     """Whatever the files hold: every entry is kept or written down, within the limit, and a second time is quiet."""

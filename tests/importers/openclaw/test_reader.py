@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from memoranda.importers.lines import json_lines
 from memoranda.importers.openclaw import OpenClaw, frames
 from memoranda.importers.shape import Aside, Imported, Problem
+from tests.examples import examples
 from tests.importers.openclaw.material import EVENTS, KEY, SESSION, contents, write_database, write_transcript
 from tests.importers.recording import Home
 
@@ -218,7 +219,7 @@ _lines = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(lines=_lines)
 def test_whatever_a_transcript_holds_no_line_is_lost_in_silence(lines: list[bytes]) -> None:
     """Each is a message, is counted as something else, or is a problem; and twice is once."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from memoranda.providers.holographic import HolographicProvider
 from memoranda.providers.holographic.tool import ACTIONS
+from tests.examples import examples
 
 
 @pytest.fixture
@@ -146,7 +147,7 @@ def lasting() -> Iterator[HolographicProvider]:
         made.shutdown()
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(250), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     tool=st.sampled_from(["fact_store", "fact_store", "fact_feedback", "other"]),
     action=st.sampled_from([*ACTIONS, "helpful"]) | _anything,
