@@ -25,6 +25,12 @@ def _parsed(path: Path) -> list[ast.AST]:
     return list(ast.walk(ast.parse(path.read_text("utf-8"))))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _parse_all_sources_once() -> None:
+    for path in SOURCES:
+        _parsed(path)
+
+
 def _functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     return [node for node in _parsed(path) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
 
