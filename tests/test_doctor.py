@@ -51,8 +51,8 @@ def test_loose_permissions_are_found_and_mended(home: Home) -> None:
     findings = list(examine(home))
     assert {finding.path for finding in findings} == set(loose)
     for finding in findings:
-        assert finding.mend is not None
-        finding.mend()
+        assert finding.repair is not None
+        finding.repair()
     assert [mode(path) for path in loose] == [0o700, 0o700, 0o600, 0o600]
     assert _problems(home) == []
 
@@ -89,8 +89,8 @@ def test_leftovers_are_found_and_mended(home: Home) -> None:
     findings = list(examine(home))
     assert [finding.path.name for finding in findings] == [".MEMORY.md.tmp", ".mem_abc.tmp"]
     for finding in findings:
-        assert finding.mend is not None
-        finding.mend()
+        assert finding.repair is not None
+        finding.repair()
     assert _problems(home) == []
 
 
@@ -104,8 +104,8 @@ def test_whatever_a_killed_writer_can_leave_is_found_and_mended(home: Home) -> N
     findings = list(examine(home))
     assert {finding.path for finding in findings} == {home.memories() / name for name in names}
     for finding in findings:
-        assert finding.mend is not None
-        finding.mend()
+        assert finding.repair is not None
+        finding.repair()
     assert _problems(home) == []
 
 
@@ -188,8 +188,8 @@ def test_a_damaged_index_is_found_and_made_anew(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:2000] + b"\xff" * 6000)
     found = [finding for finding in examine(Home.at(tmp_path)) if finding.severity == "error"]
     assert [finding.path for finding in found] == [file]
-    assert found[0].mend is not None
-    found[0].mend()
+    assert found[0].repair is not None
+    found[0].repair()
     assert list(examine(Home.at(tmp_path))) == []
     with memoranda.open(tmp_path) as memory:
         assert memory.search("zebra")["count"] == 1
@@ -207,8 +207,8 @@ def test_a_damaged_store_is_saved_as_far_as_it_can_be_read(tmp_path: Path) -> No
         content[page * 8192 : (page + 1) * 8192] = b"\xa5" * 8192
     path.write_bytes(content)
     (finding,) = [finding for finding in examine(Home.at(tmp_path)) if finding.path == path]
-    assert finding.mend is not None
-    assert "messages, which is all that could be read" in str(finding.mend())
+    assert finding.repair is not None
+    assert "messages, which is all that could be read" in str(finding.repair())
     assert len(list(tmp_path.glob("state.db.damaged-*"))) >= 1
     assert list(examine(Home.at(tmp_path))) == []
     with memoranda.open(tmp_path) as memory:
@@ -230,8 +230,8 @@ def test_a_store_that_was_cut_off_is_still_ours_and_can_be_saved(tmp_path: Path)
     with memoranda.open(tmp_path) as memory:
         assert memory.entries("memory") == ("Prefers tea.",)
     (finding,) = [each for each in examine(Home.at(tmp_path)) if each.severity == "error"]
-    assert finding.mend is not None
-    finding.mend()
+    assert finding.repair is not None
+    finding.repair()
     assert [each for each in examine(Home.at(tmp_path)) if each.severity == "error"] == []
 
 
@@ -248,8 +248,8 @@ def test_a_store_that_lost_its_file_is_found_and_its_log_is_saved(
     assert (finding.severity, finding.path) == ("error", path)
     assert "its log state.db-wal holds what was written last" in finding.problem
     assert tree(tmp_path) == before
-    assert finding.mend is not None
-    assert "saved 1 sessions and 20 messages" in str(finding.mend())
+    assert finding.repair is not None
+    assert "saved 1 sessions and 20 messages" in str(finding.repair())
     assert list(examine(Home.at(tmp_path))) == []
     with memoranda.open(tmp_path) as memory:
         assert memory.search("acknowledged")["count"] == 1
@@ -267,8 +267,8 @@ def test_a_ledger_that_lost_its_file_is_saved_from_its_log(tmp_path: Path, lose:
     assert in_child(count_and_die) == 9
     lose(tmp_path / "reviews.db")
     (finding,) = examine(Home.at(tmp_path))
-    assert finding.mend is not None
-    assert re.search(r"saved [1-9]\d* reviews.* kept as reviews\.db\.damaged-\w+\.wal$", str(finding.mend()))
+    assert finding.repair is not None
+    assert re.search(r"saved [1-9]\d* reviews.* kept as reviews\.db\.damaged-\w+\.wal$", str(finding.repair()))
     assert list(examine(Home.at(tmp_path))) == []
 
 
@@ -281,8 +281,8 @@ def test_a_version_that_is_no_number_is_found_and_everything_saved(tmp_path: Pat
         connection.execute("UPDATE schema_version SET version = 'abc'")
     (finding,) = examine(Home.at(tmp_path))
     assert "its schema_version is 'abc'" in finding.problem
-    assert finding.mend is not None
-    assert "saved 1 sessions and 1 messages" in str(finding.mend())
+    assert finding.repair is not None
+    assert "saved 1 sessions and 1 messages" in str(finding.repair())
     assert list(examine(Home.at(tmp_path))) == []
 
 
@@ -312,8 +312,8 @@ def test_wrong_counts_are_found_and_counted_again(tmp_path: Path) -> None:
         connection.execute("UPDATE sessions SET message_count = 7")
     (finding,) = examine(Home.at(tmp_path))
     assert "wrong message counts" in finding.problem
-    assert finding.mend is not None
-    finding.mend()
+    assert finding.repair is not None
+    finding.repair()
     assert list(examine(Home.at(tmp_path))) == []
 
 
@@ -332,8 +332,8 @@ def test_a_damaged_ledger_is_found_and_saved(tmp_path: Path, name: str) -> None:
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) - len(whole) // 4])
     (finding,) = [finding for finding in examine(home) if finding.path.name == name]
-    assert finding.severity == "error" and finding.mend is not None
-    finding.mend()
+    assert finding.severity == "error" and finding.repair is not None
+    finding.repair()
     assert [finding for finding in examine(home) if finding.path.name == name] == []
     assert [each for each in tmp_path.iterdir() if each.name.startswith(f"{name}.damaged-")]
 

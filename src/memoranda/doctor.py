@@ -11,60 +11,60 @@ from memoranda.db.checkup import check_store, plain_store
 from memoranda.errors import ConfigError, HomeError, StorageError
 from memoranda.importers import memo as imports
 from memoranda.index import health as index_health
-from memoranda.providers.checkup import check_outbox, check_settings
 from memoranda.providers.discovery import discover
 from memoranda.providers.holographic import health as facts_checkup
+from memoranda.providers.outbox_checks import check_outbox, check_settings
 from memoranda.recall.session_db import SessionDB, index_path
 from memoranda.review import schema as reviews
 from memoranda.sessions import health as session_health
 from memoranda.skills import health as skill_health
 from memoranda.spending import schema as usage
-from memoranda.support.findings import Finding, as_far_as_possible, loose_permissions, not_writable
+from memoranda.support.health_issues import HealthIssue, check_permissions, check_writable, issues_until_error
 from memoranda.support.home import Home, decode_user_id
 
 
-def examine(home: Home) -> Iterator[Finding]:
+def examine(home: Home) -> Iterator[HealthIssue]:
     """Every finding about a home: owner, configuration, permissions, memory, sessions, index, providers, leftovers."""
     if not home.root.exists():
         return
     try:
         home.refuse_if_foreign()
     except HomeError as error:
-        yield Finding("error", home.root, str(error), "name another home with --home or MEMORANDA_HOME")
+        yield HealthIssue("error", home.root, str(error), "name another home with --home or MEMORANDA_HOME")
         return
-    yield from as_far_as_possible(home.root, lambda: _check_root(home))
+    yield from issues_until_error(home.root, lambda: _check_root(home))
     loaded = config.Config()
     try:
         loaded = config.load(home)
         yield from _check_config(home, loaded)
         config.read_secrets(home)
     except ConfigError as error:
-        yield Finding("error", home.config_file, str(error), "correct the file")
+        yield HealthIssue("error", home.config_file, str(error), "correct the file")
     yield from health.check(home.memories(), loaded.curated)
     yield from skill_health.check(home.skills(), loaded.skills)
-    yield from as_far_as_possible(home.state_db, lambda: _check_sessions(home.state_db))
-    yield from as_far_as_possible(home.state_db, lambda: _check_index(home.state_db))
-    yield from as_far_as_possible(home.root, lambda: _check_external(home, loaded.provider))
-    yield from as_far_as_possible(home.root, lambda: _check_books(home.root))
-    yield from as_far_as_possible(home.memories(), lambda: _check_users(home, loaded))
+    yield from issues_until_error(home.state_db, lambda: _check_sessions(home.state_db))
+    yield from issues_until_error(home.state_db, lambda: _check_index(home.state_db))
+    yield from issues_until_error(home.root, lambda: _check_external(home, loaded.provider))
+    yield from issues_until_error(home.root, lambda: _check_books(home.root))
+    yield from issues_until_error(home.memories(), lambda: _check_users(home, loaded))
 
 
-def _check_sessions(path: Path) -> Iterator[Finding]:
+def _check_sessions(path: Path) -> Iterator[HealthIssue]:
     for finding in session_health.check(path):
-        mend = finding.mend
-        if finding.severity == "error" and mend is not None:
+        repair = finding.repair
+        if finding.severity == "error" and repair is not None:
 
-            def save(mend: Callable[[], object] = mend) -> object:
-                told = mend()
-                # A store that was saved is another one for the index.
+            def repair_store_and_index(repair_store: Callable[[], object] = repair) -> object:
+                report = repair_store()
+                # The rows of a salvaged store have other numbers than the index knows.
                 _rebuild_index(path)
-                return told
+                return report
 
-            mend = save
-        yield replace(finding, mend=mend)
+            repair = repair_store_and_index
+        yield replace(finding, repair=repair)
 
 
-def _check_index(path: Path) -> Iterator[Finding]:
+def _check_index(path: Path) -> Iterator[HealthIssue]:
     if not path.exists():
         return
     try:
@@ -74,7 +74,7 @@ def _check_index(path: Path) -> Iterator[Finding]:
         # The finding about the store itself says why, and without it there is nothing to compare with.
         return
     for finding in found:
-        yield replace(finding, mend=lambda: _rebuild_index(path))
+        yield replace(finding, repair=lambda: _rebuild_index(path))
 
 
 def _rebuild_index(path: Path) -> None:
@@ -82,13 +82,13 @@ def _rebuild_index(path: Path) -> None:
         db.index.compact()
 
 
-def _check_external(home: Home, active: str) -> Iterator[Finding]:
+def _check_external(home: Home, active: str) -> Iterator[HealthIssue]:
     yield from check_settings(home.root)
     yield from check_outbox(home.root, active)
     yield from facts_checkup.check(home.root)
 
 
-def _check_books(home: Path) -> Iterator[Finding]:
+def _check_books(home: Path) -> Iterator[HealthIssue]:
     """What models cost, which reviews are due, and what was imported."""
     yield from check_store(plain_store(home / usage.FILE_NAME, usage.APPLICATION_ID, usage.SCHEMA, "calls"))
     yield from check_store(plain_store(home / reviews.FILE_NAME, reviews.APPLICATION_ID, reviews.SCHEMA, "reviews"))
@@ -97,7 +97,7 @@ def _check_books(home: Path) -> Iterator[Finding]:
     )
 
 
-def _check_users(home: Home, loaded: config.Config) -> Iterator[Finding]:
+def _check_users(home: Home, loaded: config.Config) -> Iterator[HealthIssue]:
     for directory in home.user_memories():
         user = decode_user_id(directory.name)
         whose = f" --user {shlex.quote(user or 'ID')}"
@@ -106,19 +106,27 @@ def _check_users(home: Home, loaded: config.Config) -> Iterator[Finding]:
             yield from skill_health.check(home.skills(user), loaded.skills, whose)
 
 
-def _check_root(home: Home) -> Iterator[Finding]:
-    yield from not_writable(home.root)
+def _check_root(home: Home) -> Iterator[HealthIssue]:
+    yield from check_writable(home.root)
     for path in (home.root, home.config_file, home.secrets_file):
         if path.exists():
-            yield from loose_permissions(path)
+            yield from check_permissions(path)
     for path in sorted(home.root.glob(".*.tmp")):
-        yield Finding("warning", path, "was left by a writer that was killed", "delete it", path.unlink)
+        yield HealthIssue("warning", path, "was left by a writer that was killed", "delete it", path.unlink)
 
 
-def _check_config(home: Home, loaded: config.Config) -> Iterator[Finding]:
+def _check_config(home: Home, loaded: config.Config) -> Iterator[HealthIssue]:
     for name in loaded.unknown_keys:
-        yield Finding("note", home.config_file, f"{name} is not a setting and has no effect",
-                      "check its spelling against 'memoranda config list'")  # fmt: skip
+        yield HealthIssue(
+            "note",
+            home.config_file,
+            f"{name} is not a setting and has no effect",
+            "check its spelling against 'memoranda config list'",
+        )
     if loaded.provider and loaded.provider not in (known := discover(home.root)):
-        yield Finding("warning", home.config_file, f"names the provider {loaded.provider}, which is not there",
-                      f"one of {', '.join(known)}, or 'memoranda provider off'")  # fmt: skip
+        yield HealthIssue(
+            "warning",
+            home.config_file,
+            f"names the provider {loaded.provider}, which is not there",
+            f"one of {', '.join(known)}, or 'memoranda provider off'",
+        )

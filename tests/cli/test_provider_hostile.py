@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memoranda.providers.calling import Pending
+from memoranda.providers.guarded_call import PendingCall
 from memoranda.providers.outbox import Outbox
 from tests.cli.terminal import Terminal
 from tests.providers.plugins import add_plugin, plain
@@ -40,7 +40,7 @@ def terminal(tmp_path: Path) -> Terminal:
     return Terminal(tmp_path / "home")
 
 
-wait = Pending.wait
+wait = PendingCall.wait
 
 
 @pytest.mark.slow
@@ -49,7 +49,7 @@ def test_every_command_answers_in_json_and_in_time(
     terminal: Terminal, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the provider does; the answer has no signs that steer a terminal, and nothing else beside it."""
-    monkeypatch.setattr(Pending, "wait", lambda pending, seconds: wait(pending, min(seconds, 1.0)))
+    monkeypatch.setattr(PendingCall, "wait", lambda pending, seconds: wait(pending, min(seconds, 1.0)))
     _plugin(terminal.home, HOSTILE[kind])
     for command in (("list",), ("use", "p"), ("status",), ("setup", "p"), ("test",)):
         began = time.monotonic()

@@ -112,8 +112,8 @@ def test_whoever_comes_next_settles_what_a_killed_writer_left(directory: Path, t
             history.purge(store)
         else:
             for finding in health.check(directory, ROOMY):
-                if finding.mend:
-                    finding.mend()
+                if finding.repair:
+                    finding.repair()
     fresh = MemoryStore(directory, ROOMY)
     assert not os.path.exists(staged_path(fresh.path(target)))
     assert "never" not in fresh.entries(target)

@@ -105,8 +105,8 @@ def test_the_doctor_saves_all_messages_and_says_how(path: Path, name: str) -> No
     """A lost root or first page is no reason to begin with an empty store."""
     overwrite(path, 1 if name == "the first page" else root_of(path, name), noise(3))
     (found,) = [finding for finding in check(path) if finding.severity == "error"]
-    assert found.mend is not None
-    told = str(found.mend())
+    assert found.repair is not None
+    told = str(found.repair())
     assert "saved 20 sessions and 1,000 messages" in told
     assert "behind damaged pages" in told
     with SessionStore(path) as store:
@@ -120,9 +120,9 @@ def test_a_file_without_our_rows_is_not_replaced(tmp_path: Path) -> None:
     path.write_bytes(noise(4) * 20)
     path.chmod(0o600)
     (found,) = list(check(path))
-    assert found.mend is not None
+    assert found.repair is not None
     with pytest.raises(StorageError, match="not a database at all"):
-        found.mend()
+        found.repair()
     assert path.read_bytes() == noise(4) * 20
     assert [each.name for each in tmp_path.iterdir()] == ["state.db"]
 

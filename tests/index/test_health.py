@@ -39,14 +39,14 @@ def test_a_missing_or_late_index_is_noted_and_can_be_made(
     index.files[0].unlink()
     (finding,) = check(tmp_path / "index.db", sessions)
     assert (finding.severity, finding.problem) == ("note", "is not there yet")
-    assert finding.mend is not None
-    finding.mend()
+    assert finding.repair is not None
+    finding.repair()
     assert list(check(tmp_path / "index.db", sessions)) == []
     sessions.append_message("s", "user", "more")
     (finding,) = check(tmp_path / "index.db", sessions)
     assert finding.problem == "is 1 messages behind"
-    assert finding.mend is not None
-    finding.mend()
+    assert finding.repair is not None
+    finding.repair()
     assert index.state().indexed == made[-1] + 1
 
 
@@ -58,8 +58,8 @@ def test_words_that_are_lost_are_noticed_and_mended(tmp_path: Path, sessions: Se
     (finding,) = check(tmp_path / "index.db", sessions)
     assert finding.severity == "error"
     assert "does not find" in finding.problem
-    assert finding.mend is not None
-    finding.mend()
+    assert finding.repair is not None
+    finding.repair()
     assert list(check(tmp_path / "index.db", sessions)) == []
     assert ids(index, "vole") == [*made[::-1], 0]
 
@@ -78,8 +78,8 @@ def test_wrong_counts_strange_stores_and_damage_are_errors(
         (finding,) = check(tmp_path / "index.db", sessions)
         assert problem in finding.problem
         assert finding.severity == "error"
-        assert finding.mend is not None
-        finding.mend()
+        assert finding.repair is not None
+        finding.repair()
     index.files[0].write_bytes(b"no database" * 1000)
     (finding,) = check(tmp_path / "index.db", sessions)
     assert "cannot be read (file is not a database)" in finding.problem

@@ -6,11 +6,11 @@ import pytest
 
 from memoranda.errors import ProviderError
 from memoranda.providers.dependencies import install_command, missing_packages, missing_programs
-from memoranda.providers.discovery import Candidate
+from memoranda.providers.discovery import DiscoveredProvider
 
 
-def _needing(*packages: str) -> Candidate:
-    return Candidate("p", "home", "/nowhere", pip_dependencies=packages)
+def _needing(*packages: str) -> DiscoveredProvider:
+    return DiscoveredProvider("p", "home", "/nowhere", pip_dependencies=packages)
 
 
 @pytest.mark.parametrize(
@@ -64,5 +64,5 @@ def test_only_programs_that_are_not_there_are_hinted_at() -> None:
         {"name": "a shell", "check": "sh --version"},
         {"name": "zzz", "install": "get it", "check": "zzz-none -v"},
     )
-    found = Candidate("p", "home", "/nowhere", external_dependencies=needed)
+    found = DiscoveredProvider("p", "home", "/nowhere", external_dependencies=needed)
     assert missing_programs(found) == [("zzz", "get it")]

@@ -8,7 +8,7 @@ import pytest
 
 from memoranda.errors import ProviderError
 from memoranda.providers.discovery import discover
-from memoranda.providers.loading import load
+from memoranda.providers.loader import load
 from tests.providers.plugins import HERMES_STYLE, add_plugin
 
 

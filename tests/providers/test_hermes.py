@@ -10,7 +10,7 @@ import pytest
 
 from memoranda.errors import ProviderError
 from memoranda.providers.discovery import discover
-from memoranda.providers.loading import load
+from memoranda.providers.loader import load
 from memoranda.providers.provider import MemoryProvider
 from tests.providers.plugins import add_plugin
 

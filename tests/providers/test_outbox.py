@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
-from memoranda.providers.jobs import Backlog, Job, New
+from memoranda.providers.jobs import Backlog, Job, NewJob
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.settings import ProviderSettings
 from tests.conftest import mode
@@ -253,9 +253,9 @@ def test_what_is_found_behind_a_place_is_queued_once(tmp_path: Path) -> None:
     """The place moves in the same commit, so two who look, or one who looks twice, queue nothing twice."""
     places: list[int] = []
 
-    def read(place: int) -> tuple[int, list[New]]:
+    def read(place: int) -> tuple[int, list[NewJob]]:
         places.append(place)
-        new = [New("turn", f"s{number}", {}, {}, f"key {number}") for number in range(place + 1, 13)]
+        new = [NewJob("turn", f"s{number}", {}, {}, f"key {number}") for number in range(place + 1, 13)]
         return 12, new
 
     first, second = Outbox(tmp_path), Outbox(tmp_path)

@@ -16,10 +16,10 @@ import pytest
 import memoranda
 from memoranda.errors import CorruptStoreError, StorageError
 from memoranda.providers import spool
-from memoranda.providers.checkup import check_outbox
-from memoranda.providers.jobs import Backlog, New
+from memoranda.providers.jobs import Backlog, NewJob
 from memoranda.providers.outbox import Outbox
-from memoranda.providers.queueing import Queueing
+from memoranda.providers.outbox_checks import check_outbox
+from memoranda.providers.outbox_writer import OutboxWriter
 from tests.conftest import mode
 from tests.providers.diary import diary_home, told, told_in_time
 from tests.providers.samples import InMemory, eventually, managed
@@ -42,8 +42,8 @@ TURN = ["turn", "How late is it?", "Four."]
 WRITE = ["write", "add", "memory", "Tea at four.", None]
 
 
-def _new(text: str, session_id: str = "s", key: str = "") -> New:
-    return New("turn", session_id, {"text": text}, {}, key or text)
+def _new(text: str, session_id: str = "s", key: str = "") -> NewJob:
+    return NewJob("turn", session_id, {"text": text}, {}, key or text)
 
 
 def _files(home: Path) -> list[str]:
@@ -206,7 +206,7 @@ def test_what_not_even_the_disk_takes_waits_in_memory(tmp_path: Path, monkeypatc
         raise OSError(28, "No space left on device")
 
     Outbox(tmp_path).put("nobody", "turn", "s", {}, {})
-    queue = Queueing(Outbox(tmp_path, wait=0.05), lambda text: text)
+    queue = OutboxWriter(Outbox(tmp_path, wait=0.05), lambda text: text)
     queue.provider = "p"
     with _locked(tmp_path):
         assert queue.put(_new("1"))
@@ -224,10 +224,10 @@ def test_what_cannot_be_written_down_holds_up_nothing(tmp_path: Path) -> None:
     """It is refused, and what comes after it is queued."""
     itself: list[Any] = []
     itself.append(itself)
-    queue = Queueing(Outbox(tmp_path), lambda text: text)
+    queue = OutboxWriter(Outbox(tmp_path), lambda text: text)
     queue.provider = "p"
     with pytest.raises((StorageError, RecursionError)):
-        queue.put(New("turn", "s", {"text": itself}, {}))
+        queue.put(NewJob("turn", "s", {"text": itself}, {}))
     assert queue.put(_new("x"))
     assert _delivered(queue._outbox) == ["x"]
 
@@ -235,7 +235,7 @@ def test_what_cannot_be_written_down_holds_up_nothing(tmp_path: Path) -> None:
 def test_a_damaged_outbox_is_said_and_loses_nothing(tmp_path: Path) -> None:
     """What comes while it is damaged is there when it has been mended."""
     (tmp_path / "outbox.db").write_bytes(b"no database" * 100)
-    queue = Queueing(Outbox(tmp_path), lambda text: text)
+    queue = OutboxWriter(Outbox(tmp_path), lambda text: text)
     queue.provider = "p"
     with pytest.raises(CorruptStoreError):
         queue.put(_new("x"))

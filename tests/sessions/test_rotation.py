@@ -210,8 +210,8 @@ def test_what_another_program_deleted_is_reported_and_said_in_its_place(tmp_path
         connection.execute("UPDATE sessions SET message_count = 1 WHERE id = 'a'")
         connection.commit()
     (finding,) = [each for each in examine(home) if "repeat" in each.problem]
-    assert finding.mend is not None
-    finding.mend()
+    assert finding.repair is not None
+    finding.repair()
     assert [each.problem for each in examine(home) if each.path == home.state_db] == []
     with SessionStore(home.state_db) as store:
         assert contents(store, "b") == ["In short.", LOST, "2"]

@@ -24,7 +24,7 @@ def test_everything_that_is_wrong_is_named(skills: SkillStore, put: Callable[...
     skills.writer.leftover.write_text("x")
     found = {finding.path.relative_to(root).as_posix(): finding for finding in check(root, SkillSettings())}
     assert set(found) == {"broken/SKILL.md", "bad/SKILL.md", ".journal.jsonl", ".allowed.json", ".next.tmp"}
-    mend = found[".next.tmp"].mend
+    mend = found[".next.tmp"].repair
     assert mend is not None
     mend()
     assert not skills.writer.leftover.exists()

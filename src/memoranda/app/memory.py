@@ -18,7 +18,7 @@ from memoranda.curated.store import MemoryStore
 from memoranda.curated.tool import MemoryTool
 from memoranda.db.lost import is_there
 from memoranda.errors import SessionError, StorageError
-from memoranda.providers.external import ExternalMemory
+from memoranda.providers.external_memory import ExternalMemory
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.scope import Scope
 from memoranda.skills.store import SkillStore
@@ -177,7 +177,7 @@ class Memory:
     def tell_later(self, store: MemoryStore, receipt: Receipt, origin: Origin, user: str | None) -> None:
         """A write outside any session: the provider hears of it when it is next started."""
         if self.config.provider:
-            from memoranda.providers.joining import queue_writes
+            from memoranda.providers.attach import queue_writes
 
             queue_writes(
                 self.home.root, self.config.provider, self.config.external, receipt, origin,
@@ -211,8 +211,8 @@ class Memory:
         """The external memory that is configured, for one session; delegated work has none."""
         if not self.config.provider or not around.external:
             return ExternalMemory()
-        from memoranda.providers.joining import join
-        from memoranda.providers.turns import RecordedTurns
+        from memoranda.providers.attach import join
+        from memoranda.providers.recorded_turns import RecordedTurns
 
         user = around.user
         turns = RecordedTurns(

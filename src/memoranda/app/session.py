@@ -360,7 +360,7 @@ class Session:
         """What the external memory hears of when the session ends: everything but turns that were not done."""
         if not self._begun or not self.external.active:
             return []
-        from memoranda.providers.turns import completed
+        from memoranda.providers.recorded_turns import completed
 
         # What is repeated after compression was told with the session before, and a summary is nobody's words.
         said = [each for each in self._db.get_messages(self.id) if each["copy_of"] is None and not each["is_summary"]]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from memoranda.errors import SessionError
-from memoranda.providers.external import with_recall
+from memoranda.providers.external_memory import with_recall
 from memoranda.providers.text import plain_text
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import click
 from memoranda.cli.context import REFUSED, Invocation, common_options
 from memoranda.doctor import examine
 from memoranda.errors import MemorandaError
-from memoranda.support.findings import Finding
+from memoranda.support.health_issues import HealthIssue
 from memoranda.support.home import Home
 
 _EPILOG = """\b
@@ -44,7 +44,7 @@ def command(mend: bool) -> None:
     data = [
         {
             "severity": finding.severity, "path": str(finding.path), "problem": finding.problem,
-            "remedy": finding.remedy, "can_mend": finding.mend is not None, "mended": done, "told": told.get(place),
+            "remedy": finding.remedy, "can_mend": finding.repair is not None, "mended": done, "told": told.get(place),
         }
         for place, (finding, done) in enumerate(zip(findings, mended, strict=True))
     ]  # fmt: skip
@@ -52,21 +52,21 @@ def command(mend: bool) -> None:
     sys.exit(REFUSED if any(stands) else 0)
 
 
-def _mend(home: Home, findings: list[Finding]) -> tuple[list[bool], dict[int, str]]:
+def _mend(home: Home, findings: list[HealthIssue]) -> tuple[list[bool], dict[int, str]]:
     """Mend what can be mended, then look again: mended is what no longer shows. Also what the mends told."""
     told: dict[int, str] = {}
     for place, finding in enumerate(findings):
-        if finding.mend is not None:
+        if finding.repair is not None:
             try:
-                said = finding.mend()
+                said = finding.repair()
                 told |= {place: said} if isinstance(said, str) else {}
             except (OSError, MemorandaError) as error:
                 click.echo(f"{finding.path} could not be mended: {error}", err=True)
     still = {(finding.path, finding.problem) for finding in examine(home)}
-    gone = [finding.mend is not None and (finding.path, finding.problem) not in still for finding in findings]
+    gone = [finding.repair is not None and (finding.path, finding.problem) not in still for finding in findings]
     return gone, told
 
 
-def _show(finding: Finding, mended: bool, told: str) -> str:
+def _show(finding: HealthIssue, mended: bool, told: str) -> str:
     outcome = f"mended{': ' + told if told else ''}" if mended else f"to mend: {finding.remedy}"
     return f"{finding.severity:>8}  {finding.path} {finding.problem}\n          {outcome}"

@@ -7,9 +7,9 @@ from io import StringIO
 from memoranda.config.document import LOCK_TIMEOUT, refuse_link
 from memoranda.config.environment import ENVIRONMENT
 from memoranda.errors import ConfigError
+from memoranda.support.env_lease import EnvLease, EnvLeases
 from memoranda.support.files import make_private_directory, read_file, write_private
 from memoranda.support.home import Home
-from memoranda.support.lending import Lending, Loan
 from memoranda.support.lock import FileLock
 
 _SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -46,10 +46,10 @@ def offer_secrets(home: Home, names: Collection[str]) -> None:
             ENVIRONMENT.setdefault(name, value)
 
 
-_lending = Lending(ENVIRONMENT)
+_lending = EnvLeases(ENVIRONMENT)
 
 
-def lend_secrets(home: Home, names: Collection[str]) -> Loan:
+def lend_secrets(home: Home, names: Collection[str]) -> EnvLease:
     """The same until it is given back; raises ClashError when another home has lent another value."""
     values = {name: value for name, value in read_secrets(home).items() if name in names}
     return _lending.lend(values, str(home.root))

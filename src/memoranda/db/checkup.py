@@ -11,7 +11,7 @@ from memoranda.db.lost import is_lost, is_there
 from memoranda.db.schema import SCHEMA_VERSION, Schema, Table, open_database
 from memoranda.db.sqlite import Connection, Database
 from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
-from memoranda.support.findings import Finding, loose_permissions
+from memoranda.support.health_issues import HealthIssue, check_permissions
 
 _PATIENCE = 2.0
 
@@ -23,36 +23,36 @@ class Store:
     path: Path
     application_id: int
     schema: Schema
-    inside: Callable[[Database], Iterator[Finding]]
+    inside: Callable[[Database], Iterator[HealthIssue]]
     save: Callable[[Connection, Path], str]
 
     def open(self, path: Path | None = None) -> Database:
         return open_database(path or self.path, self.schema, self.application_id, wait=_PATIENCE)
 
 
-def check_store(store: Store) -> Iterator[Finding]:
+def check_store(store: Store) -> Iterator[HealthIssue]:
     """Can it be read, is it whole, may others read it, and what there is to say about what is inside."""
     return check_file(store.path, lambda: _look_into(store), lambda problem: _damaged(store, problem))
 
 
 def check_file(
-    path: Path, look: Callable[[], Iterator[Finding]], damaged: Callable[[str], Finding]
-) -> Iterator[Finding]:
+    path: Path, look: Callable[[], Iterator[HealthIssue]], damaged: Callable[[str], HealthIssue]
+) -> Iterator[HealthIssue]:
     """May others read a database, can it be opened, and what `look` finds inside; `damaged` says how it is saved."""
     if not is_there(path):
         return
     for ending in SIDE_FILES:
         # Those beside it come and go while others use it.
         with suppress(FileNotFoundError):
-            yield from loose_permissions(Path(f"{path}{ending}"))
+            yield from check_permissions(Path(f"{path}{ending}"))
     try:
         yield from look()
     except NewerStoreError as error:
-        yield Finding("error", path, _about(path, error), "upgrade Memoranda")
+        yield HealthIssue("error", path, _about(path, error), "upgrade Memoranda")
     except CorruptStoreError as error:
         yield damaged(_about(path, error))
     except StorageError as error:
-        yield Finding("error", path, _about(path, error), "mend its permissions, or stop the program that holds it")
+        yield HealthIssue("error", path, _about(path, error), "mend its permissions, or stop the program that holds it")
 
 
 def _about(path: Path, error: StorageError) -> str:
@@ -60,7 +60,7 @@ def _about(path: Path, error: StorageError) -> str:
     return str(error).removeprefix(f"{path} ")
 
 
-def _look_into(store: Store) -> Iterator[Finding]:
+def _look_into(store: Store) -> Iterator[HealthIssue]:
     with closing(store.open()) as database:
         problems = database.check()
         if problems:
@@ -69,10 +69,10 @@ def _look_into(store: Store) -> Iterator[Finding]:
             yield from store.inside(database)
 
 
-def _damaged(store: Store, problem: str) -> Finding:
+def _damaged(store: Store, problem: str) -> HealthIssue:
     if not _is_ours(store):
-        return Finding("error", store.path, problem, "move it away; a new one is made when it is next needed")
-    return Finding(
+        return HealthIssue("error", store.path, problem, "move it away; a new one is made when it is next needed")
+    return HealthIssue(
         "error",
         store.path,
         problem,

@@ -15,14 +15,14 @@ from memoranda.index.segments import everything
 from memoranda.index.tables import read_state
 from memoranda.sessions.feed import Feed, FeedMessage
 from memoranda.sessions.scope import Scope
-from memoranda.support.findings import Finding
+from memoranda.support.health_issues import HealthIssue
 
 _RECENT, _RANDOM = 20, 40
 _TOKENS = 4
 _ENOUGH = 5_000
 
 
-def check(path: Path, feed: Feed) -> Iterator[Finding]:
+def check(path: Path, feed: Feed) -> Iterator[HealthIssue]:
     """What is wrong with the index that `path` stands for. Nothing is changed unless a finding is mended."""
 
     def rebuild() -> None:
@@ -37,7 +37,7 @@ def check(path: Path, feed: Feed) -> Iterator[Finding]:
     head = feed.head()
     if not files:
         if head.message:
-            yield Finding("note", path, "is not there yet", "the next search makes it", follow)
+            yield HealthIssue("note", path, "is not there yet", "the next search makes it", follow)
         return
     try:
         with closing(generations.connect(files[0], 1.0, "ro")) as connection:
@@ -46,9 +46,9 @@ def check(path: Path, feed: Feed) -> Iterator[Finding]:
     except sqlite3.Error as error:
         problem, behind = f"cannot be read ({error})", 0
     if problem is not None:
-        yield Finding("error", files[0], problem, "rebuild it from the sessions; nothing is lost by that", rebuild)
+        yield HealthIssue("error", files[0], problem, "rebuild it from the sessions; nothing is lost by that", rebuild)
     elif behind > 0:
-        yield Finding("note", files[0], f"is {behind} messages behind", "the next search catches up", follow)
+        yield HealthIssue("note", files[0], f"is {behind} messages behind", "the next search catches up", follow)
 
 
 def _problem(connection: sqlite3.Connection, feed: Feed) -> str | None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 from memoranda.errors import StorageError
-from memoranda.providers.calling import Answer, Calling, Pending
+from memoranda.providers.guarded_call import CallResult, GuardedProvider, PendingCall
 from memoranda.providers.jobs import Job
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.settings import ProviderSettings
@@ -40,7 +40,7 @@ class Delivery:
     def __init__(
         self,
         outbox: Outbox,
-        calling: Calling,
+        calling: GuardedProvider,
         settings: ProviderSettings,
         *,
         ready: Callable[[], bool],
@@ -159,7 +159,7 @@ class Delivery:
         hook = HOOKS[job.kind]
         self._job = job
         pending = self._calling.start(hook, job.args, {**job.facts, "idempotency_key": job.key})
-        answer = Answer(error="still busy with an earlier call") if pending is None else self._await(job, pending)
+        answer = CallResult(error="still busy with an earlier call") if pending is None else self._await(job, pending)
         if answer is None:
             # The end came first; the job stays held until that runs out, because the call may go on.
             if pending is not None:
@@ -173,14 +173,17 @@ class Delivery:
             elif self._outbox.failed(job, answer.error):
                 _log.error(
                     "Memory provider %s could not be given a %s of session %s, and it is parked: %s",
-                    self._calling.name, job.kind, job.session_id, answer.error,
-                )  # fmt: skip
+                    self._calling.name,
+                    job.kind,
+                    job.session_id,
+                    answer.error,
+                )
         finally:
             self._job = None
             with self._changed:
                 self._changed.notify_all()
 
-    def _take_off(self, job: Job, answer: Answer) -> None:
+    def _take_off(self, job: Job, answer: CallResult) -> None:
         try:
             self._outbox.delivered(job)
         except StorageError:
@@ -189,7 +192,7 @@ class Delivery:
             # The end came together with the answer, and has closed the outbox.
             self._came_late(job, answer)
 
-    def _came_late(self, job: Job, answer: Answer) -> None:
+    def _came_late(self, job: Job, answer: CallResult) -> None:
         """A delivery that came through after the end, in a process that goes on, need not be made again."""
         if not answer.ok:
             return
@@ -201,7 +204,7 @@ class Delivery:
         finally:
             outbox.close()
 
-    def _await(self, job: Job, pending: Pending) -> Answer | None:
+    def _await(self, job: Job, pending: PendingCall) -> CallResult | None:
         """The answer, however long it takes; None when the end comes first."""
         limit = self._settings.deliver_seconds
         complained = False
@@ -214,7 +217,7 @@ class Delivery:
             if late and not complained:
                 complained = True
                 self._renewed = 0.0
-                self._calling.settle(HOOKS[job.kind], Answer(error=error))
+                self._calling.settle(HOOKS[job.kind], CallResult(error=error))
             try:
                 self._keep(job, error)
             except StorageError as problem:

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
 
 from memoranda.errors import ProviderError
-from memoranda.providers.discovery import Candidate
+from memoranda.providers.discovery import DiscoveredProvider
 
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _VERSION = r"\s*(?:~=|===?|!=|<=|>=|<|>)\s*[A-Za-z0-9][A-Za-z0-9.*+!_-]*\s*"
@@ -23,12 +23,12 @@ _REQUIREMENT = re.compile(
 )
 
 
-def missing_packages(candidate: Candidate) -> list[str]:
+def missing_packages(candidate: DiscoveredProvider) -> list[str]:
     """The Python packages that a candidate asks for and that are not installed; versions are not compared."""
     return [text.strip() for text in candidate.pip_dependencies if not _is_installed(_package(candidate, text))]
 
 
-def missing_programs(candidate: Candidate) -> list[tuple[str, str]]:
+def missing_programs(candidate: DiscoveredProvider) -> list[tuple[str, str]]:
     """The other programs that are not there, each with what its author says about installing it."""
     return [
         (str(needed.get("name", "?")), str(needed.get("install") or needed.get("url") or ""))
@@ -47,7 +47,7 @@ def install_command(packages: list[str]) -> list[str]:
     return [uv, "pip", "install", "--python", sys.executable, *packages]
 
 
-def _package(candidate: Candidate, text: str) -> str:
+def _package(candidate: DiscoveredProvider, text: str) -> str:
     match = _REQUIREMENT.fullmatch(text)
     if match is None:
         raise ProviderError(

@@ -26,7 +26,7 @@ _LONGEST_MANIFEST = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class DiscoveredProvider:
     """A provider that can be asked for. `reference` is `module:class` or a directory; `problem` says why it cannot."""
 
     name: str
@@ -40,35 +40,38 @@ class Candidate:
     """Others of the same name that are not used because of this one."""
 
 
-def discover(home: Path) -> dict[str, Candidate]:
+def discover(home: Path) -> dict[str, DiscoveredProvider]:
     """Every provider by its name."""
-    found: dict[str, Candidate] = {}
+    found: dict[str, DiscoveredProvider] = {}
     for candidate in (*_bundled(), *_installed(), *_in_home(home)):
         first = found.setdefault(candidate.name, candidate)
         if first is not candidate:
             hidden = (*first.shadows, f"{candidate.origin}: {candidate.reference}")
-            found[candidate.name] = Candidate(**{**_fields(first), "shadows": hidden})
+            found[candidate.name] = DiscoveredProvider(**{**_fields(first), "shadows": hidden})
     return dict(sorted(found.items()))
 
 
-def _fields(candidate: Candidate) -> dict[str, Any]:
-    return {name: getattr(candidate, name) for name in Candidate.__dataclass_fields__}
+def _fields(candidate: DiscoveredProvider) -> dict[str, Any]:
+    return {name: getattr(candidate, name) for name in DiscoveredProvider.__dataclass_fields__}
 
 
-def _bundled() -> list[Candidate]:
-    return [Candidate(name, "bundled", reference, description) for name, (reference, description) in BUNDLED.items()]
+def _bundled() -> list[DiscoveredProvider]:
+    return [
+        DiscoveredProvider(name, "bundled", reference, description)
+        for name, (reference, description) in BUNDLED.items()
+    ]
 
 
-def _installed() -> list[Candidate]:
+def _installed() -> list[DiscoveredProvider]:
     points: list[EntryPoint] = sorted(entry_points(group=GROUP), key=lambda point: point.name)
-    return [Candidate(point.name, "installed", point.value, _package(point)) for point in points]
+    return [DiscoveredProvider(point.name, "installed", point.value, _package(point)) for point in points]
 
 
 def _package(point: EntryPoint) -> str:
     return f"from the package {point.dist.name}" if point.dist else ""
 
 
-def _in_home(home: Path) -> list[Candidate]:
+def _in_home(home: Path) -> list[DiscoveredProvider]:
     directory = home / "plugins"
     if not directory.is_dir():
         return []
@@ -76,21 +79,21 @@ def _in_home(home: Path) -> list[Candidate]:
     return [candidate for place in places if (candidate := _plugin(place)) is not None]
 
 
-def _plugin(place: Path) -> Candidate | None:
+def _plugin(place: Path) -> DiscoveredProvider | None:
     """The plugin in a directory; None for one that is no memory provider. A broken one is a candidate too."""
     try:
         source = read_file(place / "__init__.py", _LONGEST_SOURCE).decode("utf-8", "replace")
     except FileNotFoundError:
         return None
     except OSError as error:
-        return Candidate(place.name, "home", str(place), problem=f"cannot be read: {error.strerror}")
+        return DiscoveredProvider(place.name, "home", str(place), problem=f"cannot be read: {error.strerror}")
     if not any(mark in source for mark in _MARKS):
         return None
     try:
         manifest = _manifest(place / "plugin.yaml")
     except ValueError as error:
-        return Candidate(place.name, "home", str(place), problem=str(error))
-    return Candidate(
+        return DiscoveredProvider(place.name, "home", str(place), problem=str(error))
+    return DiscoveredProvider(
         place.name,
         "home",
         str(place),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class ProviderHealth:
     """`consecutive_failures` counts those of the phase that failed last, 0 once it works again; times are wall time.
 
     `late_start` says that it was not ready in time when its last session began.
@@ -26,12 +26,12 @@ class Health:
         return self.consecutive_failures == 0
 
 
-class HealthBook:
+class HealthTracker:
     """Where failures and successes are noted, from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._health = Health()
+        self._health = ProviderHealth()
         self._failures: dict[str, int] = {}
 
     def failed(self, phase: str, error: str) -> None:
@@ -58,6 +58,6 @@ class HealthBook:
         with self._lock:
             self._health = replace(self._health, late_start=late)
 
-    def value(self) -> Health:
+    def value(self) -> ProviderHealth:
         with self._lock:
             return self._health

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 PACKAGE = "memoranda_home_plugins"
 
 
-class Offer:
+class HermesModules:
     """The modules for one plugin: their `get_hermes_home` is the home that the plugin lies in."""
 
     def __init__(self, plugin: str, home: Path) -> None:
@@ -66,7 +66,7 @@ class Offer:
 class PluginLoader(importlib.machinery.SourceFileLoader):
     """Runs a file of a plugin with the builtins that its package has."""
 
-    def __init__(self, name: str, path: str, offer: Offer) -> None:
+    def __init__(self, name: str, path: str, offer: HermesModules) -> None:
         super().__init__(name, path)
         self._offer = offer
 
@@ -79,7 +79,7 @@ class PluginFinder(importlib.abc.MetaPathFinder):
     """Finds the modules inside plugins, and nothing else."""
 
     def __init__(self) -> None:
-        self.offers: dict[str, Offer] = {}
+        self.offers: dict[str, HermesModules] = {}
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -125,8 +125,9 @@ class _Registry:
         def leave_out(*arguments: Any, **facts: Any) -> None:
             _log.warning(
                 "The plugin %s calls %s of Hermes's tool registry, for which there is no place here; it is left out.",
-                self._plugin, name,
-            )  # fmt: skip
+                self._plugin,
+                name,
+            )
 
         return leave_out
 

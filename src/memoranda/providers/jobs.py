@@ -29,7 +29,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class New:
+class NewJob:
     """Something to be queued."""
 
     kind: Kind
@@ -53,7 +53,7 @@ class Backlog:
         return bool(self.waiting or self.parked)
 
 
-class Row(NamedTuple):
+class JobRow(NamedTuple):
     """A job as it goes into the outbox; `owner` is the process that holds it, until a moment."""
 
     key: str

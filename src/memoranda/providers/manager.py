@@ -16,20 +16,20 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.errors import StorageError
-from memoranda.providers.calling import Answer, Calling, Pending
 from memoranda.providers.delivery import HOOKS, Delivery
-from memoranda.providers.health import Health, HealthBook
-from memoranda.providers.jobs import Backlog, Job, New
+from memoranda.providers.guarded_call import CallResult, GuardedProvider, PendingCall
+from memoranda.providers.health import HealthTracker, ProviderHealth
+from memoranda.providers.jobs import Backlog, Job, NewJob
+from memoranda.providers.notifications import ProviderNotifier
 from memoranda.providers.outbox import Outbox
-from memoranda.providers.provider import MemoryProvider, Message, has_own
-from memoranda.providers.queueing import PATIENCE, Queueing
+from memoranda.providers.outbox_writer import PATIENCE, OutboxWriter
+from memoranda.providers.provider import MemoryProvider, Message, own_members
 from memoranda.providers.recall import Recall
+from memoranda.providers.recorded_turns import TurnSource
 from memoranda.providers.settings import CORE_TOOLS, Mode, ProviderSettings
-from memoranda.providers.starting import Starting
-from memoranda.providers.telling import Telling
+from memoranda.providers.startup import ProviderStartup
 from memoranda.providers.text import whole
 from memoranda.providers.tools import ProviderTools, gated
-from memoranda.providers.turns import Source
 from memoranda.safety.redaction import Redactor
 from memoranda.tools import JsonObject, Tool
 
@@ -44,11 +44,11 @@ class ProviderStatus:
     ready: bool
     mode: Mode
     tools: tuple[str, ...]
-    health: Health
+    health: ProviderHealth
     backlog: Backlog
 
 
-class MemoryManager(Telling):
+class MemoryManager(ProviderNotifier):
     """External memory for one conversation at a time. No method raises because of a provider, and none waits long.
 
     `name` is what the provider is called here, if that is known before it is there. `clean` takes recalled text out of
@@ -74,17 +74,17 @@ class MemoryManager(Telling):
         self._clean: Callable[[str], str] = lambda text: whole(clean(text))
         self._reserved = CORE_TOOLS | set(reserved)
         self._toolsets = toolsets
-        self._health = HealthBook()
+        self._health = HealthTracker()
         self._outbox = Outbox(home, self._settings, wait=PATIENCE)
-        self._queue = Queueing(self._outbox, self._clean)
+        self._queue = OutboxWriter(self._outbox, self._clean)
         self._provider: MemoryProvider | None = None
         self._own: frozenset[str] = frozenset()
-        self._calling: Calling
+        self._calling: GuardedProvider
         self._recall: Recall
         self._tools: ProviderTools
-        self._starting: Starting
+        self._starting: ProviderStartup
         self._delivery: Delivery | None = None
-        self._beginning: Pending | None = None
+        self._beginning: PendingCall | None = None
         self._joining = threading.Lock()
         self._prompt = ""
         self._session_id = ""
@@ -97,16 +97,19 @@ class MemoryManager(Telling):
         if self._provider is not None:
             _log.warning(
                 "Only one memory provider can be used: %s stays, %s is refused.",
-                self._calling.name, type(provider).__name__,
-            )  # fmt: skip
+                self._calling.name,
+                type(provider).__name__,
+            )
             return False
-        answer = Pending(lambda: _look_at(provider), "memoranda-provider-name").wait(self._settings.call_seconds)
+        answer = PendingCall(lambda: (provider.name, own_members(provider)), "memoranda-provider-name").wait(
+            self._settings.call_seconds
+        )
         name, own = answer.value if answer and answer.ok else (None, frozenset())
         if not isinstance(name, str) or not name.strip() or name == "builtin":
             _log.warning("A memory provider cannot be called %r; %s is refused.", name, type(provider).__name__)
             return False
         name = self._name or name
-        calling = Calling(provider, name, self._health, self._redactor)
+        calling = GuardedProvider(provider, name, self._health, self._redactor)
         available = calling.call("is_available", within=self._settings.call_seconds)
         if not available.ok or available.value is not True:
             _log.warning("Memory provider %s is not available: %s", name, available.error or "it says so itself.")
@@ -114,16 +117,21 @@ class MemoryManager(Telling):
         self._calling = calling
         self._recall = Recall(calling, self._settings, self._health)
         self._tools = ProviderTools(calling, self._settings, self._reserved, self._clean)
-        self._starting = Starting(calling, self._settings, self._started)
+        self._starting = ProviderStartup(calling, self._settings, self._started)
         self._own = own
         self._name = name
         self._provider = provider
         return True
 
     def begin(
-        self, find: Callable[[], tuple[MemoryProvider, Mapping[str, Any]]], session_id: str,
-        source: Source | None = None, *, started: Callable[[Answer], None] = lambda answer: None, **facts: Any,
-    ) -> Pending:  # fmt: skip
+        self,
+        find: Callable[[], tuple[MemoryProvider, Mapping[str, Any]]],
+        session_id: str,
+        source: TurnSource | None = None,
+        *,
+        started: Callable[[CallResult], None] = lambda answer: None,
+        **facts: Any,
+    ) -> PendingCall:
         """Find a provider, take it in and start it, all in the background; what happens meanwhile is queued for it.
 
         `find` gives the provider and more facts to start it with. `source` is where completed turns are found.
@@ -137,7 +145,7 @@ class MemoryManager(Telling):
                 self._failed("outbox", error)
         name = f"memoranda-{self._name}-start"
         call = partial(self._join, find, session_id, facts)
-        self._beginning = Pending(call, name, lambda answer: self._joined(answer, started), redactor=self._redactor)
+        self._beginning = PendingCall(call, name, lambda answer: self._joined(answer, started), redactor=self._redactor)
         return self._beginning
 
     def was_late(self, late: bool) -> None:
@@ -168,9 +176,15 @@ class MemoryManager(Telling):
                     self._calling.tell("shutdown")
                 return False
             self._delivery = Delivery(
-                self._outbox, self._calling, self._settings, ready=self._starting.again, told=self._told,
-                settle=self._queue.settle, settled=lambda: self._queue.settled, scope=self._queue.scope,
-            )  # fmt: skip
+                self._outbox,
+                self._calling,
+                self._settings,
+                ready=self._starting.again,
+                told=self._told,
+                settle=self._queue.settle,
+                settled=lambda: self._queue.settled,
+                scope=self._queue.scope,
+            )
             self._delivery.wake()
         return ready
 
@@ -186,7 +200,7 @@ class MemoryManager(Telling):
         limit = self._settings.shutdown_seconds
         deadline = time.monotonic() + limit
         # In threads, because even the disk may keep us waiting.
-        delivered = Pending(lambda: self._wind_up(limit), "memoranda-shutdown").wait(limit * 0.8)
+        delivered = PendingCall(lambda: self._wind_up(limit), "memoranda-shutdown").wait(limit * 0.8)
         closed = True
         if self._provider is not None:
             if "shutdown" in self._own:
@@ -194,7 +208,7 @@ class MemoryManager(Telling):
             self._calling.close()
         if self._queue.later:
             _log.error("%d things that %s was to be told could not be kept.", self._queue.later, self._name)
-        Pending(self._let_go, "memoranda-shutdown").wait(max(0.05, deadline - time.monotonic()))
+        PendingCall(self._let_go, "memoranda-shutdown").wait(max(0.05, deadline - time.monotonic()))
         return delivered is not None and delivered.value is True and closed
 
     # A turn
@@ -335,7 +349,7 @@ class MemoryManager(Telling):
         provider, more = find()
         return self.add_provider(provider) and self.initialize(session_id, **{**facts, **more})
 
-    def _joined(self, answer: Answer, started: Callable[[Answer], None]) -> None:
+    def _joined(self, answer: CallResult, started: Callable[[CallResult], None]) -> None:
         started(answer)
         if not answer.ok:
             reason = answer.error.removeprefix("memoranda.errors.ProviderError: ")
@@ -346,7 +360,7 @@ class MemoryManager(Telling):
         """A switch that another process left behind has led the provider away from our session: lead it back."""
         if job.kind == "session_switch" and job.orphan and job.args["new_session_id"] != self._session_id:
             args = {"new_session_id": self._session_id}
-            self._tell(New("session_switch", self._session_id, args, {"reason": "resume"}))
+            self._tell(NewJob("session_switch", self._session_id, args, {"reason": "resume"}))
 
     def _warm_up(self, question: str, session_id: str) -> None:
         if self._wants("queue_prefetch") and self._starting.ready:
@@ -365,7 +379,7 @@ class MemoryManager(Telling):
         answer = self._calling.call(hook, args, facts, within=self._settings.call_seconds)
         return self._calling.as_text(hook, answer, most) if answer.ok else ""
 
-    def _tell(self, new: New) -> bool:
+    def _tell(self, new: NewJob) -> bool:
         """Queue something for the provider; True when it is durable. A hook that it does not have is not queued."""
         expected = self._provider is None and self._beginning is not None and not self._beginning.done
         if self._closed or not (expected or self._wants(HOOKS[new.kind])):
@@ -384,9 +398,3 @@ class MemoryManager(Telling):
     def _failed(self, phase: str, error: Exception) -> None:
         _log.error("External memory failed in %s: %s", phase, error)
         self._health.failed(phase, str(error))
-
-
-def _look_at(provider: MemoryProvider) -> tuple[object, frozenset[str]]:
-    """A provider's name, and the hooks that it has of its own."""
-    members = [member for member in vars(MemoryProvider) if not member.startswith("_")]
-    return provider.name, frozenset(member for member in members if has_own(provider, member))

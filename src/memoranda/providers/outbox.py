@@ -23,9 +23,9 @@ from memoranda.db.lost import is_there
 from memoranda.db.schema import open_database
 from memoranda.db.sqlite import Database
 from memoranda.errors import StorageError
-from memoranda.providers.bookkeeping import last_delivered, move_place, note_delivery, place
-from memoranda.providers.jobs import Backlog, Job, Kind, New, Row, as_job, as_json
-from memoranda.providers.schema import APPLICATION_ID, SCHEMA
+from memoranda.providers.jobs import Backlog, Job, JobRow, Kind, NewJob, as_job, as_json
+from memoranda.providers.outbox_schema import APPLICATION_ID, SCHEMA
+from memoranda.providers.outbox_state import last_delivered, move_place, note_delivery, place
 from memoranda.providers.settings import ProviderSettings
 from memoranda.providers.spool import Spool
 from memoranda.support.process import has_ended, this_process
@@ -84,12 +84,12 @@ class Outbox:
         key: str = "",
     ) -> str:
         """Queue something; it is durable when this returns its key. A key that is queued already adds nothing."""
-        row = self._row(provider, scope, New(kind, session_id, args, facts, key))
+        row = self._row(provider, scope, NewJob(kind, session_id, args, facts, key))
         with self._db().writing() as connection:
             connection.execute(_INSERT, row)
         return row.key
 
-    def put_aside(self, provider: str, scope: str, new: New, *, held: bool = True) -> None:
+    def put_aside(self, provider: str, scope: str, new: NewJob, *, held: bool = True) -> None:
         """Keep something while the file cannot be written; it is durable when this returns, and taken in later.
 
         Raises OSError when the disk does not take it either.
@@ -128,7 +128,7 @@ class Outbox:
         provider: str,
         scope: str,
         start: int,
-        read: Callable[[int], tuple[int, Sequence[New]]],
+        read: Callable[[int], tuple[int, Sequence[NewJob]]],
         *,
         ours: str = "",
     ) -> int:
@@ -293,10 +293,10 @@ class Outbox:
                     connection.execute("UPDATE jobs SET owner = NULL, until = NULL WHERE owner = ?", (owner,))
         return bool(dead)
 
-    def _row(self, provider: str, scope: str, new: New, *, held: bool = True) -> Row:
+    def _row(self, provider: str, scope: str, new: NewJob, *, held: bool = True) -> JobRow:
         payload = as_json({"args": new.args, "facts": new.facts})
         key, holder = new.key or uuid.uuid4().hex, (self._owner, self._until()) if held else (None, None)
-        return Row(key, provider, scope, new.kind, new.session_id, payload, self._clock(), *holder)
+        return JobRow(key, provider, scope, new.kind, new.session_id, payload, self._clock(), *holder)
 
     @property
     def _owner(self) -> str:

@@ -2,7 +2,7 @@
 
 Names, order of arguments and keywords are those of the design documents. Every hook takes `**facts`, so that it can be
 told more one day without breaking a provider that is written today; a provider that leaves them out is given what it
-takes and nothing else (see `memoranda.providers.calling`).
+takes and nothing else (see `memoranda.providers.guarded_call`).
 
 A provider may be called from several threads: recall, deliveries and tools each have their own. Deliveries
 (`sync_turn`, `on_memory_write`, `on_session_end`, `on_session_switch`, `on_delegation`) come one at a time, in the
@@ -133,3 +133,9 @@ def has_own(provider: object, member: str) -> bool:
     """Whether a provider does something of its own there, rather than what the contract does by default."""
     own = getattr(provider, member, None)
     return own is not None and getattr(own, "__func__", own) is not getattr(MemoryProvider, member, None)
+
+
+def own_members(provider: object) -> frozenset[str]:
+    """The members of the contract that a provider implements itself."""
+    members = (member for member in vars(MemoryProvider) if not member.startswith("_"))
+    return frozenset(member for member in members if has_own(provider, member))

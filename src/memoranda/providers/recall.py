@@ -9,8 +9,8 @@ import threading
 import time
 from dataclasses import dataclass
 
-from memoranda.providers.calling import Answer, Calling, Pending
-from memoranda.providers.health import HealthBook
+from memoranda.providers.guarded_call import CallResult, GuardedProvider, PendingCall
+from memoranda.providers.health import HealthTracker
 from memoranda.providers.settings import ProviderSettings
 
 HOOK = "prefetch"
@@ -20,7 +20,7 @@ HOOK = "prefetch"
 class _Asked:
     """A call on its way, and for whom; `era` counts the switches before it."""
 
-    pending: Pending
+    pending: PendingCall
     session_id: str
     era: int
 
@@ -28,7 +28,7 @@ class _Asked:
 class Recall:
     """What a provider remembers, for one conversation at a time."""
 
-    def __init__(self, calling: Calling, settings: ProviderSettings, health: HealthBook) -> None:
+    def __init__(self, calling: GuardedProvider, settings: ProviderSettings, health: HealthTracker) -> None:
         self._calling = calling
         self.settings = settings
         self._health = health
@@ -91,9 +91,9 @@ class Recall:
         if asked.era == self._era and answer is not None and answer.ok:
             self._late[asked.session_id] = self._calling.as_text(HOOK, answer, self.settings.recall_chars)
 
-    def _noted(self, answer: Answer | None, pending: Pending) -> str:
+    def _noted(self, answer: CallResult | None, pending: PendingCall) -> str:
         if answer is None:
-            self._calling.settle(HOOK, Answer(error=f"no answer within {self.settings.recall_seconds:g} s"))
+            self._calling.settle(HOOK, CallResult(error=f"no answer within {self.settings.recall_seconds:g} s"))
             return ""
         if not self._calling.settle(HOOK, answer).ok:
             return ""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.errors import ProviderError
-from memoranda.providers.calling import Pending
+from memoranda.providers.guarded_call import PendingCall
 from memoranda.providers.provider import MemoryProvider, has_own
 from memoranda.support.files import make_private_directory, read_file, write_private
 from memoranda.support.lock import FileLock
@@ -32,7 +32,7 @@ _SAVE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class ConfigField:
     """One thing to know."""
 
     key: str
@@ -100,7 +100,7 @@ class Field:
         return ProviderError(f"{self.key} takes {takes}, not {str(text)[:60]!r}.")
 
 
-def fields_of(provider: MemoryProvider) -> list[Field]:
+def fields_of(provider: MemoryProvider) -> list[ConfigField]:
     """The schema of a provider; what is no field, or no part of one, is left out."""
     schema = provider.get_config_schema()
     if schema is not None and not isinstance(schema, list | tuple):
@@ -108,14 +108,14 @@ def fields_of(provider: MemoryProvider) -> list[Field]:
     return [_field(entry) for entry in schema or () if isinstance(entry, Mapping) and isinstance(entry.get("key"), str)]
 
 
-def _field(entry: Mapping[str, Any]) -> Field:
+def _field(entry: Mapping[str, Any]) -> ConfigField:
     def part(name: str, *kinds: type) -> Any:
         value = entry.get(name)
         return value if isinstance(value, kinds) else None
 
     variable = part("env_var", str) or ""
     derived = part("default_from", dict)
-    return Field(
+    return ConfigField(
         key=entry["key"],
         description=part("description", str) or "",
         secret=entry.get("secret") is True,
@@ -130,7 +130,7 @@ def _field(entry: Mapping[str, Any]) -> Field:
 
 
 def check(
-    fields: list[Field],
+    fields: list[ConfigField],
     given: Mapping[str, Any],
     known: Mapping[str, Any] = _NOTHING,
     present: Collection[str] = (),
@@ -161,7 +161,7 @@ def check(
     return values
 
 
-def variables_of(fields: list[Field], values: Mapping[str, Any]) -> dict[str, str]:
+def variables_of(fields: list[ConfigField], values: Mapping[str, Any]) -> dict[str, str]:
     """What belongs into `.env`, by the names of the variables; raises ProviderError for what cannot be kept there."""
     nameless = [field.key for field in fields if field.secret and field.key in values and not field.env_var]
     if nameless:
@@ -206,7 +206,7 @@ def read_settings(home: Path, name: str) -> dict[str, Any]:
 
 
 def save(
-    provider: MemoryProvider, name: str, fields: list[Field], values: Mapping[str, Any], home: Path
+    provider: MemoryProvider, name: str, fields: list[ConfigField], values: Mapping[str, Any], home: Path
 ) -> dict[str, str]:
     """Save everything that is no secret; what belongs into `.env` is returned and left to the caller.
 
@@ -216,7 +216,7 @@ def save(
     secret = {field.key for field in fields if field.secret}
     plain = {key: value for key, value in values.items() if key not in secret}
     if has_own(provider, "save_config"):
-        call = Pending(lambda: provider.save_config(dict(plain), str(home)), f"memoranda-{name}-save_config")
+        call = PendingCall(lambda: provider.save_config(dict(plain), str(home)), f"memoranda-{name}-save_config")
         answer = call.wait(_SAVE_SECONDS)
         if answer is None or not answer.ok:
             reason = answer.error if answer else f"no answer within {_SAVE_SECONDS:g} s"

@@ -13,7 +13,7 @@ import os
 import time
 from pathlib import Path
 
-from memoranda.providers.jobs import Row
+from memoranda.providers.jobs import JobRow
 from memoranda.support.files import make_private_directory, write_private
 
 DIRECTORY = "outbox.spool"
@@ -28,7 +28,7 @@ class Spool:
         self._directory = home / DIRECTORY
         self._count = itertools.count()
 
-    def keep(self, row: Row) -> None:
+    def keep(self, row: JobRow) -> None:
         """Write one down; it is durable when this returns. Raises OSError when the disk does not take it."""
         make_private_directory(self._directory)
         # By whom it is for, then by age, then by whoever wrote it.
@@ -61,10 +61,10 @@ class Spool:
             return []
         return [self._directory / name for name in sorted(names) if name.startswith(begin) and name.endswith(".json")]
 
-    def read(self, file: Path) -> Row | None:
+    def read(self, file: Path) -> JobRow | None:
         """What a file holds; None when somebody else has taken it in, or it cannot be read, which is kept apart."""
         try:
-            return Row(**json.loads(file.read_text("utf-8")))
+            return JobRow(**json.loads(file.read_text("utf-8")))
         except FileNotFoundError:
             return None
         except (ValueError, TypeError) as error:

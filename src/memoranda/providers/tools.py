@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
-from memoranda.providers.calling import Calling, cut
+from memoranda.providers.guarded_call import GuardedProvider, cut
 from memoranda.providers.settings import ProviderSettings
 from memoranda.providers.text import cleaned
 from memoranda.tools import JsonObject, Tool
@@ -22,7 +22,11 @@ class ProviderTools:
     """The tools of one provider, as they are now: a provider may have others after it was started, or later."""
 
     def __init__(
-        self, calling: Calling, settings: ProviderSettings, reserved: Collection[str], clean: Callable[[str], str]
+        self,
+        calling: GuardedProvider,
+        settings: ProviderSettings,
+        reserved: Collection[str],
+        clean: Callable[[str], str],
     ) -> None:
         self.settings = settings
         self._calling = calling

@@ -8,37 +8,37 @@ from memoranda.db.checkup import check_file
 from memoranda.db.damaged import beside, kept_files
 from memoranda.sessions.salvage import salvage
 from memoranda.sessions.store import SessionStore
-from memoranda.support.findings import Finding
+from memoranda.support.health_issues import HealthIssue
 
 
-def check(path: Path) -> Iterator[Finding]:
+def check(path: Path) -> Iterator[HealthIssue]:
     """Findings about `state.db`: can it be read, is it whole, do its counts hold, may others read it."""
     return check_file(path, lambda: _look_into(path), lambda problem: _damaged(path, problem))
 
 
-def _look_into(path: Path) -> Iterator[Finding]:
+def _look_into(path: Path) -> Iterator[HealthIssue]:
     with SessionStore(path, wait=2.0) as store:
         yield from _inside(store)
 
 
-def _inside(store: SessionStore) -> Iterator[Finding]:
+def _inside(store: SessionStore) -> Iterator[HealthIssue]:
     problems = store.check_integrity()
     if problems:
         yield _damaged(store.path, f"is damaged: {problems[0]}")
         return
     if store.journal != "wal":
-        yield Finding("note", store.path, "lies where SQLite has no write-ahead log: readers and writers wait",
+        yield HealthIssue("note", store.path, "lies where SQLite has no write-ahead log: readers and writers wait",
                       "move the home to a local disk if it is slow")  # fmt: skip
     if store.read_only:
-        yield Finding("warning", store.path, "cannot be written", "make the file and its directory writable")
+        yield HealthIssue("warning", store.path, "cannot be written", "make the file and its directory writable")
         return
     wrong = store.miscounted_sessions()
     if wrong:
-        yield Finding("warning", store.path, f"{len(wrong)} sessions have wrong message counts", "count them again",
+        yield HealthIssue("warning", store.path, f"{len(wrong)} sessions have wrong message counts", "count them again",
                       lambda: _recount(store.path, wrong))  # fmt: skip
     lost = store.lost_repetitions()
     if lost:
-        yield Finding("warning", store.path, f"{len(lost)} messages repeat one that another program has deleted",
+        yield HealthIssue("warning", store.path, f"{len(lost)} messages repeat one that another program has deleted",
                       "say in their place that they are lost", lambda: _give_up_lost(store.path))  # fmt: skip
 
 
@@ -52,8 +52,8 @@ def _recount(path: Path, session_ids: list[str]) -> None:
         store.recount_sessions(session_ids)
 
 
-def _damaged(path: Path, problem: str) -> Finding:
-    return Finding(
+def _damaged(path: Path, problem: str) -> HealthIssue:
+    return HealthIssue(
         "error",
         path,
         problem,

@@ -22,8 +22,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from memoranda.providers.calling import Answer, Calling
-from memoranda.providers.health import HealthBook
+from memoranda.providers.guarded_call import CallResult, GuardedProvider
+from memoranda.providers.health import HealthTracker
 from memoranda.providers.manager import MemoryManager
 from memoranda.providers.provider import MemoryProvider, Message
 from memoranda.providers.settings import CORE_TOOLS, ProviderSettings
@@ -215,8 +215,8 @@ class ProviderContract:
 
 
 @contextmanager
-def _started(provider: MemoryProvider, home: Path) -> Iterator[Calling]:
-    calling = Calling(provider, provider.name, HealthBook())
+def _started(provider: MemoryProvider, home: Path) -> Iterator[GuardedProvider]:
+    calling = GuardedProvider(provider, provider.name, HealthTracker())
     _ok(_call(calling, "initialize", {"session_id": "s1"}, hermes_home=str(home), **_FACTS))
     try:
         yield calling
@@ -224,18 +224,18 @@ def _started(provider: MemoryProvider, home: Path) -> Iterator[Calling]:
         provider.shutdown()
 
 
-def _call(calling: Calling, hook: str, args: Mapping[str, Any], **facts: Any) -> Answer:
+def _call(calling: GuardedProvider, hook: str, args: Mapping[str, Any], **facts: Any) -> CallResult:
     if not hasattr(calling.provider, hook):
-        return Answer()
+        return CallResult()
     return calling.call(hook, args, {**facts, **_UNHEARD}, within=60)
 
 
-def _ok(answer: Answer) -> Any:
+def _ok(answer: CallResult) -> Any:
     assert answer.ok, answer.error
     return answer.value
 
 
-def _turn(calling: Calling, key: str) -> None:
+def _turn(calling: GuardedProvider, key: str) -> None:
     args = {"user_content": "How did we fix the deadlock?", "assistant_content": "With a second queue."}
     _ok(_call(calling, "sync_turn", args, session_id="s1", idempotency_key=key))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from memoranda.providers.holographic.health import check
 from memoranda.providers.holographic.retrieval import Filter, Retriever
-from memoranda.support.findings import Finding
+from memoranda.support.health_issues import HealthIssue
 
 from .conftest import opened
 
@@ -20,7 +20,7 @@ def _fill(home: Path) -> None:
         store.add("it never rains there", entities=["Atlantis"])
 
 
-def _only(home: Path) -> Finding:
+def _only(home: Path) -> HealthIssue:
     (finding,) = check(home)
     return finding
 
@@ -56,8 +56,8 @@ def test_words_and_vectors_that_are_lost_are_made_anew(home: Path) -> None:
     _change(home, "DELETE FROM fact_words WHERE rowid < 100", "DELETE FROM vectors WHERE fact_id < 50")
     finding = _only(home)
     assert "99 facts" in finding.problem
-    assert finding.mend is not None
-    assert "201 facts can be found again" in str(finding.mend())
+    assert finding.repair is not None
+    assert "201 facts can be found again" in str(finding.repair())
     assert list(check(home)) == []
     assert len(_probed(home, "Ana Kovac")) == 200
     assert _searched(home, "project number 7")[0] == FACTS[7]
@@ -69,8 +69,8 @@ def test_a_damaged_index_of_words_is_made_anew(home: Path) -> None:
     _change(home, "UPDATE fact_words_data SET block = x'00' WHERE id > 10")
     finding = _only(home)
     assert "damaged index of its words" in finding.problem
-    assert finding.mend is not None
-    finding.mend()
+    assert finding.repair is not None
+    finding.repair()
     assert list(check(home)) == []
     assert _searched(home, "project number 7")[0] == FACTS[7]
 
@@ -85,9 +85,9 @@ def test_a_damaged_file_is_saved_fact_by_fact(home: Path) -> None:
     content[(page - 1) * 8192 : page * 8192] = b"\xff" * 8192
     path.write_bytes(content)
     finding = _only(home)
-    assert (finding.severity, finding.mend is not None) == ("error", True)
-    assert finding.mend is not None
-    assert "saved 201 facts" in str(finding.mend())
+    assert (finding.severity, finding.repair is not None) == ("error", True)
+    assert finding.repair is not None
+    assert "saved 201 facts" in str(finding.repair())
     assert list(check(home)) == []
     assert len(_probed(home, "Ana Kovac")) == 200
     assert _probed(home, "Atlantis") == ["it never rains there"]
@@ -104,7 +104,7 @@ def test_facts_whose_links_are_lost_are_linked_by_their_text(home: Path) -> None
     for (page,) in pages:
         content[(page - 1) * 8192 : page * 8192] = b"\xff" * 8192
     path.write_bytes(content)
-    mend = _only(home).mend
+    mend = _only(home).repair
     assert mend is not None
     mend()
     assert len(_probed(home, "Ana Kovac")) == 200

@@ -3,7 +3,7 @@
 import click
 
 from memoranda.cli.context import common_options
-from memoranda.cli.provider import choosing, running, showing, testing
+from memoranda.cli.provider import run, setup, status, test
 
 _EPILOG = """\b
 Examples:
@@ -20,5 +20,5 @@ def command() -> None:
     """See, set up, test and switch off the external memory."""
 
 
-for _subcommand in (*showing.COMMANDS, *choosing.COMMANDS, *testing.COMMANDS, *running.COMMANDS):
+for _subcommand in (*status.COMMANDS, *setup.COMMANDS, *test.COMMANDS, *run.COMMANDS):
     command.add_command(_subcommand)

@@ -19,20 +19,20 @@ from memoranda.providers.holographic.schema import (
     WORDS,
 )
 from memoranda.providers.holographic.word_index import store_words
-from memoranda.support.findings import Finding
+from memoranda.support.health_issues import HealthIssue
 
 
-def check(home: Path) -> Iterator[Finding]:
+def check(home: Path) -> Iterator[HealthIssue]:
     """Of the home itself and of each user of a gateway."""
     for path in sorted(home.glob("holographic*.db")):
         yield from check_store(_facts(path))
 
 
 def _facts(path: Path) -> Store:
-    def inside(database: Database) -> Iterator[Finding]:
+    def inside(database: Database) -> Iterator[HealthIssue]:
         wrong = _not_found(database)
         if wrong:
-            yield Finding("warning", path, wrong, "make them anew from the facts", lambda: _mend(path))
+            yield HealthIssue("warning", path, wrong, "make them anew from the facts", lambda: _mend(path))
 
     def save(damaged: Connection, fresh: Path) -> str:
         with closing(store.open(fresh)) as database, database.writing() as connection:

@@ -19,8 +19,8 @@ from types import ModuleType
 from typing import Any
 
 from memoranda.errors import ProviderError
-from memoranda.providers.discovery import Candidate
-from memoranda.providers.hermes import PACKAGE, Offer, PluginFinder, PluginLoader
+from memoranda.providers.discovery import DiscoveredProvider
+from memoranda.providers.hermes import PACKAGE, HermesModules, PluginFinder, PluginLoader
 from memoranda.providers.provider import MemoryProvider
 
 _log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ _locks = threading.Lock()
 _importing: dict[str, threading.RLock] = {}
 
 
-class Context:
+class PluginContext:
     """What a plugin's `register(ctx)` is given."""
 
     def __init__(self, plugin: str, home: Path, settings: Mapping[str, Any]) -> None:
@@ -54,7 +54,7 @@ class Context:
         return leave_out
 
 
-def load(candidate: Candidate, home: Path, settings: Mapping[str, Any] | None = None) -> MemoryProvider:
+def load(candidate: DiscoveredProvider, home: Path, settings: Mapping[str, Any] | None = None) -> MemoryProvider:
     """The provider of a candidate; raises ProviderError, saying why, when it cannot be had."""
     if candidate.problem:
         raise ProviderError(f"The provider {candidate.name} cannot be used: {candidate.problem}.")
@@ -73,21 +73,21 @@ def load(candidate: Candidate, home: Path, settings: Mapping[str, Any] | None = 
 
 
 @dataclass(frozen=True, slots=True)
-class Commands:
+class PluginCommands:
     """What a plugin's `cli.py` brings: how its arguments are read, and what runs them."""
 
     register: Callable[[Any], Any]
     handler: Callable[[Any], Any] | None
 
 
-def load_commands(candidate: Candidate, home: Path) -> Commands:
+def load_commands(candidate: DiscoveredProvider, home: Path) -> PluginCommands:
     """The commands of a plugin in the home; raises ProviderError when it brings none."""
     if candidate.origin != "home" or not (Path(candidate.reference) / "cli.py").is_file():
         raise ProviderError(f"The provider {candidate.name} brings no commands of its own.")
     try:
         package = _import_plugin(Path(candidate.reference), home)
         module = importlib.import_module(f"{package.__name__}.cli")
-        return Commands(module.register_cli, getattr(module, f"{candidate.name.replace('-', '_')}_command", None))
+        return PluginCommands(module.register_cli, getattr(module, f"{candidate.name.replace('-', '_')}_command", None))
     except (Exception, SystemExit) as error:
         raise ProviderError(f"The commands of {candidate.name} could not be loaded: {error}.") from error
 
@@ -138,7 +138,7 @@ def _fingerprint(place: Path) -> str:
 
 
 def _execute(name: str, place: Path, home: Path) -> ModuleType:
-    offer = _finder.offers[name] = Offer(place.name, home)
+    offer = _finder.offers[name] = HermesModules(place.name, home)
     file = str(place / "__init__.py")
     spec = importlib.util.spec_from_file_location(
         name, file, loader=PluginLoader(name, file, offer), submodule_search_locations=[str(place)]
@@ -158,7 +158,7 @@ def _execute(name: str, place: Path, home: Path) -> ModuleType:
 def _from_module(module: ModuleType, name: str, home: Path, settings: Mapping[str, Any] | None) -> MemoryProvider:
     """What `register(ctx)` registers; if it is not there, fails or registers nothing, a subclass in the module."""
     register = getattr(module, "register", None)
-    context = Context(name, home, settings or {})
+    context = PluginContext(name, home, settings or {})
     failure: BaseException | None = None
     if callable(register):
         try:

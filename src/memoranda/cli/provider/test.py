@@ -11,13 +11,13 @@ import click
 
 from memoranda import config
 from memoranda.cli.context import Invocation, common_options
-from memoranda.cli.provider.telling import Told, active, candidate, looked_at, place, telling
+from memoranda.cli.provider.output import CommandOutput, active, candidate, looked_at, place, telling
 from memoranda.cli.text import dim, wrapped
 from memoranda.errors import ProviderError
 from memoranda.providers.manager import MemoryManager
 from memoranda.providers.provider import has_own
 from memoranda.providers.setup import read_settings
-from memoranda.providers.status import keep
+from memoranda.providers.status_file import keep
 from memoranda.safety.fence import sanitize_context
 
 SESSION = "memoranda-provider-test"
@@ -41,7 +41,7 @@ class _Steps:
 @click.command()
 @common_options
 @telling
-def test(invocation: Invocation) -> Told:
+def test(invocation: Invocation) -> CommandOutput:
     """Start the provider, ask it something, tell it a turn, and say what worked.
 
     Nothing is queued for it, and what waits for it stays where it is. A turn that it was told stays with it: it is
@@ -90,7 +90,7 @@ def _takes_a_turn(manager: MemoryManager) -> bool:
     return told and manager.drain(_DELIVERY_SECONDS)
 
 
-def _told(steps: _Steps, phase: str, error: str, left: list[str]) -> Told:
+def _told(steps: _Steps, phase: str, error: str, left: list[str]) -> CommandOutput:
     lines = [
         f"{'ok    ' if worked else 'FAILED'}  {what}  {dim(f'{1000 * took:.0f} ms')}"
         for what, worked, took in steps.done
@@ -109,7 +109,7 @@ def _told(steps: _Steps, phase: str, error: str, left: list[str]) -> Told:
     }
     if not worked:
         data["error"] = f"Failed: {', '.join(failed)}. {error}".strip()
-    return Told("\n".join(lines), data, worked)
+    return CommandOutput("\n".join(lines), data, worked)
 
 
 COMMANDS = (test,)

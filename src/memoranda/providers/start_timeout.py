@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 from memoranda.errors import ProviderError
-from memoranda.providers.status import kept
+from memoranda.providers.status_file import kept
 
 _log = logging.getLogger(__name__)
 

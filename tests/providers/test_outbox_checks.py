@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from memoranda.errors import CorruptStoreError
-from memoranda.providers.checkup import check_outbox, check_settings
 from memoranda.providers.outbox import Outbox
-from memoranda.support.findings import Finding
+from memoranda.providers.outbox_checks import check_outbox, check_settings
+from memoranda.support.health_issues import HealthIssue
 from tests.cli.terminal import Terminal
 
 ARGS = {"user_content": "q" * 300, "assistant_content": "a"}
@@ -24,7 +24,7 @@ def _fill(home: Path, count: int, *, provider: str = "p", age: float = 0.0) -> N
         outbox.release()
 
 
-def _only(home: Path, active: str = "p") -> Finding:
+def _only(home: Path, active: str = "p") -> HealthIssue:
     (finding,) = check_outbox(home, active)
     return finding
 
@@ -55,8 +55,8 @@ def test_what_was_given_up_is_tried_again(tmp_path: Path) -> None:
     _change(tmp_path, "UPDATE jobs SET state = 'parked', last_error = 'no such user' WHERE id = 1")
     finding = _only(tmp_path)
     assert "1 deliveries to p that were given up: no such user" in finding.problem
-    assert finding.mend is not None
-    assert "1 are tried again" in str(finding.mend())
+    assert finding.repair is not None
+    assert "1 are tried again" in str(finding.repair())
     assert list(check_outbox(tmp_path, "p")) == []
     with closing(Outbox(tmp_path)) as outbox:
         assert outbox.backlog("p").waiting == 2
@@ -68,8 +68,8 @@ def test_what_cannot_be_read_is_put_into_a_file(tmp_path: Path, change: str) -> 
     _fill(tmp_path, 2)
     _change(tmp_path, f"UPDATE jobs SET {change} WHERE id = 1")
     finding = _only(tmp_path)
-    assert finding.mend is not None
-    finding.mend()
+    assert finding.repair is not None
+    finding.repair()
     assert list(check_outbox(tmp_path, "p")) == []
     (aside,) = tmp_path.glob("outbox.unreadable-*.jsonl")
     assert json.loads(aside.read_text())["key"] == "p0"
@@ -98,9 +98,9 @@ def test_a_damaged_outbox_is_saved_row_by_row(tmp_path: Path) -> None:
             outbox.backlog()
             outbox.claim("p")
     finding = _only(tmp_path)
-    assert (finding.severity, finding.mend is not None) == ("error", True)
-    assert finding.mend is not None
-    told = str(finding.mend())
+    assert (finding.severity, finding.repair is not None) == ("error", True)
+    assert finding.repair is not None
+    told = str(finding.repair())
     assert "deliveries that wait" in told
     assert [found for found in check_outbox(tmp_path, "p") if found.severity == "error"] == []
     with closing(Outbox(tmp_path)) as outbox:
@@ -115,17 +115,17 @@ def test_a_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "outbox.db").chmod(0o600)
     before = (tmp_path / "outbox.db").read_bytes()
     finding = _only(tmp_path)
-    assert ("not written by Memoranda" in finding.problem, finding.mend) == (True, None)
+    assert ("not written by Memoranda" in finding.problem, finding.repair) == (True, None)
     assert (tmp_path / "outbox.db").read_bytes() == before
     (tmp_path / "outbox.db").write_bytes(b"no database at all, but long enough to be one" * 50)
-    assert _only(tmp_path).mend is None
+    assert _only(tmp_path).repair is None
 
 
 def test_an_outbox_of_a_newer_program_is_left_alone(tmp_path: Path) -> None:
     """Upgrading is the remedy."""
     _fill(tmp_path, 1)
     _change(tmp_path, "UPDATE schema_version SET version = 99")
-    assert (_only(tmp_path).remedy, _only(tmp_path).mend) == ("upgrade Memoranda", None)
+    assert (_only(tmp_path).remedy, _only(tmp_path).repair) == ("upgrade Memoranda", None)
 
 
 def test_settings_that_cannot_be_read_are_found(tmp_path: Path) -> None:

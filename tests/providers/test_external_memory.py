@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from memoranda.providers.external import ExternalMemory
+from memoranda.providers.external_memory import ExternalMemory
 from tests.providers.samples import InMemory, Scripted, managed
 
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memoranda.providers.awaiting import EventLoop
-from memoranda.providers.health import HealthBook
+from memoranda.providers.event_loop import EventLoop
+from memoranda.providers.health import HealthTracker
 from memoranda.providers.provider import MemoryProvider
 from memoranda.safety.redaction import Redactor
 
@@ -26,7 +26,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CallResult:
     """What came of a call: a value, or an error in words. `overdue` says that it may still be running."""
 
     value: Any = None
@@ -39,7 +39,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class Parameters:
     """The parameters of a method: by place, by name, and whether it takes any others."""
 
     places: tuple[str, ...]
@@ -49,7 +49,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class BoundArguments:
     """Arguments as a method takes them, and the names of those that it has no room for."""
 
     places: tuple[Any, ...]
@@ -57,7 +57,7 @@ class Fitted:
     lost: tuple[str, ...]
 
 
-class Pending:
+class PendingCall:
     """A call that runs in a daemon thread; `then` is called there with the answer, if anybody cares.
 
     `redactor` takes credentials out of what is said about an error.
@@ -67,12 +67,12 @@ class Pending:
         self,
         call: Callable[[], Any],
         name: str,
-        then: Callable[[Answer], Any] | None = None,
+        then: Callable[[CallResult], Any] | None = None,
         *,
         redactor: Redactor | None = None,
     ) -> None:
         self.began = time.monotonic()
-        self.answer: Answer | None = None
+        self.answer: CallResult | None = None
         self._call = call
         self._then = then
         self._redactor = redactor
@@ -81,27 +81,27 @@ class Pending:
         try:
             threading.Thread(target=self._run, name=name, daemon=True).start()
         except RuntimeError as error:
-            self._finish(Answer(error=describe(error, redactor)))
+            self._finish(CallResult(error=describe(error, redactor)))
 
     @property
     def done(self) -> bool:
         return self._done.is_set()
 
-    def wait(self, seconds: float) -> Answer | None:
+    def wait(self, seconds: float) -> CallResult | None:
         """The answer, or None when it has not come in time."""
         self._done.wait(max(seconds, 0.0))
         return self.answer if self.done else None
 
     def _run(self) -> None:
         try:
-            answer = Answer(self._call())
+            answer = CallResult(self._call())
         except BaseException as error:
             # Even SystemExit and KeyboardInterrupt: a provider has no say over the process.
-            answer = Answer(error=describe(error, self._redactor))
+            answer = CallResult(error=describe(error, self._redactor))
             _log.debug("A memory provider raised: %s", _redacted(traceback.format_exc(), self._redactor))
         self._finish(answer)
 
-    def afterwards(self, then: Callable[[Answer], Any]) -> None:
+    def afterwards(self, then: Callable[[CallResult], Any]) -> None:
         """Have the answer looked at when it comes after all."""
         with self._lock:
             if self.answer is None:
@@ -109,7 +109,7 @@ class Pending:
                 return
         then(self.answer)
 
-    def _finish(self, answer: Answer) -> None:
+    def _finish(self, answer: CallResult) -> None:
         with self._lock:
             self.answer = answer
             then = self._then
@@ -118,36 +118,36 @@ class Pending:
             then(answer)
 
 
-class Calling:
+class GuardedProvider:
     """All calls of one provider go through here."""
 
-    def __init__(self, provider: object, name: str, health: HealthBook, redactor: Redactor | None = None) -> None:
+    def __init__(self, provider: object, name: str, health: HealthTracker, redactor: Redactor | None = None) -> None:
         self.provider = provider
         self.name = name
         self._health = health
         self._redactor = redactor
         self._loop = EventLoop(f"memoranda-{name}-loop")
         self._lock = threading.Lock()
-        self._shapes: dict[str, Shape | None] = {}
-        self._overdue: dict[str, list[Pending]] = {}
+        self._shapes: dict[str, Parameters | None] = {}
+        self._overdue: dict[str, list[PendingCall]] = {}
         self._said: set[tuple[str, str]] = set()
 
     def call(
         self, hook: str, args: Mapping[str, Any] = _NOTHING, facts: Mapping[str, Any] = _NOTHING, *, within: float
-    ) -> Answer:
+    ) -> CallResult:
         """Call and wait at most `within` seconds; a failure is logged and noted, never raised."""
         pending = self.start(hook, args, facts)
         if pending is None:
-            return Answer(error="still busy with an earlier call", overdue=True)
+            return CallResult(error="still busy with an earlier call", overdue=True)
         answer = pending.wait(within)
         if answer is None:
             self.overdue(hook, pending)
-            answer = Answer(error=f"no answer within {within:g} s", overdue=True)
+            answer = CallResult(error=f"no answer within {within:g} s", overdue=True)
         return self.settle(hook, answer)
 
     def start(
         self, hook: str, args: Mapping[str, Any] = _NOTHING, facts: Mapping[str, Any] = _NOTHING
-    ) -> Pending | None:
+    ) -> PendingCall | None:
         """Begin a call and come back at once; None while an overdue call of the same hook is still running."""
         if self.stuck(hook):
             return None
@@ -158,7 +158,7 @@ class Calling:
         if not self.stuck(hook):
             self.overdue(hook, self._pending(hook, args, facts, lambda answer: self.settle(hook, answer)))
 
-    def settle(self, hook: str, answer: Answer) -> Answer:
+    def settle(self, hook: str, answer: CallResult) -> CallResult:
         """Note how a call went."""
         if answer.ok:
             self._health.worked(hook)
@@ -167,7 +167,7 @@ class Calling:
             self._health.failed(hook, answer.error)
         return answer
 
-    def overdue(self, hook: str, pending: Pending) -> None:
+    def overdue(self, hook: str, pending: PendingCall) -> None:
         """Remember a call that has not come back in time."""
         with self._lock:
             self._overdue.setdefault(hook, []).append(pending)
@@ -179,16 +179,16 @@ class Calling:
             self._overdue[hook] = running
             return bool(running)
 
-    def as_text(self, hook: str, answer: Answer, most: int) -> str:
+    def as_text(self, hook: str, answer: CallResult, most: int) -> str:
         """An answer as text of a bounded size; anything but text is a failure of the provider."""
         if answer.value is None:
             return ""
         if not isinstance(answer.value, str):
-            self.settle(hook, Answer(error=f"answered with {type(answer.value).__name__} instead of text"))
+            self.settle(hook, CallResult(error=f"answered with {type(answer.value).__name__} instead of text"))
             return ""
         return cut(answer.value.strip(), most)
 
-    def shape(self, hook: str) -> Shape | None:
+    def shape(self, hook: str) -> Parameters | None:
         """What a hook takes; None when that cannot be seen."""
         if hook not in self._shapes:
             self._shapes[hook] = shape_of(getattr(self.provider, hook))
@@ -208,10 +208,10 @@ class Calling:
         hook: str,
         args: Mapping[str, Any],
         facts: Mapping[str, Any],
-        then: Callable[[Answer], Any] | None = None,
-    ) -> Pending:
+        then: Callable[[CallResult], Any] | None = None,
+    ) -> PendingCall:
         name = f"memoranda-{self.name}-{hook}"
-        return Pending(lambda: self._invoke(hook, args, facts), name, then, redactor=self._redactor)
+        return PendingCall(lambda: self._invoke(hook, args, facts), name, then, redactor=self._redactor)
 
     def _invoke(self, hook: str, args: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
         fitted = fit(self.shape(hook) or _contract(hook), args, facts)
@@ -223,7 +223,7 @@ class Calling:
         return self._loop.run(result) if inspect.isawaitable(result) else result
 
 
-def shape_of(method: Callable[..., Any]) -> Shape | None:
+def shape_of(method: Callable[..., Any]) -> Parameters | None:
     """The parameters of a bound method; None when it does not show them."""
     try:
         parameters = inspect.signature(method).parameters.values()
@@ -231,7 +231,7 @@ def shape_of(method: Callable[..., Any]) -> Shape | None:
         return None
     by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     by_name = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return Shape(
+    return Parameters(
         places=tuple(parameter.name for parameter in parameters if parameter.kind in by_place),
         names=frozenset(parameter.name for parameter in parameters if parameter.kind in by_name),
         any_place=any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters),
@@ -239,7 +239,7 @@ def shape_of(method: Callable[..., Any]) -> Shape | None:
     )
 
 
-def fit(shape: Shape, args: Mapping[str, Any], facts: Mapping[str, Any]) -> Fitted:
+def fit(shape: Parameters, args: Mapping[str, Any], facts: Mapping[str, Any]) -> BoundArguments:
     """Arguments in their order and facts by name, as far as a method takes them.
 
     `metadata` is special, because providers were written before it came: it is passed by name, else in the next free
@@ -272,14 +272,14 @@ def fit(shape: Shape, args: Mapping[str, Any], facts: Mapping[str, Any]) -> Fitt
                 places.append(metadata)
         elif "metadata" not in names:
             lost.append("metadata")
-    return Fitted(tuple(places), names, tuple(lost))
+    return BoundArguments(tuple(places), names, tuple(lost))
 
 
-def _contract(hook: str) -> Shape:
+def _contract(hook: str) -> Parameters:
     """What the contract says that a hook takes, for a method that does not show it; without the facts to come."""
     shape = shape_of(getattr(MemoryProvider, hook))
     assert shape is not None
-    return Shape(shape.places[1:], shape.names - {"self"}, any_place=False, any_name=False)
+    return Parameters(shape.places[1:], shape.names - {"self"}, any_place=False, any_name=False)
 
 
 def describe(error: BaseException, redactor: Redactor | None = None) -> str:

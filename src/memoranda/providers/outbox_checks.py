@@ -18,27 +18,29 @@ from memoranda.db.sqlite import Connection, Database
 from memoranda.errors import ProviderError
 from memoranda.providers.jobs import Kind
 from memoranda.providers.outbox import FILE_NAME, Outbox
-from memoranda.providers.schema import APPLICATION_ID, JOBS, SCHEMA
+from memoranda.providers.outbox_schema import APPLICATION_ID, JOBS, SCHEMA
 from memoranda.providers.setup import read_settings
 from memoranda.providers.spool import DIRECTORY, UNREADABLE
 from memoranda.support.files import append_private
-from memoranda.support.findings import Finding, loose_permissions
+from memoranda.support.health_issues import HealthIssue, check_permissions
 
 _DAY = 86_400
 _PATIENCE = 2.0
 
 
-def check_outbox(home: Path, active: str) -> Iterator[Finding]:
+def check_outbox(home: Path, active: str) -> Iterator[HealthIssue]:
     """What waits too long, what was given up, and what cannot be delivered at all."""
     yield from check_store(_outbox(home, active))
     for file in sorted((home / DIRECTORY).glob(f"*{UNREADABLE}")):
-        yield Finding("warning", file, "cannot be read, and what it holds was not delivered", "read it, and delete it")
+        yield HealthIssue(
+            "warning", file, "cannot be read, and what it holds was not delivered", "read it, and delete it"
+        )
 
 
 def _outbox(home: Path, active: str) -> Store:
     path = home / FILE_NAME
 
-    def inside(database: Database) -> Iterator[Finding]:
+    def inside(database: Database) -> Iterator[HealthIssue]:
         with database.reading() as connection:
             waiting = connection.execute(
                 "SELECT provider, count(*), min(created), max(last_error) FROM jobs WHERE state = 'waiting'"
@@ -51,15 +53,21 @@ def _outbox(home: Path, active: str) -> Store:
         for provider, count, oldest, error in waiting:
             yield from _waiting(path, provider, count, oldest, error, provider == active)
         for provider, count, error in parked:
-            yield Finding(
-                "warning", path, f"has {count} deliveries to {provider} that were given up: {error or 'no reason'}",
-                "try them again", partial(_retry, home, provider),
-            )  # fmt: skip
+            yield HealthIssue(
+                "warning",
+                path,
+                f"has {count} deliveries to {provider} that were given up: {error or 'no reason'}",
+                "try them again",
+                partial(_retry, home, provider),
+            )
         if unreadable:
-            yield Finding(
-                "error", path, f"has {len(unreadable)} deliveries that cannot be read and hold up others",
-                "put them into a file of their own", lambda: _take_out(home),
-            )  # fmt: skip
+            yield HealthIssue(
+                "error",
+                path,
+                f"has {len(unreadable)} deliveries that cannot be read and hold up others",
+                "put them into a file of their own",
+                lambda: _take_out(home),
+            )
 
     def save(damaged: Connection, fresh: Path) -> str:
         with closing(store.open(fresh)) as database, database.writing() as connection:
@@ -70,17 +78,23 @@ def _outbox(home: Path, active: str) -> Store:
     return store
 
 
-def _waiting(path: Path, provider: str, count: int, oldest: float, error: str, used: bool) -> Iterator[Finding]:
+def _waiting(path: Path, provider: str, count: int, oldest: float, error: str, used: bool) -> Iterator[HealthIssue]:
     days = int((time.time() - oldest) // _DAY)
     if not used:
-        yield Finding("note", path, f"has {count} deliveries for {provider}, which is not in use",
-                      f"they are delivered once it is: 'memoranda provider use {provider}'")  # fmt: skip
+        yield HealthIssue(
+            "note",
+            path,
+            f"has {count} deliveries for {provider}, which is not in use",
+            f"they are delivered once it is: 'memoranda provider use {provider}'",
+        )
     elif days >= 1:
-        yield Finding(
-            "warning", path, f"has {count} deliveries that {provider} has not taken, the oldest for {days} days"
+        yield HealthIssue(
+            "warning",
+            path,
+            f"has {count} deliveries that {provider} has not taken, the oldest for {days} days"
             + (f": {error}" if error else ""),
             "'memoranda provider test' says what is wrong with it; they are delivered when it is back",
-        )  # fmt: skip
+        )
 
 
 def _unreadable(connection: Connection) -> Iterator[tuple[int, str]]:
@@ -114,16 +128,16 @@ def _take_out(home: Path) -> str:
     return f"{len(numbers)} are in {aside.name} now"
 
 
-def check_settings(home: Path) -> Iterator[Finding]:
+def check_settings(home: Path) -> Iterator[HealthIssue]:
     """Settings of providers that cannot be read."""
     for path in sorted((home / "providers").glob("*.json")):
         name = path.name.removesuffix(".json")
         if name.endswith(".status"):
             continue
-        yield from loose_permissions(path)
+        yield from check_permissions(path)
         try:
             read_settings(home, name)
         except ProviderError as error:
-            yield Finding(
+            yield HealthIssue(
                 "error", path, str(error), f"'memoranda provider setup {name}' keeps a copy and writes it anew"
             )

@@ -12,10 +12,10 @@ from collections import deque
 from collections.abc import Callable
 
 from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
-from memoranda.providers.jobs import New
+from memoranda.providers.jobs import NewJob
 from memoranda.providers.outbox import Outbox
+from memoranda.providers.recorded_turns import FinishedTurn, TurnSource
 from memoranda.providers.text import cleaned
-from memoranda.providers.turns import FinishedTurn, Source
 
 _log = logging.getLogger(__name__)
 
@@ -24,15 +24,15 @@ PATIENCE = 0.5
 _MOST_LATER = 10_000
 
 
-class Queueing:
+class OutboxWriter:
     """What one session tells its provider, on its way into the outbox; `clean` takes recalled text out of it."""
 
     def __init__(self, outbox: Outbox, clean: Callable[[str], str]) -> None:
         self._outbox = outbox
         self._clean = clean
         self._lock = threading.Lock()
-        self._later: deque[New] = deque(maxlen=_MOST_LATER)
-        self._source: Source | None = None
+        self._later: deque[NewJob] = deque(maxlen=_MOST_LATER)
+        self._source: TurnSource | None = None
         self._start: int | None = None
         self._recorded = self._found = 0
         self.provider = ""
@@ -50,7 +50,7 @@ class Queueing:
         """How much waits here and nowhere else, because not even the disk would take it."""
         return len(self._later)
 
-    def follow(self, source: Source) -> None:
+    def follow(self, source: TurnSource) -> None:
         """Look for completed turns in a record, behind the place where it was last looked; the first time, from now on.
 
         That place is durable before the first turn is recorded.
@@ -70,12 +70,15 @@ class Queueing:
         if self._source is not None:
             self._recorded += 1
 
-    def put(self, new: New) -> bool:
+    def put(self, new: NewJob) -> bool:
         """Queue something behind everything before it. True when it is durable, False when it has to wait for that."""
-        new = New(
-            new.kind, new.session_id, cleaned(new.args, self._clean), cleaned(new.facts, self._clean),
+        new = NewJob(
+            new.kind,
+            new.session_id,
+            cleaned(new.args, self._clean),
+            cleaned(new.facts, self._clean),
             new.key or uuid.uuid4().hex,
-        )  # fmt: skip
+        )
         if not self._lock.acquire(timeout=PATIENCE):
             return self._put_aside(new)
         try:
@@ -113,21 +116,21 @@ class Queueing:
             self._put(self._later[0])
             self._later.popleft()
 
-    def _catch_up(self, source: Source) -> None:
+    def _catch_up(self, source: TurnSource) -> None:
         if self._start is None and self._outbox.place(self.provider, self.scope) is None:
             self._start = source.head()
 
-        def read(place: int) -> tuple[int, list[New]]:
+        def read(place: int) -> tuple[int, list[NewJob]]:
             head, turns = source.after(place)
             return head, [self._as_job(turn) for turn in turns]
 
         self._outbox.catch_up(self.provider, self.scope, self._start or 0, read, ours=self.session_id)
 
-    def _as_job(self, turn: FinishedTurn) -> New:
+    def _as_job(self, turn: FinishedTurn) -> NewJob:
         question, answer = self._clean(turn.question).strip(), self._clean(turn.answer).strip()
         return turn_job(turn.session_id, question, answer, cleaned(turn.messages, self._clean), turn.key)
 
-    def _put_aside(self, new: New) -> bool:
+    def _put_aside(self, new: NewJob) -> bool:
         """Keep something that the outbox does not take now; behind what waits here, if anything does."""
         if not self._later:
             try:
@@ -138,14 +141,12 @@ class Queueing:
         self._later.append(new)
         return False
 
-    def _put(self, new: New) -> None:
-        self._outbox.put(
-            self.provider, new.kind, new.session_id, new.args, new.facts, scope=self.scope, key=new.key
-        )  # fmt: skip
+    def _put(self, new: NewJob) -> None:
+        self._outbox.put(self.provider, new.kind, new.session_id, new.args, new.facts, scope=self.scope, key=new.key)
 
 
-def turn_job(session_id: str, question: str, answer: str, messages: object, key: str) -> New:
+def turn_job(session_id: str, question: str, answer: str, messages: object, key: str) -> NewJob:
     """A turn as it is queued."""
     args = {"user_content": question, "assistant_content": answer}
     facts = {"session_id": session_id} | ({} if messages is None else {"messages": messages})
-    return New("turn", session_id, args, facts, key)
+    return NewJob("turn", session_id, args, facts, key)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from memoranda.providers.calling import Calling, describe
-from memoranda.providers.health import HealthBook
+from memoranda.providers.guarded_call import GuardedProvider, describe
+from memoranda.providers.health import HealthTracker
 from tests.providers.samples import InMemory, eventually
 
 METADATA = {"write_origin": "assistant_tool", "origin": "chat", "old_text": "x"}
@@ -104,7 +104,7 @@ BASIC = ("add", "user", "Likes tea.")
 def test_every_shape_of_a_memory_write_arrives(provider: type[_Mirror], expected: Any) -> None:
     """Metadata by name, by place, in part or not at all, as the signature has it."""
     made = provider()
-    answer = Calling(made, "p", HealthBook()).call(
+    answer = GuardedProvider(made, "p", HealthTracker()).call(
         "on_memory_write", WRITE, {"metadata": METADATA, "idempotency_key": "k"}, within=5
     )
     assert answer.ok, answer.error
@@ -113,7 +113,7 @@ def test_every_shape_of_a_memory_write_arrives(provider: type[_Mirror], expected
 
 def test_what_a_provider_has_no_room_for_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
     """In the log, with the provider and the hook."""
-    calling = Calling(_Legacy(), "old", HealthBook())
+    calling = GuardedProvider(_Legacy(), "old", HealthTracker())
     with caplog.at_level(logging.INFO, "memoranda.providers"):
         for _ in range(3):
             calling.call("on_memory_write", WRITE, {"metadata": METADATA}, within=5)
@@ -129,7 +129,7 @@ def test_facts_reach_those_who_take_them() -> None:
         def prefetch(self, query: str, session_id: str = "", limit: int = 3) -> str:  # type: ignore[override]
             return f"{query} {session_id} {limit}"
 
-    calling = Calling(Provider(), "p", HealthBook())
+    calling = GuardedProvider(Provider(), "p", HealthTracker())
     facts = {"session_id": "s", "query": "not this", "unheard": 1}
     assert calling.call("prefetch", {"query": "q"}, facts, within=5).value == "q s 3"
     assert calling.takes("sync_turn", "anything")
@@ -146,8 +146,8 @@ def test_nothing_that_is_raised_gets_out(error: BaseException, caplog: pytest.Lo
         def prefetch(self, query: str, *, session_id: str = "", **facts: Any) -> str:
             raise error
 
-    health = HealthBook()
-    answer = Calling(Provider(), "bad", health).call("prefetch", {"query": "q"}, within=5)
+    health = HealthTracker()
+    answer = GuardedProvider(Provider(), "bad", health).call("prefetch", {"query": "q"}, within=5)
     assert (answer.ok, answer.error) == (False, describe(error))
     assert f"Memory provider bad failed in prefetch: {describe(error)}" in caplog.text
     noted = health.value()
@@ -178,7 +178,7 @@ def test_an_overdue_hook_is_not_called_again_until_it_returns() -> None:
             calls.append(turn_number)
             release.wait(10)
 
-    calling = Calling(Provider(), "slow", HealthBook())
+    calling = GuardedProvider(Provider(), "slow", HealthTracker())
 
     def turn(number: int) -> Any:
         return calling.call("on_turn_start", {"turn_number": number, "message": ""}, within=0.05)
@@ -197,7 +197,7 @@ def test_an_overdue_hook_is_not_called_again_until_it_returns() -> None:
 
 def test_health_is_well_again_when_the_same_phase_works() -> None:
     """Another phase that works says nothing about it; the last error stays to be seen."""
-    health = HealthBook()
+    health = HealthTracker()
     health.failed("sync_turn", "down")
     health.failed("sync_turn", "down")
     health.worked("prefetch")
@@ -213,4 +213,7 @@ def test_there_may_be_no_thread_left(monkeypatch: pytest.MonkeyPatch) -> None:
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    assert "can't start" in Calling(InMemory(), "p", HealthBook()).call("prefetch", {"query": "q"}, within=1).error
+    assert (
+        "can't start"
+        in GuardedProvider(InMemory(), "p", HealthTracker()).call("prefetch", {"query": "q"}, within=1).error
+    )

@@ -16,15 +16,15 @@ from memoranda import config
 from memoranda.cli.context import Invocation
 from memoranda.cli.text import wrapped
 from memoranda.errors import ProviderError
-from memoranda.providers.discovery import Candidate, discover
-from memoranda.providers.looking import Look, look
+from memoranda.providers.discovery import DiscoveredProvider, discover
+from memoranda.providers.inspect_provider import Inspection, look
 from memoranda.support.home import Home
 
 BUILT_IN = "built-in only"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CommandOutput:
     """An answer, in words and as data; `ok` is False for one that ends with an exit code."""
 
     text: str
@@ -32,7 +32,7 @@ class Told:
     ok: bool = True
 
 
-def telling(run: Callable[..., Told]) -> Callable[..., None]:
+def telling(run: Callable[..., CommandOutput]) -> Callable[..., None]:
     """Make a function that returns an answer into a command; a ProviderError is an answer too."""
 
     @wraps(run)
@@ -82,14 +82,14 @@ def active(home: Home) -> str:
     return config.load(home).provider
 
 
-def candidate(home: Home, name: str) -> Candidate:
+def candidate(home: Home, name: str) -> DiscoveredProvider:
     found = discover(home.root)
     if name not in found:
         raise ProviderError(f"There is no provider {name!r}. There are: {', '.join(found) or 'none'}.")
     return found[name]
 
 
-def looked_at(home: Home, found: Candidate, saved: dict[str, Any]) -> Look:
+def looked_at(home: Home, found: DiscoveredProvider, saved: dict[str, Any]) -> Inspection:
     """A provider as a command sees it; raises ProviderError when it cannot be had in time."""
     external = config.load(home).external
     return look(found, home.root, saved, lambda names: config.offer_secrets(home, names), external)

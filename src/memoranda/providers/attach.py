@@ -12,28 +12,28 @@ from typing import Any
 
 from memoranda.curated.outcome import Origin, Receipt
 from memoranda.errors import ProviderError, StorageError
-from memoranda.providers.calling import Answer
 from memoranda.providers.discovery import discover
-from memoranda.providers.external import ExternalMemory, guarded, memory_changes
-from memoranda.providers.jobs import New
-from memoranda.providers.loading import load
+from memoranda.providers.external_memory import ExternalMemory, guarded, memory_changes
+from memoranda.providers.guarded_call import CallResult
+from memoranda.providers.jobs import NewJob
+from memoranda.providers.loader import load
 from memoranda.providers.manager import MemoryManager
 from memoranda.providers.outbox import Outbox
-from memoranda.providers.patience import patience, remember
 from memoranda.providers.provider import MemoryProvider
+from memoranda.providers.recorded_turns import RecordedTurns
 from memoranda.providers.settings import ProviderSettings
 from memoranda.providers.setup import fields_of, read_settings
-from memoranda.providers.turns import RecordedTurns
+from memoranda.providers.start_timeout import patience, remember
 from memoranda.safety.fence import sanitize_context
 from memoranda.safety.redaction import Redactor
-from memoranda.support.lending import ClashError, Loan
+from memoranda.support.env_lease import EnvConflictError, EnvLease
 
 _log = logging.getLogger(__name__)
 
 # A write outside any session is not part of a reply, and can wait a little longer for the file.
 _WAIT_FOR_WRITES = 2.0
 
-Lend = Callable[[Collection[str]], Loan]
+Lend = Callable[[Collection[str]], EnvLease]
 
 
 @guarded(ExternalMemory())
@@ -65,7 +65,7 @@ def join(
         external.at_the_end(loan.give_back)
         return provider, {"secrets": loan.values}
 
-    def started(answer: Answer) -> None:
+    def started(answer: CallResult) -> None:
         late = time.monotonic() - began > settings.begin_seconds
         manager.was_late(late)
         remember(home, name, late=late)
@@ -74,8 +74,9 @@ def join(
     if beginning.wait(wait - (time.monotonic() - began)) is None:
         _log.warning(
             "The memory provider %s was not ready within %g s; the session begins without its words in the prompt.",
-            name, wait,
-        )  # fmt: skip
+            name,
+            wait,
+        )
         manager.was_late(True)
         remember(home, name, late=True)
     return external
@@ -83,12 +84,17 @@ def join(
 
 @guarded(None)
 def queue_writes(
-    home: Path, name: str, settings: ProviderSettings, receipt: Receipt, origin: Origin,
-    shown: Callable[[str], str], user: str,
-) -> None:  # fmt: skip
+    home: Path,
+    name: str,
+    settings: ProviderSettings,
+    receipt: Receipt,
+    origin: Origin,
+    shown: Callable[[str], str],
+    user: str,
+) -> None:
     """What was written outside any session waits in the outbox until the provider is next started."""
     changes = memory_changes(receipt, origin, shown)
-    jobs = [New("memory_write", "", args, {"metadata": metadata}, key) for args, metadata, key in changes]
+    jobs = [NewJob("memory_write", "", args, {"metadata": metadata}, key) for args, metadata, key in changes]
     outbox = Outbox(home, settings, wait=_WAIT_FOR_WRITES)
     try:
         outbox.take_in(name, user)
@@ -111,10 +117,10 @@ def _find(home: Path, name: str) -> MemoryProvider:
     return load(found, home, read_settings(home, name))
 
 
-def _borrow(lend: Lend, provider: MemoryProvider) -> Loan:
+def _borrow(lend: Lend, provider: MemoryProvider) -> EnvLease:
     try:
         return lend([field.env_var for field in fields_of(provider) if field.env_var])
-    except ClashError as error:
+    except EnvConflictError as error:
         raise ProviderError(
             f"{error}. A provider looks for it in the environment of the process, which is the same for both homes: "
             "end the sessions of the other home first, or use a process for each"

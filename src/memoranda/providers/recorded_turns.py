@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from memoranda.providers.external import BEGINS
+from memoranda.providers.external_memory import BEGINS
 from memoranda.providers.text import plain_text
 from memoranda.sessions.records import DONE, TURN, as_chat
 from memoranda.sessions.scope import Scope
@@ -31,7 +31,7 @@ class FinishedTurn:
     messages: list[Message]
 
 
-class Source(Protocol):
+class TurnSource(Protocol):
     """Where completed turns are found. A place is the number of the last message that was looked at."""
 
     def head(self) -> int:

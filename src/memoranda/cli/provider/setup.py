@@ -10,13 +10,13 @@ import click
 
 from memoranda import config
 from memoranda.cli.context import Invocation, common_options
-from memoranda.cli.provider.asking import ask_fields, pick
-from memoranda.cli.provider.telling import BUILT_IN, Told, active, candidate, looked_at, place, telling
+from memoranda.cli.provider.output import BUILT_IN, CommandOutput, active, candidate, looked_at, place, telling
+from memoranda.cli.provider.prompts import ask_fields, pick
 from memoranda.cli.text import wrapped
 from memoranda.errors import ProviderError
 from memoranda.providers.dependencies import install_command, missing_packages, missing_programs
-from memoranda.providers.discovery import Candidate, discover
-from memoranda.providers.looking import Look, ask, is_ready
+from memoranda.providers.discovery import DiscoveredProvider, discover
+from memoranda.providers.inspect_provider import Inspection, ask, is_ready
 from memoranda.providers.provider import has_own
 from memoranda.providers.setup import (
     check,
@@ -36,20 +36,20 @@ _OWN_SETUP_SECONDS = 3_600.0
 @click.argument("name")
 @common_options
 @telling
-def use(invocation: Invocation, name: str) -> Told:
+def use(invocation: Invocation, name: str) -> CommandOutput:
     """Use a provider from the next session on."""
     home = place(invocation)
     found = looked_at(home, candidate(home, name), read_settings(home.root, name))
     if not is_ready(found.provider, config.load(home).external):
         raise ProviderError(f"{name} is not ready. 'memoranda provider setup {name}' asks for what it needs.")
     config.set_value(home, "memory.provider", name)
-    return Told(f"{name} is used from the next session on.", {"success": True, "provider": name})
+    return CommandOutput(f"{name} is used from the next session on.", {"success": True, "provider": name})
 
 
 @click.command()
 @common_options
 @telling
-def off(invocation: Invocation) -> Told:
+def off(invocation: Invocation) -> CommandOutput:
     """Use the built-in memory only. What waits to be delivered is kept."""
     return _built_in_only(invocation.place())
 
@@ -57,13 +57,16 @@ def off(invocation: Invocation) -> Told:
 @click.command()
 @click.argument("name", required=False)
 @click.option(
-    "--set", "given", multiple=True, metavar="KEY=VALUE",
+    "--set",
+    "given",
+    multiple=True,
+    metavar="KEY=VALUE",
     help="Answer a question; nothing else is asked then, and what is not named stays as it is.",
-)  # fmt: skip
+)
 @click.option("--install", is_flag=True, help="Install the Python packages that it needs.")
 @common_options
 @telling
-def setup(invocation: Invocation, name: str | None, given: tuple[str, ...], install: bool) -> Told:
+def setup(invocation: Invocation, name: str | None, given: tuple[str, ...], install: bool) -> CommandOutput:
     """Choose a provider, answer what it asks, and use it. Secrets go to .env."""
     home = place(invocation)
     interactive = sys.stdin.isatty() and not given and not invocation.as_json
@@ -87,7 +90,7 @@ def setup(invocation: Invocation, name: str | None, given: tuple[str, ...], inst
     return _saved_and_used(home, name, seen, check(seen.fields, answers, known, present))
 
 
-def _saved_and_used(home: Home, name: str, seen: Look, values: Mapping[str, Any]) -> Told:
+def _saved_and_used(home: Home, name: str, seen: Inspection, values: Mapping[str, Any]) -> CommandOutput:
     """Save all of it and switch the provider on, or leave everything as it was."""
     variables = variables_of(seen.fields, values)
     secret = {field.key: field.env_var for field in seen.fields if field.secret}
@@ -103,10 +106,10 @@ def _saved_and_used(home: Home, name: str, seen: Look, values: Mapping[str, Any]
     shown = ", ".join(f"{key} = {value}" for key, value in plain.items()) or "nothing to set"
     text = f"{name} is used from the next session on ({wrapped(shown)})."
     secrets = sorted(secret[key] for key in values if key in secret)
-    return Told(text, {"success": True, "provider": name, "settings": plain, "secrets": secrets})
+    return CommandOutput(text, {"success": True, "provider": name, "settings": plain, "secrets": secrets})
 
 
-def _handed_over(home: Home, name: str, seen: Look) -> Told:
+def _handed_over(home: Home, name: str, seen: Inspection) -> CommandOutput:
     """A provider that sets itself up is asked nothing here."""
     document = {key: value for key, value in config.read_document(home).items()}
     ask(
@@ -115,15 +118,17 @@ def _handed_over(home: Home, name: str, seen: Look) -> Told:
         _OWN_SETUP_SECONDS,
     )
     config.set_value(home, "memory.provider", name)
-    return Told(
+    return CommandOutput(
         f"{name} has set itself up, and is used from the next session on.",
         {"success": True, "provider": name, "set_up_by": "provider"},
     )
 
 
-def _built_in_only(home: Home) -> Told:
+def _built_in_only(home: Home) -> CommandOutput:
     config.set_value(home, "memory.provider", "")
-    return Told("Only the built-in memory is used from the next session on.", {"success": True, "provider": None})
+    return CommandOutput(
+        "Only the built-in memory is used from the next session on.", {"success": True, "provider": None}
+    )
 
 
 def _saved(home: Path, name: str) -> dict[str, Any]:
@@ -135,17 +140,17 @@ def _saved(home: Path, name: str) -> dict[str, Any]:
         return {}
 
 
-def _variables(seen: Look) -> list[str]:
+def _variables(seen: Inspection) -> list[str]:
     return [field.env_var for field in seen.fields if field.env_var]
 
 
-def _in_environment(home: Home, seen: Look) -> dict[str, str]:
+def _in_environment(home: Home, seen: Inspection) -> dict[str, str]:
     """Values of fields that are no secret, from `.env`."""
     there = config.read_secrets(home)
     return {field.key: there[field.env_var] for field in seen.fields if not field.secret and field.env_var in there}
 
 
-def _provide(found: Candidate, install: bool, interactive: bool) -> None:
+def _provide(found: DiscoveredProvider, install: bool, interactive: bool) -> None:
     """Say what is missing, and install what can be installed if that is wanted."""
     for program, hint in missing_programs(found):
         click.echo(f"{found.name} needs {wrapped(program)}, which is not here. {wrapped(hint)}", err=True)

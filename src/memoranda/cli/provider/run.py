@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from memoranda.cli.context import REFUSED, Invocation, common_options
-from memoranda.cli.provider.telling import active, aside, candidate, place
+from memoranda.cli.provider.output import active, aside, candidate, place
 from memoranda.cli.text import wrapped
 from memoranda.errors import ProviderError
-from memoranda.providers.calling import Answer, Pending
-from memoranda.providers.loading import Commands, load_commands
-from memoranda.providers.looking import ask
+from memoranda.providers.guarded_call import CallResult, PendingCall
+from memoranda.providers.inspect_provider import ask
+from memoranda.providers.loader import PluginCommands, load_commands
 from memoranda.providers.settings import ProviderSettings
 
 _A_WHILE = 0.2
@@ -48,7 +48,7 @@ def run(arguments: tuple[str, ...]) -> None:
     sys.exit(code)
 
 
-def _commands(invocation: Invocation) -> tuple[str, Commands, argparse.ArgumentParser]:
+def _commands(invocation: Invocation) -> tuple[str, PluginCommands, argparse.ArgumentParser]:
     home = place(invocation)
     name = active(home)
     if not name:
@@ -57,14 +57,16 @@ def _commands(invocation: Invocation) -> tuple[str, Commands, argparse.ArgumentP
     seconds = ProviderSettings().start_seconds
     parser = argparse.ArgumentParser(prog="memoranda provider run --")
     with aside():
-        commands: Commands = ask(
+        commands: PluginCommands = ask(
             lambda: load_commands(found, home.root), f"The commands of {name} cannot be used", seconds
         )
         ask(lambda: commands.register(parser), f"The commands of {name} cannot be used", seconds)
     return name, commands, parser
 
 
-def _run(name: str, commands: Commands, parser: argparse.ArgumentParser, arguments: tuple[str, ...]) -> Answer:
+def _run(
+    name: str, commands: PluginCommands, parser: argparse.ArgumentParser, arguments: tuple[str, ...]
+) -> CallResult:
     """An exit code, or why there is none. It may take as long as it likes; the person can interrupt it."""
 
     def call() -> int:
@@ -81,7 +83,7 @@ def _run(name: str, commands: Commands, parser: argparse.ArgumentParser, argumen
                 return REFUSED
         return result if isinstance(result, int) and not isinstance(result, bool) else 0
 
-    pending = Pending(call, f"memoranda-{name}-run")
+    pending = PendingCall(call, f"memoranda-{name}-run")
     while (answer := pending.wait(_A_WHILE)) is None:
         pass
     return answer

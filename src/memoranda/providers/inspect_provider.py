@@ -9,38 +9,38 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.errors import ProviderError
-from memoranda.providers.calling import Pending
-from memoranda.providers.discovery import Candidate
-from memoranda.providers.loading import load
+from memoranda.providers.discovery import DiscoveredProvider
+from memoranda.providers.guarded_call import PendingCall
+from memoranda.providers.loader import load
 from memoranda.providers.provider import MemoryProvider
 from memoranda.providers.settings import ProviderSettings
-from memoranda.providers.setup import Field, fields_of
+from memoranda.providers.setup import ConfigField, fields_of
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Inspection:
     """A provider that was loaded, and the fields of its schema."""
 
     provider: MemoryProvider
-    fields: list[Field]
+    fields: list[ConfigField]
 
 
 def look(
-    candidate: Candidate,
+    candidate: DiscoveredProvider,
     home: Path,
     saved: Mapping[str, Any],
     offer_secrets: Callable[[Collection[str]], None],
     limits: ProviderSettings,
-) -> Look:
+) -> Inspection:
     """Load a provider and read its schema; its secrets are where it looks for them then. Raises ProviderError."""
 
-    def find() -> Look:
+    def find() -> Inspection:
         provider = load(candidate, home, saved)
         fields = fields_of(provider)
         offer_secrets([field.env_var for field in fields if field.env_var])
-        return Look(provider, fields)
+        return Inspection(provider, fields)
 
-    found: Look = ask(find, f"The provider {candidate.name} cannot be used", limits.start_seconds)
+    found: Inspection = ask(find, f"The provider {candidate.name} cannot be used", limits.start_seconds)
     return found
 
 
@@ -52,7 +52,7 @@ def is_ready(provider: MemoryProvider, limits: ProviderSettings) -> bool:
 
 def ask(call: Callable[[], Any], failing: str, within: float) -> Any:
     """What somebody else's code answers within some seconds; raises ProviderError, beginning with `failing`."""
-    answer = Pending(call, "memoranda-look").wait(within)
+    answer = PendingCall(call, "memoranda-look").wait(within)
     if answer is None:
         raise ProviderError(f"{failing}: no answer within {within:g} s.")
     if not answer.ok:

@@ -5,26 +5,26 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from memoranda.providers.delivery import Delivery
-from memoranda.providers.jobs import New
+from memoranda.providers.jobs import NewJob
+from memoranda.providers.outbox_writer import OutboxWriter, turn_job
 from memoranda.providers.provider import Message
-from memoranda.providers.queueing import Queueing, turn_job
 from memoranda.providers.text import plain_text
 
 _WRITES = ("add", "replace", "remove")
 
 
-class Telling:
+class ProviderNotifier:
     """The part of the manager that tells; nothing here waits for a provider."""
 
     _clean: Callable[[str], str]
-    _queue: Queueing
+    _queue: OutboxWriter
     _delivery: Delivery | None
     _name: str
     _session_id: str
     _closed: bool
 
     @abstractmethod
-    def _tell(self, new: New) -> bool:
+    def _tell(self, new: NewJob) -> bool:
         """Queue something; True when it is durable."""
 
     @abstractmethod
@@ -76,12 +76,12 @@ class Telling:
             return False
         session_id = self._of(str((metadata or {}).get("session_id") or ""))
         args = {"action": action, "target": target, "content": content or ""}
-        return self._tell(New("memory_write", session_id, args, {"metadata": dict(metadata or {})}, key))
+        return self._tell(NewJob("memory_write", session_id, args, {"metadata": dict(metadata or {})}, key))
 
     def session_ended(self, messages: list[Message], session_id: str = "", *, key: str = "") -> bool:
         """A session is over; the provider hears of it after everything that happened in it, if anything did."""
         session_id = self._of(session_id)
-        new = New("session_end", session_id, {"messages": messages}, {"session_id": session_id}, key)
+        new = NewJob("session_end", session_id, {"messages": messages}, {"session_id": session_id}, key)
         return bool(messages) and self._tell(new)
 
     def session_switched(
@@ -100,7 +100,7 @@ class Telling:
         self._drop_recall()
         self._session_id = self._queue.session_id = new_session_id
         facts |= {"parent_session_id": parent_session_id, "reset": reset} | ({"rewound": True} if rewound else {})
-        return self._tell(New("session_switch", new_session_id, {"new_session_id": new_session_id}, facts, key))
+        return self._tell(NewJob("session_switch", new_session_id, {"new_session_id": new_session_id}, facts, key))
 
     def delegated(
         self, task: str, result: str, *, child_session_id: str = "", session_id: str = "", key: str = "", **facts: Any
@@ -108,4 +108,4 @@ class Telling:
         """A sub-agent of a session is done."""
         session_id = self._of(session_id)
         facts |= {"child_session_id": child_session_id, "session_id": session_id}
-        return self._tell(New("delegation", session_id, {"task": task, "result": result}, facts, key))
+        return self._tell(NewJob("delegation", session_id, {"task": task, "result": result}, facts, key))

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from memoranda.errors import ProviderError
-from memoranda.providers.health import Health
+from memoranda.providers.health import ProviderHealth
 from memoranda.support.files import make_private_directory, read_file, write_private
 
 
@@ -13,19 +13,19 @@ def _file(home: Path, name: str) -> Path:
     return home / "providers" / f"{name}.status.json"
 
 
-def keep(home: Path, name: str, health: Health) -> None:
+def keep(home: Path, name: str, health: ProviderHealth) -> None:
     """Write down how a provider did."""
     path = _file(home, name)
     make_private_directory(path.parent)
     write_private(path, json.dumps(asdict(health), ensure_ascii=False).encode())
 
 
-def kept(home: Path, name: str) -> Health:
+def kept(home: Path, name: str) -> ProviderHealth:
     """How a provider did when it was last used; nothing when it was not."""
     try:
         values = json.loads(read_file(_file(home, name)))
-        return Health(**values)
+        return ProviderHealth(**values)
     except FileNotFoundError:
-        return Health()
+        return ProviderHealth()
     except (OSError, ValueError, TypeError) as error:
         raise ProviderError(f"{_file(home, name)} cannot be read ({error}). Delete it; it is made anew.") from error

@@ -12,14 +12,14 @@ class _Lent:
     count: int = 0
 
 
-class ClashError(Exception):
+class EnvConflictError(Exception):
     """A name is lent out with another value."""
 
 
-class Loan:
+class EnvLease:
     """`values` are those that count for the borrower: what was there before anybody lent anything stays."""
 
-    def __init__(self, lending: "Lending", values: Mapping[str, str], names: frozenset[str]) -> None:
+    def __init__(self, lending: "EnvLeases", values: Mapping[str, str], names: frozenset[str]) -> None:
         self.values = dict(values)
         self._lending = lending
         self._names = names
@@ -30,7 +30,7 @@ class Loan:
         self._lending.take_back(names)
 
 
-class Lending:
+class EnvLeases:
     """Lends values into one place; a name has one value at a time."""
 
     def __init__(self, place: MutableMapping[str, str]) -> None:
@@ -38,19 +38,19 @@ class Lending:
         self._lock = threading.Lock()
         self._lent: dict[str, _Lent] = {}
 
-    def lend(self, values: Mapping[str, str], borrower: str) -> Loan:
+    def lend(self, values: Mapping[str, str], borrower: str) -> EnvLease:
         """Put values there, all of them or none; raises ClashError when one is there for somebody else."""
         with self._lock:
             for name, value in values.items():
                 other = self._lent.get(name)
                 if other is not None and other.value != value:
-                    raise ClashError(f"{name} has another value for {other.borrower}, which is in use")
+                    raise EnvConflictError(f"{name} has another value for {other.borrower}, which is in use")
             names = {name for name in values if name in self._lent or name not in self._place}
             for name in names:
                 self._lent.setdefault(name, _Lent(values[name], borrower)).count += 1
                 self._place[name] = values[name]
             counts = {name: self._place[name] for name in values}
-        return Loan(self, counts, frozenset(names))
+        return EnvLease(self, counts, frozenset(names))
 
     def take_back(self, names: frozenset[str]) -> None:
         with self._lock:

@@ -10,15 +10,15 @@ import click
 
 from memoranda import config
 from memoranda.cli.context import Invocation, common_options
-from memoranda.cli.provider.telling import BUILT_IN, Told, active, looked_at, place, telling
+from memoranda.cli.provider.output import BUILT_IN, CommandOutput, active, looked_at, place, telling
 from memoranda.cli.text import bold, dim, local_time, wrapped
 from memoranda.errors import ProviderError, StorageError
-from memoranda.providers.discovery import Candidate, discover
+from memoranda.providers.discovery import DiscoveredProvider, discover
+from memoranda.providers.inspect_provider import ask, is_ready
 from memoranda.providers.jobs import Backlog
-from memoranda.providers.looking import ask, is_ready
 from memoranda.providers.outbox import Outbox
-from memoranda.providers.setup import Field, read_settings
-from memoranda.providers.status import kept
+from memoranda.providers.setup import ConfigField, read_settings
+from memoranda.providers.status_file import kept
 from memoranda.safety.redaction import Redactor
 from memoranda.support.home import Home
 
@@ -28,7 +28,7 @@ _BUILT_IN_IS_ON = "Built-in memory: always on."
 @click.command("list")
 @common_options
 @telling
-def list_providers(invocation: Invocation) -> Told:
+def list_providers(invocation: Invocation) -> CommandOutput:
     """List the providers there are; none of their code is run."""
     home = place(invocation)
     found, name = discover(home.root), active(home)
@@ -38,23 +38,29 @@ def list_providers(invocation: Invocation) -> Told:
         lines.append(f"{'*' if each.name == name else ' '} {bold(each.name)}  {dim(each.origin)}  {wrapped(about)}")
         lines += [dim(f"    hides {wrapped(other)}") for other in each.shadows]
     data = [
-        {"name": each.name, "origin": each.origin, "description": each.description, "problem": each.problem or None,
-         "active": each.name == name, "shadows": list(each.shadows)}
+        {
+            "name": each.name,
+            "origin": each.origin,
+            "description": each.description,
+            "problem": each.problem or None,
+            "active": each.name == name,
+            "shadows": list(each.shadows),
+        }
         for each in found.values()
-    ]  # fmt: skip
-    return Told("\n".join(lines), {"active": name or None, "providers": data})
+    ]
+    return CommandOutput("\n".join(lines), {"active": name or None, "providers": data})
 
 
 @click.command()
 @common_options
 @telling
-def status(invocation: Invocation) -> Told:
+def status(invocation: Invocation) -> CommandOutput:
     """Show which provider is in use, whether it is ready, what waits for it, and how it last did."""
     home = place(invocation)
     name, found = active(home), discover(home.root)
     data: dict[str, Any] = {"built_in": True, "provider": name or None, "providers": list(found)}
     if not name:
-        return Told(f"{_BUILT_IN_IS_ON} Provider: none.\n{_installed(data)}", data)
+        return CommandOutput(f"{_BUILT_IN_IS_ON} Provider: none.\n{_installed(data)}", data)
     data |= {"installed": name in found, "ready": False, "problem": None}
     if name in found:
         data |= {"origin": found[name].origin} | _as_it_is(home, found[name])
@@ -62,15 +68,17 @@ def status(invocation: Invocation) -> Told:
         data["problem"] = data["error"] = f"The provider {name} is configured and not there."
     external = config.load(home).external
     data |= {
-        "mode": external.mode, "recall_chars": external.recall_chars, "every_n_turns": external.every_n_turns,
+        "mode": external.mode,
+        "recall_chars": external.recall_chars,
+        "every_n_turns": external.every_n_turns,
         "recall_seconds": external.recall_seconds,
-    }  # fmt: skip
+    }
     data |= _waiting(home, name)
     data |= _last(home, name)
-    return Told(_described(data), data, ok=name in found)
+    return CommandOutput(_described(data), data, ok=name in found)
 
 
-def _as_it_is(home: Home, found: Candidate) -> dict[str, Any]:
+def _as_it_is(home: Home, found: DiscoveredProvider) -> dict[str, Any]:
     """What the provider says of itself, as far as it says anything; `problem` is the first thing that failed."""
     limits = config.load(home).external
     told: dict[str, Any] = {}
@@ -96,7 +104,7 @@ def _plain(values: object) -> dict[str, Any]:
     return plain if isinstance(plain, dict) else {}
 
 
-def _shown(home: Home, fields: list[Field], values: Mapping[str, Any]) -> dict[str, Any]:
+def _shown(home: Home, fields: list[ConfigField], values: Mapping[str, Any]) -> dict[str, Any]:
     """Settings without anything secret in them."""
     secret = {field.key for field in fields if field.secret}
     redactor = Redactor(config.known_secrets(home))
@@ -107,7 +115,7 @@ def _shown(home: Home, fields: list[Field], values: Mapping[str, Any]) -> dict[s
     }
 
 
-def _variables(home: Home, fields: list[Field]) -> dict[str, Any]:
+def _variables(home: Home, fields: list[ConfigField]) -> dict[str, Any]:
     """Which variables the provider reads have a value, and where to get those that are missing."""
     there = config.read_secrets(home)
     named = [field for field in fields if field.env_var]

@@ -5,14 +5,14 @@ from typing import Any
 
 import click
 
-from memoranda.cli.provider.telling import BUILT_IN
+from memoranda.cli.provider.output import BUILT_IN
 from memoranda.cli.text import wrapped
 from memoranda.errors import ProviderError
-from memoranda.providers.discovery import Candidate
-from memoranda.providers.setup import Field
+from memoranda.providers.discovery import DiscoveredProvider
+from memoranda.providers.setup import ConfigField
 
 
-def pick(found: list[Candidate], active: str) -> str:
+def pick(found: list[DiscoveredProvider], active: str) -> str:
     """The name of the provider that was chosen, by its number or its name."""
     choices = [BUILT_IN, *(each.name for each in found)]
     about = ["no external memory", *(each.problem or each.description for each in found)]
@@ -29,7 +29,7 @@ def pick(found: list[Candidate], active: str) -> str:
         click.echo(f"{wrapped(answer, 40)!r} is none of them: give a number from 0 to {len(choices) - 1}.", err=True)
 
 
-def ask_fields(fields: list[Field], known: Mapping[str, Any], present: Collection[str]) -> dict[str, Any]:
+def ask_fields(fields: list[ConfigField], known: Mapping[str, Any], present: Collection[str]) -> dict[str, Any]:
     """An answer to every question that applies; blank keeps what there is."""
     values: dict[str, Any] = {}
     for field in fields:
@@ -40,14 +40,18 @@ def ask_fields(fields: list[Field], known: Mapping[str, Any], present: Collectio
     return values
 
 
-def _ask(field: Field, values: Mapping[str, Any], known: Mapping[str, Any], there: bool) -> Any:
+def _ask(field: ConfigField, values: Mapping[str, Any], known: Mapping[str, Any], there: bool) -> Any:
     offered = field.kept(known)
     offered = field.suggestion(values) if offered is None else offered
     while True:
         answer = click.prompt(
-            _question(field, there), default="" if field.secret or offered is None else _shown(offered),
-            hide_input=field.secret, show_default=not field.secret and offered is not None, err=True, type=str,
-        )  # fmt: skip
+            _question(field, there),
+            default="" if field.secret or offered is None else _shown(offered),
+            hide_input=field.secret,
+            show_default=not field.secret and offered is not None,
+            err=True,
+            type=str,
+        )
         if answer.strip() == "":
             if not field.required or there:
                 return None
@@ -59,7 +63,7 @@ def _ask(field: Field, values: Mapping[str, Any], known: Mapping[str, Any], ther
             click.echo(str(error), err=True)
 
 
-def _question(field: Field, there: bool) -> str:
+def _question(field: ConfigField, there: bool) -> str:
     text = wrapped(field.description or field.key)
     if field.choices:
         text += f" ({', '.join(map(str, field.choices))})"

@@ -5,22 +5,22 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from memoranda.providers.calling import Answer, Calling, Pending
+from memoranda.providers.guarded_call import CallResult, GuardedProvider, PendingCall
 from memoranda.providers.settings import ProviderSettings
 
 HOOK = "initialize"
 
 
-class Starting:
+class ProviderStartup:
     """Whether a provider can be called (`ready`); `started` is called once, just before it can."""
 
-    def __init__(self, calling: Calling, settings: ProviderSettings, started: Callable[[], None]) -> None:
+    def __init__(self, calling: GuardedProvider, settings: ProviderSettings, started: Callable[[], None]) -> None:
         self._calling = calling
         self._settings = settings
         self._started = started
         self._lock = threading.Lock()
         self._asked: tuple[str, Mapping[str, Any]] | None = None
-        self._pending: Pending | None = None
+        self._pending: PendingCall | None = None
         self.ready = False
         self._failures = 0
         self._not_before = 0.0
@@ -42,7 +42,7 @@ class Starting:
                 self._pending = self._calling.start(HOOK, {"session_id": session_id}, facts)
                 self._look(self._settings.start_seconds)
                 if self._pending is not None:
-                    self._calling.settle(HOOK, Answer(error=f"no answer within {self._settings.start_seconds:g} s"))
+                    self._calling.settle(HOOK, CallResult(error=f"no answer within {self._settings.start_seconds:g} s"))
             else:
                 self._look(0.0)
             return self.ready

@@ -15,41 +15,43 @@ _LITTLE_ROOM = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class HealthIssue:
     """`mend` is there when the mend is safe enough to be done by 'memoranda doctor --mend'; it may tell what it did."""
 
     severity: Literal["error", "warning", "note"]
     path: Path
     problem: str
     remedy: str
-    mend: Callable[[], object] | None = None
+    repair: Callable[[], object] | None = None
 
 
-def as_far_as_possible(place: Path, check: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+def issues_until_error(place: Path, check: Callable[[], Iterator[HealthIssue]]) -> Iterator[HealthIssue]:
     """The findings of a check, and one more when it cannot go on."""
     try:
         yield from check()
     except OSError as error:
         path = Path(error.filename or place)
-        yield Finding("error", path, f"cannot be examined: {error.strerror}", "mend its permissions or its file type")
+        yield HealthIssue(
+            "error", path, f"cannot be examined: {error.strerror}", "mend its permissions or its file type"
+        )
 
 
-def not_writable(directory: Path) -> Iterator[Finding]:
+def check_writable(directory: Path) -> Iterator[HealthIssue]:
     """Whether nothing can be written in a directory, for want of permission or of room."""
     if not os.access(directory, os.W_OK | os.X_OK):
-        yield Finding("error", directory, "cannot be written", "make it writable (chmod 700), or use another home")
+        yield HealthIssue("error", directory, "cannot be written", "make it writable (chmod 700), or use another home")
     elif shutil.disk_usage(directory).free < _LITTLE_ROOM:
-        yield Finding("error", directory, "lies on a disk that is full", "make room on the disk")
+        yield HealthIssue("error", directory, "lies on a disk that is full", "make room on the disk")
 
 
-def loose_permissions(path: Path) -> Iterator[Finding]:
+def check_permissions(path: Path) -> Iterator[HealthIssue]:
     """Whether others than the owner can get at a file or directory."""
     if sys.platform == "win32" or path.is_symlink():
         return
     wanted = PRIVATE_DIRECTORY if path.is_dir() else PRIVATE_FILE
     mode = stat.S_IMODE(path.stat().st_mode)
     if mode & ~wanted & 0o077:
-        yield Finding(
+        yield HealthIssue(
             "warning",
             path,
             f"can be used by others (mode {mode:04o})",

@@ -9,14 +9,14 @@ from dataclasses import replace
 from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from memoranda.providers.status import keep
+from memoranda.providers.status_file import keep
 from memoranda.safety.fence import build_memory_context_block, inject, screened
 from memoranda.tools import Tool
 
 if TYPE_CHECKING:
     from memoranda.curated.outcome import Origin, Receipt
     from memoranda.providers.manager import MemoryManager
-    from memoranda.providers.turns import RecordedTurns
+    from memoranda.providers.recorded_turns import RecordedTurns
 
 _log = logging.getLogger(__name__)
 

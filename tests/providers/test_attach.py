@@ -10,8 +10,8 @@ import pytest
 
 import memoranda
 from memoranda import config
-from memoranda.providers import patience
-from memoranda.providers.status import kept
+from memoranda.providers import start_timeout
+from memoranda.providers.status_file import kept
 from memoranda.support.home import Home
 from tests.cli.terminal import Terminal
 from tests.conftest import OWN_TOOLS
@@ -48,7 +48,7 @@ def test_a_provider_that_hangs_at_its_start_is_waited_for_once(
     assert _begin(home)[0] < 1.8
     assert kept(home, "diary").late_start
     # As in another process, which has only the file to go by.
-    patience._late.clear()
+    start_timeout._late.clear()
     assert _begin(home)[0] < 1.8
 
     source = home / "plugins" / "diary" / "__init__.py"
