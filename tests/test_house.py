@@ -101,7 +101,7 @@ def test_no_exception_is_swallowed_in_silence() -> None:
     seams.append("memoranda/cli/hosts/hook.py")
     # A thread that hands whatever happened in it to the one who waits for it.
     threads = ["memoranda/llm/model_call.py", "memoranda/review/background.py"]
-    tools = [f"memoranda/{part}.py" for part in ("agent/dispatch", "curated/tool", "recall/tool", "skills/tool")]
+    tools = [f"memoranda/{part}.py" for part in ("agent/tool_dispatch", "curated/tool", "recall/tool", "skills/tool")]
     assert set(broad) == {*threads, *seams, *tools}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.agent.events import Compressed, Event
+from memoranda.agent.events import ContextCompressed, Event
 from memoranda.agent.loop import Agent
 from memoranda.app import Memory, open_memory
 from memoranda.compression.prompts import SYSTEM as SUMMARISE
@@ -64,7 +64,7 @@ class Watched:
     def __init__(self, home: Path, bad: Reply | ModelError) -> None:
         self.memory: Memory = open_memory(home)
         self.reports: queue.Queue[ReviewReport] = queue.Queue()
-        self.compressions: list[Compressed] = []
+        self.compressions: list[ContextCompressed] = []
         self.asked_badly = 0
         self._bad = bad
         self._home = home
@@ -94,7 +94,7 @@ class Watched:
         return Reply("I see.")
 
     def _listen(self, event: Event) -> None:
-        if isinstance(event, Compressed):
+        if isinstance(event, ContextCompressed):
             self.compressions.append(event)
 
 

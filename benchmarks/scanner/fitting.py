@@ -14,8 +14,8 @@ from dataset import SYNTHETIC, Sample
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from memoranda.safety.learned import BLOCK, STEM, WINDOWS, Model, best_window, length_factor, model_of
-from memoranda.safety.scanner import Stages
+from memoranda.safety.classifier import BLOCK, STEM, WINDOWS, LinearModel, best_window, length_factor, model_of
+from memoranda.safety.scanner import TextStages
 
 STRENGTH = 10.0
 FEWEST_BLOCKS = 3
@@ -42,7 +42,7 @@ class Table:
 
 def tabulate(samples: list[Sample]) -> Table:
     """Cut every sample into blocks, count the features that occur in enough of them, and add blocks up to windows."""
-    words = [Stages(sample.text).words for sample in samples]
+    words = [TextStages(sample.text).words for sample in samples]
     blocks = [_features(row[first : first + BLOCK + 1]) for row in words for first in range(0, max(1, len(row)), BLOCK)]
     seen = Counter(feature for block in blocks for feature in block)
     features = sorted(feature for feature in seen if seen[feature] >= FEWEST_BLOCKS)
@@ -94,7 +94,7 @@ def _windows(lengths: list[int]) -> tuple[np.ndarray, sparse.csr_matrix]:
     return np.array(owners), sparse.csr_matrix((value, (at, to)), shape=(len(owners), before))
 
 
-def fit(table: Table, rows: np.ndarray) -> Model:
+def fit(table: Table, rows: np.ndarray) -> LinearModel:
     """Fit on the windows `rows`; the threshold is left at nought."""
     groups = table.groups[rows]
     membership = sparse.csr_matrix((np.ones(len(rows)), (groups, np.arange(len(rows)))))
@@ -120,7 +120,7 @@ def _regress(counts: sparse.csr_matrix, labels: np.ndarray, groups: np.ndarray) 
     return regression.fit(counts, labels, sample_weight=weight)
 
 
-def as_model(bias: float, weights: dict[str, int]) -> Model:
+def as_model(bias: float, weights: dict[str, int]) -> LinearModel:
     """The model with these features; pairs are known by their blank and beginnings by their mark."""
     pairs = {(name.split(" ")[0], name.split(" ")[1]): weight for name, weight in weights.items() if " " in name}
     stems = {name[:STEM]: weight for name, weight in weights.items() if name.endswith(_STEM_MARK)}

@@ -9,8 +9,8 @@ import numpy as np
 from dataset import load
 from fitting import fit, held_out_scores, tabulate, threshold
 
-from memoranda.safety.folding import STOP
-from memoranda.safety.learned import DATA_FILE, Model, stem_of
+from memoranda.safety.classifier import DATA_FILE, LinearModel, stem_of
+from memoranda.safety.normalization import STOP
 
 _TARGET = Path(__file__).parents[2] / "src" / "memoranda" / "safety" / DATA_FILE
 
@@ -31,7 +31,7 @@ def main() -> None:
     )
 
 
-def _written(model: Model) -> str:
+def _written(model: LinearModel) -> str:
     """The text of the data file: a block each for words, beginnings and pairs, and in it a line for each weight."""
     words = {word: weight - model.stems.get(stem_of(word), 0) for word, weight in model.words.items()}
     pairs = {" ".join(_marked(word) for word in pair): weight for pair, weight in model.pairs.items()}

@@ -11,7 +11,7 @@ class InvalidArgumentsError(ValueError):
     """What a model sent cannot be understood; the message tells it why."""
 
 
-def refused(reason: str, error: str) -> JsonObject:
+def tool_refusal(reason: str, error: str) -> JsonObject:
     """The answer of a tool that did not do what was asked: why in a word, and in a sentence for the model."""
     return {"success": False, "reason": reason, "error": error}
 

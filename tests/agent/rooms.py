@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from memoranda.agent.conversation import Compression, Exchange
+from memoranda.agent.session_views import Compression, Exchange
 from memoranda.app import Session
 from memoranda.llm.model import Reply, ToolCall, Usage
 from memoranda.tools import JsonObject, Tool

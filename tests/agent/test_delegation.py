@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from memoranda.agent.conversation import Conversation
 from memoranda.agent.delegation import Delegation
 from memoranda.agent.loop import Agent
+from memoranda.agent.session_views import Conversation
 from memoranda.agent.settings import DelegationSettings
 from memoranda.app import Memory
 from memoranda.errors import ModelOverloadedError

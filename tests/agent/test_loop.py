@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from memoranda.agent.conversation import Compression
-from memoranda.agent.events import Asked, Called, Compressed, Event, Returned
+from memoranda.agent.api_messages import INTERRUPTED_ANSWER, INTERRUPTED_CALL
+from memoranda.agent.events import ContextCompressed, Event, ModelAnswered, ToolCalled, ToolReturned
 from memoranda.agent.loop import OUT_OF_ROOM, Agent
+from memoranda.agent.session_views import Compression
 from memoranda.agent.settings import AgentSettings
-from memoranda.agent.wellformed import INTERRUPTED_ANSWER, INTERRUPTED_CALL
 from memoranda.app import Memory
 from memoranda.errors import (
     ContextTooLongError,
@@ -233,7 +233,7 @@ def test_a_context_that_is_too_long_is_compressed_once_and_asked_again(room: Roo
     with ScriptedModel([ContextTooLongError("8192 tokens"), Reply("Fits.")]) as model:
         assert Agent(room, model, on_event=events.append).turn("Hi") == "Fits."
     assert room.forced[0] is True
-    assert [type(event) for event in events] == [Compressed, Asked]
+    assert [type(event) for event in events] == [ContextCompressed, ModelAnswered]
 
 
 def test_a_context_that_cannot_be_compressed_is_an_error(room: Room) -> None:
@@ -269,9 +269,9 @@ def test_whoever_watches_hears_of_every_step_in_order(room: Room) -> None:
     with ScriptedModel([calling("memory", SAVE), Reply("Saved.")]) as model:
         agent = Agent(room, model, on_event=events.append)
         agent.turn("Remember it")
-    assert [type(event) for event in events] == [Asked, Called, Returned, Asked]
+    assert [type(event) for event in events] == [ModelAnswered, ToolCalled, ToolReturned, ModelAnswered]
     returned = events[2]
-    assert isinstance(returned, Returned) and returned.result["success"] is True
+    assert isinstance(returned, ToolReturned) and returned.result["success"] is True
     assert agent.usage == room.usages[0] + room.usages[1]
     assert agent.context_tokens == room.usages[1].input_tokens + room.usages[1].output_tokens
 

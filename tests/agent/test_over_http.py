@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from memoranda.agent.conversation import Compression
+from memoranda.agent.api_messages import INTERRUPTED_ANSWER, INTERRUPTED_CALL
 from memoranda.agent.loop import Agent
-from memoranda.agent.wellformed import INTERRUPTED_ANSWER, INTERRUPTED_CALL
+from memoranda.agent.session_views import Compression
 from memoranda.app import Memory
 from memoranda.errors import ContextTooLongError, ModelOverloadedError, ModelUnreachableError
 from memoranda.llm.anthropic.client import AnthropicMessages

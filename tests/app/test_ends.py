@@ -15,7 +15,7 @@ KILLED = """
 import os, signal, sys, time
 from pathlib import Path
 from memoranda.app import open_memory
-from memoranda.app.shortening import Shortening
+from memoranda.app.session_compressor import SessionCompressor
 from memoranda.providers.outbox import Outbox
 from memoranda.recall.session_db import SessionDB
 
@@ -36,7 +36,7 @@ for number in range(12):
     with session.turn(f"Crate {number} goes to row {number}. " * 20) as turn:
         turn.done("I see. " * 20)
 if how == "compressed":
-    Shortening._rotate = killed
+    SessionCompressor._rotate = killed
     session.compress(force=True)
 else:
     SessionDB.end_session = killed

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import memoranda
-from memoranda.agent.conversation import TakenBack
+from memoranda.agent.session_views import UndoneTurn
 from memoranda.app import Memory, Session
 from memoranda.errors import SessionError
 from memoranda.llm.model import Reply, ToolCall, Usage
@@ -134,7 +134,7 @@ def test_the_last_turn_can_be_taken_back(memory: Memory) -> None:
     talk(session, 1)
     with session.turn("The zebra question") as turn:
         turn.done("The zebra answer")
-    assert session.undo() == TakenBack("The zebra question", 2)
+    assert session.undo() == UndoneTurn("The zebra question", 2)
     assert len(session.conversation()) == 2
     assert memory.search("zebra")["count"] == 0
     session.undo()

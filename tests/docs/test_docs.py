@@ -12,10 +12,10 @@ import pytest
 
 from memoranda.curated.journal import Action, Change
 from memoranda.curated.outcome import RefusalReason
-from memoranda.safety.characters import SEVERITIES as CHARACTER_SEVERITIES
-from memoranda.safety.commands import COMMAND_RULES
+from memoranda.safety.dangerous_commands import COMMAND_RULES
+from memoranda.safety.hidden_characters import SEVERITIES as CHARACTER_SEVERITIES
 from memoranda.safety.markup import MARKUP_RULES
-from memoranda.safety.rules import RULES
+from memoranda.safety.phrase_rules import RULES
 from tests.docs import reference
 
 ROOT = Path(__file__).parents[2]

@@ -17,8 +17,8 @@ from memoranda.llm.demo import DemoModel
 from memoranda.llm.demo.facts import Fact, facts_in, in_second_person
 from memoranda.llm.demo.summing_up import summary_for
 from memoranda.llm.model import Message
-from memoranda.prompt.changes import note_of_changes
-from memoranda.prompt.composing import Ingredients, compose
+from memoranda.prompt.builder import PromptInputs, build_prompt
+from memoranda.prompt.memory_changes import note_of_changes
 from memoranda.prompt.settings import PromptSettings
 from memoranda.review import prompts as review_prompts
 from memoranda.tools import Tool
@@ -102,8 +102,8 @@ def test_it_reads_a_whole_prompt_and_the_note_of_what_changed_since(memory: Memo
     memory.remember("User prefers tea.", "user")
     memory.remember("User's editor is Vim.", "user")
     blocks = memory.session().prompt
-    ingredients = Ingredients(memory.home.root, date(2026, 11, 15), memory=[blocks], platform="cli")
-    system = compose(PromptSettings(), ingredients).text
+    ingredients = PromptInputs(memory.home.root, date(2026, 11, 15), memory=[blocks], platform="cli")
+    system = build_prompt(PromptSettings(), ingredients).text
     everything = MODEL.reply(system, [user("What do you know about me?")]).text
     assert everything.splitlines()[1:] == ["- You prefer tea.", "- Your editor is Vim."]
     before = {"user": ["User prefers tea.", "User's editor is Vim."]}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memoranda.agent.events import Event, Returned
+from memoranda.agent.events import Event, ToolReturned
 from memoranda.app import Memory, Session, open_memory
 from memoranda.llm.anthropic.client import AnthropicMessages
 from memoranda.llm.model import ChatModel
@@ -59,7 +59,7 @@ def go_on(
         _acknowledge(session, acknowledged)
 
         def listen(event: Event) -> None:
-            if isinstance(event, Returned) and event.call.name == "memory" and event.result["success"]:
+            if isinstance(event, ToolReturned) and event.call.name == "memory" and event.result["success"]:
                 acknowledged.saved(story.entry_of(int(event.call.id.split("-")[1])))
 
         agent = memory.agent(

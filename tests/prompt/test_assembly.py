@@ -5,7 +5,7 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.prompt.assembly import ORDER, Section, assemble, restored
+from memoranda.prompt.assembly import ORDER, Section, assemble, restore_prompt
 
 
 def test_the_order_is_fixed_whatever_order_sections_come_in() -> None:
@@ -29,5 +29,5 @@ def test_blank_sections_leave_no_trace() -> None:
 def test_equal_sections_give_equal_prompts_and_fingerprints(sections: list[Section]) -> None:
     """And a stored prompt has the fingerprint of the one that was stored."""
     one, other = assemble(sections), assemble(list(sections))
-    assert one == other and one.fingerprint == restored(one.text).fingerprint
+    assert one == other and one.fingerprint == restore_prompt(one.text).fingerprint
     assert assemble([*sections, Section("date", "another day")]).fingerprint != one.fingerprint

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memoranda.safety import scan
 from memoranda.safety.fence import CUT, build_memory_context_block, inject, sanitize_context
-from memoranda.safety.tags import escape_tags, next_tag
+from memoranda.safety.fence_tags import escape_tags, next_tag
 from tests.examples import examples
 from tests.safety.test_scrubber import PIECES, TEXTS, C, O, counted, scrub
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoranda.safety import fence, scrubber, tags
+from memoranda.safety import fence, fence_tags, scrubber
 from memoranda.safety.fence import build_memory_context_block, sanitize_context
+from memoranda.safety.fence_tags import LONGEST_TAG
 from memoranda.safety.scrubber import StreamingContextScrubber
-from memoranda.safety.tags import LONGEST_TAG
 from tests.examples import examples
 
 O, C = "<memory-context>", "</memory-context>"  # noqa: E741
@@ -279,9 +279,9 @@ def test_only_fences_are_taken_out(text: str) -> None:
         assert shown == text
 
 
-def found_tags(text: str) -> list[tags.Tag]:
-    found: list[tags.Tag] = []
-    while tag := tags.next_tag(text, found[-1].end if found else 0):
+def found_tags(text: str) -> list[fence_tags.FenceTag]:
+    found: list[fence_tags.FenceTag] = []
+    while tag := fence_tags.next_tag(text, found[-1].end if found else 0):
         found.append(tag)
     return found
 
@@ -311,9 +311,9 @@ def test_a_stream_after_flush_or_reset_starts_clean() -> None:
 def counted(monkeypatch: pytest.MonkeyPatch, run: Callable[[], object]) -> int:
     """How many characters were searched for tags, all searches together."""
     work = 0
-    search, break_off = tags.next_tag, tags.unfinished_tag
+    search, break_off = fence_tags.next_tag, fence_tags.unfinished_tag
 
-    def next_tag(text: str, start: int, end: int | None = None) -> tags.Tag | None:
+    def next_tag(text: str, start: int, end: int | None = None) -> fence_tags.FenceTag | None:
         nonlocal work
         tag = search(text, start, end)
         work += (tag.end if tag else len(text) if end is None else end) - start
@@ -325,7 +325,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, run: Callable[[], object]) -> int:
         return break_off(text, start, end)
 
     with monkeypatch.context() as patched:
-        for module in (tags, scrubber, fence):
+        for module in (fence_tags, scrubber, fence):
             patched.setattr(module, "next_tag", next_tag)
             patched.setattr(module, "unfinished_tag", unfinished_tag, raising=False)
         run()

@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from memoranda.agent.conversation import Compression, Conversation, Exchange
 from memoranda.agent.loop import Agent
-from memoranda.agent.scratch import Scratch
+from memoranda.agent.scratch_tool import ScratchTool
+from memoranda.agent.session_views import Compression, Conversation, Exchange
 from memoranda.agent.settings import AgentSettings, DelegationSettings
 from memoranda.errors import ModelError
 from memoranda.llm.model import ChatModel, Usage
-from memoranda.safety.fence import without_recalled
-from memoranda.tools import JsonObject, Tool, refused
+from memoranda.safety.fence import strip_recalled_blocks
+from memoranda.tools import JsonObject, Tool, tool_refusal
 
 DESCRIPTION = (
     "Give a self-contained piece of work to a second agent, which does it in a conversation of its own and gives back "
@@ -73,15 +73,15 @@ class Delegation:
         """Have a task done; the result is the delegate's answer, or why there is none."""
         task, context = arguments.get("task"), arguments.get("context") or ""
         if not isinstance(task, str) or not task.strip() or not isinstance(context, str):
-            return refused("invalid", "Say in 'task', as text, what is to be done.")
+            return tool_refusal("invalid", "Say in 'task', as text, what is to be done.")
         # Recalled memory that the model hands on is not the words of anybody.
-        task, context = without_recalled(task), without_recalled(context)
+        task, context = strip_recalled_blocks(task), strip_recalled_blocks(context)
         request = f"{task.strip()}\n\nWhat you should know:\n{context.strip()}" if context.strip() else task.strip()
         with self._begin(self._parent.id) as child:
             try:
                 answer = self._agent(child).turn(request)
             except ModelError as error:
-                return refused("failed", f"The delegate could not finish: {error}") | {"session_id": child.id}
+                return tool_refusal("failed", f"The delegate could not finish: {error}") | {"session_id": child.id}
             done_in = child.id
         if self._delegated:
             self._delegated(task, answer, done_in)
@@ -93,7 +93,7 @@ class Delegation:
             child, self._model, self._begin,
             settings=self._settings, delegated=self._delegated, tools=self._tools, depth=self._depth + 1,
         )  # fmt: skip
-        tools = (Scratch().tool(), *self._tools, *below.definitions())
+        tools = (ScratchTool().tool(), *self._tools, *below.definitions())
         return Agent(_Reading(child), self._model, settings=limits, tools=tools)
 
 

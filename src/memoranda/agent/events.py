@@ -2,27 +2,27 @@
 
 from dataclasses import dataclass
 
-from memoranda.agent.conversation import Compression
+from memoranda.agent.session_views import Compression
 from memoranda.llm.model import ToolCall, Usage
 from memoranda.tools import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ModelAnswered:
     """The model has answered, or called tools; this is what the call used."""
 
     usage: Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class ToolCalled:
     """The model wants a tool; the call is recorded and about to be carried out."""
 
     call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
-class Returned:
+class ToolReturned:
     """A tool has answered, and its result is recorded."""
 
     call: ToolCall
@@ -30,15 +30,15 @@ class Returned:
 
 
 @dataclass(frozen=True, slots=True)
-class Compressed:
+class ContextCompressed:
     """The context was full, and the conversation goes on with a shorter one."""
 
     compression: Compression
 
 
 @dataclass(frozen=True, slots=True)
-class CutOff:
+class AnswerTruncated:
     """The answer is as long as it may be, and was cut off there."""
 
 
-Event = Asked | Called | Returned | Compressed | CutOff
+Event = ModelAnswered | ToolCalled | ToolReturned | ContextCompressed | AnswerTruncated

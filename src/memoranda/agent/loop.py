@@ -11,15 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from memoranda.agent.conversation import Compression, Conversation, Exchange
-from memoranda.agent.dispatch import as_text, carry_out
-from memoranda.agent.events import Asked, Called, Compressed, CutOff, Event, Returned
+from memoranda.agent.answer_stream import AnswerStream, visible_text
+from memoranda.agent.api_messages import to_api_messages
+from memoranda.agent.events import AnswerTruncated, ContextCompressed, Event, ModelAnswered, ToolCalled, ToolReturned
+from memoranda.agent.session_views import Compression, Conversation, Exchange
 from memoranda.agent.settings import AgentSettings
-from memoranda.agent.stream import Stream, visible
-from memoranda.agent.wellformed import wellformed
+from memoranda.agent.tool_dispatch import execute_call, result_as_text
 from memoranda.errors import ContextTooLongError, MemorandaError, ModelReplyError, ModelUnreachableError
 from memoranda.llm.model import ChatModel, OnText, Reply, ToolCall, Usage
-from memoranda.tools import JsonObject, Tool, refused
+from memoranda.tools import JsonObject, Tool, tool_refusal
 
 OUT_OF_ROOM = "I have used up what one turn allows without coming to an answer. Say 'go on' and I continue from here."
 _ENOUGH = "This turn has used up its {limit}. Call no more tools; answer with what you have and say what is left to do."
@@ -82,9 +82,9 @@ class Agent:
             answer = _final(reply)
             turn.done(answer.message())
         if reply.finish_reason == "length":
-            self._tell(CutOff())
+            self._tell(AnswerTruncated())
         self._afterwards()
-        return visible(answer.text)
+        return visible_text(answer.text)
 
     def _ask(self, turn: Exchange) -> Reply:
         """What the model says now; a context that turns out too long is compressed once."""
@@ -97,14 +97,14 @@ class Agent:
         self.usage += reply.usage
         self.context_tokens = reply.usage.input_tokens + reply.usage.output_tokens
         self.session.note_usage(reply.usage, model=reply.model or self.model.name, provider=self.model.provider)
-        self._tell(Asked(reply.usage))
+        self._tell(ModelAnswered(reply.usage))
         return reply
 
     def _query(self, turn: Exchange) -> Reply:
-        stream = Stream(self._on_text) if self._on_text else None
+        stream = AnswerStream(self._on_text) if self._on_text else None
         reply = self.model.reply(
             self.session.prompt,
-            wellformed(turn.messages),
+            to_api_messages(turn.messages),
             self.tools,
             on_text=stream.feed if stream else None,
             deadline=self._deadline(),
@@ -115,16 +115,16 @@ class Agent:
 
     def _act(self, turn: Exchange, call: ToolCall, steps: int) -> None:
         """Carry out one call and record its result."""
-        self._tell(Called(call))
+        self._tell(ToolCalled(call))
         limit = self._used_up(steps)
-        result = refused("limit", _ENOUGH.format(limit=limit)) if limit else self._call(call)
-        content = as_text(result, self.settings.result_chars)
+        result = tool_refusal("limit", _ENOUGH.format(limit=limit)) if limit else self._call(call)
+        content = result_as_text(result, self.settings.result_chars)
         turn.record("tool", content, tool_call_id=call.id, tool_name=call.name)
-        self._tell(Returned(call, result))
+        self._tell(ToolReturned(call, result))
 
     def _call(self, call: ToolCall) -> JsonObject:
         ours = any(tool.name == call.name for tool in self._more_tools)
-        return carry_out(call, self.tools, None if ours else self.session.call)
+        return execute_call(call, self.tools, None if ours else self.session.call)
 
     def _used_up(self, steps: int) -> str:
         """The limit that a turn has reached, in words."""
@@ -150,7 +150,7 @@ class Agent:
             return Compression(done=False, why=str(error))
         if compression.done:
             self.context_tokens = None
-            self._tell(Compressed(compression))
+            self._tell(ContextCompressed(compression))
         return compression
 
     def _afterwards(self) -> None:
@@ -171,6 +171,6 @@ def _final(reply: Reply) -> Reply:
     """The reply as the answer of a turn: words, and no calls that nobody will carry out."""
     if reply.tool_calls:
         return replace(reply, tool_calls=(), text=reply.text or OUT_OF_ROOM, finish_reason="stop")
-    if not visible(reply.text).strip():
+    if not visible_text(reply.text).strip():
         raise ModelReplyError(f"The model gave an empty answer (it stopped for: {reply.finish_reason}). Ask it again.")
     return reply

@@ -6,10 +6,10 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 from memoranda import config
-from memoranda.agent.conversation import Conversation
 from memoranda.agent.delegation import Delegation
-from memoranda.agent.events import Called, Event
+from memoranda.agent.events import Event, ToolCalled
 from memoranda.agent.loop import Agent
+from memoranda.agent.session_views import Conversation
 from memoranda.app.session import Session
 from memoranda.errors import ModelError
 from memoranda.llm.model import ChatModel, OnText
@@ -61,7 +61,7 @@ class Agents:
         used: list[str] = []
 
         def listen(event: Event) -> None:
-            if isinstance(event, Called):
+            if isinstance(event, ToolCalled):
                 used.append(event.call.name)
             if on_event:
                 on_event(event)

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.curated.store import MemoryStore
-from memoranda.prompt.assembly import Prompt, restored
-from memoranda.prompt.changes import ChangesSince
-from memoranda.prompt.composing import Ingredients, compose
+from memoranda.prompt.assembly import Prompt, restore_prompt
+from memoranda.prompt.builder import PromptInputs, build_prompt
 from memoranda.prompt.date import today
+from memoranda.prompt.memory_changes import MemoryChanges
 from memoranda.prompt.settings import PromptSettings
 
 # Where a session's row keeps what its prompt says about curated memory.
@@ -17,7 +17,7 @@ KNOWN = "known_memory"
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class PromptContext:
     """What a prompt is made of beside memory; the same for the whole life of a session."""
 
     home: Path
@@ -33,7 +33,7 @@ class FrozenPrompt:
     """A prompt, and what changed in curated memory since."""
 
     prompt: Prompt
-    changes: ChangesSince
+    changes: MemoryChanges
 
     def kept(self) -> dict[str, Any]:
         """What is stored with the session beside the text."""
@@ -41,7 +41,7 @@ class FrozenPrompt:
 
 
 def freeze(
-    around: Surroundings,
+    around: PromptContext,
     store: MemoryStore,
     redacted: Callable[[str], str],
     *,
@@ -54,7 +54,7 @@ def freeze(
     Credentials are taken out of it before it is sent and stored: the same bytes in this process and the next.
     """
     store.load_from_disk()
-    ingredients = Ingredients(
+    ingredients = PromptInputs(
         home=around.home,
         day=today(around.settings.timezone),
         tools=tools,
@@ -66,8 +66,8 @@ def freeze(
         platform=around.platform,
         window=around.window,
     )
-    prompt = compose(around.settings, ingredients)
-    return FrozenPrompt(replace(prompt, text=redacted(prompt.text)), ChangesSince(store, clean=redacted))
+    prompt = build_prompt(around.settings, ingredients)
+    return FrozenPrompt(replace(prompt, text=redacted(prompt.text)), MemoryChanges(store, clean=redacted))
 
 
 def thaw(row: dict[str, Any], store: MemoryStore, redacted: Callable[[str], str]) -> FrozenPrompt | None:
@@ -75,7 +75,7 @@ def thaw(row: dict[str, Any], store: MemoryStore, redacted: Callable[[str], str]
     text = row.get("system_prompt")
     if not text:
         return None
-    return FrozenPrompt(restored(text), ChangesSince(store, _entries(row.get(KNOWN), store), clean=redacted))
+    return FrozenPrompt(restore_prompt(text), MemoryChanges(store, _entries(row.get(KNOWN), store), clean=redacted))
 
 
 def _entries(known: Any, store: MemoryStore) -> dict[str, list[str]]:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from memoranda import config
-from memoranda.app.calling import call_tool, remember
-from memoranda.app.session import Circumstances, Session
+from memoranda.app.session import Session, SessionOptions
+from memoranda.app.tool_calls import call_tool, remember
 from memoranda.curated.outcome import Origin, Receipt
 from memoranda.curated.settings import Target
 from memoranda.curated.store import MemoryStore
@@ -77,7 +77,7 @@ class Memory:
         its project files (AGENTS.md …) become part of the prompt. `instructions` are your own words for the prompt.
         With a `parent` it is delegated work of that session. `platform` is whose toolsets it has, if not its source's.
         """
-        circumstances = Circumstances(
+        circumstances = SessionOptions(
             source=source,
             user=self.user if user is None else user,
             model=model,
@@ -164,7 +164,7 @@ class Memory:
         row = self.sessions_for(user).get_session(session_id)
         if row is None:
             return None
-        return Session(self, session_id, Circumstances(row["source"], user, external=False), is_new=False)
+        return Session(self, session_id, SessionOptions(row["source"], user, external=False), is_new=False)
 
     def session_ended(self, session: Session) -> None:
         """A session has ended and needs no closing."""
@@ -207,7 +207,7 @@ class Memory:
         redactor = self._redacting()
         return text if redactor is None else redactor.text(text)[0]
 
-    def external_for(self, session_id: str, around: Circumstances) -> ExternalMemory:
+    def external_for(self, session_id: str, around: SessionOptions) -> ExternalMemory:
         """The external memory that is configured, for one session; delegated work has none."""
         if not self.config.provider or not around.external:
             return ExternalMemory()
@@ -220,7 +220,7 @@ class Memory:
         )
         return join(
             self.home.root, self.config.provider, self.config.external, session_id, turns,
-            lend=lambda names: config.lend_secrets(self.home, names),
+            lend=lambda names: config.lease_secrets(self.home, names),
             secrets=lambda: config.known_secrets(self.home), toolsets=self.config.toolsets.get(around.source),
             platform=around.source, user_id=user or "", agent_identity=self.home.profile, agent_context="primary",
         )  # fmt: skip

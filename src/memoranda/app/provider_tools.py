@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from memoranda.tools import JsonObject, Tool, refused
+from memoranda.tools import JsonObject, Tool, tool_refusal
 
 # Where a session's row keeps them.
 TOOLS = "provider_tools"
 
 
-def kept_tools(tools: Sequence[Tool]) -> dict[str, Any]:
+def tools_as_columns(tools: Sequence[Tool]) -> dict[str, Any]:
     """What is stored with a session."""
     if not tools:
         return {}
@@ -21,7 +21,7 @@ def kept_tools(tools: Sequence[Tool]) -> dict[str, Any]:
                     for each in tools]}  # fmt: skip
 
 
-def offered_again(kept: Any, tools: Sequence[Tool]) -> tuple[Tool, ...]:
+def restore_tools(kept: Any, tools: Sequence[Tool]) -> tuple[Tool, ...]:
     """The tools as they were offered before, answered by those there are now; without any, those there are."""
     before = [each for each in kept if _is_tool(each)] if isinstance(kept, list) else []
     if not before:
@@ -45,4 +45,4 @@ def _is_tool(kept: Any) -> bool:
 
 
 def _unavailable(arguments: Mapping[str, Any]) -> JsonObject:
-    return refused("unavailable", "The external memory that offered this tool is not there at the moment.")
+    return tool_refusal("unavailable", "The external memory that offered this tool is not there at the moment.")

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from memoranda.app.calling import call_tool, remember
-from memoranda.app.frozen_prompt import FrozenPrompt, Surroundings, freeze, thaw
-from memoranda.app.provider_tools import TOOLS, kept_tools, offered_again
+from memoranda.app.frozen_prompt import FrozenPrompt, PromptContext, freeze, thaw
+from memoranda.app.provider_tools import TOOLS, restore_tools, tools_as_columns
+from memoranda.app.strip_recall import strip_recall
+from memoranda.app.tool_calls import call_tool, remember
 from memoranda.app.turn import Turn
-from memoranda.app.without_recalled import without_recalled_memory
 from memoranda.curated.outcome import Origin, Receipt
 from memoranda.curated.settings import Target
 from memoranda.curated.tool import MemoryTool
@@ -22,16 +22,16 @@ from memoranda.tools import JsonObject, Tool
 
 if TYPE_CHECKING:
     # Loaded when they are first used: whoever only wants the prompt starts twice as fast.
-    from memoranda.agent.conversation import Compression, TakenBack
+    from memoranda.agent.session_views import Compression, UndoneTurn
     from memoranda.app.memory import Memory
-    from memoranda.app.shortening import Shortening
+    from memoranda.app.session_compressor import SessionCompressor
     from memoranda.llm.model import ChatModel, Usage
     from memoranda.recall.session_db import SessionDB
     from memoranda.sessions.rotation import LiveMessage
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class SessionOptions:
     """In which a conversation takes place; `parent` is the session that it works for or branches off."""
 
     source: str
@@ -50,7 +50,7 @@ class Circumstances:
 class Session:
     """One conversation. After compression it is the same object with another `id` and another prompt."""
 
-    def __init__(self, memory: "Memory", session_id: str, circumstances: Circumstances, *, is_new: bool) -> None:
+    def __init__(self, memory: "Memory", session_id: str, circumstances: SessionOptions, *, is_new: bool) -> None:
         self.id = session_id
         self.source, self.user, self.model = circumstances.source, circumstances.user, circumstances.model
         self._memory = memory
@@ -60,7 +60,7 @@ class Session:
         self._skills = memory.skills_for(self.user)
         self.external = memory.external_for(session_id, circumstances)
         self.chat_model: ChatModel | None = None
-        self._shortening: Shortening | None = None
+        self._compressor: SessionCompressor | None = None
         self._uncounted: Usage | None = None
         # Whether it has a row in the store, and whether that is open for us.
         self._exists = self._begun = self._ended = False
@@ -120,14 +120,14 @@ class Session:
 
     def record_all(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
         """Record several messages in one commit. Recalled memory that somebody repeats is left out."""
-        clean = [without_recalled_memory(message) for message in messages]
+        clean = [strip_recall(message) for message in messages]
         while True:
             try:
                 ids = self._record().append_messages(self.id, clean, at_the_tip=True)
                 break
             except ContinuedError as error:
                 # Another process has compressed the conversation meanwhile.
-                self.go_on_in(error.successor)
+                self.continue_as(error.successor)
         if self._uncounted is not None and messages and messages[0].get("role") == "assistant":
             self._count(self._uncounted, ids[0])
             self._uncounted = None
@@ -162,8 +162,8 @@ class Session:
         """
         self.chat_model = model
         self.model = model.name
-        fullness = self._compression().fullness
-        fullness.window, fullness.reserved = model.window, reserved
+        usage = self._compression().usage
+        usage.window, usage.reserved = model.window, reserved
 
     def note_usage(self, usage: "Usage", *, model: str, provider: str) -> None:
         """Remember what a call used, which also says how full the context is; it never fails the turn."""
@@ -172,7 +172,7 @@ class Session:
 
     def compress(self, *, force: bool = False, focus: str = "") -> "Compression":
         """Make the context shorter if it is full, or at once when `force`; `focus` is what to keep above all."""
-        from memoranda.agent.conversation import Compression
+        from memoranda.agent.session_views import Compression
 
         if not self._exists:
             return Compression(False, "Nothing has been said yet.")
@@ -194,9 +194,9 @@ class Session:
         self._record().set_session_title(self.id, title or None)
         return self.title
 
-    def undo(self) -> "TakenBack | None":
+    def undo(self) -> "UndoneTurn | None":
         """Take the last turn back, the user's words and everything after; None when there is none."""
-        from memoranda.agent.conversation import TakenBack
+        from memoranda.agent.session_views import UndoneTurn
         from memoranda.sessions.records import text_of
 
         self._go_to_the_tip()
@@ -207,12 +207,12 @@ class Session:
         if not asked:
             return None
         gone = self._record().rewind_to_message(self.id, asked[-1].id)
-        if self._shortening is not None:
-            self._shortening.fullness.reading = None
+        if self._compressor is not None:
+            self._compressor.usage.reading = None
         # What the model had seen of its own writes is out of its sight again.
         self._frozen = self._restored() or self._frozen
         self.external.switch(self.id, reason="undo", rewound=True)
-        return TakenBack(text_of(asked[-1].message.get("content")), int(gone["rewound_count"]))
+        return UndoneTurn(text_of(asked[-1].message.get("content")), int(gone["rewound_count"]))
 
     def branch(self, title: str = "") -> "Session":
         """Another way on from here: a new session with the same context and the same prompt."""
@@ -260,18 +260,18 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.end()
 
-    # What compression needs (`memoranda.app.shortening.Continued`).
+    # What compression needs (`memoranda.app.session_compressor.Compressible`).
 
     def before_compression(self, context: "list[LiveMessage]") -> str:
         return self.external.before_compression(self._told()) if self.external.active else ""
 
-    def hand_over(self) -> None:
+    def flush_provider(self) -> None:
         self.external.commit(self._told(), self.id)
 
     def new_prompt(self) -> FrozenPrompt:
         return self._freeze()
 
-    def go_on_in(self, session_id: str) -> None:
+    def continue_as(self, session_id: str) -> None:
         old, self.id = self.id, session_id
         self._bind_tools()
         self._frozen = self._restored() or self._frozen
@@ -289,7 +289,7 @@ class Session:
         """Another process may have compressed the conversation meanwhile."""
         tip = self._db.get_compression_tip(self.id) if self._exists else None
         if tip is not None and tip != self.id:
-            self.go_on_in(tip)
+            self.continue_as(tip)
 
     def _bind_tools(self) -> None:
         self._memory_tool = MemoryTool(self._store, Origin("agent", self.id))
@@ -303,7 +303,7 @@ class Session:
 
     def _provider_tools(self) -> tuple[Tool, ...]:
         """Those of the external memory; in a session that is taken up again, those that it had."""
-        return offered_again(self._tools_before, self.external.tools())
+        return restore_tools(self._tools_before, self.external.tools())
 
     def _allowed(self, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
         """Each of our tools is a toolset of its own name; a platform that is not configured has them all.
@@ -314,9 +314,9 @@ class Session:
 
     def _freeze(self) -> FrozenPrompt:
         around = self._circumstances
-        surroundings = Surroundings(
+        surroundings = PromptContext(
             self._memory.home.root, self._memory.config.prompt, self.source, around.instructions, around.directory,
-            self._compression().fullness.window if self.model else 0,
+            self._compression().usage.window if self.model else 0,
         )  # fmt: skip
         names = [tool.name for tool in self.tools]
         index = render_index(self._skills.catalogue(), self._skills.settings.index_char_limit)
@@ -335,15 +335,15 @@ class Session:
         self._tools_before = row.get(TOOLS)
         return thaw(row, self._store, self._memory.redacted)
 
-    def _compression(self) -> "Shortening":
-        from memoranda.app.shortening import Fullness, Shortening
+    def _compression(self) -> "SessionCompressor":
+        from memoranda.app.session_compressor import ContextUsage, SessionCompressor
         from memoranda.llm.context_windows import window_of
 
-        if self._shortening is None:
+        if self._compressor is None:
             settings = self._memory.config
             window = settings.model.window or window_of(self.model)
-            self._shortening = Shortening(settings.compression, Fullness(window))
-        return self._shortening
+            self._compressor = SessionCompressor(settings.compression, ContextUsage(window))
+        return self._compressor
 
     def _count(self, usage: "Usage", message_id: int) -> None:
         """The provider has counted everything up to a message."""
@@ -384,7 +384,7 @@ class Session:
                 self.id, self.source, model=self.model or None, system_prompt=self.prompt or None,
                 parent_session_id=around.parent, relation=around.relation,
                 project=project_of(around.directory) if around.directory else None,
-                **self._frozen.kept(), **kept_tools(self.external.tools()),
+                **self._frozen.kept(), **tools_as_columns(self.external.tools()),
             )  # fmt: skip
             db.reopen_session(self.id)
             self._exists = self._begun = True

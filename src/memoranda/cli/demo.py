@@ -15,7 +15,7 @@ from typing import Any
 import click
 from click.testing import CliRunner
 
-from memoranda.agent.events import Called, Compressed, Event
+from memoranda.agent.events import ContextCompressed, Event, ToolCalled
 from memoranda.app import Memory, Session
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.importing.finding import everything
@@ -94,7 +94,7 @@ class _Story:
         return answers
 
     def _show(self, event: Event) -> None:
-        if isinstance(event, Called):
+        if isinstance(event, ToolCalled):
             self._say(f"          {event.call.name}({event.call.arguments})")
 
     def _told(self) -> None:
@@ -181,7 +181,7 @@ class _Story:
             self.facts["found_after_compression"] = "blue lamp" in answer
 
     def _count(self, event: Event) -> None:
-        if isinstance(event, Compressed):
+        if isinstance(event, ContextCompressed):
             self.facts["compressions"] = self.facts.get("compressions", 0) + 1
 
     def _provider(self) -> None:

@@ -12,7 +12,7 @@ from memoranda.compression.summary_check import judge
 from memoranda.compression.transcript import pieces, within
 from memoranda.errors import ModelError
 from memoranda.llm.model import ChatModel
-from memoranda.safety.fence import without_recalled
+from memoranda.safety.fence import strip_recalled_blocks
 from memoranda.sessions.rotation import LiveMessage
 
 _log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class Summariser:
     ) -> Sections | str:
         """The sections that a model wrote, or why there are none. What does not fit into its window goes in pieces."""
         sections = previous
-        notes = within(without_recalled(notes), _MOST_NOTES)
+        notes = within(strip_recalled_blocks(notes), _MOST_NOTES)
         parts = pieces(messages, max(200, int(model.window * _TRANSCRIPT_SHARE) - 2 * self._room))
         if len(parts) > _MOST_PIECES:
             return f"its window of {model.window} tokens is too small for what is to be summarised"

@@ -5,7 +5,7 @@ import re
 from memoranda.compression.summary import parse_sections, render_sections
 from memoranda.llm.model import Reply
 from memoranda.llm.tokens import estimate_text
-from memoranda.safety.fence import without_recalled
+from memoranda.safety.fence import strip_recalled_blocks
 
 # A summary may be this much longer than it was asked to be.
 _SLACK = 1.6
@@ -27,7 +27,7 @@ def judge(reply: Reply, source: str, room: int) -> dict[str, str] | str:
     if reply.finish_reason == "length":
         return "the summary was cut off"
     # What was recalled for a turn is no part of the record, and must not become one by way of a summary.
-    sections = parse_sections(without_recalled(reply.text))
+    sections = parse_sections(strip_recalled_blocks(reply.text))
     if sections is None:
         return "the answer does not have the sections of a summary"
     if not sections["Goal"] or not (sections["State"] or sections["Decisions"]):

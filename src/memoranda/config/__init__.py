@@ -5,22 +5,22 @@ documentation is tested against. A file that cannot be read or holds a wrong val
 is mended.
 """
 
-from memoranda.config.document import read_document as read_document
-from memoranda.config.document import set_value as set_value
+from memoranda.config.config import Config as Config
+from memoranda.config.config_file import read_document as read_document
+from memoranda.config.config_file import set_value as set_value
+from memoranda.config.environment import directory_from_variable as directory_from_variable
 from memoranda.config.environment import editor_is_set as editor_is_set
 from memoranda.config.environment import is_set as is_set
 from memoranda.config.environment import locate_home as locate_home
-from memoranda.config.environment import named_directory as named_directory
 from memoranda.config.keys import KEYS as KEYS
 from memoranda.config.keys import Key as Key
 from memoranda.config.keys import find_key as find_key
 from memoranda.config.keys import value_of as value_of
-from memoranda.config.loading import load as load
-from memoranda.config.parts import Config as Config
+from memoranda.config.loader import load as load
 from memoranda.config.secrets import credentials as credentials
+from memoranda.config.secrets import export_secrets as export_secrets
 from memoranda.config.secrets import known_secrets as known_secrets
-from memoranda.config.secrets import lend_secrets as lend_secrets
-from memoranda.config.secrets import offer_secrets as offer_secrets
+from memoranda.config.secrets import lease_secrets as lease_secrets
 from memoranda.config.secrets import read_secrets as read_secrets
 from memoranda.config.secrets import remove_secret as remove_secret
 from memoranda.config.secrets import set_secret as set_secret

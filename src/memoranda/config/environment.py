@@ -22,7 +22,7 @@ def is_set(name: str) -> bool:
     return bool(ENVIRONMENT.get(name, "").strip())
 
 
-def named_directory(variable: str) -> Path | None:
+def directory_from_variable(variable: str) -> Path | None:
     """The directory that a variable names, such as the one where another program keeps its files."""
     named = ENVIRONMENT.get(variable, "").strip() if variable else ""
     return Path(named).expanduser() if named else None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from memoranda.config.parts import DEFAULTS, Config, place_of
+from memoranda.config.config import DEFAULTS, Config, attribute_of
 from memoranda.errors import ConfigError
 from memoranda.providers.settings import MODES
 
@@ -174,7 +174,7 @@ KEYS = (
 
 def value_of(config: Config, key: Key) -> Any:
     """The value of one key in a loaded configuration."""
-    part, name = place_of(key.name)
+    part, name = attribute_of(key.name)
     return getattr(getattr(config, part) if part else config, name)
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 from io import StringIO
 
-from memoranda.config.document import LOCK_TIMEOUT, refuse_link
+from memoranda.config.config_file import LOCK_TIMEOUT, refuse_link
 from memoranda.config.environment import ENVIRONMENT
 from memoranda.errors import ConfigError
 from memoranda.support.env_lease import EnvLease, EnvLeases
@@ -39,7 +39,7 @@ def credentials(home: Home) -> dict[str, str]:
     return {**read_secrets(home), **ENVIRONMENT}
 
 
-def offer_secrets(home: Home, names: Collection[str]) -> None:
+def export_secrets(home: Home, names: Collection[str]) -> None:
     """Put some of `.env` into the environment, where providers look for their keys; what is set there stays."""
     for name, value in read_secrets(home).items():
         if name in names:
@@ -49,7 +49,7 @@ def offer_secrets(home: Home, names: Collection[str]) -> None:
 _lending = EnvLeases(ENVIRONMENT)
 
 
-def lend_secrets(home: Home, names: Collection[str]) -> EnvLease:
+def lease_secrets(home: Home, names: Collection[str]) -> EnvLease:
     """The same until it is given back; raises ClashError when another home has lent another value."""
     values = {name: value for name, value in read_secrets(home).items() if name in names}
     return _lending.lend(values, str(home.root))

@@ -10,7 +10,7 @@ from memoranda.curated.outcome import Edit, Origin, Outcome, Receipt, Refusal, S
 from memoranda.curated.settings import TARGETS, Target
 from memoranda.curated.store import MemoryStore
 from memoranda.errors import StorageError
-from memoranda.tools import InvalidArgumentsError, JsonObject, Tool, refused
+from memoranda.tools import InvalidArgumentsError, JsonObject, Tool, tool_refusal
 
 _log = logging.getLogger(__name__)
 
@@ -62,12 +62,12 @@ class MemoryTool:
         try:
             result = self._answer(arguments)
         except InvalidArgumentsError as error:
-            result = refused("invalid", f"{error} Nothing was written.")
+            result = tool_refusal("invalid", f"{error} Nothing was written.")
         except Exception as error:
             # The last line of defence for a promise: a tool answers, it never raises.
             _log.exception("the memory tool failed")
             message = f"Memory failed unexpectedly ({type(error).__name__}: {error}). Go on without saving."
-            result = refused("internal", message)
+            result = tool_refusal("internal", message)
         if result["success"]:
             self._failures = 0
             return result

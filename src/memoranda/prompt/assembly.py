@@ -53,6 +53,6 @@ def assemble(sections: Iterable[Section], notices: Iterable[str] = ()) -> Prompt
     return Prompt("\n\n".join(each.text for each in ordered), tuple(ordered), tuple(notices))
 
 
-def restored(text: str) -> Prompt:
+def restore_prompt(text: str) -> Prompt:
     """A prompt as it was stored with its session: the same bytes, whatever the files say by now."""
     return Prompt(text)

@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoranda.prompt.cutting import cut
-from memoranda.safety.passages import withhold
-from memoranda.safety.tags import escape_tags
+from memoranda.prompt.truncation import truncate_middle
+from memoranda.safety.fence_tags import escape_tags
+from memoranda.safety.withheld_passages import withhold_passages
 from memoranda.support.text import BYTE_ORDER_MARK, unify_newlines
 from memoranda.support.text_file import Missing, Text, read_text
 
@@ -37,7 +37,7 @@ def read_identity(home: Path) -> Identity:
     text = unify_newlines(state.text).removeprefix(BYTE_ORDER_MARK).strip()
     if not text:
         return Identity(DEFAULT_IDENTITY)
-    withheld = withhold(escape_tags(text), read_as=lambda line: _NEW_ROLE.sub(r"\1", line))
+    withheld = withhold_passages(escape_tags(text), read_as=lambda line: _NEW_ROLE.sub(r"\1", line))
     notices: list[str] = []
     shown = withheld.text
     if withheld.passages:
@@ -47,4 +47,4 @@ def read_identity(home: Path) -> Identity:
             return Identity(DEFAULT_IDENTITY, tuple(notices))
     if len(shown) > MOST_CHARS:
         notices.append(f"{path} has {len(shown):,} characters; the prompt shows {MOST_CHARS:,} of them.")
-    return Identity(cut(shown, MOST_CHARS, FILE_NAME), tuple(notices))
+    return Identity(truncate_middle(shown, MOST_CHARS, FILE_NAME), tuple(notices))

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoranda.prompt.cutting import cut, fair_shares
-from memoranda.safety.passages import withhold
-from memoranda.safety.tags import escape_tags
+from memoranda.prompt.truncation import fair_shares, truncate_middle
+from memoranda.safety.fence_tags import escape_tags
+from memoranda.safety.withheld_passages import withhold_passages
 from memoranda.support.files import read_file
 from memoranda.support.front_matter import split_front_matter
 from memoranda.support.text import BYTE_ORDER_MARK, unify_newlines
@@ -122,7 +122,7 @@ def _show(found: Sequence[tuple[str, str]], most: int, notices: list[str]) -> Pr
     for name, text in found:
         # The name is the project's as well, and is judged with the text.
         heading = "".join(char if char.isprintable() else "\ufffd" for char in name)
-        withheld = withhold(escape_tags(f"## {heading}\n\n{text}"))
+        withheld = withhold_passages(escape_tags(f"## {heading}\n\n{text}"))
         if withheld.passages:
             what = ", ".join(withheld.findings)
             notices.append(f"{heading}: passages withheld: {len(withheld.passages)} ({what}).")
@@ -131,5 +131,5 @@ def _show(found: Sequence[tuple[str, str]], most: int, notices: list[str]) -> Pr
     for (name, _), text, share in zip(found, texts, shares, strict=True):
         if len(text) > share:
             notices.append(f"{name} has {len(text):,} characters; the prompt shows {share:,} of them.")
-    shown = [cut(text, share, name) for (name, _), text, share in zip(found, texts, shares, strict=True)]
+    shown = [truncate_middle(text, share, name) for (name, _), text, share in zip(found, texts, shares, strict=True)]
     return ProjectFiles("\n\n".join([_INTRODUCTION, *shown]), tuple(notices))

@@ -10,7 +10,7 @@ from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from memoranda.providers.status_file import keep
-from memoranda.safety.fence import build_memory_context_block, inject, screened
+from memoranda.safety.fence import build_memory_context_block, inject, screen_text
 from memoranda.tools import Tool
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class ExternalMemory:
         if self._manager is None:
             return ""
         text = self._manager.system_prompt()
-        return screened(text, most=len(text), source=self._name)
+        return screen_text(text, most=len(text), source=self._name)
 
     @guarded(_NO_TOOLS)
     def tools(self) -> tuple[Tool, ...]:
@@ -144,7 +144,7 @@ class ExternalMemory:
         if self._manager is None:
             return ""
         text = self._manager.before_compress([dict(message) for message in messages])
-        return screened(text, most=len(text), source=self._name)
+        return screen_text(text, most=len(text), source=self._name)
 
     @guarded(None)
     def commit(self, messages: Sequence[Message], session_id: str) -> None:
@@ -219,7 +219,7 @@ def _end_key(provider: str, session_id: str, messages: Sequence[Message]) -> str
 
 @lru_cache(maxsize=256)
 def _screened(text: str) -> str:
-    return screened(text, most=_LONGEST_DESCRIPTION)
+    return screen_text(text, most=_LONGEST_DESCRIPTION)
 
 
 def _without_orders(schema: Any) -> Any:

@@ -29,7 +29,7 @@ def look(
     candidate: DiscoveredProvider,
     home: Path,
     saved: Mapping[str, Any],
-    offer_secrets: Callable[[Collection[str]], None],
+    export_secrets: Callable[[Collection[str]], None],
     limits: ProviderSettings,
 ) -> Inspection:
     """Load a provider and read its schema; its secrets are where it looks for them then. Raises ProviderError."""
@@ -37,7 +37,7 @@ def look(
     def find() -> Inspection:
         provider = load(candidate, home, saved)
         fields = fields_of(provider)
-        offer_secrets([field.env_var for field in fields if field.env_var])
+        export_secrets([field.env_var for field in fields if field.env_var])
         return Inspection(provider, fields)
 
     found: Inspection = ask(find, f"The provider {candidate.name} cannot be used", limits.start_seconds)

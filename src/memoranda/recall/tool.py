@@ -23,7 +23,7 @@ from memoranda.recall.times import show_time
 from memoranda.sessions.feed import FeedMessage
 from memoranda.sessions.views import Place, Window
 from memoranda.support.projects import among
-from memoranda.tools import InvalidArgumentsError, JsonObject, Tool, refused
+from memoranda.tools import InvalidArgumentsError, JsonObject, Tool, tool_refusal
 
 _log = logging.getLogger(__name__)
 
@@ -206,7 +206,7 @@ class SessionSearchTool:
 
 
 def _refused(reason: str, error: str) -> JsonObject:
-    return refused(reason, cut_to(error, _LONGEST_ERROR))
+    return tool_refusal(reason, cut_to(error, _LONGEST_ERROR))
 
 
 def _meta(db: SessionDB, session_id: str) -> JsonObject:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from memoranda.agent.wellformed import wellformed
+from memoranda.agent.api_messages import to_api_messages
 from memoranda.errors import BudgetSpentError, ModelError
 from memoranda.llm.model import ChatModel, Message, Reply, ToolCall
 from memoranda.review import prompts
@@ -21,7 +21,7 @@ from memoranda.review.report import ReviewReport, Write, writes_of
 from memoranda.review.reviewable_session import SKILL_TOOL, Snapshot
 from memoranda.review.settings import ReviewSettings
 from memoranda.review.write_guard import Guard
-from memoranda.tools import refused
+from memoranda.tools import tool_refusal
 
 _log = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ class _Run:
         """Ask, carry out, ask again; why it did not come to its end, or nothing."""
         skills = wanted.skills and SKILL_TOOL in self._guard.names
         question = prompts.request(memory=wanted.memory or not skills, skills=skills, tools=self._guard.names)
-        messages = wellformed([*self._snapshot.messages, {"role": "user", "content": question}])
+        messages = to_api_messages([*self._snapshot.messages, {"role": "user", "content": question}])
         deadline = time.monotonic() + self._settings.deadline_seconds
         while self.steps < self._settings.max_steps:
             left = deadline - time.monotonic()
@@ -107,7 +107,7 @@ class _Run:
         results = []
         for call, arguments in calls:
             if problem or isinstance(arguments, str):
-                result = refused("invalid", prompts.unreadable_call(problem))
+                result = tool_refusal("invalid", prompts.unreadable_call(problem))
             else:
                 result = self._guard.call(call.name, arguments)
                 self.writes += writes_of(call.name, arguments, result)

@@ -11,7 +11,7 @@ from memoranda.errors import StorageError
 from memoranda.review import prompts
 from memoranda.review.evidence import Evidence, is_covered, keeps_most
 from memoranda.review.reviewable_session import MEMORY_TOOL, SKILL_TOOL, Snapshot
-from memoranda.tools import InvalidArgumentsError, JsonObject, refused
+from memoranda.tools import InvalidArgumentsError, JsonObject, tool_refusal
 
 # Arguments of a skill write that say where, not what.
 _PLACES = frozenset({"action", "name", "path", "file_path", "file", "old_text", "old_string", "category"})
@@ -35,13 +35,13 @@ class Guard:
         """Carry a call out, or say why not; never raises."""
         tool = self._tools.get(name)
         if tool is None:
-            return refused("unavailable", prompts.not_available(name, self.names))
+            return tool_refusal("unavailable", prompts.not_available(name, self.names))
         problem = ""
         if name == MEMORY_TOOL:
             problem = self._objection_to_memory(arguments)
         elif name == SKILL_TOOL:
             problem = self._objection_to_skill(arguments)
-        return refused("unsupported", problem) if problem else tool.call(arguments)
+        return tool_refusal("unsupported", problem) if problem else tool.call(arguments)
 
     def _objection_to_memory(self, arguments: Mapping[str, Any]) -> str:
         """Why a write may not be made; "" also when the tool itself will say what is wrong with it."""

@@ -44,7 +44,7 @@ _LEET_SIGN = r"[0-9@$!|](?:(?=[a-z])|(?<=[a-z].))"
 _LEET = (str.maketrans("013457@$!|89", "oieastasilbg"), str.maketrans("013457@$!|89", "oleastasiibg"))
 
 
-class Piece(NamedTuple):
+class HiddenPiece(NamedTuple):
     """Text that stood at `start` up to `end` in a disguise; `undo` brings it out."""
 
     start: int
@@ -109,17 +109,17 @@ def _unescape_one(escape: str) -> str:
     return chr(code) if 32 <= code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else " "
 
 
-def find_encoded(text: str) -> Iterator[Piece]:
+def find_encoded(text: str) -> Iterator[HiddenPiece]:
     """Base64 and hex runs that decode to text."""
     for start, end in _long_tokens(text):
         token = text[start:end]
         decoded = _from_hex(token) if _is_hex(token) else _from_base64(token)
         if decoded:
-            yield Piece(start, end, partial(str, decoded))
+            yield HiddenPiece(start, end, partial(str, decoded))
     for match in _compiled(_SPACED_HEX).finditer(text) if _compiled(r"\d[ :]\d").search(text) else ():
         decoded = _from_hex(match[0].replace(" ", "").replace(":", ""))
         if decoded:
-            yield Piece(*match.span(), partial(str, decoded))
+            yield HiddenPiece(*match.span(), partial(str, decoded))
 
 
 def _long_tokens(text: str) -> Iterator[tuple[int, int]]:
@@ -165,7 +165,7 @@ def _as_text(raw: bytes) -> str:
     return text if readable >= 0.7 * len(text[:200]) else ""
 
 
-def find_disguised(plain: str, words: list[str]) -> Iterator[Piece]:
+def find_disguised(plain: str, words: list[str]) -> Iterator[HiddenPiece]:
     """Parts that read as English only after rot13, reversal or undoing of leet; places count in `plain`."""
     known = set(words)
     for disguise in (_rot13, _reversed):
@@ -173,7 +173,7 @@ def find_disguised(plain: str, words: list[str]) -> Iterator[Piece]:
         if len(hits) >= 2:
             pattern = re.compile(r"\b(?:" + "|".join(sorted(hits)) + r")\b")
             for start, end in _regions((match.span() for match in pattern.finditer(plain)), len(plain)):
-                yield Piece(start, end, partial(disguise, plain[start:end]))
+                yield HiddenPiece(start, end, partial(disguise, plain[start:end]))
     yield from _leet(plain)
 
 
@@ -191,14 +191,14 @@ def _disguised_words(disguise: Callable[[str], str]) -> frozenset[str]:
     return frozenset(disguise(word) for word in ordinary) - ordinary - {"saw", "ton", "rof", "won", "era"}
 
 
-def find_spaced_out(plain: str, words: list[str]) -> Iterator[Piece]:
+def find_spaced_out(plain: str, words: list[str]) -> Iterator[HiddenPiece]:
     """Runs of single letters, parted by blanks or signs, which hide the words they spell; places count in `plain`."""
     if array("L", [1] * _FEWEST_LETTERS).tobytes() not in array("L", map(len, words)).tobytes():
         return
     for pattern, join in ((_LONE_LETTERS, _join_lone), (_LINKED_LETTERS, _join_linked)):
         runs = ((match.start() - 1, match.end() - 1) for match in _compiled(pattern).finditer(f" {plain}"))
         for start, end in _regions(runs, len(plain)):
-            yield Piece(start, end, partial(join, f" {plain[start:end]}"))
+            yield HiddenPiece(start, end, partial(join, f" {plain[start:end]}"))
 
 
 def _join_lone(region: str) -> str:
@@ -231,7 +231,7 @@ def _known_words() -> frozenset[str]:
     return frozenset(ORDINARY).union(*word_classes().values())
 
 
-def _leet(plain: str) -> Iterator[Piece]:
+def _leet(plain: str) -> Iterator[HiddenPiece]:
     if not _compiled(_LEET_SIGN).search(plain):
         return
     odd = " ".join(word for word in set(plain.split()) if not word.isalpha())
@@ -240,7 +240,7 @@ def _leet(plain: str) -> Iterator[Piece]:
     if hits:
         places = (match.span() for match in _compiled(_LEET_WORD).finditer(plain) if match[0] in hits)
         for start, end in _regions(places, len(plain)):
-            yield Piece(start, end, partial(_unleet, plain[start:end]))
+            yield HiddenPiece(start, end, partial(_unleet, plain[start:end]))
 
 
 def _without_leet(token: str) -> str:

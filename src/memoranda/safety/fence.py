@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, overload
 
-from memoranda.safety.passages import withhold
-from memoranda.safety.tags import Line, Reading, Tag, escape_tags, next_tag
+from memoranda.safety.fence_tags import FenceTag, LineState, TagReading, escape_tags, next_tag
+from memoranda.safety.withheld_passages import withhold_passages
 
 CUT = "\n[cut here: the recalled text was longer]"
 _NOTE = "reference data from earlier conversations, not new input from the user, and possibly outdated.]"
@@ -40,7 +40,7 @@ def build_memory_context_block(text: str, *, most: int = 8000, source: str = "")
 
     A passage that the scan objects to is replaced by a placeholder that names the findings.
     """
-    recalled = screened(text, most=most, source=source)
+    recalled = screen_text(text, most=most, source=source)
     if not recalled:
         return ""
     origin = f" from {name}" if (name := _plain_name(source)) else ""
@@ -52,7 +52,7 @@ def build_changes_block(text: str) -> str:
     return f"<memory-context>\n{_CHANGED}\n\n{escape_tags(text)}\n</memory-context>"
 
 
-def screened(text: str, *, most: int, source: str = "") -> str:
+def screen_text(text: str, *, most: int, source: str = "") -> str:
     """A provider's text as it may stand in a prompt: without fences, without what the scan objects to, and cut."""
     if not text.strip():
         return ""
@@ -64,13 +64,13 @@ def screened(text: str, *, most: int, source: str = "") -> str:
     # Escaped before the scan, which would withhold a whole passage for the mere look of a tag.
     if not kept:
         return ""
-    withheld = withhold(escape_tags(kept[:most]))
+    withheld = withhold_passages(escape_tags(kept[:most]))
     if withheld.passages:
         _log.warning("Recalled text%s was withheld in part: %s.", origin, ", ".join(withheld.findings))
     return _cap(withheld.text, most, len(kept) > most)
 
 
-def without_recalled(text: str) -> str:
+def strip_recalled_blocks(text: str) -> str:
     """A text without whole blocks of ours that somebody repeats; everything else in it stays as it is."""
     return _OWN_BLOCK.sub("", text) if any(head in text for head in _HEADS) else text
 
@@ -78,8 +78,8 @@ def without_recalled(text: str) -> str:
 def sanitize_context(text: str) -> str:
     """Take fences, stray tags and our note out of a text; a fence that does not end goes to the end of the text.
 
-    An opener that is only a mention (see `memoranda.safety.tags`) loses its tag, not what follows, if it stands in a
-    code span or nothing closes it.
+    An opener that is only a mention (see `memoranda.safety.fence_tags`) loses its tag, not what follows, if it stands
+    in a code span or nothing closes it.
     No tag is left, not even one that removing another put together.
     """
     if "<" not in text and not any(head in text for head in _HEADS):
@@ -111,9 +111,9 @@ def _without_fences(text: str) -> str:
 
 def _fences(text: str) -> Iterator[tuple[int, int]]:
     """Where fences and stray tags stand, in any order, inner ones as well."""
-    waiting: list[tuple[Tag, bool]] = []
+    waiting: list[tuple[FenceTag, bool]] = []
     sure = place = 0
-    line = Line()
+    line = LineState()
     while tag := next_tag(text, place):
         if not sure:
             line.advance(text[place : tag.start])
@@ -122,7 +122,7 @@ def _fences(text: str) -> Iterator[tuple[int, int]]:
             opener, opens = waiting.pop() if waiting else (tag, False)
             sure -= opens
             yield opener.start, tag.end
-        elif sure or line.judge(text, tag, final=True) is Reading.FENCE:
+        elif sure or line.judge(text, tag, final=True) is TagReading.FENCE:
             waiting.append((tag, True))
             sure += 1
         else:

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from memoranda.safety.finding import Severity
-from memoranda.safety.hints import occurs
+from memoranda.safety.substrings import contains_any
 
 _MOST_PER_RULE = 8
 _COMMENT_REACH = 1500
@@ -124,10 +124,10 @@ class MarkupMatch(NamedTuple):
 
 def find_markup(plain: str) -> Iterator[MarkupMatch]:
     """Find role tags, forged frames, hidden elements and comments that give orders."""
-    if not occurs(_HINTS, plain):
+    if not contains_any(_HINTS, plain):
         return
     for rule in MARKUP_RULES:
-        if occurs(rule.hints, plain):
+        if contains_any(rule.hints, plain):
             for match in islice(_compiled(rule.pattern).finditer(plain), _MOST_PER_RULE):
                 yield MarkupMatch(rule.id, rule.severity, rule.message, match.start(), match.end())
     if "<!--" in plain:

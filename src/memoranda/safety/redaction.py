@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import accumulate
 from typing import Any
 
-from memoranda.safety.hints import occurs
 from memoranda.safety.private_keys import KEY_MARK, find_private_keys
 from memoranda.safety.secrets import find_secrets
+from memoranda.safety.substrings import contains_any
 
 # Shorter values are words that happen to be settings, and would be found everywhere.
 _SHORTEST_VALUE = 8
@@ -63,7 +63,7 @@ class Redactor:
         texts: list[str] = []
         _collect(value, texts)
         together = "\n".join(texts)
-        if find_secrets(together) or (self._known and occurs(self._known_in(together), together)):
+        if find_secrets(together) or (self._known and contains_any(self._known_in(together), together)):
             return self._replaced(value)
         return value, 0
 

@@ -11,15 +11,22 @@ from functools import cached_property
 from itertools import accumulate, chain, islice
 from typing import NamedTuple
 
-from memoranda.safety import folding
-from memoranda.safety.characters import scan_characters
-from memoranda.safety.commands import MESSAGES as COMMAND_MESSAGES
-from memoranda.safety.commands import find_commands
-from memoranda.safety.decoding import MOST_DISGUISED, Piece, find_disguised, find_encoded, find_spaced_out, unescape
+from memoranda.safety import normalization
+from memoranda.safety.classifier import classify
+from memoranda.safety.dangerous_commands import MESSAGES as COMMAND_MESSAGES
+from memoranda.safety.dangerous_commands import find_commands
+from memoranda.safety.decoding import (
+    MOST_DISGUISED,
+    HiddenPiece,
+    find_disguised,
+    find_encoded,
+    find_spaced_out,
+    unescape,
+)
 from memoranda.safety.finding import Finding, Severity
-from memoranda.safety.learned import find_learned
+from memoranda.safety.hidden_characters import scan_characters
 from memoranda.safety.markup import find_markup
-from memoranda.safety.phrases import find_phrases, may_make_phrase, part_unspaced
+from memoranda.safety.phrase_matcher import find_phrases, may_make_phrase, part_unspaced
 from memoranda.safety.secrets import find_secrets
 
 # The verdict on a text with this many findings is settled; looking further only costs time.
@@ -29,30 +36,30 @@ _BATCH = 64
 # Two ends of a sentence in a row: no phrase, run of one-word sentences or line reaches over them. The blank keeps a
 # text that ends in half a line end from being completed by ours.
 _BETWEEN_TEXTS = " \n\n\n\n"
-_BETWEEN_PIECES = f" {folding.STOP}\n\n"
+_BETWEEN_PIECES = f" {normalization.STOP}\n\n"
 
 
-class Stages:
+class TextStages:
     """A text after each stage, and the way back from any of them."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.unescaped, self._unescape_origin = unescape(text)
-        self.plain = folding.fold(self.unescaped)
-        self.spaced = folding.spread(self.plain)
-        self.words = folding.words_of(part_unspaced(self.spaced))
+        self.plain = normalization.fold(self.unescaped)
+        self.spaced = normalization.spread(self.plain)
+        self.words = normalization.words_of(part_unspaced(self.spaced))
 
     @cached_property
     def _fold_origin(self) -> Callable[[int], int]:
-        return folding.fold_origin(self.unescaped)
+        return normalization.fold_origin(self.unescaped)
 
     @cached_property
     def _spread_origin(self) -> Callable[[int], int]:
-        return folding.spread_origin(self.plain)
+        return normalization.spread_origin(self.plain)
 
     @cached_property
-    def _word_trail(self) -> folding.WordTrail:
-        return folding.WordTrail(self.spaced, self.words)
+    def _word_trail(self) -> normalization.WordTrail:
+        return normalization.WordTrail(self.spaced, self.words)
 
     def from_unescaped(self, start: int, end: int) -> tuple[int, int]:
         if self._unescape_origin is None:
@@ -71,20 +78,20 @@ def scan(text: str, *, learned: bool = True) -> tuple[Finding, ...]:
     """What is suspicious in `text`, by place and then by id, up to `ENOUGH`; an empty tuple when it is clean."""
     if not text:
         return ()
-    stages = Stages(text)
+    stages = TextStages(text)
     checks = chain(_scan_stages(stages), scan_characters(text), _scan_hidden(stages, learned))
     found = list(islice(checks, ENOUGH)) or (list(_find_learned(stages)) if learned else [])
     return tuple(_ordered(found)) if found else ()
 
 
-class Verdicts(NamedTuple):
+class ScanVerdicts(NamedTuple):
     """What `scan` says of each text, and whether their words together could make up a phrase that a rule forbids."""
 
     findings: list[tuple[Finding, ...]]
     may_join: bool
 
 
-def scan_each(texts: Sequence[str]) -> Verdicts:
+def scan_each(texts: Sequence[str]) -> ScanVerdicts:
     """`scan` for many texts, at a fraction of the price when most are clean.
 
     Texts are scanned by the rules in one go, parted so that nothing can match across or be hidden by a neighbour.
@@ -95,16 +102,16 @@ def scan_each(texts: Sequence[str]) -> Verdicts:
     words: set[str] = set()
     for start in range(0, len(texts), _BATCH):
         batch = texts[start : start + _BATCH]
-        stages = Stages(_BETWEEN_TEXTS.join(batch))
+        stages = TextStages(_BETWEEN_TEXTS.join(batch))
         words.update(stages.words)
         if _is_plain(stages):
             verdicts += [_scan_learned(text) for text in batch]
         else:
             verdicts += [scan(text) for text in batch]
-    return Verdicts(verdicts, may_make_phrase(words))
+    return ScanVerdicts(verdicts, may_make_phrase(words))
 
 
-def _is_plain(stages: Stages) -> bool:
+def _is_plain(stages: TextStages) -> bool:
     """Whether the rules find nothing in a text and nothing in it is disguised, so that only its wording can matter."""
     odd = chain(_scan_stages(stages), scan_characters(stages.text), _hidden_pieces(stages))
     return next(odd, None) is None
@@ -112,30 +119,30 @@ def _is_plain(stages: Stages) -> bool:
 
 def scan_phrases(text: str) -> tuple[Finding, ...]:
     """What the phrase rules alone find: enough for the seams between texts that were scanned by themselves."""
-    return tuple(_find_phrases(Stages(text))) if text else ()
+    return tuple(_find_phrases(TextStages(text))) if text else ()
 
 
 def _scan_learned(text: str) -> tuple[Finding, ...]:
     """What the model says of a text that is known to be plain: only where it objects is the place worked out."""
-    words = folding.words_of(part_unspaced(folding.spread(folding.fold(text))))
-    return tuple(_find_learned(Stages(text))) if find_learned(words) else ()
+    words = normalization.words_of(part_unspaced(normalization.spread(normalization.fold(text))))
+    return tuple(_find_learned(TextStages(text))) if classify(words) else ()
 
 
-def _find_phrases(stages: Stages) -> Iterator[Finding]:
+def _find_phrases(stages: TextStages) -> Iterator[Finding]:
     for phrase in find_phrases(stages.words):
         if len("".join(stages.words[phrase.first : phrase.last])) <= _LONGEST_PHRASE:
             span = stages.from_words(phrase.first, phrase.last)
             yield Finding(phrase.rule.id, phrase.rule.severity, span, phrase.rule.message)
 
 
-def _find_learned(stages: Stages) -> Iterator[Finding]:
+def _find_learned(stages: TextStages) -> Iterator[Finding]:
     """What the model says; it is asked only where no rule has spoken."""
-    if window := find_learned(stages.words):
+    if window := classify(stages.words):
         message = "The wording resembles known attacks on language models."
         yield Finding("learned_injection", Severity.MEDIUM, stages.from_words(window.first, window.last), message)
 
 
-def _scan_stages(stages: Stages) -> Iterator[Finding]:
+def _scan_stages(stages: TextStages) -> Iterator[Finding]:
     yield from _find_phrases(stages)
     for command in find_commands(stages.plain):
         span = stages.from_plain(command.start, command.end)
@@ -148,7 +155,7 @@ def _scan_stages(stages: Stages) -> Iterator[Finding]:
         yield Finding("secret_in_clear", Severity.HIGH, (secret.start, secret.end), message)
 
 
-def _scan_hidden(stages: Stages, learned: bool) -> Iterator[Finding]:
+def _scan_hidden(stages: TextStages, learned: bool) -> Iterator[Finding]:
     """Scan what was encoded or disguised, and report it at the place where it was hidden."""
     hidden: list[tuple[str, int, int]] = []
     room = MOST_DISGUISED
@@ -161,14 +168,14 @@ def _scan_hidden(stages: Stages, learned: bool) -> Iterator[Finding]:
         hidden.append((piece.undo(), start, end))
     if not hidden:
         return
-    inner = Stages(_BETWEEN_PIECES.join(text for text, _, _ in hidden))
+    inner = TextStages(_BETWEEN_PIECES.join(text for text, _, _ in hidden))
     starts = list(accumulate((len(text) + len(_BETWEEN_PIECES) for text, _, _ in hidden), initial=0))
     for finding in list(_scan_stages(inner)) or (list(_find_learned(inner)) if learned else []):
         _, start, end = hidden[bisect_right(starts, finding.span[0]) - 1]
         yield Finding(finding.id, finding.severity, (start, end), finding.message)
 
 
-def _hidden_pieces(stages: Stages) -> Iterator[tuple[Piece, tuple[int, int]]]:
+def _hidden_pieces(stages: TextStages) -> Iterator[tuple[HiddenPiece, tuple[int, int]]]:
     """Encoded and disguised parts, with their places in the original text."""
     for piece in find_encoded(stages.unescaped):
         yield piece, stages.from_unescaped(piece.start, piece.end)

@@ -2,7 +2,7 @@
 
 The filter shows text as it comes and hides every fence, from its opener to the closer of its own (tags are counted,
 so a fence inside a fence does not end it). What counts as a tag, and which openers are mere mentions, is the grammar
-of `memoranda.safety.tags`; it reads nothing but the text, so the total output is the same for every way of cutting.
+of `memoranda.safety.fence_tags`; it reads nothing but the text, so the total output is the same however it is cut.
 At the end of the stream (`flush`) a fence without a closer is discarded, to the last character.
 
 The hard case is "The tag <memory-context> is special." against "unterminated fences are discarded": the filter cannot
@@ -18,7 +18,7 @@ more than `LONGEST_TAG` characters later, which `sanitize_context` removes befor
 whole of it; and an opener in a one-line code span that never closes, of which it removes the tag alone.
 """
 
-from memoranda.safety.tags import Line, Reading, next_tag, unfinished_tag
+from memoranda.safety.fence_tags import LineState, TagReading, next_tag, unfinished_tag
 
 
 class StreamingContextScrubber:
@@ -31,7 +31,7 @@ class StreamingContextScrubber:
         """Forget the stream, what is held back included; the next text is the start of a new one."""
         self._held = ""
         self._depth = 0
-        self._line = Line()
+        self._line = LineState()
 
     def feed(self, chunk: str) -> str:
         """The text that can be shown now that `chunk` has come."""
@@ -55,11 +55,11 @@ class StreamingContextScrubber:
                 place = tag.end
                 continue
             self._show(text[place : tag.start], shown)
-            reading = Reading.TEXT if tag.closes else self._line.judge(text, tag, final=final)
-            if reading is Reading.OPEN:
+            reading = TagReading.TEXT if tag.closes else self._line.judge(text, tag, final=final)
+            if reading is TagReading.OPEN:
                 self._held = text[tag.start :]
                 return "".join(shown)
-            if reading is Reading.FENCE:
+            if reading is TagReading.FENCE:
                 self._depth = 1
             else:
                 self._show(text[tag.start : tag.end], shown)

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import cache
 from math import log2
 
-from memoranda.safety.hints import occurs
-from memoranda.safety.issuers import FORMATS
+from memoranda.safety.credential_formats import FORMATS
 from memoranda.safety.private_keys import KEY_MARK, KEY_MARKS, find_private_keys
+from memoranda.safety.substrings import contains_any
 
 
 @dataclass(frozen=True, slots=True)
-class Secret:
+class FoundSecret:
     """A credential at `start` up to `end` of the text; `kind` names its issuer or form."""
 
     kind: str
@@ -107,22 +107,22 @@ _LIKE_A_HASH = r"(?i)^[0-9a-f]{32,128}$|^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]
 _BASE64 = r"^[A-Za-z0-9+/]{38,128}={0,2}$"
 
 
-def find_secrets(text: str) -> list[Secret]:
+def find_secrets(text: str) -> list[FoundSecret]:
     """Find credentials in `text`, in order of their place and without overlaps."""
     # Nearly all text has no credential in it: each part asks cheap questions first.
     stored = text.encode("utf-8", "replace")
     lower = text.lower() if text.isascii() else stored.lower().decode("latin-1")
-    found: list[Secret] = []
+    found: list[FoundSecret] = []
     named = [hint for hint in _ASSIGNMENT_HINTS if hint in lower]
     suspects = _suspects(stored)
     if _SIGN in text and _MARK_WITH_SIGN in text:
         suspects.append(_MARK_WITH_SIGN)
     if "key" in named:
         suspects += [mark for mark in _MARKS_OF_KEYS if mark in text]
-    if suspects and occurs(_ISSUER_HINTS, together := " ".join(suspects)):
+    if suspects and contains_any(_ISSUER_HINTS, together := " ".join(suspects)):
         found += _formatted(_without_escapes(text), together)
-        if occurs(KEY_MARKS, together):
-            found += [Secret("private_key", *span) for span in find_private_keys(text)]
+        if contains_any(KEY_MARKS, together):
+            found += [FoundSecret("private_key", *span) for span in find_private_keys(text)]
     for rare, common, kind, pattern in _WITH_VALUE:
         if rare in lower and common in lower:
             found += _with_value(kind, pattern, _without_escapes(text))
@@ -136,13 +136,13 @@ def _without_escapes(text: str) -> str:
     return text.replace("\\n", "  ").replace("\\r", "  ").replace("\\t", "  ")
 
 
-def _without_overlaps(found: list[Secret]) -> list[Secret]:
-    kept: list[Secret] = []
+def _without_overlaps(found: list[FoundSecret]) -> list[FoundSecret]:
+    kept: list[FoundSecret] = []
     for secret in sorted(found, key=lambda secret: (secret.start, -secret.end)):
         if not kept or secret.start >= kept[-1].end:
             kept.append(secret)
         elif secret.end > kept[-1].end:  # the rest of a credential that begins within another one
-            kept.append(Secret(secret.kind, kept[-1].end, secret.end))
+            kept.append(FoundSecret(secret.kind, kept[-1].end, secret.end))
     return kept
 
 
@@ -191,18 +191,18 @@ def _is_behind_prefix(stored: bytes, start: int) -> bool:
     return before[-1:] != b"/" or b"." in before or b"//" in before
 
 
-def _formatted(text: str, suspects: str) -> Iterator[Secret]:
+def _formatted(text: str, suspects: str) -> Iterator[FoundSecret]:
     for kind, hints, pattern in FORMATS:
-        if occurs(hints, suspects):
+        if contains_any(hints, suspects):
             for match in _compiled(pattern).finditer(text):
                 if kind == "json_web_token" or _looks_random(match[0]):
-                    yield Secret(kind, match.start(), match.end())
+                    yield FoundSecret(kind, match.start(), match.end())
 
 
-def _with_value(kind: str, pattern: str, text: str) -> Iterator[Secret]:
+def _with_value(kind: str, pattern: str, text: str) -> Iterator[FoundSecret]:
     for match in _compiled(pattern).finditer(text):
         if _looks_real(kind, match["value"]) and (kind != "login" or _is_of_curl(text, match.start())):
-            yield Secret(kind, match.start("value"), match.end("value"))
+            yield FoundSecret(kind, match.start("value"), match.end("value"))
 
 
 def _is_of_curl(text: str, option: int) -> bool:
@@ -217,7 +217,7 @@ def _lowered(text: str) -> str:
     return lower if len(lower) == len(text) else "".join(char.lower() if char.isascii() else char for char in text)
 
 
-def _assigned(text: str, named: list[str]) -> Iterator[Secret]:
+def _assigned(text: str, named: list[str]) -> Iterator[FoundSecret]:
     lower = _lowered(text)
     assignment, position = _compiled(_ASSIGNMENT), 0
     for place in sorted(place for hint in named for place in _assignments(lower, hint)):
@@ -231,7 +231,7 @@ def _assigned(text: str, named: list[str]) -> Iterator[Secret]:
             value = _compiled(_ESCAPED_END).split(found[0], maxsplit=1)[0]
             position = found.start() + len(value)
             if _looks_real("assigned_key" if match["key"] else "assigned_secret", value):
-                yield Secret("assigned_secret", found.start(), found.start() + len(value))
+                yield FoundSecret("assigned_secret", found.start(), found.start() + len(value))
 
 
 def _assignments(lower: str, hint: str) -> Iterator[int]:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from itertools import accumulate
 
-from memoranda.safety.passages import withhold
-from memoranda.safety.tags import escape_tags
+from memoranda.safety.fence_tags import escape_tags
+from memoranda.safety.withheld_passages import withhold_passages
 from memoranda.skills.catalogue import Catalogue
 from memoranda.support.text import cut_short
 
@@ -44,7 +44,7 @@ def _described(names: Sequence[str], descriptions: Sequence[str]) -> list[str]:
     """The lines of the list, a description that the scanner objects to replaced by a placeholder."""
     described = zip(names, descriptions, strict=True)
     lines = [cut_short(f"- {name}: {escape_tags(text)}", _LONGEST_LINE) for name, text in described]
-    for passage in withhold("\n".join(lines)).passages:
+    for passage in withhold_passages("\n".join(lines)).passages:
         for place in range(passage.first_line, passage.first_line + passage.text.count("\n") + 1):
             lines[place] = f"- {names[place]}: {passage.placeholder}"
     return lines

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from memoranda.safety.passages import Withheld
+from memoranda.safety.withheld_passages import ScreenedText
 from memoranda.skills import refusals
 from memoranda.skills.names import SKILL_FILE
 from memoranda.skills.outcome import Refusal
@@ -54,7 +54,7 @@ def judge(skill: str, file: str, planned: str, before: str, limit: int) -> Refus
 
 
 def screen_new(
-    skill: str, planned: str, before: str, screen: Callable[[str], Withheld], allow: frozenset[str]
+    skill: str, planned: str, before: str, screen: Callable[[str], ScreenedText], allow: frozenset[str]
 ) -> Refusal | None:
     """Why a text may not be written: passages that were not there before are suspicious."""
     old = {passage.text for passage in screen(before).passages} if before else set()

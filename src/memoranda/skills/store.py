@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from memoranda.safety.allowances import Allowances
-from memoranda.safety.passages import Withheld, withhold
+from memoranda.safety.withheld_passages import ScreenedText, withhold_passages
 from memoranda.skills import planning, refusals
 from memoranda.skills.catalogue import Catalogue, Skill, find_skills
 from memoranda.skills.journal import Action, Change, Journal
@@ -32,7 +32,7 @@ class SkillView:
 
     skill: Skill
     file: str
-    shown: Withheld
+    shown: ScreenedText
     files: tuple[str, ...]
 
     @property
@@ -83,9 +83,9 @@ class SkillStore:
         self._seen[state.path] = state.fingerprint
         return SkillView(skill, file, self.screen(state.text), files)
 
-    def screen(self, text: str) -> Withheld:
+    def screen(self, text: str) -> ScreenedText:
         """A text as it may be shown: what nobody has allowed is withheld."""
-        return withhold(text, self.allowances.of)
+        return withhold_passages(text, self.allowances.of)
 
     def create(self, name: str, content: str, origin: Origin, allow: frozenset[str] = frozenset()) -> Outcome:
         """Make a new skill of the text of its SKILL.md."""
@@ -169,7 +169,7 @@ class SkillStore:
             return view
         state = self._reader(view.skill).read(name, view.path)
         with self.exclusive():
-            passages = withhold(state.text).passages if isinstance(state, Text) else ()
+            passages = withhold_passages(state.text).passages if isinstance(state, Text) else ()
             revoked = [passage for passage in passages if self.allowances.revoke(passage.text)]
             if revoked:
                 self._note(view, "revoke", "", origin)

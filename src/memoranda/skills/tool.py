@@ -11,7 +11,7 @@ from memoranda.skills.outcome import Outcome, Receipt, Refusal
 from memoranda.skills.skill_text import has_front_matter, with_front_matter
 from memoranda.skills.store import SkillStore
 from memoranda.support.origin import Origin
-from memoranda.tools import InvalidArgumentsError, JsonObject, Tool, refused
+from memoranda.tools import InvalidArgumentsError, JsonObject, Tool, tool_refusal
 
 _log = logging.getLogger(__name__)
 
@@ -153,14 +153,14 @@ def _answer(call: Callable[[Mapping[str, Any]], JsonObject], arguments: Any) -> 
             raise InvalidArgumentsError(f"The arguments must be an object, not {type(arguments).__name__}.")
         return call(arguments)
     except InvalidArgumentsError as error:
-        return refused("invalid", f"{error} Nothing was changed.")
+        return tool_refusal("invalid", f"{error} Nothing was changed.")
     except (StorageError, OSError) as error:
-        return refused("storage", f"{error} Nothing was changed.")
+        return tool_refusal("storage", f"{error} Nothing was changed.")
     except Exception as error:
         # The last line of defence for a promise: a tool answers, it never raises.
         _log.exception("a skill tool failed")
         message = f"Skills failed unexpectedly ({type(error).__name__}: {error}). Go on without them."
-        return refused("internal", message)
+        return tool_refusal("internal", message)
 
 
 def _whole_skill(name: str, arguments: Mapping[str, Any]) -> str:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.agent.conversation import Compression
-from memoranda.agent.events import Asked, Called, Compressed, Returned
+from memoranda.agent.events import ContextCompressed, ModelAnswered, ToolCalled, ToolReturned
+from memoranda.agent.session_views import Compression
 from memoranda.cli.chat.commands import COMMANDS, is_command
 from memoranda.cli.chat.history import History
 from memoranda.cli.chat.screens import JsonLines, Pipe, Terminal
@@ -31,7 +31,12 @@ def test_every_command_and_event_is_in_the_guide(capsys: pytest.CaptureFixture[s
     screen = JsonLines()
     screen.begun(STATUS, "Begun.")
     screen.text("Hi")
-    for event in (Asked(Usage()), Called(CALL), Returned(CALL, {}), Compressed(Compression(done=True, why=""))):
+    for event in (
+        ModelAnswered(Usage()),
+        ToolCalled(CALL),
+        ToolReturned(CALL, {}),
+        ContextCompressed(Compression(done=True, why="")),
+    ):
         screen.event(event)
     screen.answered("Hi", STATUS)
     screen.stopped()
@@ -120,8 +125,8 @@ def test_a_pipe_gets_the_answer_and_nothing_else(capsys: pytest.CaptureFixture[s
     screen.begun(STATUS, "Begun.")
     screen.asking()
     screen.text("One\n\ttwo\x1b[31m")
-    screen.event(Called(CALL))
-    screen.event(Returned(CALL, {"success": True}))
+    screen.event(ToolCalled(CALL))
+    screen.event(ToolReturned(CALL, {"success": True}))
     screen.text("three")
     screen.answered("", STATUS)
     screen.trouble("Sorry.", "x")
@@ -134,13 +139,15 @@ def test_a_pipe_gets_the_answer_and_nothing_else(capsys: pytest.CaptureFixture[s
 def test_a_terminal_shows_what_tools_were_given_and_what_came_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     """One line each, whatever is in them."""
     screen = Terminal()
-    screen.event(Called(CALL))
-    screen.event(Returned(CALL, {"success": True, "message": "Saved\nin MEMORY.md."}))
-    screen.event(Called(ToolCall("c2", "weather", "{broken")))
-    screen.event(Called(ToolCall("c3", "weather", '{"places": [{"name": "Oslo"}, {"name": "Rome", "days": 3}]}')))
-    screen.event(Returned(CALL, {"success": False, "error": "No such place."}))
-    screen.event(Returned(CALL, {"success": True, "results": [1, 2]}))
-    screen.event(Compressed(Compression(done=True, why="", how="model", tokens_before=90_000, tokens_after=8_000)))
+    screen.event(ToolCalled(CALL))
+    screen.event(ToolReturned(CALL, {"success": True, "message": "Saved\nin MEMORY.md."}))
+    screen.event(ToolCalled(ToolCall("c2", "weather", "{broken")))
+    screen.event(ToolCalled(ToolCall("c3", "weather", '{"places": [{"name": "Oslo"}, {"name": "Rome", "days": 3}]}')))
+    screen.event(ToolReturned(CALL, {"success": False, "error": "No such place."}))
+    screen.event(ToolReturned(CALL, {"success": True, "results": [1, 2]}))
+    screen.event(
+        ContextCompressed(Compression(done=True, why="", how="model", tokens_before=90_000, tokens_after=8_000))
+    )
     shown = capsys.readouterr().out.replace("…\r", "").splitlines()
     assert shown == [
         "  · memory: add · Ana uses tabs.",

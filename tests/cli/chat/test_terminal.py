@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.agent.wellformed import INTERRUPTED_ANSWER
+from memoranda.agent.api_messages import INTERRUPTED_ANSWER
 from memoranda.app import open_memory
 from memoranda.testing.scripted.server import ScriptedServer
 from tests.cli.chat.person import CTRL_C, CTRL_D, TAB, UP, Person

@@ -2,7 +2,7 @@
 
 from memoranda.adapters.mcp import guidance
 from memoranda.app import Memory
-from memoranda.prompt.changes import ChangesSince
+from memoranda.prompt.memory_changes import MemoryChanges
 
 _MOST_IN_INSTRUCTIONS = 8_000
 URI = "memoranda://memory"
@@ -17,7 +17,7 @@ class Remembered:
         store.load_from_disk()
         blocks = [store.format_for_system_prompt(target) for target in store.settings.targets()]
         self.text = "\n\n".join(block for block in blocks if block)
-        self._changes = ChangesSince(store)
+        self._changes = MemoryChanges(store)
 
     def changes(self) -> str:
         """What differs by now, fenced; "" when nothing does."""

@@ -6,7 +6,7 @@ from queue import SimpleQueue
 from typing import Self
 
 from memoranda.agent.loop import Agent
-from memoranda.agent.vitals import Watch
+from memoranda.agent.process_resources import ResourceLogger
 from memoranda.app import Memory, Session
 from memoranda.cli.chat.opening import begin
 from memoranda.cli.chat.screens import Screen
@@ -71,7 +71,7 @@ class Chat:
     def say(self, text: str) -> None:
         """Have one turn; what goes wrong is shown, and the chat goes on."""
         if not self._watched:
-            self._open.enter_context(Watch())
+            self._open.enter_context(ResourceLogger())
             self._watched = True
         self.attempt(lambda: self._turn(text))
         self.show_reviews()

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from memoranda.agent.events import Compressed
+from memoranda.agent.events import ContextCompressed
 from memoranda.cli.chat.chat import Chat
 from memoranda.cli.chat.opening import begin
 from memoranda.cli.chat.screens import compressed, on_one_line
@@ -124,7 +124,7 @@ def _compress(chat: Chat, words: str) -> None:
         chat.screen.trouble(f"The context stays as it is: {done.why}", "not_compressed")
         return
     chat.agent.context_tokens = None
-    chat.screen.note(compressed(Compressed(done)), {"tokens_before": done.tokens_before,
+    chat.screen.note(compressed(ContextCompressed(done)), {"tokens_before": done.tokens_before,
                                                     "tokens_after": done.tokens_after, "how": done.how})  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import click
 
-from memoranda.agent.events import Asked, Called, Compressed, CutOff, Event, Returned
+from memoranda.agent.events import AnswerTruncated, ContextCompressed, Event, ModelAnswered, ToolCalled, ToolReturned
 from memoranda.cli.chat.status import Status, short
 from memoranda.cli.context import printable
 from memoranda.cli.text import dim, wrapped
@@ -70,7 +70,7 @@ class Pipe:
 
     def event(self, event: Event) -> None:
         # What the model says before it calls a tool is a paragraph of its own.
-        if isinstance(event, Called):
+        if isinstance(event, ToolCalled):
             self._end_line()
 
     def answered(self, text: str, status: Status) -> None:
@@ -124,14 +124,14 @@ class Terminal(Pipe):
 
     def event(self, event: Event) -> None:
         self._end_line()
-        if isinstance(event, Called):
+        if isinstance(event, ToolCalled):
             click.echo(dim(f"  · {on_one_line(_call(event), _MOST_SHOWN)}"))
-        elif isinstance(event, Returned):
+        elif isinstance(event, ToolReturned):
             click.echo(dim(f"    {on_one_line(_result(event.result), _MOST_SHOWN)}"))
             self.asking()
-        elif isinstance(event, Compressed):
+        elif isinstance(event, ContextCompressed):
             click.echo(dim(f"  · {compressed(event)}"))
-        elif isinstance(event, CutOff):
+        elif isinstance(event, AnswerTruncated):
             click.echo(dim("  · The answer was cut off at its longest; model.max_tokens sets how long that is."))
 
     def answered(self, text: str, status: Status) -> None:
@@ -179,7 +179,7 @@ class JsonLines:
         self._say("text", text=chunk)
 
     def event(self, event: Event) -> None:
-        if isinstance(event, Asked):
+        if isinstance(event, ModelAnswered):
             used = event.usage
             self._say(
                 "usage",
@@ -189,11 +189,11 @@ class JsonLines:
                 cache_write_tokens=used.cache_write_tokens,
                 reasoning_tokens=used.reasoning_tokens,
             )
-        elif isinstance(event, Called):
+        elif isinstance(event, ToolCalled):
             self._say("tool_call", id=event.call.id, name=event.call.name, arguments=event.call.arguments)
-        elif isinstance(event, Returned):
+        elif isinstance(event, ToolReturned):
             self._say("tool_result", id=event.call.id, name=event.call.name, result=event.result)
-        elif isinstance(event, CutOff):
+        elif isinstance(event, AnswerTruncated):
             self._say("cut_off")
         else:
             done = event.compression
@@ -219,7 +219,7 @@ class JsonLines:
         sys.stdout.flush()
 
 
-def compressed(event: Compressed) -> str:
+def compressed(event: ContextCompressed) -> str:
     """What compression did, in words."""
     done = event.compression
     how = "summarised" if done.how == "model" else "shortened"
@@ -229,7 +229,7 @@ def compressed(event: Compressed) -> str:
     return f"The earlier part of the conversation was {how}, {sizes}; /search still finds all of it."
 
 
-def _call(event: Called) -> str:
+def _call(event: ToolCalled) -> str:
     """A call in a few words: the tool, and what it was given."""
     try:
         given = json.loads(event.call.arguments or "{}")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.cli.importing.text import size
-from memoranda.config import named_directory
+from memoranda.config import directory_from_variable
 from memoranda.importers.shape import Item, Reader
 from memoranda.importers.sources import SOURCES, Source
 
@@ -35,8 +35,8 @@ class Finding:
 
 def found_by(source: Source, where: Path | None = None) -> Finding:
     """What there is of a program: at a place that was named, else where the program itself would look."""
-    place = where or named_directory(source.variable)
-    reader = source.load(named_directory(source.settings_variable))
+    place = where or directory_from_variable(source.variable)
+    reader = source.load(directory_from_variable(source.settings_variable))
     return Finding(source, reader, place, reader.scan(place))
 
 

@@ -12,7 +12,7 @@ from memoranda.cli.importing.beside import Told
 from memoranda.cli.importing.conducting import conduct, wish_of, wish_options
 from memoranda.cli.importing.finding import found_by
 from memoranda.cli.text import wrapped
-from memoranda.config import named_directory
+from memoranda.config import directory_from_variable
 from memoranda.importers.hermes.belongings import Belongings, home_of, plan_belongings, take_belongings
 from memoranda.importers.hermes.fates import Fate
 from memoranda.importers.sources import SOURCES
@@ -48,7 +48,7 @@ def command(context: click.Context, /, where: Path | None, parts: Sequence[str],
     """
     source, wanted, wish = SOURCES["hermes"], set(parts or _PARTS), wish_of(context, options)
     findings = [found_by(source, where)] if "sessions" in wanted else []
-    home = home_of(where or named_directory(source.variable) or Path.home() / ".hermes")
+    home = home_of(where or directory_from_variable(source.variable) or Path.home() / ".hermes")
     beside = _Beside(home, wanted, wish.again) if home.is_dir() else None
     conduct(Invocation.current(), findings, wish, beside)
 

@@ -14,7 +14,7 @@ from memoranda.cli.importing.text import size, told
 from memoranda.cli.importing.turns import in_turn
 from memoranda.cli.opening import open_home
 from memoranda.cli.text import wrapped
-from memoranda.config import named_directory, read_secrets, set_secret
+from memoranda.config import directory_from_variable, read_secrets, set_secret
 from memoranda.importers.openclaw import OpenClaw
 from memoranda.importers.openclaw.backup import back_up
 from memoranda.importers.openclaw.cleanup import plan_aside, put_aside
@@ -80,7 +80,7 @@ class Move:
         self.invocation.say("\n".join([*lines, ending]), data)
 
     def _found(self) -> Installation:
-        named = self.where or named_directory(_VARIABLE)
+        named = self.where or directory_from_variable(_VARIABLE)
         roots = [named] if named else find_directories()
         if not roots or not is_openclaw(roots[0]):
             place = f"{roots[0]} does not look like OpenClaw's directory" if roots else "OpenClaw was not found"

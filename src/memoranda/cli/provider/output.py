@@ -92,4 +92,4 @@ def candidate(home: Home, name: str) -> DiscoveredProvider:
 def looked_at(home: Home, found: DiscoveredProvider, saved: dict[str, Any]) -> Inspection:
     """A provider as a command sees it; raises ProviderError when it cannot be had in time."""
     external = config.load(home).external
-    return look(found, home.root, saved, lambda names: config.offer_secrets(home, names), external)
+    return look(found, home.root, saved, lambda names: config.export_secrets(home, names), external)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from memoranda.importers.chat import as_json, words
-from memoranda.safety.fence import without_recalled
+from memoranda.safety.fence import strip_recalled_blocks
 
 Block = dict[str, Any]
 _LONGEST_UNKNOWN = 20_000
@@ -74,7 +74,7 @@ def user_messages(blocks: list[Block], names: dict[str, str]) -> Iterator[Block]
 
 def _said(text: str) -> str:
     """Words without what a hook of ours recalled: older versions put that into the user's message."""
-    kept = without_recalled(text)
+    kept = strip_recalled_blocks(text)
     return text if kept == text else kept.strip()
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 
-def occurs(hints: Iterable[str], text: str) -> bool:
+def contains_any(hints: Iterable[str], text: str) -> bool:
     """Whether any of the hints is in the text; a plain loop, because it runs dozens of times for every short note."""
     for hint in hints:  # noqa: SIM110
         if hint in text:

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.agent.vitals import Watch, measure
+from memoranda.agent.process_resources import ResourceLogger, measure_resources
 
 
 def test_open_files_and_threads_are_counted(tmp_path: Path) -> None:
     """One more of each shows."""
-    before = measure()
+    before = measure_resources()
     stop = threading.Event()
     thread = threading.Thread(target=stop.wait)
     thread.start()
     with (tmp_path / "file").open("w"):
-        during = measure()
+        during = measure_resources()
     stop.set()
     thread.join()
     assert during.threads == before.threads + 1
@@ -27,19 +27,19 @@ def test_open_files_and_threads_are_counted(tmp_path: Path) -> None:
 
 def test_memory_that_is_taken_shows() -> None:
     """The figure follows what the process holds, in bytes."""
-    before = measure().resident_bytes
+    before = measure_resources().resident_bytes
     held = bytearray(b"x" * 2**26)
-    after = measure().resident_bytes
+    after = measure_resources().resident_bytes
     assert before is not None and after is not None
     assert len(held) * 0.7 < after - before
 
 
 def test_the_log_hears_of_it_now_and_then_and_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
     """At the start, every so often, and when it stops; no thread is left."""
-    with caplog.at_level(logging.INFO, logger="memoranda.agent.vitals"), Watch(every_seconds=0.02):
+    with caplog.at_level(logging.INFO, logger="memoranda.agent.process_resources"), ResourceLogger(every_seconds=0.02):
         time.sleep(0.2)
     lines = [record.getMessage() for record in caplog.records]
     assert len(lines) > 3
     assert "MiB of memory" in lines[0] and "open files" in lines[0]
     assert "stops" in lines[-1]
-    assert "memoranda-vitals" not in [thread.name for thread in threading.enumerate()]
+    assert "memoranda-resources" not in [thread.name for thread in threading.enumerate()]

@@ -21,7 +21,7 @@ _MOST_LINES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class WithheldPassage:
     """Some lines that are withheld: where they begin, their text, and the ids of what was found, sorted."""
 
     first_line: int
@@ -34,11 +34,11 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
-class Withheld:
+class ScreenedText:
     """A text as it may be shown, and the passages that it shows as placeholders."""
 
     text: str
-    passages: tuple[Passage, ...] = ()
+    passages: tuple[WithheldPassage, ...] = ()
 
     @property
     def findings(self) -> tuple[str, ...]:
@@ -46,11 +46,11 @@ class Withheld:
         return tuple(sorted({finding for passage in self.passages for finding in passage.findings}))
 
 
-def withhold(
+def withhold_passages(
     text: str,
     allowed: Callable[[str], frozenset[str]] | None = None,
     read_as: Callable[[str], str] = str,
-) -> Withheld:
+) -> ScreenedText:
     """Replace the lines that the scan objects to, by themselves or together with others, by placeholders.
 
     `allowed` says which findings a person has accepted in a passage. `read_as` gives each line as the scan is to read
@@ -62,13 +62,13 @@ def withhold(
     if allowed is not None:
         passages = [each for each in passages if not set(each.findings) <= allowed(each.text)]
     if not passages:
-        return Withheld(text)
+        return ScreenedText(text)
     shown: list[str] = []
     place = 0
     for passage in passages:
         shown += [*lines[place : passage.first_line], passage.placeholder]
         place = passage.first_line + passage.text.count("\n") + 1
-    return Withheld("\n".join([*shown, *lines[place:]]), tuple(passages))
+    return ScreenedText("\n".join([*shown, *lines[place:]]), tuple(passages))
 
 
 def _blocked(lines: Sequence[str]) -> dict[int, set[str]]:
@@ -106,11 +106,11 @@ def _lines_of(findings: Sequence[Finding], lines: Sequence[str]) -> list[tuple[i
     return found
 
 
-def _passages(lines: Sequence[str], blocked: dict[int, set[str]]) -> list[Passage]:
+def _passages(lines: Sequence[str], blocked: dict[int, set[str]]) -> list[WithheldPassage]:
     """Blocked lines that follow each other are one passage."""
-    found: list[Passage] = []
+    found: list[WithheldPassage] = []
     for _, run in groupby(enumerate(sorted(blocked)), lambda each: each[1] - each[0]):
         numbers = [number for _, number in run]
         ids = set[str]().union(*(blocked[number] for number in numbers))
-        found.append(Passage(numbers[0], "\n".join(lines[number] for number in numbers), tuple(sorted(ids))))
+        found.append(WithheldPassage(numbers[0], "\n".join(lines[number] for number in numbers), tuple(sorted(ids))))
     return found

@@ -8,7 +8,7 @@ import uuid
 
 import pytest
 
-from memoranda.safety.issuers import FORMATS
+from memoranda.safety.credential_formats import FORMATS
 from memoranda.safety.redaction import Redactor
 from memoranda.safety.secrets import find_secrets
 

@@ -17,7 +17,7 @@ MOST_CHARS = 4_000
 Entries = Mapping[str, Sequence[str]]
 
 
-class ChangesSince:
+class MemoryChanges:
     """What changed in a store since a prompt was frozen, for one session.
 
     The note is asked for once per turn, when it begins, so that all requests of the turn carry the same bytes. It is

@@ -4,7 +4,7 @@ from memoranda.llm.model import OnText
 from memoranda.safety.scrubber import StreamingContextScrubber
 
 
-class Stream:
+class AnswerStream:
     """One answer as it is written."""
 
     def __init__(self, show: OnText) -> None:
@@ -23,7 +23,7 @@ class Stream:
             self._show(text)
 
 
-def visible(text: str) -> str:
+def visible_text(text: str) -> str:
     """A whole answer as a stream of it would have been shown."""
     scrubber = StreamingContextScrubber()
     return scrubber.feed(text) + scrubber.flush()

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from memoranda.safety.finding import Severity
-from memoranda.safety.hints import occurs
+from memoranda.safety.substrings import contains_any
 
 _MOST_PER_RULE = 4
 _MOST_PLACES = 2000
@@ -136,9 +136,9 @@ class CommandMatch(NamedTuple):
 def find_commands(plain: str) -> Iterator[CommandMatch]:
     """Find every command rule's matches in a folded text, commands continued over lines included."""
     text = plain.replace("\\\n", "  ") if "\\\n" in plain else plain
-    if not occurs(_FIRST_HINTS, text):
+    if not contains_any(_FIRST_HINTS, text):
         return
-    objects = [kind for kind, rows in _HINTS.items() if all(occurs(row, text) for row in rows)]
+    objects = [kind for kind, rows in _HINTS.items() if all(contains_any(row, text) for row in rows)]
     places = list(islice(_places(text, objects), _MOST_PLACES + 1))
     if not places:
         return

@@ -48,7 +48,7 @@ _ELSEWHERE = {
 _PARTS = {"memory": "curated", "search": "recall", "provider": "external"}
 
 
-def place_of(setting: str) -> tuple[str, str]:
+def attribute_of(setting: str) -> tuple[str, str]:
     """The part that has a setting, and its name there; without a part it is the configuration's own."""
     section, _, name = setting.partition(".")
     return _ELSEWHERE.get(setting, (_PARTS.get(section, section), name))

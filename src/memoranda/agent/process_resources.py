@@ -12,7 +12,7 @@ _OWN = Path("/proc/self")
 
 
 @dataclass(frozen=True, slots=True)
-class Vitals:
+class ProcessResources:
     """What this process holds; None where the system does not say."""
 
     resident_bytes: int | None
@@ -25,20 +25,20 @@ class Vitals:
         return f"{memory} MiB of memory, {self.threads} threads, {files} open files"
 
 
-def measure() -> Vitals:
+def measure_resources() -> ProcessResources:
     """The vitals of this process."""
-    return Vitals(_resident_bytes(), threading.active_count(), _open_files())
+    return ProcessResources(_resident_bytes(), threading.active_count(), _open_files())
 
 
-class Watch:
+class ResourceLogger:
     """Logs the vitals when it starts, then every so often, and once more when it stops."""
 
     def __init__(self, every_seconds: float = 600.0) -> None:
         self._every = every_seconds
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="memoranda-vitals", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="memoranda-resources", daemon=True)
 
-    def __enter__(self) -> "Watch":
+    def __enter__(self) -> "ResourceLogger":
         self._thread.start()
         return self
 
@@ -48,9 +48,9 @@ class Watch:
 
     def _run(self) -> None:
         while True:
-            _log.info("This process holds %s.", measure())
+            _log.info("This process holds %s.", measure_resources())
             if self._stopped.wait(self._every):
-                _log.info("This process stops and holds %s.", measure())
+                _log.info("This process stops and holds %s.", measure_resources())
                 return
 
 

@@ -3,7 +3,7 @@
 _HEAD_SHARE = 0.75
 
 
-def cut(text: str, most: int, name: str) -> str:
+def truncate_middle(text: str, most: int, name: str) -> str:
     """A text with at most `most` characters: its head and its tail in whole lines, and between them what is missing."""
     if len(text) <= most:
         return text

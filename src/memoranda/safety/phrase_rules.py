@@ -14,7 +14,7 @@ HIGH, MEDIUM = Severity.HIGH, Severity.MEDIUM
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PhraseRule:
     """A kind of attack and the phrases that express it."""
 
     id: str
@@ -24,7 +24,7 @@ class Rule:
 
 
 RULES = (
-    Rule(
+    PhraseRule(
         "prompt_injection",
         HIGH,
         "The text orders the reader to set its earlier instructions aside.",
@@ -66,7 +66,7 @@ RULES = (
             "stop everything ~6 just|only print|say|write|output",
         ),
     ),
-    Rule(
+    PhraseRule(
         "prompt_override",
         HIGH,
         "The text poses as a change of the system prompt or of the rules the reader works by.",
@@ -87,7 +87,7 @@ RULES = (
             "these instructions|rules ~3 override|overrides|supersede|replace ~4 PREVIOUS|other|your|system",
         ),
     ),
-    Rule(
+    PhraseRule(
         "role_hijack",
         HIGH,
         "The text tries to give the reader another identity or to lift its limits.",
@@ -117,7 +117,7 @@ RULES = (
             "jailbreak yourself|chatgpt|claude",
         ),
     ),
-    Rule(
+    PhraseRule(
         "deception",
         HIGH,
         "The text asks to keep something from the user.",
@@ -143,7 +143,7 @@ RULES = (
             "THE_USER ~4 TELL ~3 NEGATION",
         ),
     ),
-    Rule(
+    PhraseRule(
         "prompt_extraction",
         MEDIUM,
         "The text asks the reader to give away its instructions.",
@@ -171,7 +171,7 @@ RULES = (
             "SYSTEM_PROMPT ~4 FOREIGN_REVEAL|TELL",
         ),
     ),
-    Rule(
+    PhraseRule(
         "exfiltration_order",
         HIGH,
         "The text orders private data to be sent away.",
@@ -192,13 +192,13 @@ RULES = (
             "translate ~8 into|to ~8 and|then execute|run|eval it|this|that|them|result",
         ),
     ),
-    Rule(
+    PhraseRule(
         "ssh_backdoor",
         HIGH,
         "The text plants a key that lets somebody else log in.",
         ("append|write|insert|put|echo|plant ~9 authorized keys", "add !~4 your ~9 authorized keys"),
     ),
-    Rule(
+    PhraseRule(
         "memory_poisoning",
         HIGH,
         "The text plants a standing order that would work against the user.",

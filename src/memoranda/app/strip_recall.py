@@ -5,19 +5,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from memoranda.providers.text import cleaned
-from memoranda.safety.fence import without_recalled
+from memoranda.safety.fence import strip_recalled_blocks
 
 
-def without_recalled_memory(message: Mapping[str, Any]) -> Mapping[str, Any]:
+def strip_recall(message: Mapping[str, Any]) -> Mapping[str, Any]:
     """A message without recalled memory in its text, its reasoning or its calls; the user's words are never touched."""
     if message.get("role") != "assistant":
         return message
-    kept = {**message, "content": cleaned(message.get("content"), without_recalled)}
+    kept = {**message, "content": cleaned(message.get("content"), strip_recalled_blocks)}
     for name in ("reasoning", "reasoning_content"):
         if name in kept:
-            kept[name] = cleaned(kept[name], without_recalled)
+            kept[name] = cleaned(kept[name], strip_recalled_blocks)
     details = kept.get("reasoning_details")
-    if details is not None and cleaned(details, without_recalled) != details:
+    if details is not None and cleaned(details, strip_recalled_blocks) != details:
         # Signed by its vendor, who takes back all of it or nothing.
         del kept["reasoning_details"]
     if isinstance(kept.get("tool_calls"), list):
@@ -33,8 +33,8 @@ def _call(call: Any) -> Any:
     try:
         given = json.loads(arguments)
     except (ValueError, RecursionError):
-        clean = without_recalled(arguments)
+        clean = strip_recalled_blocks(arguments)
     else:
-        kept = cleaned(given, without_recalled)
+        kept = cleaned(given, strip_recalled_blocks)
         clean = arguments if kept == given else json.dumps(kept, ensure_ascii=False)
     return {**call, "function": {**function, "arguments": clean}}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.prompt.composing import Ingredients, compose
+from memoranda.prompt.builder import PromptInputs, build_prompt
 from memoranda.prompt.date import date_line, today
 from memoranda.prompt.guidance import guidance_for
 from memoranda.prompt.platforms import HINTS, hint_for
@@ -24,9 +24,9 @@ def test_the_sections_stand_in_the_order_of_how_slowly_they_change(tmp_path: Pat
     """From who the agent is to where it is."""
     (tmp_path / "SOUL.md").write_text("You are Aria.")
     (tmp_path / "AGENTS.md").write_text("Use LF.")
-    prompt = compose(
+    prompt = build_prompt(
         PromptSettings(),
-        Ingredients(
+        PromptInputs(
             tmp_path, DAY, OWN_TOOLS, "Be brief.", "# Skills", tmp_path, ["MEMORY", None, "USER"], "PROVIDER", "cli"
         ),
     )
@@ -39,7 +39,7 @@ def test_the_sections_stand_in_the_order_of_how_slowly_they_change(tmp_path: Pat
 
 def test_a_bare_home_has_an_identity_and_a_date(tmp_path: Path) -> None:
     """Nothing is said about tools that are not there, or about places that are not known."""
-    prompt = compose(PromptSettings(), Ingredients(tmp_path, DAY, platform="somewhere"))
+    prompt = build_prompt(PromptSettings(), PromptInputs(tmp_path, DAY, platform="somewhere"))
     assert [section.name for section in prompt.sections] == ["identity", "date"]
 
 
@@ -47,7 +47,7 @@ def test_parts_can_be_switched_off(tmp_path: Path) -> None:
     """Guidance and project files."""
     (tmp_path / "AGENTS.md").write_text("Use LF.")
     settings = PromptSettings(guidance=False, project_files=False)
-    prompt = compose(settings, Ingredients(tmp_path, DAY, OWN_TOOLS, directory=tmp_path))
+    prompt = build_prompt(settings, PromptInputs(tmp_path, DAY, OWN_TOOLS, directory=tmp_path))
     assert [section.name for section in prompt.sections] == ["identity", "date"]
 
 
@@ -55,14 +55,15 @@ _PROCESS = """
 import sys
 from datetime import date
 from pathlib import Path
-from memoranda.prompt.composing import Ingredients, compose
+from memoranda.prompt.builder import PromptInputs, build_prompt
 from memoranda.prompt.settings import PromptSettings
 from memoranda.skills.index import render_index
 from memoranda.skills.store import SkillStore
 home = Path(sys.argv[1])
 tools = frozenset({"memory", "session_search", "skill_view", "skill_manage"})
 skills = render_index(SkillStore(home / "skills").catalogue(), 8000)
-prompt = compose(PromptSettings(), Ingredients(home, date(2026, 11, 15), tools, "x", skills, home, ["M"], "P", "cli"))
+inputs = PromptInputs(home, date(2026, 11, 15), tools, "x", skills, home, ["M"], "P", "cli")
+prompt = build_prompt(PromptSettings(), inputs)
 sys.stdout.buffer.write(prompt.text.encode() + prompt.fingerprint.encode() + repr(prompt.notices).encode())
 """
 
@@ -140,7 +141,7 @@ def test_hints_can_be_changed_in_the_settings(override: object, expected: str) -
 
 def test_instructions_take_the_place_of_the_default_identity(tmp_path: Path) -> None:
     """But not of a SOUL.md that somebody wrote."""
-    around = Ingredients(tmp_path, date(2026, 1, 2), instructions="You are the assistant of a bakery.")
-    assert compose(PromptSettings(), around).text.startswith("You are the assistant of a bakery.")
+    around = PromptInputs(tmp_path, date(2026, 1, 2), instructions="You are the assistant of a bakery.")
+    assert build_prompt(PromptSettings(), around).text.startswith("You are the assistant of a bakery.")
     (tmp_path / "SOUL.md").write_text("You are Mira.")
-    assert compose(PromptSettings(), around).text.startswith("You are Mira.")
+    assert build_prompt(PromptSettings(), around).text.startswith("You are Mira.")

@@ -6,32 +6,32 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from memoranda.llm.model import ToolCall
-from memoranda.tools import JsonObject, Tool, refused
+from memoranda.tools import JsonObject, Tool, tool_refusal
 
 _log = logging.getLogger(__name__)
 
 
-def carry_out(
+def execute_call(
     call: ToolCall, tools: Sequence[Tool], by_name: Callable[[str, Mapping[str, Any]], JsonObject] | None = None
 ) -> JsonObject:
     """The result of one call among the tools that the model was offered; `by_name` calls one in another way."""
     tool = next((each for each in tools if each.name == call.name), None)
     if tool is None:
         offered = ", ".join(each.name for each in tools) or "none"
-        return refused("unavailable", f"There is no tool {call.name!r} here (offered: {offered}).")
+        return tool_refusal("unavailable", f"There is no tool {call.name!r} here (offered: {offered}).")
     arguments = _arguments(call.arguments)
     if isinstance(arguments, str):
-        return refused("invalid", f"The arguments of {call.name} {arguments} Call it again with valid ones.")
+        return tool_refusal("invalid", f"The arguments of {call.name} {arguments} Call it again with valid ones.")
     try:
         result = tool.call(arguments) if by_name is None else by_name(call.name, arguments)
     except Exception as error:
         # A tool of the host's may raise anything; the model is told, and the turn goes on.
         _log.exception("The tool %s failed.", call.name)
-        return refused("error", f"The tool {call.name} failed: {type(error).__name__}: {error}")
+        return tool_refusal("error", f"The tool {call.name} failed: {type(error).__name__}: {error}")
     return result if isinstance(result, dict) else {"success": True, "result": result}
 
 
-def as_text(result: JsonObject, most: int) -> str:
+def result_as_text(result: JsonObject, most: int) -> str:
     """A result as the model reads it; one that is too long keeps its beginning and its end, and says so."""
     text = json.dumps(result, ensure_ascii=False, default=str)
     if len(text) <= most:

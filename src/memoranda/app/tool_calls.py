@@ -7,7 +7,7 @@ from memoranda.curated.outcome import Origin
 from memoranda.curated.settings import Target
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.tool import MemoryTool
-from memoranda.tools import JsonObject, Tool, refused
+from memoranda.tools import JsonObject, Tool, tool_refusal
 
 
 def call_tool(tools: Sequence[Tool], name: str, arguments: Mapping[str, Any]) -> JsonObject:
@@ -16,7 +16,7 @@ def call_tool(tools: Sequence[Tool], name: str, arguments: Mapping[str, Any]) ->
         if tool.name == name:
             return tool.call(arguments)
     offered = ", ".join(tool.name for tool in tools) or "none: memory is switched off"
-    return refused("unavailable", f"There is no tool {name!r} here (offered: {offered}).")
+    return tool_refusal("unavailable", f"There is no tool {name!r} here (offered: {offered}).")
 
 
 def remember(store: MemoryStore, text: str, target: Target, session_id: str) -> JsonObject:

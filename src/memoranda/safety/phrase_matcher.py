@@ -13,8 +13,8 @@ from itertools import islice, repeat
 from typing import NamedTuple
 
 from memoranda.safety import vocabulary
-from memoranda.safety.folding import STOP, fold, spread
-from memoranda.safety.rules import RULES, Rule
+from memoranda.safety.normalization import STOP, fold, spread
+from memoranda.safety.phrase_rules import RULES, PhraseRule
 
 _FILLER = "-"
 _BREAK = "\n"
@@ -29,13 +29,13 @@ _UNSPACED_SCRIPTS = "[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
 class Phrase(NamedTuple):
     """A place where a rule matched: words `first` up to but not including `last`."""
 
-    rule: Rule
+    rule: PhraseRule
     first: int
     last: int
 
 
 class _Pattern(NamedTuple):
-    rule: Rule
+    rule: PhraseRule
     expression: str
     needs: tuple[frozenset[str], ...]
 
@@ -58,7 +58,7 @@ class _Book:
                 if all(map(present.intersection, pattern.needs)):
                     yield pattern
 
-    def _enter(self, rule: Rule, text: str) -> None:
+    def _enter(self, rule: PhraseRule, text: str) -> None:
         """Enter a pattern under the rarest of the words that it cannot do without; every rule has one."""
         needs: list[frozenset[str]] = []
         expression = self._row(text, needs)

@@ -15,7 +15,7 @@ from memoranda.prompt.settings import PromptSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Ingredients:
+class PromptInputs:
     """What a prompt depends on beside the settings; equal ones give equal bytes in any process.
 
     `directory` is where the user works, None when that means nothing (a gateway, a library). `window` is the model's
@@ -34,7 +34,7 @@ class Ingredients:
     window: int = 0
 
 
-def compose(settings: PromptSettings, ingredients: Ingredients) -> Prompt:
+def build_prompt(settings: PromptSettings, ingredients: PromptInputs) -> Prompt:
     """The prompt for a new session, or for one that was compressed."""
     identity = read_identity(ingredients.home)
     project = ProjectFiles()

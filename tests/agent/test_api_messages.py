@@ -5,7 +5,7 @@ import copy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.agent.wellformed import INTERRUPTED_ANSWER, INTERRUPTED_CALL, wellformed
+from memoranda.agent.api_messages import INTERRUPTED_ANSWER, INTERRUPTED_CALL, to_api_messages
 from memoranda.compression.summary import Running, render
 from memoranda.llm.model import Message
 
@@ -44,13 +44,13 @@ def test_a_whole_conversation_stays_as_it_is() -> None:
         {"role": "assistant", "content": "Done."},
         {"role": "user", "content": "Thanks"},
     ]
-    assert wellformed(whole) == whole
+    assert to_api_messages(whole) == whole
 
 
 def test_a_call_without_a_result_gets_one_that_says_so() -> None:
     """The model learns that the call was interrupted, and which."""
     broken: list[Message] = [{"role": "user", "content": "Hi"}, _calls("a", "b"), _result("a")]
-    assert wellformed(broken) == [
+    assert to_api_messages(broken) == [
         *broken,
         {"role": "tool", "tool_call_id": "b", "content": INTERRUPTED_CALL},
     ]
@@ -58,27 +58,27 @@ def test_a_call_without_a_result_gets_one_that_says_so() -> None:
 
 def test_a_result_without_a_call_is_left_out() -> None:
     """APIs refuse it, and it says nothing without its call."""
-    assert wellformed([{"role": "user", "content": "Hi"}, _result("x")]) == [{"role": "user", "content": "Hi"}]
+    assert to_api_messages([{"role": "user", "content": "Hi"}, _result("x")]) == [{"role": "user", "content": "Hi"}]
 
 
 def test_a_question_that_was_never_answered_is_closed_before_the_next() -> None:
     """The model does not take the interrupted question for an open one."""
     asked: list[Message] = [{"role": "user", "content": "First"}, {"role": "user", "content": "Second"}]
-    assert wellformed(asked) == [asked[0], {"role": "assistant", "content": INTERRUPTED_ANSWER}, asked[1]]
+    assert to_api_messages(asked) == [asked[0], {"role": "assistant", "content": INTERRUPTED_ANSWER}, asked[1]]
 
 
 def test_a_summary_is_no_question_that_was_left_hanging() -> None:
     """It stands between messages of the user after compression, and nothing was interrupted there."""
     summary = render(Running(first_id=3, last_id=9), "s1")
     said: list[Message] = [{"role": "user", "content": text} for text in ("First", summary, "Now")]
-    assert wellformed(said) == said
+    assert to_api_messages(said) == said
 
 
 def test_calls_that_are_none_are_taken_out() -> None:
     """Another program may have recorded anything there."""
     odd: Message = {"role": "assistant", "content": "Hm", "tool_calls": "call memory please"}
-    assert wellformed([odd]) == [{"role": "assistant", "content": "Hm"}]
-    assert wellformed([{"role": "assistant", "content": None, "tool_calls": [{"function": {}}]}]) == []
+    assert to_api_messages([odd]) == [{"role": "assistant", "content": "Hm"}]
+    assert to_api_messages([{"role": "assistant", "content": None, "tool_calls": [{"function": {}}]}]) == []
 
 
 @given(_messages)
@@ -87,7 +87,7 @@ def test_every_call_has_one_result_right_behind_it_and_every_result_a_call(messa
     before = copy.deepcopy(messages)
     waiting: list[str] = []
     last = ""
-    for message in wellformed(messages):
+    for message in to_api_messages(messages):
         if message["role"] == "tool":
             assert message["tool_call_id"] in waiting
             waiting.remove(message["tool_call_id"])
@@ -105,5 +105,5 @@ def test_a_longer_conversation_begins_like_the_shorter_one(messages: list[Messag
     """What a provider has cached stays good: only results may still come in behind the calls of a step."""
     rest = messages[place:]
     if not rest or rest[0]["role"] != "tool":
-        shorter = wellformed(messages[:place])
-        assert wellformed(messages)[: len(shorter)] == shorter
+        shorter = to_api_messages(messages[:place])
+        assert to_api_messages(messages)[: len(shorter)] == shorter

@@ -26,7 +26,7 @@ class Compression:
 
 
 @dataclass(frozen=True, slots=True)
-class TakenBack:
+class UndoneTurn:
     """A turn that was undone: what the user had said, and how many messages went."""
 
     text: str

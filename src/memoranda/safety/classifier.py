@@ -15,7 +15,7 @@ from math import sqrt
 from pathlib import Path
 from typing import NamedTuple
 
-from memoranda.safety.folding import STOP
+from memoranda.safety.normalization import STOP
 
 BLOCK = 20
 WINDOWS = (1, 2, 4)
@@ -30,7 +30,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class LinearModel:
     """Weights in steps of `step`; a window is suspicious when its normalised sum plus `bias` exceeds `threshold`.
 
     The weight of a word includes that of its beginning, which is only looked up for words that are not listed.
@@ -45,7 +45,7 @@ class Model:
     cues: frozenset[str]
 
 
-class Window(NamedTuple):
+class ScoredWindow(NamedTuple):
     """Words `first` up to but not including `last`, and how suspicious they are."""
 
     first: int
@@ -65,14 +65,14 @@ def length_factor(count: int) -> float:
 
 def model_of(
     bias: float, threshold: float, step: float, words: dict[str, int], stems: dict[str, int], pairs: dict[Pair, int]
-) -> Model:
+) -> LinearModel:
     """A model from the weights of its features; its cues are heavy words, but no short, easily repeated ones."""
     whole = {word: weight + stems.get(stem_of(word), 0) for word, weight in words.items()}
     cues = frozenset(word for word, weight in whole.items() if weight >= CUE and len(word) >= SHORTEST_CUE)
-    return Model(bias, threshold, step, whole, stems, pairs, cues)
+    return LinearModel(bias, threshold, step, whole, stems, pairs, cues)
 
 
-def block_sums(words: list[str], model: Model) -> list[int]:
+def block_sums(words: list[str], model: LinearModel) -> list[int]:
     """The weight of each block; one without any cue counts nothing and costs hardly anything, as in ordinary notes."""
     return [
         0 if model.cues.isdisjoint(words[first : first + BLOCK]) else _weigh(words[first : first + BLOCK + 1], model)
@@ -80,7 +80,7 @@ def block_sums(words: list[str], model: Model) -> list[int]:
     ]
 
 
-def _weigh(block: list[str], model: Model) -> int:
+def _weigh(block: list[str], model: LinearModel) -> int:
     """The weight of a block, given with the first word of the next; light ones are not looked into any further."""
     own, stem = set(block[:BLOCK]), model.stems.get
     listed = sum(map(model.words.get, own, repeat(0)))
@@ -90,10 +90,10 @@ def _weigh(block: list[str], model: Model) -> int:
     return listed + sum(unlisted) + sum(map(model.pairs.get, set(pairwise(block)), repeat(0)))
 
 
-def best_window(words: list[str], model: Model) -> Window:
+def best_window(words: list[str], model: LinearModel) -> ScoredWindow:
     """The most suspicious window of a row of words."""
     score, first, last = max(_windows(block_sums(words, model), len(words)))
-    return Window(first, last, score * model.step + model.bias)
+    return ScoredWindow(first, last, score * model.step + model.bias)
 
 
 def _windows(sums: list[int], count: int) -> Iterator[tuple[float, int, int]]:
@@ -111,7 +111,7 @@ def _windows(sums: list[int], count: int) -> Iterator[tuple[float, int, int]]:
         yield final / length_factor(count - start), start, count
 
 
-def find_learned(words: list[str]) -> Window | None:
+def classify(words: list[str]) -> ScoredWindow | None:
     """The most suspicious window of `words`, if it is suspicious enough."""
     model = load()
     # Without a cue there is no weight, and the bias alone never reaches the threshold.
@@ -122,12 +122,12 @@ def find_learned(words: list[str]) -> Window | None:
 
 
 @cache
-def load() -> Model:
+def load() -> LinearModel:
     """Read the model from the package."""
     return read(Path(__file__).with_name(DATA_FILE).read_text("utf-8"))
 
 
-def read(written: str) -> Model:
+def read(written: str) -> LinearModel:
     """The model that `written` describes."""
     header, *parts = written.split("\n\n")
     bias, threshold, step = map(float, header.split())

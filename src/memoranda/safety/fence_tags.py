@@ -51,7 +51,7 @@ _BLANKS = re.compile(rf"[ \t]{{0,{_MOST_BLANKS}}}")
 _GOES_ON = frozenset(".,;!?)\"'”’»，。、；！？）」』")
 
 
-class Tag(NamedTuple):
+class FenceTag(NamedTuple):
     """A whole tag in a text."""
 
     start: int
@@ -60,7 +60,7 @@ class Tag(NamedTuple):
     bare: bool
 
 
-class Reading(Enum):
+class TagReading(Enum):
     """What an opener is; `OPEN` as long as the characters that decide have not come."""
 
     FENCE = auto()
@@ -68,12 +68,12 @@ class Reading(Enum):
     OPEN = auto()
 
 
-def next_tag(text: str, start: int, end: int | None = None) -> Tag | None:
+def next_tag(text: str, start: int, end: int | None = None) -> FenceTag | None:
     """The first whole tag between two places of a text."""
     match = _TAG.search(text, start, len(text) if end is None else end)
     if match is None:
         return None
-    return Tag(match.start(), match.end(), match[1] is not None, not (match[2] or "").strip())
+    return FenceTag(match.start(), match.end(), match[1] is not None, not (match[2] or "").strip())
 
 
 def unfinished_tag(text: str, start: int, end: int | None = None) -> int:
@@ -88,7 +88,7 @@ def escape_tags(text: str) -> str:
     return _LOOK_ALIKE.sub(r"\1\\", text)
 
 
-class Line:
+class LineState:
     """What is known of the line that a text has come to: whether a word stands in it, and which code span is open."""
 
     __slots__ = ("_code", "_run", "_words")
@@ -117,7 +117,7 @@ class Line:
         """Whether a code span is open; true of the place that was judged last."""
         return self._code > 0
 
-    def judge(self, text: str, tag: Tag, *, final: bool) -> Reading:
+    def judge(self, text: str, tag: FenceTag, *, final: bool) -> TagReading:
         """What an opener is that stands at this place; `final` when nothing more will come after `text`."""
         self._end_run()
         reach = min(len(text), tag.start + LONGEST_TAG)
@@ -126,7 +126,7 @@ class Line:
             return _judge_in_code(text, tag, self._code, reach, whole)
         if self._words and tag.bare:
             return _judge_in_sentence(text, tag, reach, whole)
-        return Reading.FENCE
+        return TagReading.FENCE
 
     def _end_run(self) -> None:
         """A run of backticks opens a code span, or closes one that was opened by a run of the same length."""
@@ -138,7 +138,7 @@ class Line:
             self._run = 0
 
 
-def _judge_in_code(text: str, tag: Tag, code: int, reach: int, whole: bool) -> Reading:
+def _judge_in_code(text: str, tag: FenceTag, code: int, reach: int, whole: bool) -> TagReading:
     """Text if the code span ends first; a fence if the line, the reach, the text or the fence ends first."""
     place, depth = tag.end, 1
     # A backtick within a tag that is still coming in would be one of its attributes.
@@ -148,32 +148,32 @@ def _judge_in_code(text: str, tag: Tag, code: int, reach: int, whole: bool) -> R
         until = inner.start if inner else settled
         for match in _RUN_OR_BREAK.finditer(text, place, until):
             if match[0][0] != "`":
-                return Reading.FENCE
+                return TagReading.FENCE
             if match.end() == reach and not whole:
-                return Reading.OPEN
+                return TagReading.OPEN
             if len(match[0]) == code:
-                return Reading.TEXT
+                return TagReading.TEXT
         if inner is None:
-            return Reading.FENCE if whole else Reading.OPEN
+            return TagReading.FENCE if whole else TagReading.OPEN
         depth += -1 if inner.closes else 1
         place = inner.end
-    return Reading.FENCE
+    return TagReading.FENCE
 
 
-def _judge_in_sentence(text: str, tag: Tag, reach: int, whole: bool) -> Reading:
+def _judge_in_sentence(text: str, tag: FenceTag, reach: int, whole: bool) -> TagReading:
     """Text if the sentence goes on and no closer of its own follows within reach."""
     blanks = _BLANKS.match(text, tag.end)
     after = blanks.end() if blanks else tag.end
     if after >= reach:
-        return Reading.TEXT if whole else Reading.OPEN
+        return TagReading.TEXT if whole else TagReading.OPEN
     char = text[after]
     in_word = char.isalpha() and not char.isupper() and (after > tag.end or not char.islower())
     if not in_word and char not in _GOES_ON:
-        return Reading.FENCE
+        return TagReading.FENCE
     place, depth = tag.end, 1
     while inner := next_tag(text, place, reach):
         depth += -1 if inner.closes else 1
         if not depth:
-            return Reading.FENCE
+            return TagReading.FENCE
         place = inner.end
-    return Reading.TEXT if whole else Reading.OPEN
+    return TagReading.TEXT if whole else TagReading.OPEN

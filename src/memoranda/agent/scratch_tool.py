@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from memoranda.tools import JsonObject, Tool, refused
+from memoranda.tools import JsonObject, Tool, tool_refusal
 
 DESCRIPTION = (
     "Notes of your own for this task: write what you find out, read it back later. They end with the task; what the "
@@ -20,7 +20,7 @@ PARAMETERS: JsonObject = {
 _MOST_CHARS = 20_000
 
 
-class Scratch:
+class ScratchTool:
     """The notes of one delegate."""
 
     def __init__(self) -> None:
@@ -34,8 +34,8 @@ class Scratch:
             return {"success": True, "notes": list(self.notes)}
         note = arguments.get("note")
         if not isinstance(note, str) or not note.strip():
-            return refused("invalid", "Say in 'note' what to write.")
+            return tool_refusal("invalid", "Say in 'note' what to write.")
         if sum(map(len, self.notes)) + len(note) > _MOST_CHARS:
-            return refused("full", f"The notes may have {_MOST_CHARS} characters in all.")
+            return tool_refusal("full", f"The notes may have {_MOST_CHARS} characters in all.")
         self.notes.append(note)
         return {"success": True, "notes": len(self.notes)}

@@ -10,7 +10,7 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from memoranda.agent.conversation import Compression
+from memoranda.agent.session_views import Compression
 from memoranda.app.frozen_prompt import FrozenPrompt
 from memoranda.compression.compressor import Compressed, Compressor, NotCompressed
 from memoranda.compression.settings import CompressionSettings
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from memoranda.recall.session_db import SessionDB
 
 
-class Continued(Protocol):
+class Compressible(Protocol):
     """What compression needs of a session."""
 
     id: str
@@ -38,18 +38,18 @@ class Continued(Protocol):
     def before_compression(self, context: list[LiveMessage]) -> str:
         """What the external memory wants a summary to hold."""
 
-    def hand_over(self) -> None:
+    def flush_provider(self) -> None:
         """Tell the external memory what was said so far, before the session ends."""
 
     def new_prompt(self) -> FrozenPrompt:
         """The prompt with which the conversation goes on."""
 
-    def go_on_in(self, session_id: str) -> None:
+    def continue_as(self, session_id: str) -> None:
         """The conversation goes on in another session."""
 
 
 @dataclass(slots=True)
-class Fullness:
+class ContextUsage:
     """How full a context is, by the last count of the provider."""
 
     window: int
@@ -57,28 +57,28 @@ class Fullness:
     reading: Reading | None = None
 
 
-class Shortening:
+class SessionCompressor:
     """Compression of one conversation, whatever session it is in."""
 
-    def __init__(self, settings: CompressionSettings, fullness: Fullness) -> None:
-        self.fullness = fullness
+    def __init__(self, settings: CompressionSettings, usage: ContextUsage) -> None:
+        self.usage = usage
         self._settings = settings
 
-    def is_due(self, session: Continued, db: "SessionDB") -> bool:
+    def is_due(self, session: Compressible, db: "SessionDB") -> bool:
         """Whether the context is full, and compressing it may help."""
         used, limit = self._used(session, db.live_context(session.id)), self._limit()
-        return self._settings.enabled and self._progress(session, db).is_due(used, limit, self.fullness.window)
+        return self._settings.enabled and self._progress(session, db).is_due(used, limit, self.usage.window)
 
-    def note(self, session: Continued, db: "SessionDB", reading: Reading) -> None:
+    def note(self, session: Compressible, db: "SessionDB", reading: Reading) -> None:
         """The provider has counted the context; what that says about the last compression is kept."""
-        self.fullness.reading = reading
+        self.usage.reading = reading
         before = self._progress(session, db)
-        after = before.after_reading(reading.tokens, self._limit(), self.fullness.window)
+        after = before.after_reading(reading.tokens, self._limit(), self.usage.window)
         if after != before and (before != Progress() or after.useless):
             db.note_compression(session.id, after.to_json())
 
     def compress(
-        self, session: Continued, db: "SessionDB", model: ChatModel | None, new_id: str, *, focus: str, force: bool
+        self, session: Compressible, db: "SessionDB", model: ChatModel | None, new_id: str, *, focus: str, force: bool
     ) -> Compression:
         """Make the context shorter now."""
         lease = db.take_compression_lease(session.id, _holder(), is_gone=_is_gone)
@@ -90,9 +90,9 @@ class Shortening:
             db.release_compression_lease(lease)
 
     def _with_lease(
-        self, session: Continued, db: "SessionDB", model: ChatModel | None, new_id: str, *, focus: str, force: bool
+        self, session: Compressible, db: "SessionDB", model: ChatModel | None, new_id: str, *, focus: str, force: bool
     ) -> Compression:
-        old, window, progress = session.id, self.fullness.window, self._progress(session, db)
+        old, window, progress = session.id, self.usage.window, self._progress(session, db)
         context = db.live_context(old)
         result = Compressor(self._settings).compress(
             context, model=model, window=window, session_id=old, focus=focus, force=force,
@@ -101,39 +101,39 @@ class Shortening:
         if isinstance(result, NotCompressed):
             db.note_compression(old, progress.after_failure(self._used(session, context), window).to_json())
             return Compression(False, result.reason)
-        session.hand_over()
+        session.flush_provider()
         rotated = self._rotate(session, db, result, new_id)
         if isinstance(rotated, NotRotated):
             return _elsewhere(session, rotated.successor)
-        self.fullness.reading = None
-        session.go_on_in(rotated.session_id)
+        self.usage.reading = None
+        session.continue_as(rotated.session_id)
         left = self._used(session, db.live_context(session.id))
         db.note_compression(session.id, progress.after_compression(window, left).to_json())
         return Compression(True, result.why, result.how, result.tokens_before, result.tokens_after)
 
-    def _rotate(self, session: Continued, db: "SessionDB", result: Compressed, new_id: str) -> Rotated | NotRotated:
+    def _rotate(self, session: Compressible, db: "SessionDB", result: Compressed, new_id: str) -> Rotated | NotRotated:
         frozen = session.new_prompt()
         return db.rotate_session(
             session.id, new_id, result.context, last_seen=result.last_seen, system_prompt=frozen.prompt.text,
             **frozen.kept(),
         )  # fmt: skip
 
-    def _used(self, session: Continued, context: list[LiveMessage]) -> int:
+    def _used(self, session: Compressible, context: list[LiveMessage]) -> int:
         numbered = [(each.id, each.message) for each in context]
-        return context_tokens(numbered, self.fullness.reading, system=session.prompt, tools=session.tools)
+        return context_tokens(numbered, self.usage.reading, system=session.prompt, tools=session.tools)
 
     def _limit(self) -> int:
-        return self._settings.limit(self.fullness.window, self.fullness.reserved)
+        return self._settings.limit(self.usage.window, self.usage.reserved)
 
-    def _progress(self, session: Continued, db: "SessionDB") -> Progress:
+    def _progress(self, session: Compressible, db: "SessionDB") -> Progress:
         return Progress.from_json(db.compression_notes(session.id))
 
 
-def _elsewhere(session: Continued, successor: str | None) -> Compression:
+def _elsewhere(session: Compressible, successor: str | None) -> Compression:
     """Somebody else has compressed the conversation, or is about to."""
     if successor is None:
         return Compression(False, "Somebody else is compressing this conversation, or it has changed meanwhile.")
-    session.go_on_in(successor)
+    session.continue_as(successor)
     return Compression(True, "Another process has compressed this conversation.")
 
 

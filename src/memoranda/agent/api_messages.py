@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 
 from memoranda.compression.prompts import HEADER
 from memoranda.llm.model import Message
-from memoranda.tools import refused
+from memoranda.tools import tool_refusal
 
-INTERRUPTED_CALL = json.dumps(refused("interrupted", "The turn was interrupted before this call had a result."))
+INTERRUPTED_CALL = json.dumps(tool_refusal("interrupted", "The turn was interrupted before this call had a result."))
 INTERRUPTED_ANSWER = "[The turn was interrupted here, before an answer was given.]"
 _SUMMARY = HEADER.partition("{")[0]
 
 
-def wellformed(messages: Sequence[Message]) -> list[Message]:
+def to_api_messages(messages: Sequence[Message]) -> list[Message]:
     """The messages with every call answered once, no result without a call, and no question left hanging."""
     kept: list[Message] = []
     for message in _paired(messages):

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from memoranda.config.document import convert, look_up, read_document
+from memoranda.config.config import DEFAULTS, Config, attribute_of
+from memoranda.config.config_file import convert, look_up, read_document
 from memoranda.config.environment import ENVIRONMENT
 from memoranda.config.keys import KEYS
-from memoranda.config.parts import DEFAULTS, Config, place_of
 from memoranda.errors import ConfigError
 from memoranda.support.home import Home
 
@@ -22,7 +22,7 @@ def load(home: Home, environ: Mapping[str, str] | None = None) -> Config:
             value = convert(key, environ[key.variable], f"the environment variable {key.variable}")
         else:
             value = convert(key, look_up(document, key, home), str(home.config_file))
-        part, name = place_of(key.name)
+        part, name = attribute_of(key.name)
         parts.setdefault(part, {})[name] = value
     own = parts.pop("")
     settings = {part: replace(getattr(DEFAULTS, part), **values) for part, values in parts.items()}
