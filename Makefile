@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 # The tests start hundreds of processes: without byte code each of them would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-all lint docs lock bench clean
+.PHONY: run test test-all lint reference docs lock bench clean
 
 run: $(READY)
 	@$(BIN)/memoranda demo
@@ -29,8 +29,13 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-docs: $(READY)
+# The generated parts of docs/reference, which are committed.
+reference: $(READY)
 	$(BIN)/python -m tests.docs.reference
+
+# The documentation site in site/, with llms.txt and all pages in one file; a broken link fails it.
+docs: reference
+	$(BIN)/python -m tests.docs.site
 
 $(READY): requirements/dev.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -52,4 +57,4 @@ bench: $(READY)
 	$(BIN)/python benchmarks/curated.py
 
 clean:
-	rm -rf $(VENV) .hermes-venv dist .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .hermes-venv dist site .cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,4 +1,4 @@
-"""The generated parts of docs/reference, made from the code: `make docs` writes them, a test compares them."""
+"""The generated parts of docs/reference, made from the code: `make reference` writes them, a test compares them."""
 
 import json
 from collections.abc import Callable

@@ -28,7 +28,7 @@ def _fences(page: Path, language: str) -> list[str]:
 
 
 def test_the_command_line_reference_is_the_help_of_the_commands() -> None:
-    """`make docs` was run after the last change."""
+    """`make reference` was run after the last change."""
     assert (reference.DOCS / "reference" / "command-line.md").read_text() == reference.command_line()
 
 
