@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from memoranda.providers.holographic import HolographicProvider, algebra
 from memoranda.providers.holographic.contradictions import find_contradictions
 from memoranda.providers.holographic.fact_store import FactStore
-from memoranda.providers.holographic.retrieval import Filter, Retriever
+from memoranda.providers.holographic.retrieval import FactFilter, Retriever
 
 DEPTH = 4
 SEEDS = (1, 2)
@@ -128,7 +128,7 @@ def stored_in(path: Path, texts: list[str], dimension: int = 1024) -> Iterator[F
 def precision(store: FactStore, generated: Generated) -> dict[str, float]:
     """Precision at 4 of probe, reason and related; what is not returned counts as wrong."""
     ask = Retriever(store)
-    wanted = Filter(limit=DEPTH)
+    wanted = FactFilter(limit=DEPTH)
     about = dict(generated.facts)
 
     def share(texts: list[str], names: set[str]) -> float:
@@ -155,7 +155,7 @@ def precision(store: FactStore, generated: Generated) -> dict[str, float]:
 def typed_names(store: FactStore, generated: Generated, seed: int = 0) -> dict[str, float]:
     """Precision at 4 of probe when a name is typed with a letter wrong, missing or swapped, or its last name alone."""
     chance = random.Random(seed)
-    ask, wanted, about = Retriever(store), Filter(limit=DEPTH), dict(generated.facts)
+    ask, wanted, about = Retriever(store), FactFilter(limit=DEPTH), dict(generated.facts)
 
     def asked(name: str, typed: str) -> float:
         meant = {other for other in generated.names if typed in other} or {name}
@@ -213,7 +213,7 @@ def costs(facts: int) -> dict[str, float]:
     started = time.process_time()
     with stored(generated) as store:
         adding = 1000 * (time.process_time() - started) / facts
-        ask, wanted = Retriever(store), Filter(limit=10)
+        ask, wanted = Retriever(store), FactFilter(limit=10)
         names, pairs = generated.names, generated.pairs()
         return {
             "add": adding,

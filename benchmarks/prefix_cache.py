@@ -26,7 +26,7 @@ from memoranda.llm.model import ChatModel, Message, OnText, Reply, Usage
 from memoranda.llm.prefix_cache import digests_of
 from memoranda.llm.tokens import estimate_text
 from memoranda.testing.scripted.server import ScriptedServer
-from memoranda.testing.scripted.steps import Received
+from memoranda.testing.scripted.steps import ReceivedRequest
 from memoranda.tools import Tool
 from tests.long_conversation import story, telling
 from tests.long_conversation.witness import Acknowledged
@@ -152,7 +152,7 @@ class Possible:
     def __init__(self) -> None:
         self._after: dict[bytes, list[str]] = {}
 
-    def usage(self, received: Received) -> Usage:
+    def usage(self, received: ReceivedRequest) -> Usage:
         parts = _parts(received.json)
         before, read, known = b"", 0, True
         for part, digest in zip(parts, digests_of(parts), strict=True):
@@ -212,7 +212,7 @@ def _row(name: str, usages: Sequence[Usage]) -> Row:
     return Row(name, total.input_tokens, total.cache_read_tokens, total.cache_write_tokens)
 
 
-def _counts(received: Sequence[Received]) -> dict[str, int]:
+def _counts(received: Sequence[ReceivedRequest]) -> dict[str, int]:
     """What there was to send."""
     current = [str(each.conversation[1][_current(each.conversation[1])]["content"]) for each in received]
     return {

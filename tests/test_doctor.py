@@ -14,7 +14,7 @@ from memoranda.curated.settings import CuratedSettings
 from memoranda.curated.store import MemoryStore
 from memoranda.doctor import examine
 from memoranda.llm.model import Reply
-from memoranda.review.schedule import Schedule
+from memoranda.review.schedule import ReviewSchedule
 from memoranda.sessions.salvage import salvage
 from memoranda.sessions.scope import Scope
 from memoranda.spending.ledger import Ledger
@@ -261,7 +261,7 @@ def test_a_ledger_that_lost_its_file_is_saved_from_its_log(tmp_path: Path, lose:
     """Any database that is opened the same way is saved the same way."""
 
     def count_and_die() -> None:
-        Schedule(tmp_path).turn_done(None, "s", used=[], offered=["memory"])
+        ReviewSchedule(tmp_path).turn_done(None, "s", used=[], offered=["memory"])
         os._exit(9)
 
     assert in_child(count_and_die) == 9
@@ -324,7 +324,7 @@ def test_a_damaged_ledger_is_found_and_saved(tmp_path: Path, name: str) -> None:
     ledger = Ledger(tmp_path)
     ledger.metered(ScriptedModel([Reply("Hello.")]), "chat").reply("", [{"role": "user", "content": "Hi"}])
     ledger.close()
-    schedule = Schedule(tmp_path)
+    schedule = ReviewSchedule(tmp_path)
     schedule.turn_done(None, "s", used=[], offered=["memory"])
     schedule.close()
     assert [finding for finding in examine(home) if finding.path.name == name] == []

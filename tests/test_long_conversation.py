@@ -18,7 +18,7 @@ from memoranda.app import Memory, open_memory
 from memoranda.compression.prompts import HEADER
 from memoranda.compression.prompts import SYSTEM as SUMMARISE
 from memoranda.llm.model import Message
-from memoranda.testing.scripted.steps import Received
+from memoranda.testing.scripted.steps import ReceivedRequest
 from tests.long_conversation import story, telling
 from tests.long_conversation.witness import digest
 
@@ -39,7 +39,7 @@ class Told:
 
     home: Path
     killed: Counter[str]
-    requests: list[Received]
+    requests: list[ReceivedRequest]
 
     def lines(self, name: str) -> list[Any]:
         return [json.loads(line) for line in (self.home / name).read_text().splitlines()]
@@ -81,10 +81,10 @@ def _server(log: Path) -> Iterator[str]:
         process.terminate()
 
 
-def _received(log: Path) -> list[Received]:
+def _received(log: Path) -> list[ReceivedRequest]:
     """Every request that came in whole; some were being written when their process was killed."""
     lines = (json.loads(line) for line in log.read_text("utf-8").splitlines())
-    every = [Received(line["number"], line["at"], line["path"], line["headers"], line["body"]) for line in lines]
+    every = [ReceivedRequest(line["number"], line["at"], line["path"], line["headers"], line["body"]) for line in lines]
     return [request for request in every if request.json]
 
 
@@ -117,7 +117,7 @@ def test_every_acknowledged_event_is_there(told: Told, memory: Memory) -> None:
 
 def test_only_compression_changes_what_stands_before_the_users_message(told: Told, memory: Memory) -> None:
     """System prompt, tools and all earlier messages are the same bytes, request after request."""
-    parts: dict[str, list[Received]] = {}
+    parts: dict[str, list[ReceivedRequest]] = {}
     for request in told.requests:
         if request.conversation[0] != SUMMARISE:
             parts.setdefault(_summary(request), []).append(request)
@@ -172,13 +172,13 @@ def test_completed_turns_reached_the_provider_once_and_others_never(told: Told, 
         assert delivered[key] == (asked, answered)
 
 
-def _summary(request: Received) -> str:
+def _summary(request: ReceivedRequest) -> str:
     """What the summary in a request's context stands for, by which the parts between compressions are told apart."""
     texts = (str(message["content"]) for message in request.conversation[1] if message["role"] == "user")
     return next((match[1] for text in texts if (match := _SUMMARY.search(text))), "")
 
 
-def _bare(request: Received) -> list[str]:
+def _bare(request: ReceivedRequest) -> list[str]:
     """The messages of a request as they were sent, each as text, without the marks for the cache."""
     return [_text(entry) for entry in request.json["messages"]]
 
@@ -188,7 +188,7 @@ def _text(entry: Message) -> str:
     return json.dumps([entry["role"], blocks], ensure_ascii=False)
 
 
-def _current(request: Received) -> int:
+def _current(request: ReceivedRequest) -> int:
     """How many messages stand before what the user says now."""
 
     def speaks(entry: Message) -> bool:

@@ -14,7 +14,7 @@ import pytest
 from memoranda.agent.loop import Agent
 from memoranda.app import Memory, Session, open_memory
 from memoranda.llm.model import Message, Reply, ToolCall
-from memoranda.testing.scripted.model import Request, ScriptedModel
+from memoranda.testing.scripted.model import ModelRequest, ScriptedModel
 from memoranda.tools import Tool
 from tests.long_conversation.story import REVIEW
 from tests.providers.diary import diary_home
@@ -51,7 +51,7 @@ class Talk:
         self.memory.close()
         self.begin(self.session.id)
 
-    def say(self, text: str = "Go on.", *calls: tuple[str, object]) -> Request:
+    def say(self, text: str = "Go on.", *calls: tuple[str, object]) -> ModelRequest:
         """A turn in which the model calls some tools first; what was sent with the user's words."""
         self.calls = [ToolCall(f"c{place}", name, json.dumps(given)) for place, (name, given) in enumerate(calls)]
         first = len(self.model.requests)
@@ -135,7 +135,7 @@ EVENTS: dict[str, Callable[[Talk], object]] = {
 }
 
 
-def _tools(request: Request) -> str:
+def _tools(request: ModelRequest) -> str:
     return json.dumps([tool.anthropic_schema() for tool in request.tools])
 
 
@@ -209,7 +209,7 @@ def test_after_compression_there_is_nothing_to_tell(talk: Talk) -> None:
     assert NOTE not in _asked(talk.say())
 
 
-def _asked(request: Request) -> str:
+def _asked(request: ModelRequest) -> str:
     """The user's words as they were sent."""
     return _last_words(request.messages)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.agent.api_messages import INTERRUPTED_ANSWER, INTERRUPTED_CALL, to_api_messages
-from memoranda.compression.summary import Running, render
+from memoranda.compression.summary import RunningSummary, render_summary
 from memoranda.llm.model import Message
 
 
@@ -69,7 +69,7 @@ def test_a_question_that_was_never_answered_is_closed_before_the_next() -> None:
 
 def test_a_summary_is_no_question_that_was_left_hanging() -> None:
     """It stands between messages of the user after compression, and nothing was interrupted there."""
-    summary = render(Running(first_id=3, last_id=9), "s1")
+    summary = render_summary(RunningSummary(first_id=3, last_id=9), "s1")
     said: list[Message] = [{"role": "user", "content": text} for text in ("First", summary, "Now")]
     assert to_api_messages(said) == said
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from memoranda.llm.model import Usage
-from memoranda.spending.call_record import Call
+from memoranda.spending.call_record import CallRecord
 from memoranda.spending.ledger import Ledger
-from memoranda.spending.ledger_writer import store
+from memoranda.spending.ledger_writer import store_calls
 from tests.cli.terminal import Terminal
 from tests.spending.models import QUESTION, Fixed
 
@@ -61,7 +61,7 @@ def test_it_can_be_looked_at_from_four_sides(home: Path, by: str, names: int) ->
 def test_a_stretch_of_time_and_a_user_can_be_named(home: Path) -> None:
     """What lies outside is not counted."""
     ledger = Ledger(home)
-    store(ledger._file, [Call("chat", 86_400.0 * 365 * 50, model="old", cost_usd=5.0)])
+    store_calls(ledger._file, [CallRecord("chat", 86_400.0 * 365 * 50, model="old", cost_usd=5.0)])
     ledger.close()
     assert _json(home)["total"]["calls"] == 4
     assert _json(home, "--since", "7d")["total"]["calls"] == 3

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from memoranda.compression.compressor import Compressed, Compressor
-from memoranda.compression.summary import read_back
+from memoranda.compression.compressor import CompressedContext, Compressor
+from memoranda.compression.summary import parse_summaries
 from memoranda.recall.session_db import SessionDB
 from memoranda.sessions.numbers import translated
 from memoranda.testing.asserting import contents
@@ -64,7 +64,7 @@ def test_numbers_are_those_of_the_store(db: SessionDB, other: SessionDB) -> None
     assert [name for name, _ in _named(db, "s3")][-3:] == ["s2", "s2", "s2"]
     assert contents(other, "s3") != contents(db, "s3")
     (summary,) = [row["content"] for row in other.get_messages("s3") if row["is_summary"]]
-    first, last = (read_back([summary]).first_id, read_back([summary]).last_id)
+    first, last = (parse_summaries([summary]).first_id, parse_summaries([summary]).last_id)
     assert 77 < first < last
     for number in (first, last):
         assert search(other, "s3", session_id="s1", around_message_id=number)["success"]
@@ -75,9 +75,9 @@ def test_a_conversation_that_goes_on_elsewhere_names_one_range(db: SessionDB, ot
     other.import_sessions(db.export_all())
     other.append_messages("s3", [said("user", f"And crate {step}? " * 30) for step in range(40)])
     live = other.live_context("s3")
-    before = read_back([str(each.message["content"]) for each in live if each.is_summary])
+    before = parse_summaries([str(each.message["content"]) for each in live if each.is_summary])
     done = Compressor().compress(live, model=None, window=6_000, session_id="s3", force=True)
-    assert isinstance(done, Compressed)
+    assert isinstance(done, CompressedContext)
     assert (done.first_id, done.last_id > before.last_id) == (before.first_id, True)
     named = [other.get_message(number) or {} for number in (done.first_id, done.last_id)]
     assert [message["session_id"] for message in named] == ["s0", "s3"]

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from memoranda.compression.compressor import Compressed, Compressor, NotCompressed
+from memoranda.compression.compressor import CompressedContext, Compressor, NotCompressed
 from memoranda.compression.prompts import SYSTEM
 from memoranda.compression.settings import CompressionSettings
-from memoranda.compression.summary import read_back
+from memoranda.compression.summary import parse_summaries
 from memoranda.errors import (
     BudgetSpentError,
     ModelAuthError,
@@ -30,9 +30,9 @@ WINDOW = 8_000
 
 def _compress(
     live: Sequence[LiveMessage], model: ScriptedModel | None, window: int = WINDOW, **more: object
-) -> Compressed:
+) -> CompressedContext:
     done = Compressor().compress(live, model=model, window=window, session_id="s1", **more)  # type: ignore[arg-type]
-    assert isinstance(done, Compressed), done
+    assert isinstance(done, CompressedContext), done
     return done
 
 
@@ -71,7 +71,7 @@ def test_forced_there_is_a_summary_all_the_same() -> None:
     off = Compressor(CompressionSettings(enabled=False))
     live = numbered(chatter(60))
     assert isinstance(off.compress(live, model=None, window=WINDOW), NotCompressed)
-    assert isinstance(off.compress(live, model=None, window=WINDOW, force=True), Compressed)
+    assert isinstance(off.compress(live, model=None, window=WINDOW, force=True), CompressedContext)
 
 
 def test_a_summary_is_updated_and_not_nested() -> None:
@@ -92,7 +92,7 @@ def test_a_summary_is_updated_and_not_nested() -> None:
         assert "[Summary of this conversation" not in asked
 
 
-def continued(live: Sequence[LiveMessage], done: Compressed, more: Sequence[Message]) -> list[LiveMessage]:
+def continued(live: Sequence[LiveMessage], done: CompressedContext, more: Sequence[Message]) -> list[LiveMessage]:
     """The context of the session that goes on."""
     by_id = {each.id: each for each in live}
     number = live[-1].id
@@ -113,13 +113,13 @@ def test_rules_and_tasks_survive_word_for_word() -> None:
     live = numbered(messages)
     for _ in range(10):
         done = _compress(live, good_model())
-        pinned = read_back([done.summary]).pinned
+        pinned = parse_summaries([done.summary]).pinned
         assert pinned.rules == ("Never push to main.",)
         assert pinned.tasks == ("write the tests",)
         live = continued(live, done, chatter(40))
     done = _compress([*live, LiveMessage(10**6, said("assistant", "- [x] write the tests")),
                       *numbered(chatter(40), start=10**6 + 1)], good_model())  # fmt: skip
-    assert read_back([done.summary]).pinned.tasks == ()
+    assert parse_summaries([done.summary]).pinned.tasks == ()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memoranda.compression.extractive_summary import extract
+from memoranda.compression.extractive_summary import extract_summary
 from memoranda.compression.prompts import SECTIONS
 from memoranda.llm.tokens import estimate_text
 from tests.compression.conftest import calls, chatter, numbered, result, said
@@ -19,7 +19,7 @@ TALK = [
 
 def test_each_section_has_what_was_said() -> None:
     """Goal, constraints, decisions, course, files, and what is open."""
-    made = extract(numbered(TALK), {}, 1_500)
+    made = extract_summary(numbered(TALK), {}, 1_500)
     assert list(made) == list(SECTIONS)
     assert "Please port the parser" in made["Goal"] and "crates/parser/lib.rs" in made["Goal"]
     assert "must stay under 400 lines" in made["Constraints"]
@@ -34,25 +34,25 @@ def test_every_line_was_said() -> None:
     """Nothing is put into other words."""
     everything = " ".join(" ".join(str(message["content"]).split()) for message in TALK)
     for section in ("Constraints", "Decisions"):
-        for line in extract(numbered(TALK), {}, 1_500)[section].splitlines():
+        for line in extract_summary(numbered(TALK), {}, 1_500)[section].splitlines():
             assert line.removeprefix("- ") in everything
 
 
 def test_it_goes_on_from_what_was_known() -> None:
     """The first goal stays, and nothing is there twice."""
-    first = extract(numbered(TALK), {}, 1_500)
-    again = extract(numbered(TALK), first, 1_500)
+    first = extract_summary(numbered(TALK), {}, 1_500)
+    again = extract_summary(numbered(TALK), first, 1_500)
     assert again["Decisions"] == first["Decisions"]
-    later = extract(numbered(chatter(5), start=900), first, 1_500)
+    later = extract_summary(numbered(chatter(5), start=900), first, 1_500)
     assert later["Goal"].startswith("- Please port the parser")
     assert "use nom instead of pest" in later["Decisions"]
 
 
 def test_what_was_known_is_not_pushed_out_by_chatter() -> None:
     """It keeps half of the room, however much is new, and however often."""
-    known = extract(numbered(TALK), {}, 400)
+    known = extract_summary(numbered(TALK), {}, 400)
     for turn in range(10):
-        known = extract(numbered(chatter(100), start=1_000 * turn), known, 400)
+        known = extract_summary(numbered(chatter(100), start=1_000 * turn), known, 400)
     assert "use nom instead of pest" in known["Decisions"]
     assert known["Goal"].startswith("- Please port the parser")
     assert "src/parser.py" in known["Files"]
@@ -62,7 +62,7 @@ def test_what_was_known_is_not_pushed_out_by_chatter() -> None:
 def test_it_keeps_to_its_room(room: int) -> None:
     """However much was said, and however long the first request is."""
     long = [said("user", "word " * 5_000), *chatter(300), *TALK]
-    made = extract(numbered(long), {}, room)
+    made = extract_summary(numbered(long), {}, room)
     assert sum(estimate_text(text) for text in made.values()) <= room * 1.1 + 10
     # What is newest stays.
     assert room < 1_000 or "41 ms" in made["State"]
@@ -71,12 +71,12 @@ def test_it_keeps_to_its_room(room: int) -> None:
 def test_what_was_said_is_not_pushed_out_by_calls() -> None:
     """A hundred calls of a tool leave room for the words before them."""
     ran = [each for step in range(100) for each in (calls(f"c{step}"), result(f"c{step}"))]
-    state = extract(numbered([*TALK, *ran]), {}, 800)["State"]
+    state = extract_summary(numbered([*TALK, *ran]), {}, 800)["State"]
     assert "41 ms" in state
     assert 0 < state.count("called") <= 3
 
 
 def test_nothing_said_gives_nothing() -> None:
     """And no error."""
-    assert set(extract([], {}, 500).values()) == {""}
-    assert extract(numbered([calls("1"), said("user", None), said("user", [])]), {}, 500)["Goal"] == ""
+    assert set(extract_summary([], {}, 500).values()) == {""}
+    assert extract_summary(numbered([calls("1"), said("user", None), said("user", [])]), {}, 500)["Goal"] == ""

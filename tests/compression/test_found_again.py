@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.compression.compressor import Compressed, Compressor
-from memoranda.compression.trigger import Progress
+from memoranda.compression.compressor import CompressedContext, Compressor
+from memoranda.compression.trigger import CompressionProgress
 from memoranda.llm.demo import DemoModel
 from memoranda.llm.model import ChatModel, Message, Reply
 from memoranda.recall.session_db import SessionDB
@@ -34,7 +34,7 @@ def go_on(db: SessionDB, session_id: str, model: ChatModel | None, *, force: boo
     """Compress a session as a loop does, and go on in the next."""
     live = db.live_context(session_id)
     done = Compressor().compress(live, model=model, window=WINDOW, session_id=session_id, force=force)
-    assert isinstance(done, Compressed), done
+    assert isinstance(done, CompressedContext), done
     number = int(session_id.removeprefix("s")) + 1
     rotated = db.rotate_session(session_id, f"s{number}", done.context, last_seen=done.last_seen)
     assert isinstance(rotated, Rotated)
@@ -121,7 +121,7 @@ def test_the_range_that_a_summary_names_can_be_read(db: SessionDB) -> None:
         db.append_messages(current, chatter(60))
         live = db.live_context(current)
         done = Compressor().compress(live, model=good_model(), window=WINDOW, session_id=current)
-        assert isinstance(done, Compressed)
+        assert isinstance(done, CompressedContext)
         old, current = current, f"s{int(current[1:]) + 1}"
         db.rotate_session(old, current, done.context, last_seen=done.last_seen)
         assert f'session_id "{old}"' in done.summary
@@ -139,7 +139,7 @@ def test_output_that_was_cut_short_can_be_read_whole(db: SessionDB) -> None:
     output = " ".join(f"line{number}" for number in range(900))
     ids = db.append_messages("s0", [*chatter(2), calls("c"), result("c", f"{output} platypus {output}"), *chatter(3)])
     done = Compressor().compress(db.live_context("s0"), model=None, window=3_000, session_id="s0")
-    assert isinstance(done, Compressed)
+    assert isinstance(done, CompressedContext)
     assert done.how == "pruned"
     db.rotate_session("s0", "s1", done.context, last_seen=done.last_seen)
     cut = ids[5]
@@ -168,7 +168,9 @@ def test_anti_thrash_notes_survive_restart_and_rotation(db: SessionDB, tmp_path:
     for _ in range(8):
         with SessionDB(tmp_path / "home" / "state.db") as restarted:
             restarted.append_messages(current, chatter(40))
-            progress = Progress.from_json(restarted.compression_notes(current)).after_reading(used, limit, WINDOW)
+            progress = CompressionProgress.from_json(restarted.compression_notes(current)).after_reading(
+                used, limit, WINDOW
+            )
             if progress.is_due(used, limit, WINDOW):
                 compressed += 1
                 current = go_on(restarted, current, None, force=True)

@@ -1,13 +1,13 @@
 """Head, middle and tail are cut where nothing belongs together."""
 
-from memoranda.compression.plan import Plan, cut_places, make_plan
+from memoranda.compression.plan import CompressionPlan, cut_positions, make_plan
 from memoranda.compression.settings import CompressionSettings
 from tests.compression.conftest import calls, chatter, numbered, result, said
 
 CHOSEN = CompressionSettings()
 
 
-def _plan(messages: list[dict[str, object]], window: int = 20_000, summaries: tuple[int, ...] = ()) -> Plan:
+def _plan(messages: list[dict[str, object]], window: int = 20_000, summaries: tuple[int, ...] = ()) -> CompressionPlan:
     plan = make_plan(numbered(messages, summaries=summaries), CHOSEN, window)
     assert plan is not None
     return plan
@@ -33,14 +33,14 @@ def test_a_call_stays_with_its_results() -> None:
     """Parallel ones, those that come late, and those with an id that is used again."""
     messages = [said("user", "a"), calls("1", "2"), result("2"), result("1"), said("user", "b"), calls("1"),
                 said("user", "c"), result("1"), said("assistant", "d")]  # fmt: skip
-    assert cut_places(messages) == [0, 1, 4, 5, 8, 9]
+    assert cut_positions(messages) == [0, 1, 4, 5, 8, 9]
 
 
 def test_a_result_of_nobody_stays_with_what_is_before_it() -> None:
     """An interrupted turn may leave one; an unanswered call stands alone."""
-    assert cut_places([calls("x"), said("user", "a"), result("y"), said("user", "b")]) == [0, 1, 3, 4]
-    assert cut_places([result("y"), said("user", "b")]) == [0, 1, 2]
-    assert cut_places([]) == [0]
+    assert cut_positions([calls("x"), said("user", "a"), result("y"), said("user", "b")]) == [0, 1, 3, 4]
+    assert cut_positions([result("y"), said("user", "b")]) == [0, 1, 2]
+    assert cut_positions([]) == [0]
 
 
 def test_the_latest_request_stays_however_long_ago_it_was() -> None:

@@ -5,11 +5,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoranda.compression.compressor import Compressed, Compressor, NotCompressed
+from memoranda.compression.compressor import CompressedContext, Compressor, NotCompressed
 from memoranda.compression.plan import latest_request
 from memoranda.compression.prompts import SECTIONS
 from memoranda.compression.settings import CompressionSettings
-from memoranda.compression.summary import parse_sections, read_back
+from memoranda.compression.summary import parse_sections, parse_summaries
 from memoranda.errors import ModelOverloadedError
 from memoranda.llm.model import ChatModel, Message, Reply
 from memoranda.llm.tokens import estimate_message
@@ -81,7 +81,7 @@ def _pairs(live: list[LiveMessage]) -> list[tuple[int, int]]:
     return found
 
 
-def _check(live: list[LiveMessage], done: Compressed, chosen: CompressionSettings, window: int) -> None:
+def _check(live: list[LiveMessage], done: CompressedContext, chosen: CompressionSettings, window: int) -> None:
     kept = [item.message_id for item in done.context if isinstance(item, Repeated)]
     by_id = {each.id: each for each in live}
     # In order, each once, and no call without its result.
@@ -126,12 +126,12 @@ def test_nothing_is_lost_and_nothing_is_torn_apart(
             assert (done.how == "model") == (kind == "good") or done.how == "extract"
             assert (done.how == "extract") == bool(done.why.split("tokens are left")[0].strip(" 0123456789,;"))
             assert parse_sections(done.summary) is not None
-            assert read_back([done.summary]).first_id == done.first_id
+            assert parse_summaries([done.summary]).first_id == done.first_id
             assert all(done.summary.count(f"## {name}\n") == 1 for name in SECTIONS)
         live = _continued(live, done)
 
 
-def _continued(live: list[LiveMessage], done: Compressed) -> list[LiveMessage]:
+def _continued(live: list[LiveMessage], done: CompressedContext) -> list[LiveMessage]:
     """The context of the session that goes on, with one more turn."""
     by_id = {each.id: each for each in live}
     number = live[-1].id + 100
@@ -166,10 +166,10 @@ def test_whatever_the_summariser_answers_there_is_one_good_summary(answer: str, 
     live = numbered(chatter(40))
     model = ScriptedModel([Reply(answer, finish_reason=reason)])
     done = Compressor().compress(live, model=model, window=4_000, session_id="s")
-    assert isinstance(done, Compressed)
+    assert isinstance(done, CompressedContext)
     _check(live, done, CompressionSettings(), 4_000)
     assert (done.how == "extract") == bool(done.why.split("tokens are left")[0].strip(" 0123456789,;"))
-    running = read_back([done.summary])
+    running = parse_summaries([done.summary])
     assert list(running.sections) == list(SECTIONS)
     assert running.sections["Goal"]
     assert (running.first_id, running.last_id) == (done.first_id, done.last_id)

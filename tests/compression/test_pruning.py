@@ -3,14 +3,14 @@
 import json
 from typing import Any
 
-from memoranda.compression.pruning import shorten
+from memoranda.compression.pruning import prune_message
 from memoranda.llm.model import Message
 from memoranda.sessions.rotation import LiveMessage
 from tests.compression.conftest import calls, result, said
 
 
 def _shorten(message: Message, **options: Any) -> Message | None:
-    return shorten(LiveMessage(207, message, original_id=7), "s1", **options)
+    return prune_message(LiveMessage(207, message, original_id=7), "s1", **options)
 
 
 def test_long_output_is_cut_in_the_middle() -> None:

@@ -4,13 +4,13 @@ import pytest
 
 from memoranda.compression.pinned import Pinned
 from memoranda.compression.prompts import SECTIONS
-from memoranda.compression.summary import Running, parse_sections, read_back, render
-from memoranda.compression.summary_check import is_grounded, judge
+from memoranda.compression.summary import RunningSummary, parse_sections, parse_summaries, render_summary
+from memoranda.compression.summary_check import check_summary, is_grounded
 from memoranda.llm.model import Reply, ToolCall
 from tests.compression.conftest import sections
 
 SOURCE = "The user asked to port the parser in src/parser.py. The cache keeps what was read. Version 3.11 is used."
-FULL = Running(
+FULL = RunningSummary(
     {name: f"- about {name.lower()}\n- second line" for name in SECTIONS},
     Pinned(("Never push to main.",), ("write the tests", "port it")), 12, 340,
 )  # fmt: skip
@@ -18,22 +18,22 @@ FULL = Running(
 
 def test_a_summary_is_read_back_as_it_was() -> None:
     """Sections, what is pinned, and the range of messages."""
-    assert read_back([render(FULL, "s1")]) == FULL
-    bare = Running({name: "" for name in SECTIONS}, Pinned(), 1, 2)
-    assert read_back([render(bare, "")]) == bare
+    assert parse_summaries([render_summary(FULL, "s1")]) == FULL
+    bare = RunningSummary({name: "" for name in SECTIONS}, Pinned(), 1, 2)
+    assert parse_summaries([render_summary(bare, "")]) == bare
 
 
 def test_a_summary_names_what_it_stands_for_and_how_to_read_it() -> None:
     """The range, the session, and the tool."""
-    text = render(FULL, "20261115_a")
+    text = render_summary(FULL, "20261115_a")
     for words in ("messages 12 to 340", "session_search", 'session_id "20261115_a"', "around_message_id 12", "query"):
         assert words in text
 
 
 def test_two_summaries_become_one() -> None:
     """Should there ever be two: lines of both, the range of both."""
-    other = Running({"Goal": "- another goal"}, Pinned(("Always use tabs.",)), 341, 400)
-    both = read_back([render(FULL, "s"), render(other, "s")])
+    other = RunningSummary({"Goal": "- another goal"}, Pinned(("Always use tabs.",)), 341, 400)
+    both = parse_summaries([render_summary(FULL, "s"), render_summary(other, "s")])
     assert (both.first_id, both.last_id) == (12, 400)
     assert both.sections["Goal"].splitlines() == ["- about goal", "- second line", "- another goal"]
     assert both.pinned.rules == ("Never push to main.", "Always use tabs.")
@@ -41,14 +41,14 @@ def test_two_summaries_become_one() -> None:
 
 def test_somebody_elses_summary_is_kept_whole() -> None:
     """As the state of things."""
-    assert read_back(["They talked about geese."]).sections["State"] == "They talked about geese."
-    assert read_back([]) == Running()
+    assert parse_summaries(["They talked about geese."]).sections["State"] == "They talked about geese."
+    assert parse_summaries([]) == RunningSummary()
 
 
 def test_a_heading_inside_a_section_does_not_split_it() -> None:
     """What a model writes under a heading stays there when it is read back."""
-    tricky = Running({"Goal": "- x\n## State\n- not a section", "State": "- real"}, Pinned(("## Goal",)), 1, 2)
-    back = read_back([render(tricky, "s")])
+    tricky = RunningSummary({"Goal": "- x\n## State\n- not a section", "State": "- real"}, Pinned(("## Goal",)), 1, 2)
+    back = parse_summaries([render_summary(tricky, "s")])
     assert back.sections["State"] == "- real"
     assert "not a section" in back.sections["Goal"]
     assert back.pinned == tricky.pinned
@@ -91,7 +91,7 @@ def test_headings_are_found_in_the_usual_spellings() -> None:
 )  # fmt: skip
 def test_what_is_no_summary_of_this_conversation_is_refused(reply: Reply, why: str) -> None:
     """With a reason."""
-    judged = judge(reply, SOURCE, 500)
+    judged = check_summary(reply, SOURCE, 500)
     assert isinstance(judged, str)
     assert why in judged
 
@@ -99,10 +99,10 @@ def test_what_is_no_summary_of_this_conversation_is_refused(reply: Reply, why: s
 def test_a_good_summary_is_taken() -> None:
     """In the words of the conversation, or in other words for the same things."""
     text = sections(goal="- port the parser (src/parser.py)", state="- the cache keeps what was read", open="-")
-    judged = judge(Reply(text), SOURCE, 500)
+    judged = check_summary(Reply(text), SOURCE, 500)
     assert isinstance(judged, dict)
     assert judged["Open points"] == ""
-    assert judge(Reply(text), "", 500) == "the summary speaks of things that are not in the conversation"
+    assert check_summary(Reply(text), "", 500) == "the summary speaks of things that are not in the conversation"
 
 
 def test_words_tell_nothing_across_scripts() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from memoranda.compression.settings import CompressionSettings
-from memoranda.compression.trigger import Progress, Reading, context_tokens
+from memoranda.compression.trigger import CompressionProgress, TokenReading, context_tokens
 from memoranda.llm.model import Usage
 from memoranda.llm.tokens import estimate_messages, estimate_text
 from tests.compression.conftest import chatter, said
@@ -30,37 +30,37 @@ def test_what_is_left_is_a_fraction_of_the_limit(window: int) -> None:
 def test_the_providers_count_comes_before_an_estimate() -> None:
     """What came since is estimated; without a reading, or with one of another context, everything is."""
     numbered = list(enumerate(chatter(4), start=10))
-    reading = Reading.of(Usage(input_tokens=5_000, output_tokens=200), 15)
-    assert reading == Reading(5_200, 15)
+    reading = TokenReading.of(Usage(input_tokens=5_000, output_tokens=200), 15)
+    assert reading == TokenReading(5_200, 15)
     since = estimate_messages(message for number, message in numbered if number > 15)
     assert context_tokens(numbered, reading) == 5_200 + since
     everything = estimate_messages(message for _, message in numbered)
     assert context_tokens(numbered, None, system="You are kind.") == everything + estimate_text("You are kind.")
-    assert context_tokens(numbered, Reading(5_200, 999)) == everything
-    assert Reading.of(Usage(), 15) is None
+    assert context_tokens(numbered, TokenReading(5_200, 999)) == everything
+    assert TokenReading.of(Usage(), 15) is None
 
 
 def test_a_full_context_is_due() -> None:
     """From the limit on."""
-    assert Progress().is_due(LIMIT, LIMIT, WINDOW)
-    assert not Progress().is_due(LIMIT - 1, LIMIT, WINDOW)
+    assert CompressionProgress().is_due(LIMIT, LIMIT, WINDOW)
+    assert not CompressionProgress().is_due(LIMIT - 1, LIMIT, WINDOW)
 
 
 def test_nothing_is_compressed_twice_without_a_count_in_between() -> None:
     """The estimate right after a compression is not to be trusted more than the compression."""
-    progress = Progress().after_compression(WINDOW)
+    progress = CompressionProgress().after_compression(WINDOW)
     assert not progress.is_due(LIMIT + 1, LIMIT, WINDOW)
     assert progress.after_reading(LIMIT - 1, LIMIT, WINDOW).is_due(LIMIT + 1, LIMIT, WINDOW)
 
 
 def test_without_any_count_growth_tells_when_it_is_time_again() -> None:
     """A provider that never counts does not stop compression, nor make it happen at every turn."""
-    progress = Progress().after_compression(WINDOW, left=LIMIT // 5)
+    progress = CompressionProgress().after_compression(WINDOW, left=LIMIT // 5)
     assert progress.is_due(LIMIT, LIMIT, WINDOW)
-    full = Progress().after_compression(WINDOW, left=LIMIT + 100)
+    full = CompressionProgress().after_compression(WINDOW, left=LIMIT + 100)
     assert not full.is_due(LIMIT + 200, LIMIT, WINDOW)
     assert full.is_due(LIMIT + 100 + WINDOW // 10, LIMIT, WINDOW)
-    unknown = Progress().after_compression(WINDOW)
+    unknown = CompressionProgress().after_compression(WINDOW)
     assert not unknown.is_due(LIMIT + 100, LIMIT, WINDOW)
     assert unknown.is_due(LIMIT + WINDOW // 10, LIMIT, WINDOW)
 
@@ -70,7 +70,7 @@ def test_a_context_that_stays_full_is_left_alone_after_two_tries() -> None:
     kept: str | None = None
     compressed = 0
     for _ in range(8):
-        progress = Progress.from_json(kept).after_reading(LIMIT + 100, LIMIT, WINDOW)
+        progress = CompressionProgress.from_json(kept).after_reading(LIMIT + 100, LIMIT, WINDOW)
         if progress.is_due(LIMIT + 100, LIMIT, WINDOW):
             compressed += 1
             progress = progress.after_compression(WINDOW)
@@ -80,7 +80,7 @@ def test_a_context_that_stays_full_is_left_alone_after_two_tries() -> None:
 
 def test_it_is_tried_again_when_there_is_more_to_win() -> None:
     """After growing by a tenth of the window, with another window, or after a count below the limit."""
-    stuck = Progress().after_failure(LIMIT, WINDOW).after_failure(LIMIT, WINDOW)
+    stuck = CompressionProgress().after_failure(LIMIT, WINDOW).after_failure(LIMIT, WINDOW)
     assert not stuck.is_due(LIMIT + 1_000, LIMIT, WINDOW)
     assert stuck.is_due(LIMIT + WINDOW // 10, LIMIT, WINDOW)
     assert stuck.is_due(LIMIT, LIMIT // 2, WINDOW // 2)
@@ -90,16 +90,16 @@ def test_it_is_tried_again_when_there_is_more_to_win() -> None:
 @pytest.mark.parametrize("garbage", [None, "", "{", "[]", "{}", '{"useless": "x"}', "null", '{"useless": [1]}'])
 def test_notes_that_cannot_be_read_are_no_notes(garbage: str | None) -> None:
     """Nothing is known then."""
-    assert Progress.from_json(garbage) == Progress()
+    assert CompressionProgress.from_json(garbage) == CompressionProgress()
 
 
 def test_notes_come_back_as_they_were() -> None:
     """Through their text."""
-    progress = Progress().after_failure(5, WINDOW).after_compression(WINDOW)
-    assert Progress.from_json(progress.to_json()) == progress
+    progress = CompressionProgress().after_failure(5, WINDOW).after_compression(WINDOW)
+    assert CompressionProgress.from_json(progress.to_json()) == progress
 
 
 def test_a_message_more_makes_a_reading_of_the_past_grow() -> None:
     """A user's long message counts before the provider has seen it."""
     numbered = [(1, said("user", "x")), (2, said("assistant", "y")), (3, said("user", "word " * 1_000))]
-    assert context_tokens(numbered, Reading(100, 2)) > 1_000
+    assert context_tokens(numbered, TokenReading(100, 2)) > 1_000

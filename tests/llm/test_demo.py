@@ -12,7 +12,7 @@ import memoranda
 from memoranda.app import Memory, Session
 from memoranda.compression import prompts
 from memoranda.compression.summary import render_sections
-from memoranda.compression.summary_check import judge
+from memoranda.compression.summary_check import check_summary
 from memoranda.llm.demo import DemoModel
 from memoranda.llm.demo.facts import Fact, facts_in, in_second_person
 from memoranda.llm.demo.summing_up import summary_for
@@ -207,7 +207,7 @@ def test_its_summary_is_taken_by_the_compressor() -> None:
     lines = [f"[{number}] user: Please set the limit of shard {number} to {number * 37}." for number in range(100, 140)]
     transcript = "\n\n".join([*lines, "[140] assistant: I changed conf/shards.yaml; all limits are set."])
     reply = MODEL.reply(prompts.SYSTEM, [user(prompts.task("", transcript, words=300, focus="the limits"))])
-    sections = judge(reply, transcript, 600)
+    sections = check_summary(reply, transcript, 600)
     assert not isinstance(sections, str), sections
     again = prompts.task(render_sections(sections), "[141] user: Now restart shard 7.", words=300)
     assert "Now restart shard 7." in MODEL.reply(prompts.SYSTEM, [user(again)]).text

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.llm.context_windows import DEFAULT_WINDOW, longest_answer, window_of
+from memoranda.llm.context_windows import DEFAULT_WINDOW, context_window, max_answer_tokens
 from memoranda.llm.tokens import estimate_message, estimate_messages, estimate_request, estimate_text, estimate_tools
 from tests.llm.conftest import tool, user
 
@@ -63,10 +63,10 @@ def test_everything_that_is_sent_counts() -> None:
 )
 def test_windows_are_known_by_name(name: str, window: int) -> None:
     """Also with a vendor before the name; what is not known gets a careful default."""
-    assert window_of(name) == window
+    assert context_window(name) == window
 
 
 def test_old_models_are_not_asked_for_more_than_they_can_say() -> None:
     """The service would refuse the request."""
-    assert longest_answer("claude-3-haiku-20240307") == 4_096
-    assert longest_answer("claude-sonnet-5-5") == 16_000
+    assert max_answer_tokens("claude-3-haiku-20240307") == 4_096
+    assert max_answer_tokens("claude-sonnet-5-5") == 16_000

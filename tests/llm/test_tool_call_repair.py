@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.llm.tool_call_repair import acceptable_call
+from memoranda.llm.tool_call_repair import repair_call
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _json = st.recursive(
@@ -20,7 +20,7 @@ _json = st.recursive(
 @given(st.text(max_size=80) | st.none(), st.text(max_size=40) | _json.map(json.dumps) | st.none())
 def test_any_call_becomes_one_that_services_take(name: Any, arguments: Any) -> None:
     """A name of plain characters, and arguments that are a JSON object."""
-    call = acceptable_call({"id": "c", "type": "function", "function": {"name": name, "arguments": arguments}})
+    call = repair_call({"id": "c", "type": "function", "function": {"name": name, "arguments": arguments}})
     assert _NAME.fullmatch(call["function"]["name"])
     assert isinstance(json.loads(call["function"]["arguments"]), dict)
 
@@ -28,4 +28,4 @@ def test_any_call_becomes_one_that_services_take(name: Any, arguments: Any) -> N
 def test_a_good_call_is_left_as_it_is() -> None:
     """To the byte: a cached prefix depends on it."""
     good = {"id": "c", "type": "function", "function": {"name": "memory", "arguments": '{"a":  1}'}}
-    assert acceptable_call(good) == good
+    assert repair_call(good) == good

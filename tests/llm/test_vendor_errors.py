@@ -6,7 +6,7 @@ from email.utils import format_datetime
 import pytest
 
 from memoranda.errors import ContextTooLongError, ModelOverloadedError, ModelReplyError
-from memoranda.llm.vendor_errors import quoted, refused, retry_after
+from memoranda.llm.vendor_errors import failure_from_status, quote, retry_after
 
 
 def test_the_wait_is_read_in_every_form() -> None:
@@ -34,19 +34,21 @@ def test_the_wait_is_read_in_every_form() -> None:
 )
 def test_many_words_mean_that_the_context_is_too_long(said: str) -> None:
     """Each service has its own."""
-    assert isinstance(refused("m", 400, said).error, ContextTooLongError)
+    assert isinstance(failure_from_status("m", 400, said).error, ContextTooLongError)
 
 
 def test_a_rate_limit_on_tokens_is_no_context_that_is_too_long() -> None:
     """Waiting helps, compressing does not."""
-    failure = refused("m", 429, "Rate limit reached: tokens per min (TPM): Limit 30000, Requested 31000", after=3.0)
+    failure = failure_from_status(
+        "m", 429, "Rate limit reached: tokens per min (TPM): Limit 30000, Requested 31000", after=3.0
+    )
     assert isinstance(failure.error, ModelOverloadedError)
     assert (failure.again, failure.after) == (True, 3.0)
 
 
 def test_an_unknown_refusal_is_quoted_in_one_line() -> None:
     """Not more of it than anybody reads."""
-    failure = refused("m", 422, "first\nsecond " + "x" * 1_000)
+    failure = failure_from_status("m", 422, "first\nsecond " + "x" * 1_000)
     assert isinstance(failure.error, ModelReplyError)
     assert "first second" in str(failure.error)
-    assert len(quoted("y" * 1_000)) < 310
+    assert len(quote("y" * 1_000)) < 310

@@ -12,7 +12,7 @@ from memoranda.compression.prompts import SYSTEM as SUMMARISE
 from memoranda.llm.demo import DemoModel
 from memoranda.llm.model import Message, Reply, ToolCall, Usage
 from memoranda.safety.fence import sanitize_context
-from memoranda.testing.scripted.steps import Received, Slow, Step
+from memoranda.testing.scripted.steps import ReceivedRequest, Slow, Step
 from memoranda.tools import JsonObject, Tool
 
 TURNS = 200
@@ -120,7 +120,7 @@ def number_of(text: str) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-def answer(received: Received) -> Step:
+def answer(received: ReceivedRequest) -> Step:
     """The script of the server."""
     system, messages, tools = received.conversation
     if system == SUMMARISE:

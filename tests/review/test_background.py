@@ -18,7 +18,7 @@ from memoranda.errors import ModelOverloadedError
 from memoranda.llm.model import Message, Reply, ToolCall
 from memoranda.review.background import BackgroundReview
 from memoranda.review.report import ReviewReport
-from memoranda.review.reviewable_session import Reviewed
+from memoranda.review.reviewable_session import ReviewableSession
 from memoranda.review.settings import ReviewSettings
 from memoranda.spending.ledger import Ledger
 from memoranda.spending.settings import BudgetSettings
@@ -42,7 +42,7 @@ class Watched:
         self.reports: list[ReviewReport] = []
         self.review = BackgroundReview(home, lambda taken: self.model, settings, tell=self.reports.append, **more)
 
-    def turn(self, session: Reviewed, *used: str, wait: float = 20) -> list[ReviewReport]:
+    def turn(self, session: ReviewableSession, *used: str, wait: float = 20) -> list[ReviewReport]:
         """A turn ends, and the review that follows, if any, does."""
         self.review.after_turn(session, used=used)
         assert self.review.wait(wait)

@@ -23,8 +23,8 @@ from memoranda.errors import (
 from memoranda.llm.demo import DemoModel
 from memoranda.llm.model import Reply, ToolCall
 from memoranda.review.report import ReviewReport
-from memoranda.review.reviewable_session import snapshot
-from memoranda.review.reviewer import Reviewer, Wanted
+from memoranda.review.reviewable_session import take_snapshot
+from memoranda.review.reviewer import Reviewer, ReviewFocus
 from memoranda.review.settings import ReviewSettings
 from memoranda.safety.fence import build_memory_context_block
 from memoranda.skills.store import SkillStore
@@ -36,7 +36,7 @@ from tests.review.sessions import DONE, NOTHING, Talk, add, call, using
 
 def _review(talk: Talk, *steps: Step, **options: Any) -> ReviewReport:
     with ScriptedModel(steps) as model:
-        return Reviewer(model, **options).review(snapshot(talk))
+        return Reviewer(model, **options).review(take_snapshot(talk))
 
 
 def test_what_the_user_said_is_saved_and_reported(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_prompt_tools_and_messages_are_those_of_the_conversation(tmp_path: Path)
     """Byte for byte, so that the prefix cache serves them; one message is added behind."""
     talk = Talk(tmp_path, "Hello.", "And goodbye.").hear("some page")
     model = ScriptedModel([using(add("User is a pilot.")), NOTHING])
-    Reviewer(model).review(snapshot(talk))
+    Reviewer(model).review(take_snapshot(talk))
     for request in model.requests:
         assert request.system == talk.prompt
         assert json.dumps([t.openai_schema() for t in request.tools]) == json.dumps(
@@ -83,7 +83,7 @@ def test_a_conversation_that_was_interrupted_is_sent_as_apis_take_it(tmp_path: P
     del talk.messages[-2:]
     talk.messages.append({"role": "user", "content": "Are you there?"})
     model = ScriptedModel([NOTHING])
-    Reviewer(model).review(snapshot(talk))
+    Reviewer(model).review(take_snapshot(talk))
     roles = [message["role"] for message in model.requests[0].messages]
     assert all(pair != ("user", "user") for pair in pairwise(roles))
     assert roles.count("tool") == 1
@@ -116,7 +116,7 @@ def test_the_model_is_told_why_a_write_was_refused(tmp_path: Path) -> None:
     """So that it can say it in the user's words."""
     talk = Talk(tmp_path, "Keep it short, please.")
     model = ScriptedModel([using(add("User prefers concise output.")), using(add("User: keep it short.")), DONE])
-    report = Reviewer(model).review(snapshot(talk))
+    report = Reviewer(model).review(take_snapshot(talk))
     answer = json.loads(model.requests[1].messages[-1]["content"])
     assert (answer["success"], answer["reason"]) == (False, "unsupported")
     assert "'concise'" in answer["error"]
@@ -127,7 +127,7 @@ def test_other_tools_answer_with_an_error_and_do_nothing(tmp_path: Path) -> None
     """Neither search nor what an external memory offers is touched."""
     talk = Talk(tmp_path, "Hello.")
     model = ScriptedModel([using(call("session_search", query="x"), call("mirror_store", "c2", text="x")), NOTHING])
-    report = Reviewer(model).review(snapshot(talk))
+    report = Reviewer(model).review(take_snapshot(talk))
     assert talk.called == []
     answers = [json.loads(message["content"]) for message in model.requests[1].messages[-2:]]
     assert [answer["reason"] for answer in answers] == ["unavailable", "unavailable"]
@@ -224,7 +224,7 @@ def test_a_review_deletes_no_skill(tmp_path: Path) -> None:
 def test_the_demo_model_reviews_too(tmp_path: Path) -> None:
     """What it finds in the user's words passes the check of those words."""
     talk = Talk(tmp_path, "Remember that I live in Oslo.", "I prefer short answers.", "My editor is Helix.", "Why?")
-    report = Reviewer(DemoModel()).review(snapshot(talk))
+    report = Reviewer(DemoModel()).review(take_snapshot(talk))
     assert report.failed == ""
     assert len(report.counts()) == 1
     assert report.counts()["added"] == 3
@@ -264,7 +264,7 @@ def test_a_broken_model_changes_nothing_and_is_seen(
     (tmp_path / "skills").mkdir()
     before = tree(tmp_path)
     with caplog.at_level(logging.INFO):
-        report = Reviewer(ScriptedModel(_forever(step))).review(snapshot(talk))
+        report = Reviewer(ScriptedModel(_forever(step))).review(take_snapshot(talk))
     assert tree(tmp_path) == before
     assert report.failed
     assert not report.changed
@@ -296,7 +296,7 @@ def test_whatever_a_model_answers_nothing_is_written_that_nobody_said(
         )
         for text, calls in answers
     ]
-    report = Reviewer(ScriptedModel([*replies, *_forever(ModelReplyError("over"))])).review(snapshot(talk))
+    report = Reviewer(ScriptedModel([*replies, *_forever(ModelReplyError("over"))])).review(take_snapshot(talk))
     assert not report.changed
     assert tree(tmp_path) == {}
 
@@ -317,12 +317,12 @@ def test_a_review_ends_after_its_steps_and_within_its_time(tmp_path: Path) -> No
     """A model that never stops calling is stopped."""
     talk = Talk(tmp_path, "Hello.")
     model = ScriptedModel(_forever(using(call("skills_list"))))
-    report = Reviewer(model, ReviewSettings(max_steps=3)).review(snapshot(talk))
+    report = Reviewer(model, ReviewSettings(max_steps=3)).review(take_snapshot(talk))
     assert report.failed == "the model was not done after 3 steps"
     assert len(model.requests) == 3
     assert all(request.deadline and 0 < request.deadline <= 120 for request in model.requests)
     late = ScriptedModel(_forever(using(call("skills_list"))))
-    assert "longer" in Reviewer(late, ReviewSettings(deadline_seconds=0)).review(snapshot(talk)).failed
+    assert "longer" in Reviewer(late, ReviewSettings(deadline_seconds=0)).review(take_snapshot(talk)).failed
     assert late.requests == []
 
 
@@ -336,7 +336,7 @@ def test_a_review_that_is_stopped_writes_nothing_more(tmp_path: Path) -> None:
         stopped = True
         return using(add("User lives in Oslo."))
 
-    report = Reviewer(ScriptedModel([slow])).review(snapshot(talk), stopped=lambda: stopped)
+    report = Reviewer(ScriptedModel([slow])).review(take_snapshot(talk), stopped=lambda: stopped)
     assert (report.postponed, report.line(), talk.entries("memory")) == (True, "", ())
 
 
@@ -354,11 +354,11 @@ def test_the_request_names_what_is_asked_for(tmp_path: Path) -> None:
     """Memory, skills or both, and only the tools that are there."""
     talk = Talk(tmp_path, "Hello.")
     for wanted, there, missing in (
-        (Wanted(True, False), "Memory.", "Skills."),
-        (Wanted(False, True), "Skills.", "Memory."),
+        (ReviewFocus(True, False), "Memory.", "Skills."),
+        (ReviewFocus(False, True), "Skills.", "Memory."),
     ):
         model = ScriptedModel([NOTHING])
-        Reviewer(model).review(snapshot(talk), wanted)
+        Reviewer(model).review(take_snapshot(talk), wanted)
         request = model.requests[0].messages[-1]["content"]
         assert there in request
         assert missing not in request

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from memoranda.errors import LockTimeoutError, StorageError
-from memoranda.review.report import ReviewReport, Write
-from memoranda.review.reviewer import Wanted
-from memoranda.review.schedule import Due, Schedule
+from memoranda.review.report import ReviewReport, ReviewWrite
+from memoranda.review.reviewer import ReviewFocus
+from memoranda.review.schedule import DueReview, ReviewSchedule
 from memoranda.review.settings import ReviewSettings
 from tests.conftest import mode
 
@@ -17,11 +17,13 @@ BOTH = ("memory", "skill_manage")
 MEMORY = ("memory",)
 
 
-def _schedule(home: Path, interval: int = 3) -> Schedule:
-    return Schedule(home, ReviewSettings(nudge_interval=interval))
+def _schedule(home: Path, interval: int = 3) -> ReviewSchedule:
+    return ReviewSchedule(home, ReviewSettings(nudge_interval=interval))
 
 
-def _turns(schedule: Schedule, count: int, *used: str, user: str | None = None, session: str = "s1") -> list[Due]:
+def _turns(
+    schedule: ReviewSchedule, count: int, *used: str, user: str | None = None, session: str = "s1"
+) -> list[DueReview]:
     for _ in range(count):
         schedule.turn_done(user, session, used=used, offered=MEMORY)
     return schedule.open_reviews(user)
@@ -32,7 +34,7 @@ def test_a_review_is_due_every_so_many_turns(tmp_path: Path) -> None:
     schedule = _schedule(tmp_path)
     assert _turns(schedule, 2) == []
     (due,) = _turns(schedule, 1)
-    assert (due.session_id, due.wanted) == ("s1", Wanted(True, False))
+    assert (due.session_id, due.wanted) == ("s1", ReviewFocus(True, False))
     schedule.end(due, ReviewReport("s1"))
     assert _turns(schedule, 2) == []
     assert len(_turns(schedule, 1)) == 1
@@ -55,10 +57,10 @@ def test_memory_and_skills_are_counted_apart_and_reviewed_together(tmp_path: Pat
     for used in ((), ("memory",), ()):
         schedule.turn_done(None, "s1", used=used, offered=BOTH)
     (due,) = schedule.open_reviews(None)
-    assert due.wanted == Wanted(memory=False, skills=True)
+    assert due.wanted == ReviewFocus(memory=False, skills=True)
     schedule.turn_done(None, "s1", used=(), offered=BOTH)
     schedule.turn_done(None, "s1", used=(), offered=BOTH)
-    assert [each.wanted for each in schedule.open_reviews(None)] == [Wanted(True, True)]
+    assert [each.wanted for each in schedule.open_reviews(None)] == [ReviewFocus(True, True)]
     schedule.close()
 
 
@@ -136,7 +138,7 @@ def test_a_review_that_is_done_is_not_begun_again(tmp_path: Path) -> None:
     (due,) = _turns(schedule, 3)
     begun = schedule.begin(due)
     assert begun is not None
-    schedule.end(begun, ReviewReport("s1", writes=(Write("added", "USER.md", "the secret text"),)))
+    schedule.end(begun, ReviewReport("s1", writes=(ReviewWrite("added", "USER.md", "the secret text"),)))
     assert schedule.begin(due) is None
     assert schedule.history()[0].result == "1 added"
     schedule.close()
@@ -168,7 +170,7 @@ def test_the_file_is_private_and_keeps_nobodys_words(tmp_path: Path) -> None:
     """Numbers, states and ids."""
     schedule = _schedule(tmp_path)
     (due,) = _turns(schedule, 3)
-    schedule.end(due, ReviewReport("s1", writes=(Write("added", "USER.md", "Ida was born in Bergen"),)))
+    schedule.end(due, ReviewReport("s1", writes=(ReviewWrite("added", "USER.md", "Ida was born in Bergen"),)))
     schedule.close()
     assert mode(tmp_path / "reviews.db") == 0o600
     assert b"Bergen" not in (tmp_path / "reviews.db").read_bytes()

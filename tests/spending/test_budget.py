@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from memoranda.errors import BudgetSpentError, ModelOverloadedError
 from memoranda.llm.model import Usage
-from memoranda.spending.budget import Spent
-from memoranda.spending.call_record import Call
+from memoranda.spending.budget import BackgroundSpending
+from memoranda.spending.call_record import CallRecord
 from memoranda.spending.ledger import Ledger
-from memoranda.spending.ledger_writer import store
+from memoranda.spending.ledger_writer import store_calls
 from memoranda.spending.settings import BudgetSettings
 from tests.spending.models import QUESTION, Fixed
 
@@ -95,7 +95,7 @@ def test_a_call_that_was_turned_away_uses_nothing_of_the_budget(tmp_path: Path) 
     for _ in range(5):
         with pytest.raises(ModelOverloadedError):
             ledger.metered(Fixed(raises=ModelOverloadedError("busy")), "review", background=True).reply("x", QUESTION)
-    assert ledger.today() == Spent()
+    assert ledger.today() == BackgroundSpending()
     ledger.close()
 
 
@@ -103,13 +103,17 @@ def test_a_call_whose_process_died_counts_with_its_estimate(tmp_path: Path) -> N
     """It may have been paid for; after its time it is no longer waited for."""
     now = [NOON]
     ledger = Ledger(tmp_path, BudgetSettings(0.01, None), clock=lambda: now[0])
-    store(
+    store_calls(
         ledger._file,
-        [Call("review", NOON, True, outcome="running", cost_usd=0.02, most_usd=5.0, until=NOON + 60, input_tokens=9)],
+        [
+            CallRecord(
+                "review", NOON, True, outcome="running", cost_usd=0.02, most_usd=5.0, until=NOON + 60, input_tokens=9
+            )
+        ],
     )
     assert ledger.today().under_way == 1
     now[0] += 61
-    assert ledger.today() == Spent(9, 0.02)
+    assert ledger.today() == BackgroundSpending(9, 0.02)
     assert _spend(ledger, Fixed(), 1) == 0
     ledger.close()
 
@@ -161,8 +165,8 @@ def test_however_calls_overlap_the_limit_is_exceeded_by_one_call_at_most(
     settings = BudgetSettings(None, limit)
     used, under_way, largest = 0, list[tuple[int, int]](), 0
     for most, really, ends in calls:
-        found = Spent(used, 0.0, len(under_way), sum(each for each, _ in under_way))
-        wanted = Call("review", 0.0, True, most_tokens=most)
+        found = BackgroundSpending(used, 0.0, len(under_way), sum(each for each, _ in under_way))
+        wanted = CallRecord("review", 0.0, True, most_tokens=most)
         if not found.is_over(settings) and found.has_room_for(wanted, settings):
             under_way.append((most, min(most, really)))
         if ends and under_way:
@@ -179,7 +183,7 @@ from pathlib import Path
 from memoranda.errors import BudgetSpentError
 from memoranda.llm.model import Usage
 from memoranda.spending.ledger import Ledger
-from memoranda.spending.ledger_writer import store
+from memoranda.spending.ledger_writer import store_calls
 from memoranda.spending.settings import BudgetSettings
 from tests.spending.models import QUESTION, Fixed
 ledger = Ledger(Path(sys.argv[1]), BudgetSettings(float(sys.argv[2]), None))
@@ -213,7 +217,7 @@ _DYING = """
 import os, sys
 from pathlib import Path
 from memoranda.spending.ledger import Ledger
-from memoranda.spending.ledger_writer import store
+from memoranda.spending.ledger_writer import store_calls
 from tests.spending.models import QUESTION, Fixed
 ledger = Ledger(Path(sys.argv[1]))
 ledger.metered(Fixed(before=lambda: os.kill(os.getpid(), 9)), "review", background=True).reply("word " * 1000, QUESTION)

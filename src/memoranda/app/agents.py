@@ -16,7 +16,7 @@ from memoranda.llm.model import ChatModel, OnText
 from memoranda.llm.model_factory import model_for
 from memoranda.review.background import BackgroundReview
 from memoranda.review.report import ReviewReport
-from memoranda.review.reviewable_session import Snapshot
+from memoranda.review.reviewable_session import ReviewSnapshot
 from memoranda.spending.ledger import Ledger
 from memoranda.tools import Tool
 
@@ -118,7 +118,7 @@ class Agents:
             found.chat_model = self._present.model
         return found
 
-    def _reviewing(self, taken: Snapshot) -> ChatModel:
+    def _reviewing(self, taken: ReviewSnapshot) -> ChatModel:
         model = taken.session.chat_model if isinstance(taken.session, Session) else None
         if model is None:
             raise ModelError(f"No model has answered in session {taken.id} yet.")

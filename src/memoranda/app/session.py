@@ -337,19 +337,19 @@ class Session:
 
     def _compression(self) -> "SessionCompressor":
         from memoranda.app.session_compressor import ContextUsage, SessionCompressor
-        from memoranda.llm.context_windows import window_of
+        from memoranda.llm.context_windows import context_window
 
         if self._compressor is None:
             settings = self._memory.config
-            window = settings.model.window or window_of(self.model)
+            window = settings.model.window or context_window(self.model)
             self._compressor = SessionCompressor(settings.compression, ContextUsage(window))
         return self._compressor
 
     def _count(self, usage: "Usage", message_id: int) -> None:
         """The provider has counted everything up to a message."""
-        from memoranda.compression.trigger import Reading
+        from memoranda.compression.trigger import TokenReading
 
-        reading = Reading.of(usage, message_id)
+        reading = TokenReading.of(usage, message_id)
         if reading is not None:
             try:
                 self._compression().note(self, self._db, reading)

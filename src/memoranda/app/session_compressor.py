@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from memoranda.agent.session_views import Compression
 from memoranda.app.frozen_prompt import FrozenPrompt
-from memoranda.compression.compressor import Compressed, Compressor, NotCompressed
+from memoranda.compression.compressor import CompressedContext, Compressor, NotCompressed
 from memoranda.compression.settings import CompressionSettings
-from memoranda.compression.trigger import Progress, Reading, context_tokens
+from memoranda.compression.trigger import CompressionProgress, TokenReading, context_tokens
 from memoranda.llm.model import ChatModel
 from memoranda.sessions.rotation import LiveMessage, NoLease, NotRotated, Rotated
 from memoranda.support.process import has_ended, this_process
@@ -54,7 +54,7 @@ class ContextUsage:
 
     window: int
     reserved: int = 0
-    reading: Reading | None = None
+    reading: TokenReading | None = None
 
 
 class SessionCompressor:
@@ -69,12 +69,12 @@ class SessionCompressor:
         used, limit = self._used(session, db.live_context(session.id)), self._limit()
         return self._settings.enabled and self._progress(session, db).is_due(used, limit, self.usage.window)
 
-    def note(self, session: Compressible, db: "SessionDB", reading: Reading) -> None:
+    def note(self, session: Compressible, db: "SessionDB", reading: TokenReading) -> None:
         """The provider has counted the context; what that says about the last compression is kept."""
         self.usage.reading = reading
         before = self._progress(session, db)
         after = before.after_reading(reading.tokens, self._limit(), self.usage.window)
-        if after != before and (before != Progress() or after.useless):
+        if after != before and (before != CompressionProgress() or after.useless):
             db.note_compression(session.id, after.to_json())
 
     def compress(
@@ -111,7 +111,9 @@ class SessionCompressor:
         db.note_compression(session.id, progress.after_compression(window, left).to_json())
         return Compression(True, result.why, result.how, result.tokens_before, result.tokens_after)
 
-    def _rotate(self, session: Compressible, db: "SessionDB", result: Compressed, new_id: str) -> Rotated | NotRotated:
+    def _rotate(
+        self, session: Compressible, db: "SessionDB", result: CompressedContext, new_id: str
+    ) -> Rotated | NotRotated:
         frozen = session.new_prompt()
         return db.rotate_session(
             session.id, new_id, result.context, last_seen=result.last_seen, system_prompt=frozen.prompt.text,
@@ -125,8 +127,8 @@ class SessionCompressor:
     def _limit(self) -> int:
         return self._settings.limit(self.usage.window, self.usage.reserved)
 
-    def _progress(self, session: Compressible, db: "SessionDB") -> Progress:
-        return Progress.from_json(db.compression_notes(session.id))
+    def _progress(self, session: Compressible, db: "SessionDB") -> CompressionProgress:
+        return CompressionProgress.from_json(db.compression_notes(session.id))
 
 
 def _elsewhere(session: Compressible, successor: str | None) -> Compression:

@@ -9,7 +9,7 @@ from memoranda import config
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.sessions.naming import since_option, until_option
 from memoranda.cli.text import bold, dim, wrapped
-from memoranda.spending.budget import Spent
+from memoranda.spending.budget import BackgroundSpending
 from memoranda.spending.ledger import Ledger
 from memoranda.spending.prices import AS_OF, FILE_NAME
 from memoranda.spending.settings import BudgetSettings
@@ -64,7 +64,7 @@ def _as_json(total: Total) -> dict[str, Any]:
     return asdict(total) | {"cached_share": round(total.cached, 4)}
 
 
-def _left(today: Spent, settings: BudgetSettings) -> dict[str, Any]:
+def _left(today: BackgroundSpending, settings: BudgetSettings) -> dict[str, Any]:
     usd, tokens = settings.daily_usd, settings.daily_tokens
     return {
         "spent_usd": today.usd,
@@ -108,7 +108,7 @@ def _numbers(total: Total) -> list[str]:
     ]
 
 
-def _budget(today: Spent, settings: BudgetSettings) -> list[str]:
+def _budget(today: BackgroundSpending, settings: BudgetSettings) -> list[str]:
     if settings.allows_nothing:
         return ["", "Background work is switched off: its daily budget is 0."]
     usd, tokens = settings.daily_usd, settings.daily_tokens

@@ -3,17 +3,17 @@
 Nothing is changed here: the answer is a value, which `SessionStore.rotate_session` carries out in one transaction.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from memoranda.compression.pinned import find_pinned
-from memoranda.compression.plan import Plan, make_plan
-from memoranda.compression.pruning import LONG_OUTPUT, shorten
+from memoranda.compression.plan import CompressionPlan, make_plan
+from memoranda.compression.pruning import LONG_OUTPUT, prune_message
 from memoranda.compression.settings import CompressionSettings
 from memoranda.compression.summariser import Summariser
-from memoranda.compression.summary import Running, read_back, render
-from memoranda.llm.model import ChatModel
+from memoranda.compression.summary import RunningSummary, parse_summaries, render_summary
+from memoranda.llm.model import ChatModel, Message
 from memoranda.llm.tokens import estimate_message, estimate_messages
 from memoranda.sessions.records import text_of
 from memoranda.sessions.rotation import ContextItem, LiveMessage, Repeated, Summary
@@ -31,7 +31,7 @@ How = Literal["model", "extract", "pruned"]
 
 
 @dataclass(frozen=True, slots=True)
-class Compressed:
+class CompressedContext:
     """The new context, and which messages the summary stands for: those from `first_id` to `last_id`.
 
     `how` says who wrote the summary; "pruned" means that there was no need for one. `why` is empty unless something
@@ -77,7 +77,7 @@ class Compressor:
         focus: str = "",
         provider_notes: str = "",
         force: bool = False,
-    ) -> Compressed | NotCompressed:
+    ) -> CompressedContext | NotCompressed:
         """A shorter context for a window of so many tokens.
 
         `session_id` is named to the model, so that it can read what was taken out. `focus` is what somebody wants kept
@@ -102,12 +102,12 @@ class Compressor:
         if not force and (pruned := context.pruned(plan)) is not None:
             return pruned
         room = self._settings.summary_room(window)
-        running = read_back([text_of(each.message.get("content")) for each in plan.previous])
+        running = parse_summaries([text_of(each.message.get("content")) for each in plan.previous])
         made = Summariser(model, self._settings, room).update(plan.summarised, running.sections, focus, provider_notes)
         pinned = find_pinned((each.message for each in plan.summarised), running.pinned, int(room * _PINNED_SHARE))
         numbers = [each.said_as for each in plan.summarised]
         first, last = min(*numbers, running.first_id or numbers[0]), max(*numbers, running.last_id)
-        summary = Summary(render(Running(made.sections, pinned, first, last), session_id))
+        summary = Summary(render_summary(RunningSummary(made.sections, pinned, first, last), session_id))
         return context.summarised(plan, summary, (first, last), made.failure, self._settings.target(window))
 
 
@@ -118,28 +118,20 @@ class _Context:
     live: tuple[LiveMessage, ...]
     session_id: str
 
-    def pruned(self, plan: Plan) -> Compressed | None:
+    def pruned(self, plan: CompressionPlan) -> CompressedContext | None:
         """All of it, with old output cut short; None when that is not enough."""
-        old = {each.id for each in plan.summarised}
-        items: list[ContextItem] = [
-            Summary(text_of(each.message.get("content"))) if each.is_summary
-            else Repeated(each.id, shorten(each, self.session_id) if each.id in old else None)
-            for each in self.live
-        ]  # fmt: skip
+        items = self._items({each.id: prune_message(each, self.session_id) for each in plan.summarised})
         if self._size(items) > self._size() * _ENOUGH:
             return None
         numbers = [each.said_as for each in plan.summarised]
         return self._result(items, (min(numbers), max(numbers)), "pruned", [])
 
-    def shortened(self, target: int) -> Compressed | None:
+    def shortened(self, target: int) -> CompressedContext | None:
         """All of it with every output cut short, where there is nothing else to take out; None when that is no help."""
         items: list[ContextItem] = []
-        for most in (_STILL_LONG, LONG_OUTPUT):
-            items = [
-                Summary(text_of(each.message.get("content"))) if each.is_summary
-                else Repeated(each.id, shorten(each, self.session_id, most) if each.message["role"] == "tool" else None)
-                for each in self.live
-            ]  # fmt: skip
+        for max_chars in (_STILL_LONG, LONG_OUTPUT):
+            outputs = [each for each in self.live if each.message["role"] == "tool"]
+            items = self._items({each.id: prune_message(each, self.session_id, max_chars) for each in outputs})
             if self._size(items) <= target:
                 break
         if not self.live or self._size(items) > self._size() * _ENOUGH:
@@ -148,15 +140,16 @@ class _Context:
         return self._result(items, (min(numbers), max(numbers)), "pruned", [])
 
     def summarised(
-        self, plan: Plan, summary: Summary, span: tuple[int, int], failure: str, target: int
-    ) -> Compressed | NotCompressed:
+        self, plan: CompressionPlan, summary: Summary, span: tuple[int, int], failure: str, target: int
+    ) -> CompressedContext | NotCompressed:
         """The first messages, a summary, the user's request and the last messages."""
         head: list[ContextItem] = [Repeated(each.id) for each in plan.head]
         request: list[ContextItem] = [Repeated(plan.request.id)] if plan.request else []
         items = [*head, summary, *request, *(Repeated(each.id) for each in plan.tail)]
-        for most in (_STILL_LONG, LONG_OUTPUT):
+        for max_chars in (_STILL_LONG, LONG_OUTPUT):
             if self._size(items) > target:
-                tail = (Repeated(each.id, shorten(each, self.session_id, most, thinking=True)) for each in plan.tail)
+                pruned = [prune_message(each, self.session_id, max_chars, thinking=True) for each in plan.tail]
+                tail = [Repeated(each.id, message) for each, message in zip(plan.tail, pruned, strict=True)]
                 items = [*head, summary, *request, *tail]
         after = self._size(items)
         if after >= self._size():
@@ -166,8 +159,21 @@ class _Context:
             why.append(f"{after:,} tokens are left and not {target:,}, because what must be kept is that long")
         return self._result(items, span, "extract" if failure else "model", why)
 
-    def _result(self, items: Sequence[ContextItem], span: tuple[int, int], how: How, why: Sequence[str]) -> Compressed:
-        return Compressed(tuple(items), *span, how, "; ".join(why), self._size(), self._size(items), self.live[-1].id)
+    def _items(self, replacements: Mapping[int, Message | None]) -> list[ContextItem]:
+        """Every message of the context, shortened where there is a replacement for its id."""
+        return [
+            Summary(text_of(each.message.get("content")))
+            if each.is_summary
+            else Repeated(each.id, replacements.get(each.id))
+            for each in self.live
+        ]
+
+    def _result(
+        self, items: Sequence[ContextItem], span: tuple[int, int], how: How, why: Sequence[str]
+    ) -> CompressedContext:
+        return CompressedContext(
+            tuple(items), *span, how, "; ".join(why), self._size(), self._size(items), self.live[-1].id
+        )
 
     def _size(self, items: Sequence[ContextItem] | None = None) -> int:
         """Tokens of the whole context, or of another one made of it."""
@@ -175,7 +181,8 @@ class _Context:
             return estimate_messages(each.message for each in self.live)
         known = {each.id: each.message for each in self.live}
         return sum(
-            estimate_message({"content": item.text}) if isinstance(item, Summary)
-            else estimate_message(item.replacement or known[item.message_id])
+            estimate_message(
+                {"content": item.text} if isinstance(item, Summary) else item.replacement or known[item.message_id]
+            )
             for item in items
-        )  # fmt: skip
+        )

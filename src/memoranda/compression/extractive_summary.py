@@ -37,7 +37,7 @@ _PATH = re.compile(r"(?<![\w/])(?:~|\.{1,2})?/?(?:[\w.-]+/)+[\w.-]*\w|\b[\w-]+\.
 _SHARES = {"Goal": 0.15, "Constraints": 0.12, "Decisions": 0.18, "State": 0.32, "Files": 0.11, "Open points": 0.12}
 
 
-def extract(messages: Sequence[LiveMessage], previous: Sections, room: int) -> dict[str, str]:
+def extract_summary(messages: Sequence[LiveMessage], previous: Sections, room: int) -> dict[str, str]:
     """The sections of a summary of at most about `room` tokens, going on from what was known before."""
     said = [(str(each.message.get("role")), text_of(each.message.get("content"))) for each in messages]
     found = {

@@ -20,7 +20,7 @@ _TAIL_SLACK = 1.5
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CompressionPlan:
     """A context, cut into what is kept and what is summarised.
 
     `request` is the user's latest request when it stands in the middle; `previous` are summaries made before, which
@@ -44,9 +44,9 @@ class Plan:
         return tuple(each for each in self.middle if each is not self.request)
 
 
-def make_plan(live: Sequence[LiveMessage], settings: CompressionSettings, window: int) -> Plan | None:
+def make_plan(live: Sequence[LiveMessage], settings: CompressionSettings, window: int) -> CompressionPlan | None:
     """The plan for a context; None when there is nothing in it that could be summarised."""
-    cuts = cut_places([each.message for each in live])
+    cuts = cut_positions([each.message for each in live])
     sizes = [estimate_message(each.message) for each in live]
     target = settings.target(window)
     summaries = [place for place, each in enumerate(live) if each.is_summary]
@@ -60,13 +60,13 @@ def make_plan(live: Sequence[LiveMessage], settings: CompressionSettings, window
     tail = _tail_begin(cuts, sizes, earliest, max(0, room), settings.protect_last)
     middle = tuple(each for each in live[head:tail] if not each.is_summary)
     request = live[asked] if asked is not None and head <= asked < tail else None
-    plan = Plan(
+    plan = CompressionPlan(
         tuple(live[:head]), middle, tuple(live[tail:]), tuple(live[place] for place in summaries), request
     )  # fmt: skip
     return plan if plan.summarised else None
 
 
-def cut_places(messages: Sequence[Mapping[str, Any]]) -> list[int]:
+def cut_positions(messages: Sequence[Mapping[str, Any]]) -> list[int]:
     """The places where a conversation can be cut: before the message with that number, 0 and its end included."""
     asked: dict[str, int] = {}
     # How many calls are open before each message: one more from here on, one fewer from there on.

@@ -16,7 +16,9 @@ _LONG_VALUE = 200
 _THINKING = ("reasoning", "reasoning_content", "reasoning_details", "codex_reasoning_items", "codex_message_items")
 
 
-def shorten(live: LiveMessage, session_id: str, most: int = LONG_OUTPUT, *, thinking: bool = False) -> Message | None:
+def prune_message(
+    live: LiveMessage, session_id: str, most: int = LONG_OUTPUT, *, thinking: bool = False
+) -> Message | None:
     """A message cut short, which says where the whole of it is; None when it is short already.
 
     Output of more than `most` characters is cut to less than that. `thinking` keeps the model's own reasoning.

@@ -4,11 +4,11 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memoranda.compression.extractive_summary import extract
+from memoranda.compression.extractive_summary import extract_summary
 from memoranda.compression.prompts import SYSTEM, task
 from memoranda.compression.settings import CompressionSettings
 from memoranda.compression.summary import Sections, render_sections
-from memoranda.compression.summary_check import judge
+from memoranda.compression.summary_check import check_summary
 from memoranda.compression.transcript import pieces, within
 from memoranda.errors import ModelError
 from memoranda.llm.model import ChatModel
@@ -26,7 +26,7 @@ _ROOM_TO_WRITE = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Summarised:
+class SummaryResult:
     """The new sections; `failure` says why they are an extract, and is empty when a model wrote them."""
 
     sections: Sections
@@ -42,7 +42,7 @@ class Summariser:
         # A model with a small window cannot read and write as much.
         self._room = room if model is None else min(room, model.window // 10)
 
-    def update(self, messages: Sequence[LiveMessage], previous: Sections, focus: str, notes: str) -> Summarised:
+    def update(self, messages: Sequence[LiveMessage], previous: Sections, focus: str, notes: str) -> SummaryResult:
         """The sections after some more messages."""
         if self._model is None:
             return self._extracted(messages, previous, "there is no model to ask")
@@ -50,10 +50,10 @@ class Summariser:
         if isinstance(made, str):
             _log.warning("The summary of a conversation is an extract, because %s.", made)
             return self._extracted(messages, previous, made)
-        return Summarised(made)
+        return SummaryResult(made)
 
-    def _extracted(self, messages: Sequence[LiveMessage], previous: Sections, why: str) -> Summarised:
-        return Summarised(extract(messages, previous, self._room), why)
+    def _extracted(self, messages: Sequence[LiveMessage], previous: Sections, why: str) -> SummaryResult:
+        return SummaryResult(extract_summary(messages, previous, self._room), why)
 
     def _ask(
         self, model: ChatModel, messages: Sequence[LiveMessage], previous: Sections, focus: str, notes: str
@@ -74,7 +74,7 @@ class Summariser:
                 )  # fmt: skip
             except ModelError as error:
                 return f"the model failed: {error}"
-            judged = judge(reply, f"{known}\n{transcript}\n{notes}", self._room)
+            judged = check_summary(reply, f"{known}\n{transcript}\n{notes}", self._room)
             if isinstance(judged, str):
                 return judged
             sections = judged

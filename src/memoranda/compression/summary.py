@@ -22,7 +22,7 @@ Sections = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningSummary:
     """A summary as it stands: what is in it, and which messages it replaces."""
 
     sections: Sections = field(default_factory=dict)
@@ -51,7 +51,7 @@ def render_sections(sections: Sections) -> str:
     return "\n\n".join(f"## {name}\n{sections.get(name, '').strip() or _NOTHING}" for name in SECTIONS)
 
 
-def render(running: Running, session_id: str) -> str:
+def render_summary(running: RunningSummary, session_id: str) -> str:
     """The summary as it stands in a context."""
     session = SESSION.format(session_id=session_id) if session_id else ""
     parts = [
@@ -65,16 +65,16 @@ def render(running: Running, session_id: str) -> str:
     return "\n\n".join(parts)
 
 
-def read_back(texts: Sequence[str]) -> Running:
+def parse_summaries(texts: Sequence[str]) -> RunningSummary:
     """Earlier summaries as one: usually there is one, and a later one wins where there are more."""
-    running = Running()
+    running = RunningSummary()
     for text in texts:
         found = _split(text.removesuffix(FOOTER))
         span = _RANGE.search(text)
         first, last = (int(span[1]), int(span[2])) if span else (0, 0)
         # A summary that somebody else wrote has no sections of ours; all of it is what is known.
         sections = {name: found[name] for name in SECTIONS if name in found} or {"State": text}
-        running = Running(
+        running = RunningSummary(
             {name: _joined(running.sections.get(name, ""), sections.get(name, "")) for name in SECTIONS},
             Pinned(
                 tuple(dict.fromkeys((*running.pinned.rules, *_entries(found.get(RULES, ""))))),

@@ -18,7 +18,7 @@ _WORD = re.compile(r"[^\W\d_]{4,}")
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}")
 
 
-def judge(reply: Reply, source: str, room: int) -> dict[str, str] | str:
+def check_summary(reply: Reply, source: str, room: int) -> dict[str, str] | str:
     """The sections of a good summary, or what is wrong with it."""
     if reply.tool_calls:
         return "the model called a tool instead of answering"

@@ -19,20 +19,24 @@ _GROWN = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TokenReading:
     """What the provider counted for a call and its answer; `last_id` is the last message that this covers."""
 
     tokens: int
     last_id: int
 
     @classmethod
-    def of(cls, usage: Usage, last_id: int) -> "Reading | None":
+    def of(cls, usage: Usage, last_id: int) -> "TokenReading | None":
         """The reading of one call; None when the provider told nothing."""
         return cls(usage.input_tokens + usage.output_tokens, last_id) if usage.input_tokens > 0 else None
 
 
 def context_tokens(
-    numbered: Sequence[tuple[int, Message]], reading: Reading | None, *, system: str = "", tools: Sequence[Tool] = ()
+    numbered: Sequence[tuple[int, Message]],
+    reading: TokenReading | None,
+    *,
+    system: str = "",
+    tools: Sequence[Tool] = (),
 ) -> int:
     """How many tokens the next call will send: the last reading and an estimate of what came since, or an estimate."""
     if reading is not None and any(number == reading.last_id for number, _ in numbered):
@@ -41,7 +45,7 @@ def context_tokens(
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class CompressionProgress:
     """What compressing a conversation has achieved so far."""
 
     useless: int = 0
@@ -66,27 +70,27 @@ class Progress:
             return used >= (self.left or limit) + window * _GROWN
         return self.useless < _USELESS_IN_A_ROW or used >= self.stuck_at + window * _GROWN
 
-    def after_compression(self, window: int, left: int = 0) -> "Progress":
+    def after_compression(self, window: int, left: int = 0) -> "CompressionProgress":
         """It was compressed to about `left` tokens in all; the next reading tells whether that helped."""
         return replace(self._for(window), waiting=True, left=left)
 
-    def after_failure(self, used: int, window: int) -> "Progress":
+    def after_failure(self, used: int, window: int) -> "CompressionProgress":
         """It could not be made shorter."""
         known = self._for(window)
         return replace(known, useless=known.useless + 1, stuck_at=used, waiting=False)
 
-    def after_reading(self, used: int, limit: int, window: int) -> "Progress":
+    def after_reading(self, used: int, limit: int, window: int) -> "CompressionProgress":
         """Somebody has counted the tokens of the context."""
         known = self._for(window)
         if used < limit:
-            return Progress(window=window)
+            return CompressionProgress(window=window)
         return known.after_failure(used, window) if known.waiting else known
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: str | None) -> "Progress":
+    def from_json(cls, text: str | None) -> "CompressionProgress":
         """What was kept; nothing is known when it cannot be read."""
         try:
             kept = json.loads(text) if text else {}
@@ -95,5 +99,5 @@ class Progress:
         except (ValueError, KeyError, TypeError):
             return cls()
 
-    def _for(self, window: int) -> "Progress":
-        return self if self.window == window else Progress(window=window)
+    def _for(self, window: int) -> "CompressionProgress":
+        return self if self.window == window else CompressionProgress(window=window)

@@ -35,11 +35,11 @@ _WINDOWS = tuple(
 _ANSWERS = ((re.compile(r"claude-3-(opus|sonnet|haiku)|claude-(2|instant)"), 4_096), (re.compile(r"claude-3"), 8_192))
 
 
-def window_of(name: str) -> int:
+def context_window(name: str) -> int:
     """The context window of a model in tokens."""
     return next((window for pattern, window in _WINDOWS if pattern.search(name.lower())), DEFAULT_WINDOW)
 
 
-def longest_answer(name: str) -> int:
+def max_answer_tokens(name: str) -> int:
     """How many tokens to ask for where the service wants a number."""
     return next((tokens for pattern, tokens in _ANSWERS if pattern.search(name.lower())), _DEFAULT_ANSWER)

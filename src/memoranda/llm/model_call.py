@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from memoranda.llm.model import OnText, Reply
-from memoranda.llm.vendor_errors import Failure, too_late
+from memoranda.llm.vendor_errors import CallFailure, deadline_error
 from memoranda.support.interrupts import waiting
 
 _FIRST_WAIT = 0.5
@@ -27,7 +27,7 @@ Attempt = Callable[[OnText, float], Reply]
 class FailedAttemptError(Exception):
     """One attempt failed, and what that means."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: CallFailure) -> None:
         super().__init__(str(failure.error))
         self.failure = failure
 
@@ -44,7 +44,7 @@ class _Ended:
     error: BaseException | None = None
 
 
-class Call:
+class ModelCall:
     """One call: as many attempts as `tries` and the deadline allow."""
 
     def __init__(self, who: str, attempt: Attempt, *, deadline: float, tries: int) -> None:
@@ -73,7 +73,7 @@ class Call:
                 with waiting:
                     came = self._came.get(timeout=max(0.0, self._left()))
             except queue.Empty:
-                raise too_late(self._who, self._seconds) from None
+                raise deadline_error(self._who, self._seconds) from None
             if isinstance(came, str):
                 on_text(came)
             elif came.reply is not None:

@@ -9,7 +9,7 @@ from memoranda.llm.anthropic.client import AnthropicMessages
 from memoranda.llm.demo import DemoModel
 from memoranda.llm.model import ChatModel
 from memoranda.llm.openai.client import OpenAIChat
-from memoranda.llm.sdk_model import missing
+from memoranda.llm.sdk_model import missing_package
 from memoranda.llm.settings import ModelSettings
 from memoranda.llm.vendors import VENDORS, Vendor
 
@@ -39,7 +39,7 @@ def model_for(settings: ModelSettings, secrets: Mapping[str, str]) -> ChatModel:
     key = _key(chosen, vendor, secrets)
     # Seen now, not in the middle of a conversation; the import itself waits until it is needed.
     if find_spec(vendor.api) is None:
-        raise missing(vendor.api)
+        raise missing_package(vendor.api)
     return AnthropicMessages(chosen, key) if vendor.api == "anthropic" else OpenAIChat(chosen, key)
 
 

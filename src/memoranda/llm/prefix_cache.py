@@ -10,7 +10,7 @@ class PrefixCache:
     def __init__(self) -> None:
         self._seen: set[bytes] = set()
 
-    def served(self, parts: Sequence[str]) -> int:
+    def count_known(self, parts: Sequence[str]) -> int:
         """How many leading parts are known; the request is known from now on."""
         digests = list(digests_of(parts))
         known = next((place for place, digest in enumerate(digests) if digest not in self._seen), len(digests))

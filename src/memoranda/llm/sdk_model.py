@@ -12,11 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from memoranda.errors import ModelError
-from memoranda.llm.context_windows import window_of
+from memoranda.llm.context_windows import context_window
 from memoranda.llm.model import Message, OnText, Reply
-from memoranda.llm.model_call import Call, FailedAttemptError
+from memoranda.llm.model_call import FailedAttemptError, ModelCall
 from memoranda.llm.settings import ModelSettings
-from memoranda.llm.vendor_errors import Failure, nonsense, refused, retry_after, unreachable
+from memoranda.llm.vendor_errors import (
+    CallFailure,
+    connection_failure,
+    failure_from_status,
+    retry_after,
+    unreadable_reply,
+)
 from memoranda.tools import JsonObject, Tool
 
 _CONNECT_SECONDS = 10.0
@@ -44,7 +50,7 @@ class SdkModel(ABC):
 
     @property
     def window(self) -> int:
-        return self._settings.window or window_of(self.name)
+        return self._settings.window or context_window(self.name)
 
     @property
     def who(self) -> str:
@@ -76,7 +82,7 @@ class SdkModel(ABC):
                     raise
                 raise FailedAttemptError(failure) from error
 
-        return Call(self.who, attempt, deadline=seconds, tries=self._settings.tries).reply(on_text)
+        return ModelCall(self.who, attempt, deadline=seconds, tries=self._settings.tries).reply(on_text)
 
     def close(self) -> None:
         """Give the connections back."""
@@ -120,43 +126,45 @@ class SdkModel(ABC):
     def _sdk_client(self) -> Any:
         with self._opening:
             if self._client is None:
-                self._client = self._make_client(load(self.package))
+                self._client = self._make_client(import_sdk(self.package))
             return self._client
 
-    def _explain(self, error: Exception) -> Failure | None:
+    def _explain(self, error: Exception) -> CallFailure | None:
         """What an exception means; None for those that only a defect of ours explains."""
         if isinstance(error, FailedAttemptError):
             return error.failure
         sdk, httpx = importlib.import_module(self.package), importlib.import_module("httpx2")
         if isinstance(error, sdk.APIResponseValidationError):
-            return nonsense(self.who, error)
+            return unreadable_reply(self.who, error)
         if isinstance(error, sdk.APIStatusError):
             code, said = _told(error.body, str(error))
             # Errors in the middle of a stream come with the status of its beginning.
             status = error.status_code if error.status_code >= 400 else 0
-            return refused(self.who, status, self._without_key(said), code=code, after=_asked_to_wait(error))
+            return failure_from_status(
+                self.who, status, self._without_key(said), code=code, after=_asked_to_wait(error)
+            )
         if isinstance(error, sdk.APIConnectionError | httpx.TransportError):
-            return unreachable(self.who, self._without_key(str(error.__cause__ or error)))
+            return connection_failure(self.who, self._without_key(str(error.__cause__ or error)))
         if isinstance(error, sdk.APIError):
             code, said = _told(error.body, str(error))
-            return refused(self.who, 0, self._without_key(said), code=code)
+            return failure_from_status(self.who, 0, self._without_key(said), code=code)
         if isinstance(error, ValueError | TypeError | KeyError | AttributeError | IndexError | httpx.HTTPError):
-            return nonsense(self.who, self._without_key(f"{type(error).__name__}: {error}"))
+            return unreadable_reply(self.who, self._without_key(f"{type(error).__name__}: {error}"))
         return None
 
     def _without_key(self, text: str) -> str:
         return text.replace(self._api_key, "[key]") if len(self._api_key) > 4 else text
 
 
-def load(package: str) -> Any:
+def import_sdk(package: str) -> Any:
     """The SDK, or an error that says how to install it."""
     try:
         return importlib.import_module(package)
     except ImportError as error:
-        raise missing(package) from error
+        raise missing_package(package) from error
 
 
-def missing(package: str) -> ModelError:
+def missing_package(package: str) -> ModelError:
     return ModelError(f"The package {package!r} is not installed. Install it with: pip install 'memoranda[{package}]'")
 
 

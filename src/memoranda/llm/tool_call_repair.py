@@ -14,12 +14,12 @@ _LONGEST_NAME = 64
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-def acceptable_name(name: Any) -> str:
+def repair_name(name: Any) -> str:
     """A tool's name with nothing in it that services refuse."""
     return _NOT_IN_A_NAME.sub("_", str(name or ""))[:_LONGEST_NAME] or "unnamed"
 
 
-def acceptable_arguments(arguments: Any) -> JsonObject:
+def repair_arguments(arguments: Any) -> JsonObject:
     """The arguments as an object; what a model left broken is passed on as text."""
     try:
         value = json.loads(arguments) if isinstance(arguments, str) and arguments.strip() else arguments or {}
@@ -28,10 +28,10 @@ def acceptable_arguments(arguments: Any) -> JsonObject:
     return dict(value) if isinstance(value, Mapping) else {"unreadable_arguments": str(arguments)}
 
 
-def acceptable_call(call: Mapping[str, Any]) -> JsonObject:
+def repair_call(call: Mapping[str, Any]) -> JsonObject:
     """A call in OpenAI's form; one that can be read is left as it is, to the byte."""
     function = call.get("function") or {}
     given = function.get("arguments")
-    readable = isinstance(given, str) and "unreadable_arguments" not in acceptable_arguments(given) and given.strip()
-    arguments = given if readable else json.dumps(acceptable_arguments(given), ensure_ascii=False)
-    return {**call, "function": {"name": acceptable_name(function.get("name")), "arguments": arguments}}
+    readable = isinstance(given, str) and "unreadable_arguments" not in repair_arguments(given) and given.strip()
+    arguments = given if readable else json.dumps(repair_arguments(given), ensure_ascii=False)
+    return {**call, "function": {"name": repair_name(function.get("name")), "arguments": arguments}}

@@ -35,7 +35,7 @@ _AGAIN = frozenset({408, 409, 425, 429})
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class CallFailure:
     """An attempt that failed: the error for the caller, whether to try again, and how long the service asks to wait."""
 
     error: ModelError
@@ -43,43 +43,45 @@ class Failure:
     after: float | None = None
 
 
-def refused(who: str, status: int, said: str, *, code: str = "", after: float | None = None) -> Failure:
+def failure_from_status(who: str, status: int, said: str, *, code: str = "", after: float | None = None) -> CallFailure:
     """The service answered with an error; `status` 0 is an error in the middle of a stream."""
     words = f"{code} {said}"
-    told = f"{who} says: {quoted(said) or f'status {status}'}"
+    told = f"{who} says: {quote(said) or f'status {status}'}"
     if status == 402 or (_NO_CREDIT.search(words) and status not in (401, 500)):
-        return Failure(ModelQuotaError(f"The account has no credit left. {told}"))
+        return CallFailure(ModelQuotaError(f"The account has no credit left. {told}"))
     if status in (401, 403) or code in ("authentication_error", "permission_error", "invalid_api_key"):
-        return Failure(ModelAuthError(f"The key was not accepted. {told}"))
+        return CallFailure(ModelAuthError(f"The key was not accepted. {told}"))
     if status == 413 or (status in _TOO_LONG_STATUS and _TOO_LONG.search(words)):
-        return Failure(ContextTooLongError(f"The conversation does not fit into the model's window. {told}"))
+        return CallFailure(ContextTooLongError(f"The conversation does not fit into the model's window. {told}"))
     if status == 429 or code == "rate_limit_error":
-        return Failure(ModelOverloadedError(f"Too many requests for now. {told}"), again=True, after=after)
+        return CallFailure(ModelOverloadedError(f"Too many requests for now. {told}"), again=True, after=after)
     if status in _AGAIN or status >= 500 or code in ("overloaded_error", "api_error", "server_error"):
-        return Failure(ModelOverloadedError(f"The service cannot answer for now. {told}"), again=True, after=after)
+        return CallFailure(ModelOverloadedError(f"The service cannot answer for now. {told}"), again=True, after=after)
     if status == 404:
         hint = "Check the model's name and the base URL."
-        return Failure(ModelReplyError(f"The service does not know the model or the address. {told} {hint}"))
-    return Failure(ModelReplyError(f"The service refused the request ({status or 'in the stream'}). {told}"))
+        return CallFailure(ModelReplyError(f"The service does not know the model or the address. {told} {hint}"))
+    return CallFailure(ModelReplyError(f"The service refused the request ({status or 'in the stream'}). {told}"))
 
 
-def unreachable(who: str, why: object) -> Failure:
+def connection_failure(who: str, why: object) -> CallFailure:
     """No connection, or one that broke."""
-    reason = quoted(str(why)) or type(why).__name__
-    return Failure(ModelUnreachableError(f"{who} could not be reached or the connection broke: {reason}"), again=True)
+    reason = quote(str(why)) or type(why).__name__
+    return CallFailure(
+        ModelUnreachableError(f"{who} could not be reached or the connection broke: {reason}"), again=True
+    )
 
 
-def broken_off(who: str) -> Failure:
+def incomplete_stream(who: str) -> CallFailure:
     """A stream that ended before the answer did."""
-    return Failure(ModelUnreachableError(f"The answer of {who} broke off before its end."), again=True)
+    return CallFailure(ModelUnreachableError(f"The answer of {who} broke off before its end."), again=True)
 
 
-def nonsense(who: str, why: object) -> Failure:
+def unreadable_reply(who: str, why: object) -> CallFailure:
     """An answer that is none. Not asked again: the answer may have been paid for, and would be no other."""
-    return Failure(ModelReplyError(f"{who} answered with something that is no reply: {quoted(str(why))}"))
+    return CallFailure(ModelReplyError(f"{who} answered with something that is no reply: {quote(str(why))}"))
 
 
-def too_late(who: str, seconds: float) -> ModelUnreachableError:
+def deadline_error(who: str, seconds: float) -> ModelUnreachableError:
     return ModelUnreachableError(f"{who} did not answer within {seconds:g} seconds.")
 
 
@@ -98,6 +100,6 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return max(0.0, (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds())
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Somebody else's words, on one line and not too many of them."""
     return cut_short(" ".join(text.split()), _LONGEST_QUOTE, " …")

@@ -9,9 +9,9 @@ from pathlib import Path
 from memoranda.errors import LockTimeoutError
 from memoranda.llm.model import ChatModel
 from memoranda.review.report import ReviewReport
-from memoranda.review.reviewable_session import Reviewed, Snapshot, snapshot
+from memoranda.review.reviewable_session import ReviewableSession, ReviewSnapshot, take_snapshot
 from memoranda.review.reviewer import Reviewer
-from memoranda.review.schedule import Due, Schedule
+from memoranda.review.schedule import DueReview, ReviewSchedule
 from memoranda.review.settings import ReviewSettings
 from memoranda.tools import Tool
 
@@ -29,13 +29,13 @@ class BackgroundReview:
     def __init__(
         self,
         home: Path,
-        model_for: Callable[[Snapshot], ChatModel],
+        model_for: Callable[[ReviewSnapshot], ChatModel],
         settings: ReviewSettings | None = None,
         *,
-        find: Callable[[str, str | None], Reviewed | None] | None = None,
+        find: Callable[[str, str | None], ReviewableSession | None] | None = None,
         tell: Callable[[ReviewReport], None] = lambda report: None,
     ) -> None:
-        self.schedule = Schedule(home, settings)
+        self.schedule = ReviewSchedule(home, settings)
         self._settings = settings or ReviewSettings()
         self._model_for = model_for
         self._find = find
@@ -44,7 +44,9 @@ class BackgroundReview:
         self._thread: threading.Thread | None = None
         self._stopped = False
 
-    def after_turn(self, session: Reviewed, *, used: Collection[str] = (), tools: Sequence[Tool] | None = None) -> None:
+    def after_turn(
+        self, session: ReviewableSession, *, used: Collection[str] = (), tools: Sequence[Tool] | None = None
+    ) -> None:
         """A turn of a real user is done, and the tools `used` were called in it. Returns at once and never raises.
 
         `tools` are those that were sent, when they are more than the session's own: a review sends the same ones.
@@ -73,7 +75,7 @@ class BackgroundReview:
             self.schedule.close()
         return done
 
-    def _take_up(self, session: Reviewed, sent: tuple[Tool, ...]) -> None:
+    def _take_up(self, session: ReviewableSession, sent: tuple[Tool, ...]) -> None:
         """Hand the oldest review of this user that is open to the thread, unless it is busy."""
         with self._changed:
             if self._is_busy():
@@ -83,15 +85,15 @@ class BackgroundReview:
             if subject is None:
                 self.schedule.drop(due, "the session is gone")
                 continue
-            self._start(due, replace(snapshot(subject), tools=sent))
+            self._start(due, replace(take_snapshot(subject), tools=sent))
             return
 
-    def _subject(self, due: Due, session: Reviewed) -> Reviewed | None:
+    def _subject(self, due: DueReview, session: ReviewableSession) -> ReviewableSession | None:
         if due.session_id == session.id or self._find is None:
             return session
         return self._find(due.session_id, due.user)
 
-    def _start(self, due: Due, taken: Snapshot) -> None:
+    def _start(self, due: DueReview, taken: ReviewSnapshot) -> None:
         with self._changed:
             if self._stopped or self._is_busy():
                 return
@@ -102,7 +104,7 @@ class BackgroundReview:
         # Not alive after a fork: the thread stayed with the parent.
         return self._thread is not None and self._thread.is_alive()
 
-    def _run(self, due: Due, taken: Snapshot) -> None:
+    def _run(self, due: DueReview, taken: ReviewSnapshot) -> None:
         try:
             report = self._review(due, taken)
             if report is not None:
@@ -118,7 +120,7 @@ class BackgroundReview:
                 self._thread = None
                 self._changed.notify_all()
 
-    def _review(self, due: Due, taken: Snapshot) -> ReviewReport | None:
+    def _review(self, due: DueReview, taken: ReviewSnapshot) -> ReviewReport | None:
         with self.schedule.exclusive():
             begun = self.schedule.begin(due)
             if begun is None:

@@ -52,7 +52,7 @@ _JOINED = re.compile(r"\w[./:@_\\#$%&=+]\w|\d")
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class ClauseWord:
     """A word that says something; a `specific` one must be the user's own, letter for letter but for its ending."""
 
     text: str
@@ -63,7 +63,7 @@ class Word:
         return all(token in known for token in self.tokens)
 
 
-def share(words: list[Word], known: frozenset[str]) -> float:
+def share(words: list[ClauseWord], known: frozenset[str]) -> float:
     """Which part of the words is known."""
     return sum(word.is_in(known) for word in words) / len(words) if words else 0.0
 
@@ -92,7 +92,7 @@ def token_set(text: str) -> frozenset[str]:
     return frozenset(" ".join(everything(text)).split())
 
 
-def telling_words(clause: str, empty: frozenset[str] = EMPTY) -> list[Word]:
+def telling_words(clause: str, empty: frozenset[str] = EMPTY) -> list[ClauseWord]:
     """The words of a clause that say something."""
     clause = _UNSPACED_FRAME.sub(" ", clause)
     chunks = [(match.start(), match.end(), match.group()) for match in _CHUNK.finditer(clause)]
@@ -103,7 +103,7 @@ def telling_words(clause: str, empty: frozenset[str] = EMPTY) -> list[Word]:
         if not tokens or all(token in empty for token in tokens):
             continue
         start, chunk = next((start, chunk) for start, end, chunk in chunks if start <= span.start < end)
-        found.append(Word(text, tokens, _is_specific(chunk, text, begins=start == chunks[0][0])))
+        found.append(ClauseWord(text, tokens, _is_specific(chunk, text, begins=start == chunks[0][0])))
     return found
 
 

@@ -17,7 +17,7 @@ from itertools import chain
 from memoranda.review.clauses import (
     EMPTY,
     SKILL_EMPTY,
-    Word,
+    ClauseWord,
     clauses,
     denies,
     sentences,
@@ -39,7 +39,7 @@ _NOTHING_KNOWN: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Unsupported:
+class UnsupportedClause:
     """A clause that the user did not say: its words that are not the user's, or that the user said the contrary."""
 
     clause: str
@@ -53,7 +53,7 @@ class _Clause:
     denies: bool
 
 
-class Evidence:
+class UserEvidence:
     """The user's own words in one conversation."""
 
     def __init__(self, messages: Sequence[str]) -> None:
@@ -66,7 +66,7 @@ class Evidence:
         ]
         self._clauses = [_Clause(token_set(each), denies(each)) for sentence in said for each in clauses(sentence)]
 
-    def lacks(self, text: str, given: str = "", *, skill: bool = False) -> Unsupported | None:
+    def lacks(self, text: str, given: str = "", *, skill: bool = False) -> UnsupportedClause | None:
         """The first clause of a text that has no support; `given` is text that stands already and needs none."""
         known = token_set(given) if given else _NOTHING_KNOWN
         says_something = False
@@ -77,10 +77,10 @@ class Evidence:
             if not new:
                 continue
             if not any(_supports(window, words, new, known) for window in self._windows):
-                return Unsupported(clause, self._missing(new))
+                return UnsupportedClause(clause, self._missing(new))
             if not self._agrees(new, denies(clause)):
-                return Unsupported(clause, (), contrary=True)
-        return None if says_something else Unsupported(text.strip(), ())
+                return UnsupportedClause(clause, (), contrary=True)
+        return None if says_something else UnsupportedClause(text.strip(), ())
 
     def adds(self, text: str, given: str) -> bool:
         """Whether a text says a word more than another; what says other things with the same words needs more."""
@@ -92,13 +92,13 @@ class Evidence:
         words = telling_words(text)
         return any(share(words, window) >= _TOUCHED for window in self._windows)
 
-    def _agrees(self, words: list[Word], denied: bool) -> bool:
+    def _agrees(self, words: list[ClauseWord], denied: bool) -> bool:
         """Whether the user said it as it is to be saved, denied or not, in one of the places that fit best."""
         shares = [(share(words, clause.tokens), clause.denies) for clause in self._clauses]
         best = max((part for part, _ in shares), default=0.0)
         return any(part == best and denies == denied for part, denies in shares)
 
-    def _missing(self, words: list[Word]) -> tuple[str, ...]:
+    def _missing(self, words: list[ClauseWord]) -> tuple[str, ...]:
         """What the place that fits best does not have."""
         best = max(self._windows, key=lambda window: share(words, window), default=_NOTHING_KNOWN)
         return tuple(dict.fromkeys(word.text for word in words if not word.is_in(best)))
@@ -123,7 +123,7 @@ def keeps_most(old: str, new: str) -> bool:
     return denies(old) == denies(new) and (not words or share(words, token_set(new)) >= _MOST_OF_IT)
 
 
-def _supports(window: frozenset[str], words: list[Word], new: list[Word], known: frozenset[str]) -> bool:
+def _supports(window: frozenset[str], words: list[ClauseWord], new: list[ClauseWord], known: frozenset[str]) -> bool:
     together = window | known
     if not all(word.is_in(together) for word in words if word.specific):
         return False

@@ -8,18 +8,18 @@ from memoranda.review.reviewable_session import MEMORY_TOOL, SKILL_TOOL
 from memoranda.support.text import cut_short
 from memoranda.tools import JsonObject
 
-What = Literal["added", "replaced", "removed", "staged", "duplicate", "refused"]
-CHANGES: tuple[What, ...] = ("added", "replaced", "removed")
-ALL: tuple[What, ...] = (*CHANGES, "staged", "duplicate", "refused")
+WriteOutcome = Literal["added", "replaced", "removed", "staged", "duplicate", "refused"]
+CHANGES: tuple[WriteOutcome, ...] = ("added", "replaced", "removed")
+ALL: tuple[WriteOutcome, ...] = (*CHANGES, "staged", "duplicate", "refused")
 _PREVIEW = 120
-_OF_ACTION: dict[str, What] = {"add": "added", "replace": "replaced", "remove": "removed"}
+_OF_ACTION: dict[str, WriteOutcome] = {"add": "added", "replace": "replaced", "remove": "removed"}
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class ReviewWrite:
     """One thing that a review wanted to write, and what became of it. `where` is a target or a skill."""
 
-    what: What
+    what: WriteOutcome
     where: str
     text: str = ""
     why: str = ""
@@ -34,7 +34,7 @@ class ReviewReport:
 
     session_id: str
     user: str | None = None
-    writes: tuple[Write, ...] = ()
+    writes: tuple[ReviewWrite, ...] = ()
     steps: int = 0
     failed: str = ""
     postponed: bool = False
@@ -69,30 +69,32 @@ class ReviewReport:
         return "Review: " + " · ".join(dict.fromkeys(parts)) if parts else ""
 
 
-def writes_of(name: str, arguments: Mapping[str, Any], result: JsonObject) -> list[Write]:
+def writes_of(name: str, arguments: Mapping[str, Any], result: JsonObject) -> list[ReviewWrite]:
     """What a call of a tool changed, by the tool's own account; reading changes nothing."""
     if name not in (MEMORY_TOOL, SKILL_TOOL):
         return []
     where = _where(name, arguments, result)
     if result.get("success") is not True:
-        return [Write("refused", where, why=str(result.get("error", ""))[:_PREVIEW])]
+        return [ReviewWrite("refused", where, why=str(result.get("error", ""))[:_PREVIEW])]
     if result.get("staged"):
-        return [Write("staged", where)]
+        return [ReviewWrite("staged", where)]
     if name == SKILL_TOOL:
         return [_skill_write(where, arguments, result)]
     changed = result.get("changed") or []
     if not changed:
-        return [Write("duplicate", where)]
+        return [ReviewWrite("duplicate", where)]
     return [
-        Write(_OF_ACTION.get(str(each.get("action")), "replaced"), where, str(each.get("after") or each.get("before")))
+        ReviewWrite(
+            _OF_ACTION.get(str(each.get("action")), "replaced"), where, str(each.get("after") or each.get("before"))
+        )
         for each in changed
     ]
 
 
-def _skill_write(where: str, arguments: Mapping[str, Any], result: JsonObject) -> Write:
+def _skill_write(where: str, arguments: Mapping[str, Any], result: JsonObject) -> ReviewWrite:
     if result.get("change") is None:
-        return Write("duplicate", where)
-    return Write("added" if arguments.get("action") == "create" else "replaced", where)
+        return ReviewWrite("duplicate", where)
+    return ReviewWrite("added" if arguments.get("action") == "create" else "replaced", where)
 
 
 def _where(name: str, arguments: Mapping[str, Any], result: JsonObject) -> str:

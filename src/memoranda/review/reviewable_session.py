@@ -14,7 +14,7 @@ SKILL_READERS = ("skills_list", "skill_view")
 ALLOWED = frozenset({MEMORY_TOOL, SKILL_TOOL, *SKILL_READERS})
 
 
-class Reviewed(Protocol):
+class ReviewableSession(Protocol):
     """A session that can be reviewed."""
 
     @property
@@ -46,7 +46,7 @@ class Reviewed(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class ReviewSnapshot:
     """A session as it was when its review became due; its tools are live."""
 
     id: str
@@ -56,15 +56,15 @@ class Snapshot:
     messages: tuple[Message, ...]
     user_words: tuple[str, ...]
     review_tools: tuple[Tool, ...]
-    session: Reviewed
+    session: ReviewableSession
 
     def entries(self, target: Target) -> tuple[str, ...]:
         return tuple(self.session.entries(target))
 
 
-def snapshot(session: Reviewed) -> Snapshot:
+def take_snapshot(session: ReviewableSession) -> ReviewSnapshot:
     """Take a session as it is now."""
-    return Snapshot(
+    return ReviewSnapshot(
         session.id,
         session.user,
         session.prompt,

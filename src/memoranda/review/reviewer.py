@@ -17,10 +17,10 @@ from memoranda.agent.api_messages import to_api_messages
 from memoranda.errors import BudgetSpentError, ModelError
 from memoranda.llm.model import ChatModel, Message, Reply, ToolCall
 from memoranda.review import prompts
-from memoranda.review.report import ReviewReport, Write, writes_of
-from memoranda.review.reviewable_session import SKILL_TOOL, Snapshot
+from memoranda.review.report import ReviewReport, ReviewWrite, writes_of
+from memoranda.review.reviewable_session import SKILL_TOOL, ReviewSnapshot
 from memoranda.review.settings import ReviewSettings
-from memoranda.review.write_guard import Guard
+from memoranda.review.write_guard import WriteGuard
 from memoranda.tools import tool_refusal
 
 _log = logging.getLogger(__name__)
@@ -29,14 +29,14 @@ _NOTHING = re.compile(r"\bnothing\b.{0,60}\b(?:sav(?:e|ed|ing)|keep|kept|stor(?:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReviewFocus:
     """What a review is to look for."""
 
     memory: bool = True
     skills: bool = True
 
 
-EVERYTHING = Wanted()
+EVERYTHING = ReviewFocus()
 
 
 class Reviewer:
@@ -47,7 +47,7 @@ class Reviewer:
         self._settings = settings or ReviewSettings()
 
     def review(
-        self, snapshot: Snapshot, wanted: Wanted = EVERYTHING, *, stopped: Callable[[], bool] = lambda: False
+        self, snapshot: ReviewSnapshot, wanted: ReviewFocus = EVERYTHING, *, stopped: Callable[[], bool] = lambda: False
     ) -> ReviewReport:
         """Look back over a conversation. Failures of the model are in the report; nothing is written once `stopped`."""
         run = _Run(self._model, self._settings, snapshot, stopped)
@@ -68,17 +68,17 @@ class _Run:
     """The steps of one review."""
 
     def __init__(
-        self, model: ChatModel, settings: ReviewSettings, snapshot: Snapshot, stopped: Callable[[], bool]
+        self, model: ChatModel, settings: ReviewSettings, snapshot: ReviewSnapshot, stopped: Callable[[], bool]
     ) -> None:
-        self.writes: list[Write] = []
+        self.writes: list[ReviewWrite] = []
         self.steps = 0
         self._model = model
         self._settings = settings
         self._snapshot = snapshot
         self._stopped = stopped
-        self._guard = Guard(snapshot)
+        self._guard = WriteGuard(snapshot)
 
-    def to_the_end(self, wanted: Wanted) -> str:
+    def to_the_end(self, wanted: ReviewFocus) -> str:
         """Ask, carry out, ask again; why it did not come to its end, or nothing."""
         skills = wanted.skills and SKILL_TOOL in self._guard.names
         question = prompts.request(memory=wanted.memory or not skills, skills=skills, tools=self._guard.names)

@@ -15,7 +15,7 @@ from memoranda.db.on_demand import OnDemand
 from memoranda.db.sqlite import Connection
 from memoranda.review.report import ReviewReport
 from memoranda.review.reviewable_session import MEMORY_TOOL, SKILL_TOOL
-from memoranda.review.reviewer import Wanted
+from memoranda.review.reviewer import ReviewFocus
 from memoranda.review.schema import APPLICATION_ID, FILE_NAME, SCHEMA
 from memoranda.review.settings import ReviewSettings
 from memoranda.support.lock import FileLock
@@ -29,18 +29,18 @@ _FIELDS = "id, user_id, session_id, memory, skills, tries"
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueReview:
     """A review that is to be made."""
 
     id: int
     user: str | None
     session_id: str
-    wanted: Wanted
+    wanted: ReviewFocus
     tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class PastReview:
     """A review as the schedule remembers it."""
 
     session_id: str
@@ -50,7 +50,7 @@ class Past:
     result: str
 
 
-class Schedule:
+class ReviewSchedule:
     """The schedule of one home, shared by any number of processes. The file is made with the first turn."""
 
     def __init__(
@@ -73,7 +73,7 @@ class Schedule:
             return
         with self._file.open().writing() as connection:
             memory, skills = _counted(connection, user or "", used, offered)
-            wanted = Wanted(memory >= interval, skills >= interval)
+            wanted = ReviewFocus(memory >= interval, skills >= interval)
             if (wanted.memory or wanted.skills) and _arm(connection, user or "", session_id, wanted, self._clock()):
                 memory, skills = 0 if wanted.memory else memory, 0 if wanted.skills else skills
             connection.execute(
@@ -82,7 +82,7 @@ class Schedule:
                 (user or "", memory, skills),
             )
 
-    def open_reviews(self, user: str | None) -> list[Due]:
+    def open_reviews(self, user: str | None) -> list[DueReview]:
         """The reviews of a user that are not done, the oldest first; somebody may be at one of them."""
         if not self._file.exists():
             return []
@@ -97,7 +97,7 @@ class Schedule:
         """The right to review, one at a time in a home; LockTimeoutError when somebody has it."""
         return FileLock(self._lock_path, 0.0)
 
-    def begin(self, due: Due) -> Due | None:
+    def begin(self, due: DueReview) -> DueReview | None:
         """Take a review up, holding the lock; None when it has been done meanwhile, or has taken processes with it."""
         with self._file.open().writing() as connection:
             row = connection.execute(
@@ -113,7 +113,7 @@ class Schedule:
             return None
         return begun
 
-    def end(self, due: Due, report: ReviewReport) -> bool:
+    def end(self, due: DueReview, report: ReviewReport) -> bool:
         """Note what came of a review; True when it is to be tried again. What was postponed does not count as a try."""
         again = bool(report.failed) and (report.postponed or due.tries < self._settings.tries)
         if report.failed and not again:
@@ -127,7 +127,7 @@ class Schedule:
             )
         return again
 
-    def drop(self, due: Due, why: str) -> None:
+    def drop(self, due: DueReview, why: str) -> None:
         """Give a review up that cannot be made any more."""
         _log.error("The review of session %s is given up: %s.", due.session_id, why)
         with self._file.open().writing() as connection:
@@ -136,7 +136,7 @@ class Schedule:
                 (self._clock(), why, due.id),
             )
 
-    def history(self, limit: int = 20) -> list[Past]:
+    def history(self, limit: int = 20) -> list[PastReview]:
         """The latest reviews, the newest first."""
         if not self._file.exists():
             return []
@@ -144,7 +144,7 @@ class Schedule:
             rows = connection.execute(
                 "SELECT session_id, user_id, state, created, result FROM reviews ORDER BY id DESC LIMIT ?", (limit,)
             ).fetchall()
-        return [Past(session_id, user or None, state, at, result) for session_id, user, state, at, result in rows]
+        return [PastReview(session_id, user or None, state, at, result) for session_id, user, state, at, result in rows]
 
     def close(self) -> None:
         self._file.close()
@@ -159,7 +159,7 @@ def _counted(connection: Connection, user: str, used: Collection[str], offered: 
     )
 
 
-def _arm(connection: Connection, user: str, session_id: str, wanted: Wanted, now: float) -> bool:
+def _arm(connection: Connection, user: str, session_id: str, wanted: ReviewFocus, now: float) -> bool:
     """Make a review due; False while one of this session is under way, which is too late for what was said since."""
     connection.execute(
         "INSERT INTO reviews (created, user_id, session_id, memory, skills) VALUES (?, ?, ?, ?, ?)"
@@ -176,6 +176,6 @@ def _arm(connection: Connection, user: str, session_id: str, wanted: Wanted, now
     return bool(armed)
 
 
-def _due(row: tuple[int, str, str, int, int, int]) -> Due:
+def _due(row: tuple[int, str, str, int, int, int]) -> DueReview:
     number, user, session_id, memory, skills, tries = row
-    return Due(number, user or None, session_id, Wanted(bool(memory), bool(skills)), tries)
+    return DueReview(number, user or None, session_id, ReviewFocus(bool(memory), bool(skills)), tries)

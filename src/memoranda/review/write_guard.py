@@ -9,8 +9,8 @@ from memoranda.curated.settings import Target
 from memoranda.curated.tool import read_arguments
 from memoranda.errors import StorageError
 from memoranda.review import prompts
-from memoranda.review.evidence import Evidence, is_covered, keeps_most
-from memoranda.review.reviewable_session import MEMORY_TOOL, SKILL_TOOL, Snapshot
+from memoranda.review.evidence import UserEvidence, is_covered, keeps_most
+from memoranda.review.reviewable_session import MEMORY_TOOL, SKILL_TOOL, ReviewSnapshot
 from memoranda.tools import InvalidArgumentsError, JsonObject, tool_refusal
 
 # Arguments of a skill write that say where, not what.
@@ -19,13 +19,13 @@ _MARKUP = re.compile(r"^\s*(?:#{1,6}|[-*+]|\d+[.)]|```\w*|---)\s*|[`*_]{1,3}", r
 _FIELD = re.compile(r"^[A-Za-z_-]{1,20}:\s", re.MULTILINE)
 
 
-class Guard:
+class WriteGuard:
     """The tools of one review."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: ReviewSnapshot) -> None:
         self._snapshot = snapshot
         self._tools = {tool.name: tool for tool in snapshot.review_tools}
-        self._evidence = Evidence(snapshot.user_words)
+        self._evidence = UserEvidence(snapshot.user_words)
 
     @property
     def names(self) -> list[str]:

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from memoranda.db.sqlite import Connection, Database
 from memoranda.errors import BudgetSpentError, StorageError
-from memoranda.spending.call_record import RUNNING, STORE, Call
+from memoranda.spending.call_record import RUNNING, STORE, CallRecord
 from memoranda.spending.settings import BudgetSettings
 
 _LOOK_EVERY = 0.05
@@ -29,7 +29,7 @@ _SPENT = f"""SELECT
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class BackgroundSpending:
     """What background work used today, and the most that calls under way can still use."""
 
     tokens: int = 0
@@ -42,7 +42,7 @@ class Spent:
         """Whether nothing is left."""
         return _reaches(self.usd, settings.daily_usd) or _reaches(self.tokens, settings.daily_tokens)
 
-    def has_room_for(self, call: Call, settings: BudgetSettings) -> bool:
+    def has_room_for(self, call: CallRecord, settings: BudgetSettings) -> bool:
         """Whether a call may begin now, considering those under way."""
         if not self.under_way:
             return True
@@ -59,7 +59,7 @@ class Budget:
         self._settings = settings
         self._clock = clock
 
-    def reserve(self, call: Call, patience: float) -> None:
+    def reserve(self, call: CallRecord, patience: float) -> None:
         """Write a call down before it is made, or raise BudgetSpentError.
 
         Waits for other calls under way, at most `patience` seconds. Without a ledger nothing may begin, since nobody
@@ -73,10 +73,10 @@ class Budget:
                 raise BudgetSpentError("Another background call is under way that may use up what is left for today.")
             time.sleep(_LOOK_EVERY)
 
-    def _try(self, call: Call) -> bool:
+    def _try(self, call: CallRecord) -> bool:
         try:
             with self._database().writing() as connection:
-                found = spent(connection, self._clock())
+                found = background_spending(connection, self._clock())
                 if found.is_over(self._settings):
                     raise BudgetSpentError(_in_words(found, self._settings))
                 if not found.has_room_for(call, self._settings):
@@ -87,10 +87,10 @@ class Budget:
         return True
 
 
-def spent(connection: Connection, now: float) -> Spent:
+def background_spending(connection: Connection, now: float) -> BackgroundSpending:
     """What background work used since midnight."""
     row = connection.execute(_SPENT, {"now": now, "midnight": midnight(now)}).fetchone()
-    return Spent(int(row[0]), float(row[1]), int(row[2]), int(row[3]), float(row[4]))
+    return BackgroundSpending(int(row[0]), float(row[1]), int(row[2]), int(row[3]), float(row[4]))
 
 
 def midnight(now: float) -> float:
@@ -106,7 +106,7 @@ def _within(amount: float, limit: float | None) -> bool:
     return limit is None or amount <= limit
 
 
-def _in_words(found: Spent, settings: BudgetSettings) -> str:
+def _in_words(found: BackgroundSpending, settings: BudgetSettings) -> str:
     dollars = "" if settings.daily_usd is None else f"${found.usd:.4f} of ${settings.daily_usd:.2f}"
     tokens = "" if settings.daily_tokens is None else f"{found.tokens:,} of {settings.daily_tokens:,} tokens"
     used = " and ".join(filter(None, (dollars, tokens)))

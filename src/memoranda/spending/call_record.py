@@ -9,7 +9,7 @@ OK, RUNNING, INTERRUPTED = "ok", "running", "interrupted"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallRecord:
     """A row of `calls`; the fields are its columns. `estimated` says that nobody counted the tokens but we."""
 
     purpose: str
@@ -41,7 +41,7 @@ class Call:
         return astuple(self)
 
 
-COLUMNS = tuple(each.name for each in fields(Call))
+COLUMNS = tuple(each.name for each in fields(CallRecord))
 # A call that was reserved is there already, and gets what is known about it now.
 STORE = (
     f"INSERT INTO calls ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"

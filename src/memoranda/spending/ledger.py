@@ -14,14 +14,14 @@ from pathlib import Path
 from memoranda.db.on_demand import OnDemand
 from memoranda.errors import ConfigError, StorageError
 from memoranda.llm.model import ChatModel, Usage
-from memoranda.spending.budget import Budget, Spent, spent
-from memoranda.spending.call_record import Call
-from memoranda.spending.ledger_writer import Recorder, store
-from memoranda.spending.metering import Books, MeteredModel
+from memoranda.spending.budget import BackgroundSpending, Budget, background_spending
+from memoranda.spending.call_record import CallRecord
+from memoranda.spending.ledger_writer import LedgerWriter, store_calls
+from memoranda.spending.metering import LedgerAccess, MeteredModel
 from memoranda.spending.prices import Price, Prices
 from memoranda.spending.schema import APPLICATION_ID, FILE_NAME, SCHEMA
 from memoranda.spending.settings import BudgetSettings
-from memoranda.spending.totals import Grouping, Total, totals, whole
+from memoranda.spending.totals import Grouping, Total, sum_by_group, sum_calls
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Ledger:
         self._prices = Prices(home)
         self._file = OnDemand(self.path, SCHEMA, APPLICATION_ID)
         self._budget = Budget(self._file.open, self.settings, clock)
-        self._recorder = Recorder(self._file)
+        self._recorder = LedgerWriter(self._file)
         # Also when the program ends without closing it.
         weakref.finalize(self, self._recorder.flush, _LAST_WAIT, last=True)
 
@@ -58,8 +58,8 @@ class Ledger:
 
         A conversation that is compressed goes on under another id, so that `session_id` may be a question.
         """
-        books = Books(self.price, self._record, self._budget.reserve, self._settle, self._clock)
-        return MeteredModel(model, books, Call(purpose, 0.0, background, user_id=user_id), session_id)
+        books = LedgerAccess(self.price, self._record, self._budget.reserve, self._settle, self._clock)
+        return MeteredModel(model, books, CallRecord(purpose, 0.0, background, user_id=user_id), session_id)
 
     def price(self, provider: str, model: str) -> Price | None:
         """The price of a model, None when it is not known; raises ConfigError when prices.yaml cannot be used."""
@@ -73,7 +73,7 @@ class Ledger:
         if not self._file.exists():
             return []
         with self._file.open().reading() as connection:
-            return totals(connection, by, since, until, user)
+            return sum_by_group(connection, by, since, until, user)
 
     def total(self, *, since: float = 0.0, until: float = _END_OF_TIME, user: str | None = None) -> Total:
         """What was spent, in one sum."""
@@ -81,33 +81,33 @@ class Ledger:
         if not self._file.exists():
             return Total("")
         with self._file.open().reading() as connection:
-            return whole(connection, since, until, user)
+            return sum_calls(connection, since, until, user)
 
-    def today(self) -> Spent:
+    def today(self) -> BackgroundSpending:
         """What background work used of today's budget."""
         if not self._file.exists():
-            return Spent()
+            return BackgroundSpending()
         with self._file.open().reading() as connection:
-            return spent(connection, self._clock())
+            return background_spending(connection, self._clock())
 
     def close(self) -> None:
         """Write what waits, for a bounded while, and close the file."""
         self._recorder.flush(_LAST_WAIT, last=True)
         self._file.close()
 
-    def _record(self, call: Call) -> None:
+    def _record(self, call: CallRecord) -> None:
         self._recorder.put(self._priced(call))
 
-    def _settle(self, call: Call) -> None:
+    def _settle(self, call: CallRecord) -> None:
         """At once, so that the next call knows; if that cannot be, as soon as it can."""
         priced = self._priced(call)
         try:
-            store(self._file, [priced])
+            store_calls(self._file, [priced])
         except StorageError as error:
             _log.warning("What a background call cost could not be written yet: %s", error)
             self._recorder.put(priced)
 
-    def _priced(self, call: Call) -> Call:
+    def _priced(self, call: CallRecord) -> CallRecord:
         if call.usage == Usage():
             return replace(call, cost_usd=0.0)
         try:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from memoranda.db import forks
 from memoranda.db.on_demand import OnDemand
 from memoranda.errors import StorageError
-from memoranda.spending.call_record import STORE, Call
+from memoranda.spending.call_record import STORE, CallRecord
 
 _log = logging.getLogger(__name__)
 
@@ -21,24 +21,24 @@ _FIRST_PAUSE = 0.2
 _MOST_WAITING = 10_000
 
 
-def store(file: OnDemand, calls: Sequence[Call]) -> None:
+def store_calls(file: OnDemand, calls: Sequence[CallRecord]) -> None:
     """Write calls down, or what has become known of them; durable when this returns."""
     with file.open().writing() as connection:
         connection.executemany(STORE, [call.values() for call in calls])
 
 
-class Recorder:
+class LedgerWriter:
     """Writes calls down, in order, from a thread of its own."""
 
     def __init__(self, file: OnDemand) -> None:
         self._file = file
         self._changed = threading.Condition()
-        self._waiting: list[Call] = []
+        self._waiting: list[CallRecord] = []
         self._thread: threading.Thread | None = None
         self._in_a_hurry = False
         forks.watch(self)
 
-    def put(self, call: Call) -> None:
+    def put(self, call: CallRecord) -> None:
         """Take a call to be written; returns at once."""
         with self._changed:
             if len(self._waiting) >= _MOST_WAITING:
@@ -82,10 +82,10 @@ class Recorder:
                     return
             self._write_patiently(batch)
 
-    def _write_patiently(self, batch: Sequence[Call]) -> None:
+    def _write_patiently(self, batch: Sequence[CallRecord]) -> None:
         for attempt in range(_TRIES):
             try:
-                store(self._file, batch)
+                store_calls(self._file, batch)
                 return
             except StorageError as error:
                 _log.warning("The ledger could not be written: %s", error)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from memoranda.errors import BudgetSpentError, ConfigError, ModelError, ModelReplyError, ModelUnreachableError
-from memoranda.llm.context_windows import longest_answer
+from memoranda.llm.context_windows import max_answer_tokens
 from memoranda.llm.model import ChatModel, Message, OnText, Reply, Usage
 from memoranda.llm.tokens import estimate_request, estimate_text
-from memoranda.spending.call_record import INTERRUPTED, OK, RUNNING, Call
+from memoranda.spending.call_record import INTERRUPTED, OK, RUNNING, CallRecord
 from memoranda.spending.prices import Price
 from memoranda.tools import Tool
 
@@ -24,20 +24,22 @@ _PATIENCE = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
+class LedgerAccess:
     """What a metered model needs of the ledger."""
 
     price: Callable[[str, str], Price | None]
-    record: Callable[[Call], None]
-    reserve: Callable[[Call, float], None]
-    settle: Callable[[Call], None]
+    record: Callable[[CallRecord], None]
+    reserve: Callable[[CallRecord, float], None]
+    settle: Callable[[CallRecord], None]
     clock: Callable[[], float]
 
 
 class MeteredModel:
     """A model of the same name; each call becomes a row, and background calls begin only within the budget."""
 
-    def __init__(self, model: ChatModel, books: Books, call: Call, session_id: str | Callable[[], str] = "") -> None:
+    def __init__(
+        self, model: ChatModel, books: LedgerAccess, call: CallRecord, session_id: str | Callable[[], str] = ""
+    ) -> None:
         self._model = model
         self._session_id = session_id
         self._books = books
@@ -68,7 +70,7 @@ class MeteredModel:
         """Answer as the model does; raises BudgetSpentError when background work may spend no more today."""
         session_id = self._session_id if isinstance(self._session_id, str) else self._session_id()
         call = replace(
-            self._call, at=self._books.clock(), provider=self.provider, model=self.name, key=Call("", 0).key,
+            self._call, at=self._books.clock(), provider=self.provider, model=self.name, key=CallRecord("", 0).key,
             session_id=session_id,
         )  # fmt: skip
         if call.background:
@@ -96,11 +98,17 @@ class MeteredModel:
 
     def _most_output(self) -> int:
         """What a background call may answer: no more than the model can, and than leaves room for the question."""
-        return max(1, min(MOST_OUTPUT, longest_answer(self.name), self.window // 4))
+        return max(1, min(MOST_OUTPUT, max_answer_tokens(self.name), self.window // 4))
 
     def _reserved(
-        self, call: Call, system: str, messages: Sequence[Message], tools: Sequence[Tool], output: int, deadline: float
-    ) -> Call:
+        self,
+        call: CallRecord,
+        system: str,
+        messages: Sequence[Message],
+        tools: Sequence[Tool],
+        output: int,
+        deadline: float,
+    ) -> CallRecord:
         """The call as it is written down before it is made, with the most that it can use."""
         try:
             price = self._books.price(call.provider, call.model)
@@ -121,7 +129,7 @@ class MeteredModel:
         self._books.reserve(reserved, min(deadline, _PATIENCE))
         return reserved
 
-    def _write(self, call: Call, usage: Usage, outcome: str, estimated: bool, seconds: float) -> None:
+    def _write(self, call: CallRecord, usage: Usage, outcome: str, estimated: bool, seconds: float) -> None:
         done = replace(
             call,
             **asdict(usage),

@@ -46,7 +46,7 @@ class Total:
         return self.cache_read_tokens / self.input_tokens if self.input_tokens else 0.0
 
 
-def totals(connection: Connection, by: Grouping, since: float, until: float, user: str | None) -> list[Total]:
+def sum_by_group(connection: Connection, by: Grouping, since: float, until: float, user: str | None) -> list[Total]:
     """What was spent between two moments, in groups; days in their order, the rest with the dearest first."""
     condition, values = _which(since, until, user)
     rows = connection.execute(
@@ -55,7 +55,7 @@ def totals(connection: Connection, by: Grouping, since: float, until: float, use
     return [Total(str(row[0]), *row[1:]) for row in rows]
 
 
-def whole(connection: Connection, since: float, until: float, user: str | None) -> Total:
+def sum_calls(connection: Connection, since: float, until: float, user: str | None) -> Total:
     """The same without groups."""
     condition, values = _which(since, until, user)
     row = connection.execute(f"SELECT {_SUMS} FROM calls WHERE {condition}", values).fetchone()

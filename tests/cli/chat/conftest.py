@@ -8,11 +8,11 @@ import pytest
 
 from memoranda.llm.model import Reply, ToolCall
 from memoranda.testing.scripted.server import ScriptedServer
-from memoranda.testing.scripted.steps import Received, Refuse, Slow, Step
+from memoranda.testing.scripted.steps import ReceivedRequest, Refuse, Slow, Step
 from tests.cli.chat.person import Person
 
 
-def answer(received: Received) -> Step:
+def answer(received: ReceivedRequest) -> Step:
     """What the service says, by what was said last."""
     last = received.conversation[1][-1]
     said = str(last["content"])

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.errors import ModelReplyError
-from memoranda.llm.anthropic.cache_breakpoints import with_breakpoints
-from memoranda.llm.anthropic.messages import GO_ON, NOTHING_SAID, as_blocks
-from memoranda.llm.anthropic.thinking import arranged, notes_on
+from memoranda.llm.anthropic.cache_breakpoints import add_cache_breakpoints
+from memoranda.llm.anthropic.messages import GO_ON, NOTHING_SAID, to_anthropic_messages
+from memoranda.llm.anthropic.thinking import keep_thinking, order_blocks
 from memoranda.llm.model import Message, Reply, ToolCall
 from memoranda.testing.scripted.server import ScriptedServer
-from memoranda.testing.scripted.steps import Received, Refuse, Step
+from memoranda.testing.scripted.steps import ReceivedRequest, Refuse, Step
 from memoranda.tools import JsonObject
 from tests.llm.conftest import client, tool, user
 
@@ -34,7 +34,7 @@ def text(said: str) -> JsonObject:
 
 def test_calls_and_results_become_blocks_and_roles_alternate() -> None:
     """Results go to the user's side, several of them together, and the user's next words behind them."""
-    sent = as_blocks(
+    sent = to_anthropic_messages(
         [user("Hi"), assistant("Looking.", "a", "b"), result("a"), result("b", [text("ok")]), user("Go on")], "m"
     )
     uses = [{"type": "tool_use", "id": name, "name": "memory", "input": {"content": "x"}} for name in "ab"]
@@ -53,7 +53,7 @@ def test_what_the_service_would_refuse_is_put_right() -> None:
     """Nothing empty, a user at both ends, no strange ids, arguments that are objects, images in their own form."""
     broken = {"id": "functions.f:0", "function": {"name": "f", "arguments": "{oops"}}
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
-    sent = as_blocks(
+    sent = to_anthropic_messages(
         [
             assistant(" "),
             assistant("First."),
@@ -82,7 +82,7 @@ def test_a_name_that_is_used_again_is_numbered_with_its_result() -> None:
     second = [assistant("", "call_1", "call.1", "call_1"), result("call_1"), result("call_1"), result("call.1")]
     said = [*first, *second, assistant("", "call_1_2"), result("call_1_2")]
     given = json.dumps(said)
-    sent = as_blocks(said, "m")
+    sent = to_anthropic_messages(said, "m")
     names = [block["id"] for entry in sent for block in entry["content"] if block["type"] == "tool_use"]
     answered = [block["tool_use_id"] for entry in sent for block in entry["content"] if block["type"] == "tool_result"]
     assert names == ["call_1", "call_1_2", "call_1_3", "call_1_4", "call_1_2_2"]
@@ -90,7 +90,7 @@ def test_a_name_that_is_used_again_is_numbered_with_its_result() -> None:
     assert json.dumps(said) == given
     # A result that is not there is made up by nobody here, and takes no other's name.
     lost = [user("Hi"), assistant("", "a"), user("Go on"), assistant("", "a"), result("a")]
-    assert as_blocks(lost, "m")[-1]["content"][0]["tool_use_id"] == "a_2"
+    assert to_anthropic_messages(lost, "m")[-1]["content"][0]["tool_use_id"] == "a_2"
 
 
 @st.composite
@@ -116,8 +116,8 @@ def test_what_was_sent_once_is_sent_again_byte_for_byte(said: list[Message], dat
     ends = sorted(data.draw(st.lists(st.sampled_from(requests), min_size=2, max_size=4)))
     before: list[str] = []
     for end in ends:
-        body = {"system": [text("s")], "messages": as_blocks(said[:end], "m")}
-        marked = with_breakpoints(body)
+        body = {"system": [text("s")], "messages": to_anthropic_messages(said[:end], "m")}
+        marked = add_cache_breakpoints(body)
         blocks = [
             json.dumps([entry["role"], {key: value for key, value in block.items() if key != "cache_control"}])
             for entry in marked["messages"]
@@ -133,7 +133,7 @@ def test_what_was_sent_once_is_sent_again_byte_for_byte(said: list[Message], dat
 @given(conversations())
 def test_every_call_has_a_name_of_its_own_and_a_result_of_that_name(said: list[Message]) -> None:
     """Right behind it, whatever names the calls were recorded with."""
-    sent = as_blocks(said, "m")
+    sent = to_anthropic_messages(said, "m")
     calls = [[block["id"] for block in entry["content"] if block["type"] == "tool_use"] for entry in sent]
     results = [[block["tool_use_id"] for block in entry["content"] if block["type"] == "tool_result"] for entry in sent]
     assert [sorted(names) for names in calls[:-1]] == [sorted(names) for names in results[1:]]
@@ -156,24 +156,32 @@ def test_breakpoints_stand_where_the_next_request_goes_on() -> None:
         user("two"), assistant("", "a"), result("a"), assistant("second"),
         user("three"), assistant("thinking aloud", "b"), result("b"),
     ]  # fmt: skip
-    body = {"system": [text("system")], "messages": as_blocks(said, "m")}
-    assert marks(with_breakpoints(body)) == ["system", "first", "second", "b"]
-    assert marks(with_breakpoints(body | {"messages": as_blocks(said[:1], "m")})) == ["system", "one"]
-    assert marks(with_breakpoints(body | {"messages": as_blocks(said[:3], "m")})) == ["system", "first", "two"]
+    body = {"system": [text("system")], "messages": to_anthropic_messages(said, "m")}
+    assert marks(add_cache_breakpoints(body)) == ["system", "first", "second", "b"]
+    assert marks(add_cache_breakpoints(body | {"messages": to_anthropic_messages(said[:1], "m")})) == ["system", "one"]
+    assert marks(add_cache_breakpoints(body | {"messages": to_anthropic_messages(said[:3], "m")})) == [
+        "system",
+        "first",
+        "two",
+    ]
 
 
 def test_thinking_carries_no_breakpoint() -> None:
     """The service refuses it there, so the block before it is marked."""
     thought = {"type": "thinking", "thinking": "", "signature": "s"}
     said = [{"role": "user", "content": [text("one")]}, {"role": "assistant", "content": [text("first"), thought]}]
-    body = with_breakpoints({"system": [text("s")], "messages": [*said, {"role": "user", "content": [text("two")]}]})
+    body = add_cache_breakpoints(
+        {"system": [text("s")], "messages": [*said, {"role": "user", "content": [text("two")]}]}
+    )
     assert marks(body) == ["s", "first", "two"]
     assert body["messages"][1]["content"][1] == thought
 
 
 def test_without_a_system_prompt_the_tools_carry_the_breakpoint() -> None:
     """They are the first thing in the request."""
-    body = with_breakpoints({"tools": [tool("a").anthropic_schema(), tool("b").anthropic_schema()], "messages": []})
+    body = add_cache_breakpoints(
+        {"tools": [tool("a").anthropic_schema(), tool("b").anthropic_schema()], "messages": []}
+    )
     assert [("cache_control" in each) for each in body["tools"]] == [False, True]
 
 
@@ -211,7 +219,7 @@ class Signing:
         self.replies = list(replies)
         self.returned: list[int] = []
 
-    def __call__(self, received: Received) -> Step:
+    def __call__(self, received: ReceivedRequest) -> Step:
         body = received.json
         seen = 0
         for place, entry in enumerate(body["messages"]):
@@ -298,9 +306,9 @@ def test_thinking_between_other_blocks_keeps_its_place() -> None:
         {"type": "thinking", "thinking": "b", "signature": "2"},
         {"type": "tool_use", "id": "y", "name": "memory", "input": {}},
     ]  # fmt: skip
-    notes = notes_on(content)
+    notes = keep_thinking(content)
     assert notes is not None
     uses = [block for block in content if block["type"] == "tool_use"]
-    assert arranged(notes, [text("One. Two.")], uses) == content
-    assert arranged(notes, [text("Changed.")], uses) == [text("Changed."), *uses]
-    assert notes_on([text("only text")]) is None
+    assert order_blocks(notes, [text("One. Two.")], uses) == content
+    assert order_blocks(notes, [text("Changed.")], uses) == [text("Changed."), *uses]
+    assert keep_thinking([text("only text")]) is None

@@ -8,7 +8,7 @@ import pytest
 
 from memoranda.llm.model import Reply
 from memoranda.llm.openai.client import OpenAIChat
-from memoranda.llm.openai.response import Growing, reply_of, usage_of
+from memoranda.llm.openai.response import OpenAIStream, parse_reply, parse_usage
 from memoranda.llm.settings import ModelSettings
 from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.tools import JsonObject
@@ -82,7 +82,7 @@ def test_visible_reasoning_is_kept_beside_the_text(streamed: bool) -> None:
 
 def test_reasoning_in_fragments_becomes_one_block() -> None:
     """As it would have been without streaming."""
-    growing = Growing(lambda _: None)
+    growing = OpenAIStream(lambda _: None)
     for piece in ("let ", "me ", "think"):
         growing.take(_delta({"reasoning_details": [{"type": "reasoning.text", "text": piece, "index": 0}]}))
     growing.take(_delta({"reasoning_details": [{"type": "reasoning.text", "signature": "s", "index": 0}]}))
@@ -107,7 +107,7 @@ def test_reasoning_in_fragments_becomes_one_block() -> None:
 )  # fmt: skip
 def test_tool_calls_are_put_together_however_a_service_cuts_them(fragments: list[JsonObject]) -> None:
     """By index, by id, or whole."""
-    growing = Growing(lambda _: None)
+    growing = OpenAIStream(lambda _: None)
     for fragment in fragments:
         growing.take(_delta({"tool_calls": [fragment]}))
     growing.take(_delta({}, "stop"))
@@ -119,7 +119,7 @@ def test_tool_calls_are_put_together_however_a_service_cuts_them(fragments: list
 def test_calls_without_an_id_get_one_each() -> None:
     """A result must be able to name its call."""
     fragments = [{"function": {"name": "f", "arguments": "{}"}}, {"function": {"name": "g", "arguments": "{}"}}]
-    growing = Growing(lambda _: None)
+    growing = OpenAIStream(lambda _: None)
     growing.take(_delta({"tool_calls": fragments}, "tool_calls"))
     ids = [call.id for call in growing.reply().tool_calls]
     assert len(set(ids)) == 2
@@ -128,15 +128,15 @@ def test_calls_without_an_id_get_one_each() -> None:
 
 def test_a_refusal_is_said_and_marked() -> None:
     """Its words are the text."""
-    reply = reply_of({"choices": [{"message": {"content": None, "refusal": "I won't."}, "finish_reason": "stop"}]})
+    reply = parse_reply({"choices": [{"message": {"content": None, "refusal": "I won't."}, "finish_reason": "stop"}]})
     assert (reply.text, reply.finish_reason) == ("I won't.", "refusal")
 
 
 def test_cached_tokens_are_read_under_either_name() -> None:
     """OpenAI's, and DeepSeek's."""
-    assert usage_of({"prompt_tokens": 9, "prompt_cache_hit_tokens": 4}).cache_read_tokens == 4
-    assert usage_of({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 5}}).cache_read_tokens == 5
-    assert usage_of("nothing") == usage_of(None)
+    assert parse_usage({"prompt_tokens": 9, "prompt_cache_hit_tokens": 4}).cache_read_tokens == 4
+    assert parse_usage({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 5}}).cache_read_tokens == 5
+    assert parse_usage("nothing") == parse_usage(None)
 
 
 def test_a_growing_conversation_is_sent_with_a_stable_beginning() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memoranda.providers.holographic.extraction import category_of, statements
+from memoranda.providers.holographic.extraction import category_of, extract_statements
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_only_the_user_is_listened_to() -> None:
         {"role": "user", "content": None},
         "garbage",
     ]
-    assert statements(messages) == [
+    assert extract_statements(messages) == [
         ("I prefer tabs over spaces.", "user_pref", "7"),
         ("I never work on Sundays.", "user_pref", "message 3"),
         ("We decided to drop Python 3.9 support.", "project", "message 4"),

@@ -9,7 +9,7 @@ import pytest
 from memoranda.errors import CorruptStoreError
 from memoranda.providers.holographic.fact import FactError, Provenance
 from memoranda.providers.holographic.fact_store import FactStore
-from memoranda.providers.holographic.retrieval import Filter, Retriever
+from memoranda.providers.holographic.retrieval import FactFilter, Retriever
 
 from .conftest import Clock, opened
 
@@ -45,7 +45,7 @@ def test_the_same_text_is_one_fact(store: FactStore, again: str) -> None:
     """However it is spelt, the fact that was there is returned."""
     first, _ = store.add("Ana lives in Berlin")
     assert store.add(again, category="tool") == (first, False)
-    assert len(store.listed()) == 1
+    assert len(store.list_facts()) == 1
 
 
 def test_trust_follows_feedback_within_its_limits(store: FactStore) -> None:
@@ -56,9 +56,9 @@ def test_trust_follows_feedback_within_its_limits(store: FactStore) -> None:
     assert store.rate(fact.fact_id, helpful=False)[1].trust == 0.45
     for _ in range(6):
         store.rate(fact.fact_id, helpful=False)
-    assert store.listed()[0].trust == 0
+    assert store.list_facts()[0].trust == 0
     assert store.update(fact.fact_id, trust_delta=9).trust == 1
-    assert store.listed()[0].helpful_count == 1
+    assert store.list_facts()[0].helpful_count == 1
 
 
 def test_retrievals_are_counted(store: FactStore) -> None:
@@ -66,7 +66,7 @@ def test_retrievals_are_counted(store: FactStore) -> None:
     fact, _ = store.add("Ana lives in Berlin")
     store.count_retrieved([fact.fact_id])
     store.count_retrieved([fact.fact_id, 999])
-    assert store.listed()[0].retrieval_count == 2
+    assert store.list_facts()[0].retrieval_count == 2
 
 
 def test_changing_a_fact_changes_what_finds_it(store: FactStore, ask: Retriever) -> None:
@@ -74,11 +74,11 @@ def test_changing_a_fact_changes_what_finds_it(store: FactStore, ask: Retriever)
     fact, _ = store.add("Ana lives in Berlin")
     changed = store.update(fact.fact_id, content="Bob lives in Oslo", tags=["norway"])
     assert changed.entities == ("Bob", "Oslo")
-    assert ask.probe("Ana", Filter()) == [] == ask.search("Berlin", Filter())
-    assert [each.fact.fact_id for each in ask.probe("Bob", Filter())] == [fact.fact_id]
-    assert [each.fact.fact_id for each in ask.search("norway", Filter())] == [fact.fact_id]
+    assert ask.probe("Ana", FactFilter()) == [] == ask.search("Berlin", FactFilter())
+    assert [each.fact.fact_id for each in ask.probe("Bob", FactFilter())] == [fact.fact_id]
+    assert [each.fact.fact_id for each in ask.search("norway", FactFilter())] == [fact.fact_id]
     store.remove(fact.fact_id)
-    assert ask.probe("Bob", Filter()) == [] == ask.search("norway", Filter())
+    assert ask.probe("Bob", FactFilter()) == [] == ask.search("norway", FactFilter())
 
 
 def test_a_text_that_another_fact_has_is_refused(store: FactStore) -> None:
@@ -96,7 +96,7 @@ def test_no_character_of_a_name_stands_for_another(store: FactStore, ask: Retrie
     """Names are compared for equality."""
     store.add("One", entities=["user_name"])
     store.add("Two", entities=[other])
-    assert [each.fact.content for each in ask.probe("user_name", Filter())] == ["One"]
+    assert [each.fact.content for each in ask.probe("user_name", FactFilter())] == ["One"]
 
 
 def test_names_that_are_said_to_be_one_become_one(store: FactStore, ask: Retriever) -> None:
@@ -104,7 +104,7 @@ def test_names_that_are_said_to_be_one_become_one(store: FactStore, ask: Retriev
     for text in ("BDFL retired in 2018", "Guido wrote Python", "Guido aka BDFL is Dutch"):
         store.add(text)
     for name in ("Guido", "bdfl"):
-        assert len(ask.probe(name, Filter())) == 3
+        assert len(ask.probe(name, FactFilter())) == 3
 
 
 def test_secrets_are_not_kept(store: FactStore) -> None:
@@ -118,8 +118,8 @@ def test_another_dimension_encodes_again(home: Path) -> None:
     for dimension in (1024, 512, 2000):
         with opened(home, dimension=dimension) as store:
             store.add(f"Ana saw {dimension} birds")
-            found = Retriever(store).probe("Anna", Filter()) or Retriever(store).probe("Ana", Filter())
-            assert len(found) == len(store.listed())
+            found = Retriever(store).probe("Anna", FactFilter()) or Retriever(store).probe("Ana", FactFilter())
+            assert len(found) == len(store.list_facts())
             assert store.encode_stale() == 0
 
 
@@ -129,8 +129,8 @@ def test_several_processes_write_one_store(home: Path) -> None:
     writers = [subprocess.Popen([*command, name]) for name in ("one", "two")]
     assert [writer.wait(timeout=60) for writer in writers] == [0, 0]
     with opened(home) as store:
-        texts = [fact.content for fact in store.listed(limit=500)]
-        assert len(Retriever(store).probe("Atlas", Filter(limit=500))) == 75
+        texts = [fact.content for fact in store.list_facts(limit=500)]
+        assert len(Retriever(store).probe("Atlas", FactFilter(limit=500))) == 75
     assert len(texts) == len(set(texts)) == 75
 
 

@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 from memoranda.providers.holographic.health import check
-from memoranda.providers.holographic.retrieval import Filter, Retriever
+from memoranda.providers.holographic.retrieval import FactFilter, Retriever
 from memoranda.support.health_issues import HealthIssue
 
 from .conftest import opened
@@ -25,20 +25,20 @@ def _only(home: Path) -> HealthIssue:
     return finding
 
 
-def _change(home: Path, *statements: str) -> None:
+def _change(home: Path, *extract_statements: str) -> None:
     with closing(sqlite3.connect(home / "holographic.db")) as connection, connection:
-        for statement in statements:
+        for statement in extract_statements:
             connection.execute(statement)
 
 
 def _probed(home: Path, name: str) -> list[str]:
     with opened(home) as store:
-        return [found.fact.content for found in Retriever(store).probe(name, Filter(limit=500))]
+        return [found.fact.content for found in Retriever(store).probe(name, FactFilter(limit=500))]
 
 
 def _searched(home: Path, words: str) -> list[str]:
     with opened(home) as store:
-        return [found.fact.content for found in Retriever(store).search(words, Filter(limit=5))]
+        return [found.fact.content for found in Retriever(store).search(words, FactFilter(limit=5))]
 
 
 def test_facts_that_are_well_or_absent_have_no_findings(home: Path) -> None:

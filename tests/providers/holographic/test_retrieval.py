@@ -4,14 +4,14 @@ import pytest
 
 from benchmarks.holographic import SEEDS, chance_level, generate, precision, stored
 from memoranda.providers.holographic.fact_store import FactStore
-from memoranda.providers.holographic.retrieval import Filter, Found, Retriever
+from memoranda.providers.holographic.retrieval import FactFilter, FoundFact, Retriever
 
 from .conftest import Clock
 
-ALL = Filter()
+ALL = FactFilter()
 
 
-def _texts(found: list[Found]) -> list[str]:
+def _texts(found: list[FoundFact]) -> list[str]:
     return [each.fact.content for each in found]
 
 
@@ -64,7 +64,7 @@ def test_facts_about_an_entity_are_ordered_by_what_is_asked(store: FactStore, as
     for text in ("Ana lives in Berlin", "Ana plays the violin at home", "Ana drinks green tea", "Bob plays the violin"):
         store.add(text)
     for query, text in (("playing violin", "Ana plays the violin at home"), ("which tea", "Ana drinks green tea")):
-        found = ask.probe("Ana", Filter(about=query))
+        found = ask.probe("Ana", FactFilter(about=query))
         assert _texts(found)[0] == text
         assert len(found) == 3
 
@@ -135,6 +135,6 @@ def test_what_is_not_wanted_is_left_out(store: FactStore, ask: Retriever) -> Non
     store.add("Ana likes tea", category="user_pref")
     fact, _ = store.add("Ana builds Atlas", category="project")
     store.update(fact.fact_id, trust_delta=-0.4)
-    assert _texts(ask.probe("Ana", Filter(category="project"))) == ["Ana builds Atlas"]
-    assert _texts(ask.probe("Ana", Filter(min_trust=0.3))) == ["Ana likes tea"]
-    assert len(ask.search("Ana", Filter(limit=1))) == 1
+    assert _texts(ask.probe("Ana", FactFilter(category="project"))) == ["Ana builds Atlas"]
+    assert _texts(ask.probe("Ana", FactFilter(min_trust=0.3))) == ["Ana likes tea"]
+    assert len(ask.search("Ana", FactFilter(limit=1))) == 1

@@ -17,7 +17,7 @@ from memoranda.errors import ContextTooLongError
 from memoranda.llm.model import Reply, ToolCall
 from memoranda.testing.scripted.model import ScriptError
 from memoranda.testing.scripted.server import ScriptedServer
-from memoranda.testing.scripted.steps import Cut, Garbage, Received, Refuse, Slow, Trouble, read_step
+from memoranda.testing.scripted.steps import Cut, Garbage, ReceivedRequest, Refuse, Slow, Trouble, read_step
 from tests.llm.conftest import client, tool, user
 
 
@@ -41,9 +41,9 @@ def test_requests_are_kept_word_for_word(tmp_path: Path) -> None:
 @pytest.mark.parametrize("api", ["openai", "anthropic"])
 def test_a_script_sees_the_same_conversation_through_either_api(api: str) -> None:
     """System prompt, messages and tools in chat form."""
-    seen: list[Received] = []
+    seen: list[ReceivedRequest] = []
 
-    def script(received: Received) -> Reply:
+    def script(received: ReceivedRequest) -> Reply:
         seen.append(received)
         return Reply("ok")
 

@@ -19,7 +19,7 @@ _IN_MESSAGES = 3
 Place = tuple[int, int]
 
 
-def with_breakpoints(body: JsonObject) -> JsonObject:
+def add_cache_breakpoints(body: JsonObject) -> JsonObject:
     """A copy of the request with its breakpoints."""
     marked = dict(body)
     if body.get("system"):
@@ -27,12 +27,12 @@ def with_breakpoints(body: JsonObject) -> JsonObject:
     elif body.get("tools"):
         marked["tools"] = _mark_last(body["tools"])
     messages = [entry | {"content": list(entry["content"])} for entry in body["messages"]]
-    for message, block in places(messages):
+    for message, block in breakpoint_positions(messages):
         messages[message]["content"][block] = messages[message]["content"][block] | _MARK
     return marked | {"messages": messages}
 
 
-def places(messages: list[JsonObject]) -> list[Place]:
+def breakpoint_positions(messages: list[JsonObject]) -> list[Place]:
     """The blocks to mark, each as the number of its message and its number in there."""
     order = [
         (number, place, block) for number, entry in enumerate(messages) for place, block in enumerate(entry["content"])

@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memoranda.llm.anthropic.cache_breakpoints import with_breakpoints
-from memoranda.llm.anthropic.messages import as_blocks
-from memoranda.llm.anthropic.response import Growing, reply_of
-from memoranda.llm.anthropic.thinking import bind, fingerprint, without_thinking
-from memoranda.llm.context_windows import longest_answer
+from memoranda.llm.anthropic.cache_breakpoints import add_cache_breakpoints
+from memoranda.llm.anthropic.messages import to_anthropic_messages
+from memoranda.llm.anthropic.response import AnthropicStream, parse_reply
+from memoranda.llm.anthropic.thinking import bind_thinking, fingerprint, without_thinking
+from memoranda.llm.context_windows import max_answer_tokens
 from memoranda.llm.model import Message, OnText, Reply
 from memoranda.llm.model_call import FailedAttemptError
-from memoranda.llm.sdk_model import SdkModel, load
-from memoranda.llm.vendor_errors import broken_off, nonsense
+from memoranda.llm.sdk_model import SdkModel, import_sdk
+from memoranda.llm.vendor_errors import incomplete_stream, unreadable_reply
 from memoranda.tools import JsonObject, Tool
 
 ANTHROPIC = "https://api.anthropic.com"
@@ -29,37 +29,37 @@ class AnthropicMessages(SdkModel):
         return sdk.Anthropic(api_key=self._api_key or "none", base_url=address, max_retries=0)
 
     def _body(self, system: str, messages: Sequence[Message], tools: Sequence[Tool], max_tokens: int) -> JsonObject:
-        body: JsonObject = {"model": self.name, "max_tokens": max_tokens or longest_answer(self.name)}
+        body: JsonObject = {"model": self.name, "max_tokens": max_tokens or max_answer_tokens(self.name)}
         if tools:
             body["tools"] = [tool.anthropic_schema() for tool in tools]
         if system:
             body["system"] = [{"type": "text", "text": system}]
-        return body | {"messages": as_blocks(messages, self.name, fingerprint(body))}
+        return body | {"messages": to_anthropic_messages(messages, self.name, fingerprint(body))}
 
     def _ask(self, body: JsonObject, say: OnText | None, left: float) -> Reply:
         try:
             reply = self._ask_once(body, say, left)
-        except load(self.package).BadRequestError as error:
+        except import_sdk(self.package).BadRequestError as error:
             bare = without_thinking(body)
             if bare == body or not _objects_to_thinking(error):
                 raise
             # Thinking that the service no longer takes is not worth a conversation that cannot go on.
             body = bare
             reply = self._ask_once(bare, say, left)
-        return bind(reply, self.name, body)
+        return bind_thinking(reply, self.name, body)
 
     def _ask_once(self, body: JsonObject, say: OnText | None, left: float) -> Reply:
-        marked = with_breakpoints(body)
+        marked = add_cache_breakpoints(body)
         if say is None:
             answer = self._post("/v1/messages", marked, left)
             if not isinstance(answer, Mapping):
-                raise FailedAttemptError(nonsense(self.who, answer))
-            return reply_of(answer)
-        growing = Growing(say)
+                raise FailedAttemptError(unreadable_reply(self.who, answer))
+            return parse_reply(answer)
+        growing = AnthropicStream(say)
         for event in self._stream("/v1/messages", marked, left):
             growing.take(event)
         if not growing.finished:
-            raise FailedAttemptError(broken_off(self.who))
+            raise FailedAttemptError(incomplete_stream(self.who))
         return growing.reply()
 
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memoranda.llm.anthropic.call_ids import CallIds
-from memoranda.llm.anthropic.thinking import Prefix, arranged, thinking_of
+from memoranda.llm.anthropic.thinking import PrefixFingerprint, order_blocks, sendable_thinking
 from memoranda.llm.model import Message
-from memoranda.llm.tool_call_repair import acceptable_arguments, acceptable_name
+from memoranda.llm.tool_call_repair import repair_arguments, repair_name
 from memoranda.tools import JsonObject
 
 NOTHING_SAID = "[no text]"
@@ -20,15 +20,15 @@ GO_ON = "[go on]"
 _DATA_URL = re.compile(r"data:(?P<kind>[\w.+-]+/[\w.+-]+);base64,(?P<data>.*)", re.DOTALL)
 
 
-def as_blocks(messages: Sequence[Message], model: str, before: str = "") -> list[JsonObject]:
+def to_anthropic_messages(messages: Sequence[Message], model: str, before: str = "") -> list[JsonObject]:
     """The messages for a request; `before` is the fingerprint of what stands before them in it."""
-    prefix, ids = Prefix(before), CallIds()
+    prefix, ids = PrefixFingerprint(before), CallIds()
     sent: list[JsonObject] = []
     for message in messages:
         role = "assistant" if message.get("role") == "assistant" else "user"
         if role == "assistant":
             prefix.advance(sent)
-            blocks = _assistant_blocks(message, thinking_of(message, model, prefix.digest()), ids)
+            blocks = _assistant_blocks(message, sendable_thinking(message, model, prefix.digest()), ids)
         else:
             is_result = message.get("role") == "tool"
             blocks = _tool_result(message, ids) if is_result else content_blocks(message.get("content"))
@@ -82,7 +82,7 @@ def _assistant_blocks(message: Message, thinking: Sequence[JsonObject], ids: Cal
     calls = [call for call in given if isinstance(call, Mapping)] if isinstance(given, list) else []
     names = ids.of_calls([call.get("id") for call in calls])
     uses = [_tool_use(call, name) for call, name in zip(calls, names, strict=True)]
-    return arranged(thinking, content_blocks(message.get("content")), uses)
+    return order_blocks(thinking, content_blocks(message.get("content")), uses)
 
 
 def _tool_use(call: Mapping[str, Any], name: str) -> JsonObject:
@@ -90,8 +90,8 @@ def _tool_use(call: Mapping[str, Any], name: str) -> JsonObject:
     return {
         "type": "tool_use",
         "id": name,
-        "name": acceptable_name(function.get("name")),
-        "input": acceptable_arguments(function.get("arguments")),
+        "name": repair_name(function.get("name")),
+        "input": repair_arguments(function.get("arguments")),
     }
 
 

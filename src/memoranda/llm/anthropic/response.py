@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memoranda.llm.anthropic.thinking import notes_on
+from memoranda.llm.anthropic.thinking import keep_thinking
 from memoranda.llm.model import OnText, Reply, ToolCall, Usage
 from memoranda.tools import JsonObject
 
@@ -17,7 +17,7 @@ _DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta"
 _INPUT = "input_json"
 
 
-def reply_of(answer: Mapping[str, Any]) -> Reply:
+def parse_reply(answer: Mapping[str, Any]) -> Reply:
     """A whole answer; raises KeyError, TypeError or ValueError for what is none."""
     content = answer["content"]
     if not isinstance(content, list):
@@ -25,7 +25,7 @@ def reply_of(answer: Mapping[str, Any]) -> Reply:
     return _reply(content, answer.get("stop_reason"), answer.get("usage") or {}, str(answer.get("model") or ""))
 
 
-class Growing:
+class AnthropicStream:
     """An answer that comes in events."""
 
     def __init__(self, say: OnText) -> None:
@@ -67,7 +67,7 @@ class Growing:
                 self._say(delta[key])
 
 
-def usage_of(usage: Mapping[str, Any]) -> Usage:
+def parse_usage(usage: Mapping[str, Any]) -> Usage:
     """Anthropic counts what was cached apart from the rest of the input; here the input is everything."""
     read, written = _count(usage, "cache_read_input_tokens"), _count(usage, "cache_creation_input_tokens")
     return Usage(
@@ -88,11 +88,11 @@ def _reply(content: Sequence[Mapping[str, Any]], stop: str | None, usage: Mappin
     return Reply(
         text="".join(str(block.get("text") or "") for block in content if block["type"] == "text"),
         tool_calls=calls,
-        usage=usage_of(usage),
+        usage=parse_usage(usage),
         finish_reason=_FINISH.get(stop or "", stop or "stop"),
         model=model,
         reasoning="\n".join(filter(None, (block.get("thinking") for block in content if block["type"] == "thinking"))),
-        reasoning_details=notes_on(content),
+        reasoning_details=keep_thinking(content),
     )
 
 

@@ -23,7 +23,7 @@ _TOOL_USE = "memoranda.tool_use"
 _REDACTED = "[redacted:"
 
 
-class Prefix:
+class PrefixFingerprint:
     """The running fingerprint of what stands before a message."""
 
     def __init__(self, before: str) -> None:
@@ -45,17 +45,17 @@ def fingerprint(body: JsonObject) -> str:
     return hashlib.sha256(_stable([body.get("tools"), body.get("system")])).hexdigest()
 
 
-def bind(reply: Reply, model: str, body: JsonObject) -> Reply:
+def bind_thinking(reply: Reply, model: str, body: JsonObject) -> Reply:
     """The reply with a note of what its thinking is bound to."""
     if not reply.reasoning_details:
         return reply
-    prefix = Prefix(fingerprint(body))
+    prefix = PrefixFingerprint(fingerprint(body))
     prefix.advance(body["messages"])
     note = {"type": _BOUND, "model": model, "before": prefix.digest()}
     return replace(reply, reasoning_details=[note, *reply.reasoning_details])
 
 
-def thinking_of(message: Message, model: str, before: str) -> list[JsonObject]:
+def sendable_thinking(message: Message, model: str, before: str) -> list[JsonObject]:
     """The blocks that may go back with a message, and the notes between them; none when anything has changed."""
     details = message.get("reasoning_details")
     if not isinstance(details, list) or not details or not isinstance(details[0], Mapping):
@@ -68,7 +68,7 @@ def thinking_of(message: Message, model: str, before: str) -> list[JsonObject]:
     return [] if any(_REDACTED in str(detail.get("thinking", "")) for detail in kept) else kept
 
 
-def notes_on(content: Sequence[Mapping[str, Any]]) -> list[JsonObject] | None:
+def keep_thinking(content: Sequence[Mapping[str, Any]]) -> list[JsonObject] | None:
     """What to keep of an answer's blocks: thinking as it is, of the others only their place."""
     if not any(block.get("type") in THINKING for block in content):
         return None
@@ -83,7 +83,7 @@ def notes_on(content: Sequence[Mapping[str, Any]]) -> list[JsonObject] | None:
     return kept
 
 
-def arranged(details: Sequence[JsonObject], said: list[JsonObject], uses: list[JsonObject]) -> list[JsonObject]:
+def order_blocks(details: Sequence[JsonObject], said: list[JsonObject], uses: list[JsonObject]) -> list[JsonObject]:
     """The blocks of an assistant message in the order in which they came."""
     if not details:
         return [*said, *uses]

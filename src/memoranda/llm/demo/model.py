@@ -55,6 +55,6 @@ class DemoModel:
         parts = [json.dumps(tool.openai_schema(), sort_keys=True) for tool in tools]
         parts += [system, *(json.dumps(message, sort_keys=True, default=str) for message in messages)]
         tokens = [estimate_text(part) for part in parts]
-        served = self._cache.served(parts)
-        read = sum(tokens[:served])
+        count_known = self._cache.count_known(parts)
+        read = sum(tokens[:count_known])
         return Usage(sum(tokens), written, cache_read_tokens=read, cache_write_tokens=sum(tokens) - read)

@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 from memoranda.llm.model import Message, OnText, Reply
 from memoranda.llm.model_call import FailedAttemptError
-from memoranda.llm.openai.response import Growing, reply_of
+from memoranda.llm.openai.response import OpenAIStream, parse_reply
 from memoranda.llm.sdk_model import SdkModel
-from memoranda.llm.tool_call_repair import acceptable_call
-from memoranda.llm.vendor_errors import broken_off, nonsense
+from memoranda.llm.tool_call_repair import repair_call
+from memoranda.llm.vendor_errors import incomplete_stream, unreadable_reply
 from memoranda.tools import JsonObject, Tool
 
 OPENAI = "https://api.openai.com/v1"
@@ -52,7 +52,7 @@ class OpenAIChat(SdkModel):
     def _sent(self, message: Message) -> Message:
         kept = {key: message[key] for key in _SENT if message.get(key) is not None}
         if isinstance(kept.get("tool_calls"), list):
-            kept["tool_calls"] = [acceptable_call(call) for call in kept["tool_calls"] if isinstance(call, Mapping)]
+            kept["tool_calls"] = [repair_call(call) for call in kept["tool_calls"] if isinstance(call, Mapping)]
         kept.setdefault("content", None if kept.get("tool_calls") else "")
         details = message.get("reasoning_details")
         if isinstance(details, list) and not self._is_openai and (ours := [item for item in details if _is_ours(item)]):
@@ -63,13 +63,13 @@ class OpenAIChat(SdkModel):
         if say is None:
             answer = self._post("/chat/completions", body, left)
             if not isinstance(answer, Mapping):
-                raise FailedAttemptError(nonsense(self.who, answer))
-            return reply_of(answer)
-        growing = Growing(say)
+                raise FailedAttemptError(unreadable_reply(self.who, answer))
+            return parse_reply(answer)
+        growing = OpenAIStream(say)
         for chunk in self._stream("/chat/completions", body | {"stream_options": {"include_usage": True}}, left):
             growing.take(chunk)
         if not growing.finished:
-            raise FailedAttemptError(broken_off(self.who))
+            raise FailedAttemptError(incomplete_stream(self.who))
         return growing.reply()
 
 

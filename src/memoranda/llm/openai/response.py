@@ -16,7 +16,7 @@ _REASONING = ("reasoning_content", "reasoning")
 _GROWING = ("text", "summary", "data")
 
 
-def reply_of(answer: Mapping[str, Any]) -> Reply:
+def parse_reply(answer: Mapping[str, Any]) -> Reply:
     """A whole answer; raises KeyError, IndexError, TypeError or ValueError for what is none."""
     choice = answer["choices"][0]
     message = choice["message"]
@@ -28,14 +28,14 @@ def reply_of(answer: Mapping[str, Any]) -> Reply:
         text=_text(message.get("content")) or _text(message.get("refusal")),
         calls=calls,
         finish="refusal" if message.get("refusal") else _text(choice.get("finish_reason")),
-        usage=usage_of(answer.get("usage")),
+        usage=parse_usage(answer.get("usage")),
         model=_text(answer.get("model")),
         reasoning=next((_text(message[key]) for key in _REASONING if message.get(key)), ""),
         details=message.get("reasoning_details"),
     )
 
 
-def usage_of(usage: Any) -> Usage:
+def parse_usage(usage: Any) -> Usage:
     """What a service says it used; nothing when it says nothing."""
     if not isinstance(usage, Mapping):
         return Usage()
@@ -52,7 +52,7 @@ def usage_of(usage: Any) -> Usage:
 
 
 @dataclass(slots=True)
-class _GrowingCall:
+class _StreamedCall:
     """A tool call whose arguments come in fragments."""
 
     id: str = ""
@@ -60,7 +60,7 @@ class _GrowingCall:
     arguments: list[str] = field(default_factory=list)
 
 
-class Growing:
+class OpenAIStream:
     """An answer that comes in chunks."""
 
     def __init__(self, say: OnText) -> None:
@@ -69,8 +69,8 @@ class Growing:
         self._refusal: list[str] = []
         self._reasoning: list[str] = []
         self._details: list[JsonObject] = []
-        self._calls: list[_GrowingCall] = []
-        self._by_index: dict[int, _GrowingCall] = {}
+        self._calls: list[_StreamedCall] = []
+        self._by_index: dict[int, _StreamedCall] = {}
         self._usage = Usage()
         self._finish = ""
         self._model = ""
@@ -84,18 +84,18 @@ class Growing:
         """One chunk; raises TypeError and the like for what is none."""
         self._model = _text(chunk.get("model")) or self._model
         if chunk.get("usage"):
-            self._usage = usage_of(chunk["usage"])
+            self._usage = parse_usage(chunk["usage"])
         for choice in (chunk.get("choices") or ())[:1]:
             self._take_delta(choice.get("delta") or {})
             self._finish = _text(choice.get("finish_reason")) or self._finish
 
     def reply(self) -> Reply:
         """The whole answer."""
-        refused = "".join(self._refusal)
+        failure_from_status = "".join(self._refusal)
         return _reply(
-            text="".join(self._text) or refused,
+            text="".join(self._text) or failure_from_status,
             calls=_told_apart([ToolCall(call.id, call.name, "".join(call.arguments)) for call in self._calls]),
-            finish="refusal" if refused else self._finish,
+            finish="refusal" if failure_from_status else self._finish,
             usage=self._usage,
             model=self._model,
             reasoning="".join(self._reasoning),
@@ -119,7 +119,7 @@ class Growing:
         call = self._by_index.get(place)
         # Some services number every call 0 and tell them apart by their ids alone.
         if call is None or (name and call.id and name != call.id):
-            call = self._by_index[place] = _GrowingCall()
+            call = self._by_index[place] = _StreamedCall()
             self._calls.append(call)
         function = fragment.get("function") or {}
         call.id = call.id or name

@@ -18,7 +18,7 @@ from memoranda.providers.holographic.algebra import Vector, noise, similarity
 from memoranda.providers.holographic.claims import ENTITY, Claim, read
 from memoranda.providers.holographic.comparing import Difference, compare, keys
 from memoranda.providers.holographic.encoding import Encoder
-from memoranda.providers.holographic.entity_links import Known, entities_of
+from memoranda.providers.holographic.entity_links import KnownEntity, entities_of
 from memoranda.providers.holographic.fact import Fact
 from memoranda.providers.holographic.fact_store import FactStore
 
@@ -56,7 +56,9 @@ def find_contradictions(
 ) -> list[Contradiction]:
     """The pairs that contradict each other most clearly."""
     with store.database.reading() as connection:
-        facts = {fact.fact_id: fact for fact in store.listed(category=category, min_trust=min_trust, limit=_MOST_FACTS)}
+        facts = {
+            fact.fact_id: fact for fact in store.list_facts(category=category, min_trust=min_trust, limit=_MOST_FACTS)
+        }
         links = entities_of(connection, list(facts))
         names = _names(connection)
     readings = {
@@ -130,7 +132,7 @@ def _bundle(encoder: Encoder, tokens: tuple[str, ...]) -> Vector:
 
 
 def _contradiction(
-    a: Fact, b: Fact, links_a: list[Known], links_b: list[Known], scored: tuple[float, float]
+    a: Fact, b: Fact, links_a: list[KnownEntity], links_b: list[KnownEntity], scored: tuple[float, float]
 ) -> Contradiction:
     newer, older = (a, b) if (a.updated_at, a.fact_id) >= (b.updated_at, b.fact_id) else (b, a)
     shared = [known for known in links_a if known in links_b]

@@ -69,7 +69,7 @@ _VERBS = re.compile(
 )
 _USER = re.compile(r"\b(?:the user|user)(?:['’]s)?\b", re.IGNORECASE)
 
-Known = Callable[[list[str]], set[str]]
+KnownEntity = Callable[[list[str]], set[str]]
 
 
 class Entity(NamedTuple):
@@ -92,7 +92,7 @@ def key_of(name: str) -> str:
     return plain.strip("\"'`.,;:!?()[]{}“”‘「」『』《》 ").removesuffix("'s").strip()
 
 
-def find_entities(text: str, known: Known = lambda keys: set()) -> list[Entity]:
+def find_entities(text: str, known: KnownEntity = lambda keys: set()) -> list[Entity]:
     """The names in a text in order, each once. `known` says which of some keys are names already."""
     places: list[_Place] = []
     taken = bytearray(len(text))
@@ -130,7 +130,7 @@ def _marked(text: str) -> Iterator[_Place]:
             yield _Place(word.start(), word.end(), Entity(word.group()))
 
 
-def _capitalised(text: str, known: Known) -> Iterator[_Place]:
+def _capitalised(text: str, known: KnownEntity) -> Iterator[_Place]:
     words = list(_WORD.finditer(text))
     index = 0
     while index < len(words):
@@ -156,7 +156,7 @@ def _run_end(text: str, words: list[re.Match[str]], first: int) -> int:
     return last
 
 
-def _run(text: str, words: list[re.Match[str]], known: Known) -> Iterator[_Place]:
+def _run(text: str, words: list[re.Match[str]], known: KnownEntity) -> Iterator[_Place]:
     if _begins_a_sentence(text, words[0].start()):
         if words[0].group().replace("’", "'").casefold().removesuffix("'s") in _OPENING:
             words = words[1:]
@@ -178,7 +178,7 @@ def _begins_a_sentence(text: str, position: int) -> bool:
     return _SENTENCE_END.search(before if position <= _LOOK_BACK else f"x{before}") is not None
 
 
-def _surely_a_name(text: str, word: re.Match[str], known: Known) -> bool:
+def _surely_a_name(text: str, word: re.Match[str], known: KnownEntity) -> bool:
     """Whether a word that begins a sentence is a name all the same."""
     shape = word.group()
     if (len(shape) > 1 and shape.isupper()) or shape.endswith(("'s", "’s")) or _VERBS.match(text, word.end()):
@@ -191,7 +191,7 @@ def _looks_like_a_name(word: str) -> bool:
     return word[0].isupper() and plain.removesuffix("'s") not in _NOT_NAMES
 
 
-def _known_runs(text: str, known: Known) -> Iterator[_Place]:
+def _known_runs(text: str, known: KnownEntity) -> Iterator[_Place]:
     """Known names inside runs of unspaced scripts, the longest first."""
     if text.isascii():
         return

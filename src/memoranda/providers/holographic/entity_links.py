@@ -15,7 +15,7 @@ _BATCH = 500
 _T = TypeVar("_T")
 
 
-class Known(NamedTuple):
+class KnownEntity(NamedTuple):
     """An entity of the store; `key` is what its vector is made from."""
 
     entity_id: int
@@ -23,13 +23,13 @@ class Known(NamedTuple):
     key: str
 
 
-def lookup(connection: Connection, name: str) -> Known | None:
+def find_entity(connection: Connection, name: str) -> KnownEntity | None:
     """The entity with this name or alias."""
     row = connection.execute(
         "SELECT entities.entity_id, name, name_key FROM aliases JOIN entities USING (entity_id) WHERE alias_key = ?",
         (key_of(name),),
     ).fetchone()
-    return Known(*row) if row else None
+    return KnownEntity(*row) if row else None
 
 
 def known_keys(connection: Connection, names: list[str]) -> set[str]:
@@ -43,7 +43,9 @@ def known_keys(connection: Connection, names: list[str]) -> set[str]:
     return found
 
 
-def link(connection: Connection, encoder: Encoder, fact_id: int, entities: Iterable[Entity], now: float) -> list[Known]:
+def link(
+    connection: Connection, encoder: Encoder, fact_id: int, entities: Iterable[Entity], now: float
+) -> list[KnownEntity]:
     """Make these the entities of a fact, in place of those that it had."""
     connection.execute("DELETE FROM fact_entities WHERE fact_id = ?", (fact_id,))
     for entity in entities:
@@ -58,9 +60,9 @@ def link(connection: Connection, encoder: Encoder, fact_id: int, entities: Itera
     return entities_of(connection, [fact_id]).get(fact_id, [])
 
 
-def entities_of(connection: Connection, fact_ids: Sequence[int]) -> dict[int, list[Known]]:
+def entities_of(connection: Connection, fact_ids: Sequence[int]) -> dict[int, list[KnownEntity]]:
     """The entities of each fact, in the order in which they were first met."""
-    found: dict[int, list[Known]] = {}
+    found: dict[int, list[KnownEntity]] = {}
     for batch in _batches(list(fact_ids)):
         marks = ", ".join("?" * len(batch))
         rows = connection.execute(
@@ -69,11 +71,11 @@ def entities_of(connection: Connection, fact_ids: Sequence[int]) -> dict[int, li
             batch,
         )
         for fact_id, *known in rows:
-            found.setdefault(fact_id, []).append(Known(*known))
+            found.setdefault(fact_id, []).append(KnownEntity(*known))
     return found
 
 
-def similar(connection: Connection, encoder: Encoder, name: str, least: float) -> list[tuple[float, Known]]:
+def similar_names(connection: Connection, encoder: Encoder, name: str, least: float) -> list[tuple[float, KnownEntity]]:
     """The entities whose names the given one may be a part or a misspelling of, best first."""
     key = key_of(name)
     asked = int.from_bytes(encoder.name_sketch(key), "little")
@@ -83,7 +85,7 @@ def similar(connection: Connection, encoder: Encoder, name: str, least: float) -
     ):
         coverage = encoder.name_coverage(key, asked, known_key, int.from_bytes(sketch, "little"))
         if coverage >= least:
-            found.append((min(1.0, coverage), Known(entity_id, known_name, known_key)))
+            found.append((min(1.0, coverage), KnownEntity(entity_id, known_name, known_key)))
     return sorted(found, key=lambda pair: (-pair[0], len(pair[1].key), pair[1].entity_id))
 
 
@@ -94,8 +96,8 @@ def drop_unused(connection: Connection) -> None:
     connection.execute("DELETE FROM entities WHERE entity_id NOT IN (SELECT entity_id FROM fact_entities)")
 
 
-def _resolve(connection: Connection, encoder: Encoder, entity: Entity, now: float) -> Known:
-    known = lookup(connection, entity.name)
+def _resolve(connection: Connection, encoder: Encoder, entity: Entity, now: float) -> KnownEntity:
+    known = find_entity(connection, entity.name)
     if known is not None:
         return known
     key = key_of(entity.name)
@@ -107,10 +109,10 @@ def _resolve(connection: Connection, encoder: Encoder, entity: Entity, now: floa
     connection.execute(
         "INSERT INTO aliases (alias_key, alias, entity_id) VALUES (?, ?, ?)", (key, entity.name, entity_id)
     )
-    return Known(entity_id, entity.name, key)
+    return KnownEntity(entity_id, entity.name, key)
 
 
-def _join(connection: Connection, kept: Known, joined: Known) -> Known:
+def _join(connection: Connection, kept: KnownEntity, joined: KnownEntity) -> KnownEntity:
     """One entity out of two; all names lead to it, and the facts of the other are to be encoded again."""
     if kept.entity_id == joined.entity_id:
         return kept

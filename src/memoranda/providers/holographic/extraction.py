@@ -54,7 +54,7 @@ class Statement(NamedTuple):
     message: str
 
 
-def statements(messages: Iterable[Any]) -> list[Statement]:
+def extract_statements(messages: Iterable[Any]) -> list[Statement]:
     """What the user stated in these messages, each sentence once."""
     found: dict[str, Statement] = {}
     for number, message in enumerate(messages):

@@ -67,7 +67,7 @@ class Fact:
         }
 
 
-def fact_from(row: tuple[Any, ...], entities: tuple[str, ...]) -> Fact:
+def fact_from_row(row: tuple[Any, ...], entities: tuple[str, ...]) -> Fact:
     """A fact from a row of `COLUMNS`."""
     tags = tuple(tag for tag in row[3].split(",") if tag)
     fact_id, content, category, _, trust, retrieved, helpful, created, updated, session, message, by, mirror_of = row

@@ -24,7 +24,7 @@ from memoranda.providers.holographic.fact import (
     FactError,
     Provenance,
     content_key,
-    fact_from,
+    fact_from_row,
 )
 from memoranda.providers.holographic.schema import APPLICATION_ID, SCHEMA
 from memoranda.providers.holographic.word_index import forget_words, store_words
@@ -157,7 +157,7 @@ class FactStore:
         with self.database.reading() as connection:
             return _find(connection, "fact_id = ?", (fact_id,))
 
-    def listed(self, *, category: str | None = None, min_trust: float = 0.0, limit: int = 10) -> list[Fact]:
+    def list_facts(self, *, category: str | None = None, min_trust: float = 0.0, limit: int = 10) -> list[Fact]:
         """The newest facts."""
         with self.database.reading() as connection:
             return _select(
@@ -166,7 +166,7 @@ class FactStore:
                 (category, category, min_trust, limit),
             )
 
-    def mirrored(self, target: str, text: str) -> list[Fact]:
+    def find_mirrored(self, target: str, text: str) -> list[Fact]:
         """The copies of entries of curated memory that have this text in them; just the one that is it, if one is."""
         with self.database.reading() as connection:
             found = _select(connection, "mirror_of = ? AND instr(content, ?) > 0", (target, text))
@@ -300,7 +300,7 @@ def _stale(connection: Connection, table: str, number: str, encoding: str) -> li
 def _select(connection: Connection, condition: str, values: tuple[Any, ...]) -> list[Fact]:
     rows = connection.execute(f"SELECT {COLUMNS} FROM facts WHERE {condition}", values).fetchall()
     entities = entities_of(connection, [row[0] for row in rows])
-    return [fact_from(row, tuple(known.name for known in entities.get(row[0], []))) for row in rows]
+    return [fact_from_row(row, tuple(known.name for known in entities.get(row[0], []))) for row in rows]
 
 
 def _find(connection: Connection, condition: str, values: tuple[Any, ...]) -> Fact | None:

@@ -45,7 +45,7 @@ def _copy(store: FactStore, target: str, text: str) -> Fact | None:
     """The copy of the entry that a text is from. Several are possible only when a write was missed: then none."""
     if not text:
         return None
-    found = store.mirrored(target, text.encode("utf-8", "replace").decode())
+    found = store.find_mirrored(target, text.encode("utf-8", "replace").decode())
     if len(found) > 1:
         _log.warning("%d facts are copies of an entry with the same text; they stay as they are", len(found))
     return found[0] if len(found) == 1 else None

@@ -12,12 +12,12 @@ from memoranda.errors import ProviderError, StorageError
 from memoranda.providers.holographic import guidance
 from memoranda.providers.holographic import settings as settings_module
 from memoranda.providers.holographic.entities import find_entities
-from memoranda.providers.holographic.entity_links import lookup
-from memoranda.providers.holographic.extraction import statements
+from memoranda.providers.holographic.entity_links import find_entity
+from memoranda.providers.holographic.extraction import extract_statements
 from memoranda.providers.holographic.fact import Fact, Provenance
 from memoranda.providers.holographic.fact_store import FactStore
 from memoranda.providers.holographic.mirror import mirror
-from memoranda.providers.holographic.retrieval import Filter, Found, Retriever
+from memoranda.providers.holographic.retrieval import FactFilter, FoundFact, Retriever
 from memoranda.providers.holographic.tool import FactTools, schemas
 from memoranda.providers.provider import MemoryProvider
 from memoranda.support.home import encode_user_id
@@ -44,7 +44,7 @@ class HolographicProvider(MemoryProvider):
         self._database = DATABASE
         self._lock = threading.Lock()
         self._session_id = ""
-        self._settings: settings_module.Settings | None = None
+        self._settings: settings_module.HolographicSettings | None = None
         self._store: FactStore | None = None
         self._retriever: Retriever | None = None
         self._tools: FactTools | None = None
@@ -77,7 +77,7 @@ class HolographicProvider(MemoryProvider):
         store, retriever, current = self._store, self._retriever, self._settings
         if store is None or retriever is None or current is None or not current.prefetch_limit:
             return ""
-        wanted = Filter(None, current.min_trust, current.prefetch_limit)
+        wanted = FactFilter(None, current.min_trust, current.prefetch_limit)
         found = {each.fact.fact_id: each for each in self._about_names(store, retriever, query, wanted)}
         found |= {each.fact.fact_id: each for each in retriever.search(query, wanted, _LEAST_COVERAGE)}
         best = sorted(found.values(), key=lambda each: (-each.score, -each.fact.fact_id))[: wanted.limit]
@@ -88,7 +88,7 @@ class HolographicProvider(MemoryProvider):
         return "\n".join(_line(each.fact, store.clock()) for each in best)
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
-        return schemas((self._settings or settings_module.Settings()).min_trust)
+        return schemas((self._settings or settings_module.HolographicSettings()).min_trust)
 
     def handle_tool_call(self, tool_name: str, args: dict[str, Any], **facts: Any) -> str:
         tools = self._tools
@@ -120,7 +120,7 @@ class HolographicProvider(MemoryProvider):
         if self._settings is None or not self._settings.auto_extract:
             return
         session_id = str(facts.get("session_id") or self._session_id)
-        for statement in statements(messages):
+        for statement in extract_statements(messages):
             said = statement.text.rstrip(".").replace('"', "'")
             store.add(
                 f'The user said: "{said}."'.encode("utf-8", "replace").decode(),
@@ -138,13 +138,13 @@ class HolographicProvider(MemoryProvider):
         with self._lock:
             self._close()
 
-    def _about_names(self, store: FactStore, retriever: Retriever, query: str, wanted: Filter) -> list[Found]:
+    def _about_names(self, store: FactStore, retriever: Retriever, query: str, wanted: FactFilter) -> list[FoundFact]:
         """Facts about the names in a text, aliases included; only names that are known to the letter."""
         names = [entity.name for entity in find_entities(query) if entity.kind != "user"]
         with store.database.reading() as connection:
-            known = [name for name in names if lookup(connection, name) is not None][:_MOST_NAMES]
+            known = [name for name in names if find_entity(connection, name) is not None][:_MOST_NAMES]
         return [
-            Found(each.fact, each.score * _BY_NAME_ALONE, each.match)
+            FoundFact(each.fact, each.score * _BY_NAME_ALONE, each.match)
             for name in known
             for each in retriever.probe(name, wanted)
         ]

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from memoranda.providers.holographic.algebra import SKETCH_FACTOR, Vector, noise, similarities, sketch
-from memoranda.providers.holographic.entity_links import Known, entities_of, lookup, similar
+from memoranda.providers.holographic.entity_links import KnownEntity, entities_of, find_entity, similar_names
 from memoranda.providers.holographic.fact import Fact
 from memoranda.providers.holographic.fact_store import FactStore
-from memoranda.providers.holographic.word_index import matching
+from memoranda.providers.holographic.word_index import match_words
 
 _MOST_SCORED = 512
 # A sketch that resembles less than this many deviations is not looked at.
@@ -28,7 +28,7 @@ _THROUGH_ANOTHER = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFact:
     """A fact that answers; `score` ranks, `match` is how well it answers whatever its trust and age."""
 
     fact: Fact
@@ -41,7 +41,7 @@ class Found:
         return data | {"through": self.through} if self.through else data
 
 
-class Filter(NamedTuple):
+class FactFilter(NamedTuple):
     """Which facts may be returned, how many, and what those about an entity should best speak of."""
 
     category: str | None = None
@@ -66,10 +66,10 @@ class Retriever:
         self._encoder = store.encoder
         self._half_life = half_life_days
 
-    def search(self, query: str, wanted: Filter, least_coverage: float = 0.0) -> list[Found]:
+    def search(self, query: str, wanted: FactFilter, least_coverage: float = 0.0) -> list[FoundFact]:
         """Facts by words: the share of the query's words that they have, by weight, then trust and age."""
         with self._store.database.reading() as connection:
-            matched = matching(connection, query, small_too=not least_coverage)
+            matched = match_words(connection, query, small_too=not least_coverage)
             matched = [match for match in matched if match.coverage >= least_coverage]
             if wanted.category is None:
                 # Trust and age hardly lift what is further down.
@@ -78,24 +78,24 @@ class Retriever:
         pairs = [(facts[match.fact_id], match.score) for match in matched if match.fact_id in facts]
         return self._ranked(pairs, wanted)
 
-    def meant(self, name: str) -> list[Known]:
+    def meant(self, name: str) -> list[KnownEntity]:
         """The entities that a name stands for: the one that has it, else those whose names are closest to it."""
         with self._store.database.reading() as connection:
-            exact = lookup(connection, name)
+            exact = find_entity(connection, name)
             if exact is not None:
                 return [exact]
-            close = similar(connection, self._encoder, name, _LEAST_COVERAGE)
+            close = similar_names(connection, self._encoder, name, _LEAST_COVERAGE)
         return [known for coverage, known in close if coverage >= close[0][0] - _ALMOST_AS_GOOD][:_MOST_MEANT]
 
-    def probe(self, name: str, wanted: Filter) -> list[Found]:
+    def probe(self, name: str, wanted: FactFilter) -> list[FoundFact]:
         """Facts about one entity."""
         return self._ranked(self._holding([self.meant(name)], wanted.about), wanted)
 
-    def reason(self, names: Sequence[str], wanted: Filter) -> list[Found]:
+    def reason(self, names: Sequence[str], wanted: FactFilter) -> list[FoundFact]:
         """Facts that hold all of these entities at once."""
         return self._ranked(self._holding([self.meant(name) for name in names], wanted.about), wanted)
 
-    def related(self, name: str, wanted: Filter) -> tuple[list[Neighbour], list[Found]]:
+    def related(self, name: str, wanted: FactFilter) -> tuple[list[Neighbour], list[FoundFact]]:
         """What is connected to an entity: the entities that share facts with it, those facts, and the neighbours' own.
 
         The neighbours are read out of the facts by the algebra: a fact resembles each entity that it holds.
@@ -108,22 +108,22 @@ class Retriever:
         seen = {fact.fact_id for fact, _ in holding}
         if not neighbours or len(shared) >= wanted.limit:
             return [neighbour for _, neighbour in neighbours], shared[: wanted.limit]
-        further: list[Found] = []
+        further: list[FoundFact] = []
         for known, neighbour in neighbours:
             strength = _THROUGH_ANOTHER * neighbour.score / neighbours[0][1].score
             for found in self._ranked(self._holding([[known]]), wanted):
                 if found.fact.fact_id not in seen:
                     seen.add(found.fact.fact_id)
-                    further.append(Found(found.fact, found.score * strength, found.match, neighbour.name))
+                    further.append(FoundFact(found.fact, found.score * strength, found.match, neighbour.name))
         further.sort(key=lambda found: -found.score)
         return [neighbour for _, neighbour in neighbours], (shared + further)[: wanted.limit]
 
-    def _neighbours(self, about: list[Found], asked: set[int]) -> list[tuple[Known, Neighbour]]:
+    def _neighbours(self, about: list[FoundFact], asked: set[int]) -> list[tuple[KnownEntity, Neighbour]]:
         vectors = self._store.vectors([found.fact.fact_id for found in about])
         with self._store.database.reading() as connection:
             links = entities_of(connection, list(vectors))
         facts = {found.fact.fact_id: found for found in about}
-        holders: dict[Known, list[int]] = {}
+        holders: dict[KnownEntity, list[int]] = {}
         for fact_id, entities in links.items():
             for known in entities:
                 if known.entity_id not in asked:
@@ -140,7 +140,7 @@ class Retriever:
         scored.sort(key=lambda pair: (-pair[1].score, pair[0].entity_id))
         return scored[:_MOST_NEIGHBOURS]
 
-    def _holding(self, groups: list[list[Known]], about: str = "") -> list[tuple[Fact, float]]:
+    def _holding(self, groups: list[list[KnownEntity]], about: str = "") -> list[tuple[Fact, float]]:
         """The facts that hold an entity of every group, with the least of their presences.
 
         With `about`, those whose content is like that text count up to twice as much as the others.
@@ -201,10 +201,10 @@ class Retriever:
             for values, count in zip(zip(*alike, strict=True), counts, strict=True)
         ]
 
-    def _ranked(self, pairs: list[tuple[Fact, float]], wanted: Filter) -> list[Found]:
+    def _ranked(self, pairs: list[tuple[Fact, float]], wanted: FactFilter) -> list[FoundFact]:
         now = self._store.clock()
         found = [
-            Found(fact, match * fact.trust * fact.decay(now, self._half_life), match)
+            FoundFact(fact, match * fact.trust * fact.decay(now, self._half_life), match)
             for fact, match in pairs
             if fact.trust >= wanted.min_trust and wanted.category in (None, fact.category)
         ]

@@ -17,7 +17,7 @@ _NO = frozenset({"false", "no", "off", "0", ""})
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class HolographicSettings:
     auto_extract: bool = False
     default_trust: float = 0.5
     min_trust: float = 0.3
@@ -26,7 +26,7 @@ class Settings:
     prefetch_limit: int = 5
 
     @classmethod
-    def read(cls, values: Mapping[str, Any]) -> "Settings":
+    def read(cls, values: Mapping[str, Any]) -> "HolographicSettings":
         """Settings from what a file, a form or a caller says; names that are not known are left alone."""
         known = {field.name: field.default for field in fields(cls)}
         return cls(**{name: _typed(name, values[name], known[name]) for name in known if values.get(name) is not None})
@@ -65,17 +65,17 @@ SCHEMA: list[dict[str, Any]] = [
 ]
 
 
-def load(home: Path, given: Mapping[str, Any] | None = None) -> Settings:
+def load(home: Path, given: Mapping[str, Any] | None = None) -> HolographicSettings:
     """The settings of a home, as setup saved them; what the caller gives goes before."""
     try:
-        return Settings.read(read_settings(home, NAME) | dict(given or {}))
+        return HolographicSettings.read(read_settings(home, NAME) | dict(given or {}))
     except ProviderError as error:
         raise ConfigError(str(error)) from error
 
 
 def save(values: Mapping[str, Any], home: Path) -> None:
     """Check the values and keep them, with their types, where setup keeps them too."""
-    settings = asdict(Settings.read(values))
+    settings = asdict(HolographicSettings.read(values))
     write_settings(home, NAME, {name: settings[name] for name in values if name in settings})
 
 

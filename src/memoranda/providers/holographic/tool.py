@@ -11,7 +11,7 @@ from memoranda.providers.holographic.encoding import MOST_ENTITIES
 from memoranda.providers.holographic.entities import LONGEST_NAME, key_of
 from memoranda.providers.holographic.fact import CATEGORIES, FactError, Provenance
 from memoranda.providers.holographic.fact_store import FactStore
-from memoranda.providers.holographic.retrieval import Filter, Found, Retriever
+from memoranda.providers.holographic.retrieval import FactFilter, FoundFact, Retriever
 from memoranda.tools import JsonObject
 
 ACTIONS = ("add", "search", "probe", "related", "reason", "contradict", "update", "remove", "list")
@@ -140,7 +140,7 @@ class FactTools:
 
     def _list(self, arguments: Mapping[str, Any], provenance: Provenance) -> JsonObject:
         wanted = self._filter(arguments, min_trust=0.0)
-        facts = self._store.listed(category=wanted.category, min_trust=wanted.min_trust, limit=wanted.limit)
+        facts = self._store.list_facts(category=wanted.category, min_trust=wanted.min_trust, limit=wanted.limit)
         return {"facts": [fact.as_data() for fact in facts], "count": len(facts)}
 
     def _feedback(self, arguments: Mapping[str, Any]) -> JsonObject:
@@ -150,12 +150,12 @@ class FactTools:
             "fact_id": fact.fact_id, "old_trust": before, "new_trust": fact.trust, "helpful_count": fact.helpful_count
         }  # fmt: skip
 
-    def _filter(self, arguments: Mapping[str, Any], min_trust: float | None = None) -> Filter:
+    def _filter(self, arguments: Mapping[str, Any], min_trust: float | None = None) -> FactFilter:
         least = _number(arguments, "min_trust", self._min_trust if min_trust is None else min_trust, 0.0, 1.0)
         limit = _number(arguments, "limit", 10, 1, _LARGEST)
-        return Filter(_category(arguments), least, min(_MOST_RESULTS, int(limit)))
+        return FactFilter(_category(arguments), least, min(_MOST_RESULTS, int(limit)))
 
-    def _results(self, found: list[Found]) -> JsonObject:
+    def _results(self, found: list[FoundFact]) -> JsonObject:
         self._store.count_retrieved(each.fact.fact_id for each in found)
         return {"results": [each.as_data() for each in found], "count": len(found)}
 

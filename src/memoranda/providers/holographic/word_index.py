@@ -19,7 +19,7 @@ _UNKNOWN = 0.7
 _BY_COVERAGE = 0.8
 
 
-class Matched(NamedTuple):
+class WordMatch(NamedTuple):
     """A fact that has words of a query: which share of them by weight, and the score that follows from it."""
 
     fact_id: int
@@ -38,7 +38,7 @@ def forget_words(connection: Connection, fact_id: int) -> None:
     connection.execute("DELETE FROM fact_words WHERE rowid = ?", (fact_id,))
 
 
-def matching(connection: Connection, query: str, *, small_too: bool = True) -> list[Matched]:
+def match_words(connection: Connection, query: str, *, small_too: bool = True) -> list[WordMatch]:
     """The facts that have words of the query, best first. Whatever the query is, it is never a syntax error.
 
     Small words are looked for when there is nothing else, unless `small_too` says not to.
@@ -68,7 +68,7 @@ def matching(connection: Connection, query: str, *, small_too: bool = True) -> l
     for fact_id, weight in weights.items():
         coverage = weight / everything_asked
         score = _BY_COVERAGE * coverage + (1 - _BY_COVERAGE) * ranks.get(fact_id, 0.0) / highest
-        matched.append(Matched(fact_id, coverage, score))
+        matched.append(WordMatch(fact_id, coverage, score))
     return sorted(matched, key=lambda match: (-match.score, -match.fact_id))
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from memoranda.llm.demo import DemoModel
 from memoranda.llm.model import Usage
 from memoranda.testing.scripted.server import ScriptedServer
-from memoranda.testing.scripted.steps import Received, Script, Step, read_step
+from memoranda.testing.scripted.steps import ReceivedRequest, Script, Step, read_step
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -49,7 +49,7 @@ def demo_script() -> Script:
     """Everything is answered by the demo model."""
     model = DemoModel()
 
-    def answer(received: Received) -> Step:
+    def answer(received: ReceivedRequest) -> Step:
         # What it used is counted by the server, by the rule of the API that was called.
         return replace(model.reply(*received.conversation), usage=Usage())
 

@@ -26,7 +26,7 @@ class ScriptError(AssertionError):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ModelRequest:
     """One call as the model received it."""
 
     system: str
@@ -79,7 +79,7 @@ class ScriptedModel(Scripted):
         """A list of steps, or one function that answers every call. Text is streamed `piece` characters at a time."""
         self.name = name
         self.window = window
-        self.requests: list[Request] = []
+        self.requests: list[ModelRequest] = []
         self._always = steps if callable(steps) else None
         self._steps: list[Step] = [] if callable(steps) else list(steps)
         self._piece = piece
@@ -97,7 +97,7 @@ class ScriptedModel(Scripted):
     ) -> Reply:
         """The next step of the script."""
         sent = copy.deepcopy(tuple(messages))
-        request = Request(system, sent, tuple(tools), on_text is not None, max_tokens, deadline)
+        request = ModelRequest(system, sent, tuple(tools), on_text is not None, max_tokens, deadline)
         step = self._next(request)
         if isinstance(step, ModelError):
             raise step
@@ -107,7 +107,7 @@ class ScriptedModel(Scripted):
                 on_text(reply.text[start : start + self._piece])
         return self._completed(reply, request)
 
-    def _next(self, request: Request) -> Step:
+    def _next(self, request: ModelRequest) -> Step:
         with self._lock:
             self.requests.append(request)
             if self._always is not None:
@@ -117,7 +117,7 @@ class ScriptedModel(Scripted):
                 raise ScriptError(f"The script is at its end, but call {len(self.requests)} came, with {last!r}.")
             return self._steps.pop(0)
 
-    def _completed(self, reply: Reply, request: Request) -> Reply:
+    def _completed(self, reply: Reply, request: ModelRequest) -> Reply:
         """A reply with a usage, a model and a finish reason, where the script did not say."""
         usage = reply.usage
         if usage == Usage():

@@ -10,7 +10,7 @@ from typing import Any
 from memoranda.llm.model import Usage
 from memoranda.llm.prefix_cache import PrefixCache, digests_of
 from memoranda.llm.tokens import estimate_text
-from memoranda.testing.scripted.steps import Received
+from memoranda.testing.scripted.steps import ReceivedRequest
 from memoranda.tools import JsonObject
 
 _LOOKBACK = 20
@@ -23,14 +23,14 @@ class ScriptedCache:
         self._prefixes = PrefixCache()
         self._written: set[bytes] = set()
 
-    def usage(self, received: Received) -> Usage:
+    def usage(self, received: ReceivedRequest) -> Usage:
         """The input side of what a request uses."""
         return self._anthropic(received.json) if received.api == "anthropic" else self._openai(received.json)
 
     def _openai(self, body: JsonObject) -> Usage:
         parts = [_text(part) for part in (*(body.get("tools") or ()), *(body.get("messages") or ()))]
         tokens = [estimate_text(part) for part in parts]
-        return Usage(sum(tokens), cache_read_tokens=sum(tokens[: self._prefixes.served(parts)]))
+        return Usage(sum(tokens), cache_read_tokens=sum(tokens[: self._prefixes.count_known(parts)]))
 
     def _anthropic(self, body: JsonObject) -> Usage:
         blocks = _blocks(body)

@@ -22,7 +22,7 @@ from memoranda.llm.model import Reply, Usage
 from memoranda.llm.tokens import estimate_message
 from memoranda.testing.scripted.model import Scripted, ScriptError
 from memoranda.testing.scripted.prompt_cache import ScriptedCache
-from memoranda.testing.scripted.steps import Cut, Garbage, Received, Refuse, Script, Slow, Step, Trouble
+from memoranda.testing.scripted.steps import Cut, Garbage, ReceivedRequest, Refuse, Script, Slow, Step, Trouble
 from memoranda.testing.scripted.wire_format import Event, error_body, events, trouble, whole
 
 _PATHS = ("/chat/completions", "/messages")
@@ -45,7 +45,7 @@ class ScriptedServer(Scripted):
         key: str = "",
     ) -> None:
         """`window` refuses what is longer, in tokens; `key` refuses whoever has another one. 0 and "" do not."""
-        self.received: list[Received] = []
+        self.received: list[ReceivedRequest] = []
         self.usages: list[Usage] = []
         self.stopped = threading.Event()
         self._always = steps if callable(steps) else None
@@ -79,10 +79,10 @@ class ScriptedServer(Scripted):
         self.close()
         super().__exit__(kind, error, trace)
 
-    def take(self, path: str, headers: dict[str, str], text: str) -> tuple[Received, Step, Usage]:
+    def take(self, path: str, headers: dict[str, str], text: str) -> tuple[ReceivedRequest, Step, Usage]:
         """Note a request and find out what to do with it."""
         with self._lock:
-            received = Received(len(self.received) + 1, time.time(), path, headers, text)
+            received = ReceivedRequest(len(self.received) + 1, time.time(), path, headers, text)
             self.received.append(received)
             if self._log is not None:
                 record = {"number": received.number, "at": received.at, "path": path, "headers": headers, "body": text}
@@ -94,14 +94,14 @@ class ScriptedServer(Scripted):
             self.usages.append(used)
         return received, step if not callable(step) else step(received), used
 
-    def _next(self, received: Received) -> Step | Script:
+    def _next(self, received: ReceivedRequest) -> Step | Script:
         if self._always is not None:
             return self._always
         if self._steps:
             return self._steps.pop(0)
         return Refuse(418, f"The script is at its end, but request {received.number} came.")
 
-    def _refusal(self, received: Received) -> Refuse | None:
+    def _refusal(self, received: ReceivedRequest) -> Refuse | None:
         given = received.headers.get("x-api-key") or received.headers.get("authorization", "").removeprefix("Bearer ")
         if not received.path.rstrip("/").endswith(_PATHS):
             return Refuse(404, f"There is nothing at {received.path}.")
@@ -149,7 +149,7 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """The script's own log says more."""
 
-    def _perform(self, received: Received, step: Step, used: Usage) -> None:
+    def _perform(self, received: ReceivedRequest, step: Step, used: Usage) -> None:
         match step:
             case Reply():
                 self._answer(received, _with_usage(step, used))
@@ -172,7 +172,7 @@ class _Handler(BaseHTTPRequestHandler):
             case _:
                 assert_never(step)
 
-    def _answer(self, received: Received, reply: Reply, cut: Cut | None = None) -> None:
+    def _answer(self, received: ReceivedRequest, reply: Reply, cut: Cut | None = None) -> None:
         if not received.streamed:
             body = json.dumps(whole(received.api, reply, received.number), ensure_ascii=False)
             self._send(200, body, cut_at=None if cut is None else len(body) // 2)

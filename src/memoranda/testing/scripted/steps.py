@@ -13,7 +13,7 @@ Api = Literal["openai", "anthropic"]
 
 
 @dataclass(frozen=True)
-class Received:
+class ReceivedRequest:
     """A request, as it came in."""
 
     number: int
@@ -93,7 +93,7 @@ class Slow:
 
 
 Step = Reply | Refuse | Cut | Trouble | Garbage | Slow
-Script = Callable[[Received], Step]
+Script = Callable[[ReceivedRequest], Step]
 
 
 def read_step(step: Mapping[str, Any]) -> Step:
