@@ -24,8 +24,8 @@ from memoranda.adapters.hosts.hooks.answering import answer
 from memoranda.adapters.hosts.hooks.capture import capture
 from memoranda.adapters.hosts.hooks.payload import read_payload
 from memoranda.importers.claude_code import ClaudeCode
-from memoranda.importers.run import Engine
-from memoranda.importers.turns import import_turn
+from memoranda.importers.import_lock import import_lock
+from memoranda.importers.importer import Importer
 from memoranda.support.projects import project_of
 
 _PACKAGE = f"{Path(memoranda.__file__).parent}/"
@@ -119,9 +119,9 @@ def _import(root: Path) -> Call:
     transcript = _write_transcript(root, 6)
 
     def run() -> None:
-        with import_turn(memory.home.root, 1.0):
+        with import_lock(memory.home.root, 1.0):
             reader = ClaudeCode()
-            engine = Engine(memory.home.root, memory.sessions, project=project_of)
+            engine = Importer(memory.home.root, memory.sessions, project=project_of)
             engine.apply(reader, reader.scan(transcript))
             engine.close()
 

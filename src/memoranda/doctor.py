@@ -9,7 +9,7 @@ from memoranda import config
 from memoranda.curated import health
 from memoranda.db.checkup import check_store, plain_store
 from memoranda.errors import ConfigError, HomeError, StorageError
-from memoranda.importers import memo as imports
+from memoranda.importers import import_state as imports
 from memoranda.index import health as index_health
 from memoranda.providers.discovery import discover
 from memoranda.providers.holographic import health as facts_checkup

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from memoranda.cli.importing import moving
+from memoranda.cli.imports import openclaw_migration
 from memoranda.cli.main import command
-from memoranda.importers.turns import import_turn
+from memoranda.importers.import_lock import import_lock
 from memoranda.recall.session_db import SessionDB
 from tests.importers.openclaw.material import OPENAI, SESSION, TELEGRAM, contents, make_openclaw
 
@@ -24,7 +24,7 @@ _PROGRAM = [sys.executable, "-m", "memoranda", "import"]
 @pytest.fixture(autouse=True)
 def _nobody_is_running(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENCLAW_STATE_DIR", raising=False)
-    monkeypatch.setattr(moving, "running_processes", list)
+    monkeypatch.setattr(openclaw_migration, "find_openclaw_processes", list)
 
 
 @pytest.fixture
@@ -65,8 +65,8 @@ def test_while_another_import_is_at_work_nothing_moves(
     home: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither memories nor conversations, and no copy of the home is made; who is at work is said."""
-    monkeypatch.setattr("memoranda.cli.importing.turns._PATIENCE", 0.05)
-    with import_turn(home, 0.0):
+    monkeypatch.setattr("memoranda.cli.imports.turns._PATIENCE", 0.05)
+    with import_lock(home, 0.0):
         result = run(home, "--yes")
     assert (result.exit_code, f"at work: process {os.getpid()} " in result.stderr) == (1, True)
     assert not any((home / name).exists() for name in ("memories", "migration", "backups"))
@@ -172,7 +172,7 @@ def test_a_step_that_fails_is_said_and_told_by_the_exit_code(home: Path, source:
 
 def test_a_running_openclaw_is_warned_of(home: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In words, or as its process numbers."""
-    monkeypatch.setattr(moving, "running_processes", lambda: [4711])
+    monkeypatch.setattr(openclaw_migration, "find_openclaw_processes", lambda: [4711])
     assert "OpenClaw is running (process 4711)" in run(home, "--dry-run").output
     assert answer(home, "--dry-run")["running"] == [4711]
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.importers.recording import write_lines
+from tests.importers.import_home import write_lines
 
 SESSION = "019a7c11-5d20-7b83-9d7e-3f1a2b4c5d6e"
 FORK = "019a7c22-0f10-7aa1-8c3d-112233445566"

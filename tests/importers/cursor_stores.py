@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.importers.recording import write_lines
+from tests.importers.import_home import write_lines
 
 COMPOSER = "95d1fba7-8182-47e9-b02e-51331624eca3"
 TAB = "5a7c2b90-8182-47e9-b02e-51331624eca3"

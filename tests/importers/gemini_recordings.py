@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.importers.recording import write_lines
+from tests.importers.import_home import write_lines
 
 SESSION = "7550e3cb-0f94-4b6d-a252-7368f8577e77"
 AGENT = "c0ffee00-0f94-4b6d-a252-7368f8577e77"

@@ -19,7 +19,7 @@ from tests.importers.claude_code_lines import (
     text,
     user,
 )
-from tests.importers.recording import Home, write_lines
+from tests.importers.import_home import Home, write_lines
 
 NAME = f"claude-code-{SESSION}"
 

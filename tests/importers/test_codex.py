@@ -8,7 +8,7 @@ import pytest
 
 from memoranda.importers.codex import Codex
 from tests.importers import codex_rollouts as rollouts
-from tests.importers.recording import Home, write_lines
+from tests.importers.import_home import Home, write_lines
 
 NAME = f"codex-{rollouts.SESSION}"
 WORDS = [

@@ -11,7 +11,7 @@ import pytest
 from memoranda.importers import settling
 from memoranda.importers.cursor import Cursor
 from tests.importers import cursor_stores as stores
-from tests.importers.recording import Home
+from tests.importers.import_home import Home
 
 NAME = f"cursor-composer-{stores.COMPOSER}"
 AGENT = f"cursor-{stores.AGENT}"

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from memoranda.importers.claude_code import ClaudeCode
+from memoranda.importers.import_state import FILE_NAME
+from memoranda.importers.importer import Importer
 from memoranda.importers.jsonl import JsonLines
-from memoranda.importers.memo import FILE_NAME
-from memoranda.importers.run import Engine
-from memoranda.importers.shape import Conversation, Item
+from memoranda.importers.reader_protocol import ImportedConversation, ImportItem
 from tests.importers.claude_code_lines import assistant, call, result, user
-from tests.importers.recording import Home, Recited, write_lines
-from tests.importers.test_engine import said
+from tests.importers.import_home import Home, ListReader, write_lines
+from tests.importers.test_importer import said
 
 
 @pytest.fixture
@@ -21,9 +21,11 @@ def home(tmp_path: Path) -> Home:
 
 def test_a_session_that_was_deleted_here_stays_deleted(home: Home) -> None:
     """It is said, and `again` brings it back."""
-    home.take(Recited(Conversation("a"), said("1")))
+    home.take(ListReader(ImportedConversation("a"), said("1")))
     home.store.delete_session("recited-a")
-    grown = Recited(Conversation("a"), said("1"), said("2"), items=[Item(Path("recited"), 2, 2.0, "recital")])
+    grown = ListReader(
+        ImportedConversation("a"), said("1"), said("2"), items=[ImportItem(Path("recited"), 2, 2.0, "recital")]
+    )
     assert home.plan(grown).count("deleted") == 1
     assert home.take(grown).count("deleted") == 1
     assert home.everything() == {}
@@ -35,7 +37,7 @@ def test_a_session_that_was_deleted_here_stays_deleted(home: Home) -> None:
 @pytest.mark.parametrize("way", ["deleted", "pruned"])
 def test_what_was_deleted_stays_deleted_without_the_memory_of_imports(home: Home, damage: str, way: str) -> None:
     """The record itself knows what was deleted from it, by its name alone."""
-    reader = Recited(Conversation("a"), said("1", "secret plans"), Conversation("b"), said("2"))
+    reader = ListReader(ImportedConversation("a"), said("1", "secret plans"), ImportedConversation("b"), said("2"))
     home.take(reader)
     if way == "pruned":
         # Nobody talks in what was imported; this one was taken up here.
@@ -54,14 +56,14 @@ def test_what_was_deleted_stays_deleted_without_the_memory_of_imports(home: Home
 def test_what_was_deleted_does_not_come_back_in_a_copy_of_it(home: Home) -> None:
     """A branch that is read from its beginning still has only what is its own, with a memory of imports or without."""
     trunk = [said(f"t{number}") for number in range(600)]
-    whole = Recited(Conversation("a"), *trunk, items=[Item(Path("a"), 1, 1.0, "x")])
-    for moment in (1.0, 2.0, 3.0):
-        branch = Recited(Conversation("b"), *trunk, said("3"), said(f"at {moment}"),
-                         items=[Item(Path("b"), 1, moment, "x")])  # fmt: skip
+    whole = ListReader(ImportedConversation("a"), *trunk, items=[ImportItem(Path("a"), 1, 1.0, "x")])
+    for parse_timestamp in (1.0, 2.0, 3.0):
+        branch = ListReader(ImportedConversation("b"), *trunk, said("3"), said(f"at {parse_timestamp}"),
+                         items=[ImportItem(Path("b"), 1, parse_timestamp, "x")])  # fmt: skip
         home.take(whole)
         assert home.plan(branch).messages == home.take(branch).messages
         home.store.delete_session("recited-a")
-        if moment == 2.0:
+        if parse_timestamp == 2.0:
             _lose_memory(home)
     assert [each["external_id"] for each in home.messages("recited-b")] == ["3", "at 1.0", "at 2.0", "at 3.0"]
 
@@ -69,8 +71,8 @@ def test_what_was_deleted_does_not_come_back_in_a_copy_of_it(home: Home) -> None
 def test_a_branch_that_nobody_remembers_begins_where_it_began(home: Home) -> None:
     """Also when it is read before the deleted session of which it is a copy."""
     trunk = [said("1"), said("2")]
-    whole = Recited(Conversation("a"), *trunk, items=[Item(Path("a"), 1, 1.0, "x")])
-    branch = Recited(Conversation("b"), *trunk, said("3"), items=[Item(Path("b"), 1, 1.0, "x")])
+    whole = ListReader(ImportedConversation("a"), *trunk, items=[ImportItem(Path("a"), 1, 1.0, "x")])
+    branch = ListReader(ImportedConversation("b"), *trunk, said("3"), items=[ImportItem(Path("b"), 1, 1.0, "x")])
     home.take(whole)
     home.take(branch)
     home.store.delete_session("recited-a")
@@ -82,11 +84,13 @@ def test_a_branch_that_nobody_remembers_begins_where_it_began(home: Home) -> Non
 def test_a_conversation_that_goes_on_in_a_new_file_comes_in_whole(home: Home) -> None:
     """It is another conversation, however long it is; also when an import was killed just after it was made."""
     trunk = [said(f"t{number}") for number in range(1200)]
-    home.take(Recited(Conversation("a"), *trunk, items=[Item(Path("a"), 1, 1.0, "x")]))
+    home.take(ListReader(ImportedConversation("a"), *trunk, items=[ImportItem(Path("a"), 1, 1.0, "x")]))
     home.store.delete_session("recited-a")
     home.store.create_session("recited-c", "recited", host="recited")
     for name in ("b", "c"):
-        later = Recited(Conversation(name), *trunk, said("more"), items=[Item(Path(name), 1, 1.0, "x")])
+        later = ListReader(
+            ImportedConversation(name), *trunk, said("more"), items=[ImportItem(Path(name), 1, 1.0, "x")]
+        )
         assert home.take(later).messages == 1201
         home.store.delete_session(f"recited-{name}")
 
@@ -107,8 +111,8 @@ def test_a_branch_of_a_deleted_session_goes_on_growing(home: Home, tmp_path: Pat
 def test_a_branch_has_nothing_twice_without_the_memory_of_imports(home: Home) -> None:
     """Whichever is read first: the record knows where it came from."""
     trunk = [said(f"t{number}") for number in range(600)]
-    whole = Recited(Conversation("a"), *trunk, items=[Item(Path("a"), 1, 1.0, "x")])
-    branch = Recited(Conversation("b"), *trunk, said("3"), items=[Item(Path("b"), 1, 1.0, "x")])
+    whole = ListReader(ImportedConversation("a"), *trunk, items=[ImportItem(Path("a"), 1, 1.0, "x")])
+    branch = ListReader(ImportedConversation("b"), *trunk, said("3"), items=[ImportItem(Path("b"), 1, 1.0, "x")])
     home.take(whole)
     home.take(branch)
     _lose_memory(home)
@@ -127,7 +131,7 @@ def test_no_word_of_a_deleted_session_is_left_after_the_next_import(home: Home, 
     home.store.delete_session("claude-code-s")
     if grows:
         write_lines(file, [user("u1", "words"), title, user("u3", "more")])
-    engine = Engine(home.root, home.store)
+    engine = Importer(home.root, home.store)
     engine.apply(ClaudeCode(), ClaudeCode().scan(place))
     assert all(b"Secret plans" not in each.read_bytes() for each in home.root.iterdir())
     engine.close()
@@ -141,10 +145,10 @@ def test_no_word_of_a_deleted_session_is_left_after_the_next_import(home: Home, 
 
 def test_work_for_a_deleted_session_stays_away_with_it(home: Home) -> None:
     """Also what was delegated only after it was deleted."""
-    home.take(Recited(Conversation("a"), said("1")))
+    home.take(ListReader(ImportedConversation("a"), said("1")))
     home.store.delete_session("recited-a")
-    child = Conversation("child", parent_host_id="a", relation="delegation")
-    reader = Recited(child, said("2"), items=[Item(Path("child"), 1, 1.0, "x")])
+    child = ImportedConversation("child", parent_host_id="a", relation="delegation")
+    reader = ListReader(child, said("2"), items=[ImportItem(Path("child"), 1, 1.0, "x")])
     assert home.take(reader).count("deleted") == 1
     assert home.everything() == {}
     assert home.take(reader, again=True).messages == 1
@@ -152,10 +156,12 @@ def test_work_for_a_deleted_session_stays_away_with_it(home: Home) -> None:
 
 def test_a_branch_of_a_deleted_session_stands_alone(home: Home) -> None:
     """A plan foresees it."""
-    home.take(Recited(Conversation("a"), said("1")))
+    home.take(ListReader(ImportedConversation("a"), said("1")))
     home.store.delete_session("recited-a")
-    branch = Conversation("b", parent_host_id="a", relation="branch")
-    later = Recited(Conversation("a"), said("1"), branch, said("2"), items=[Item(Path("recited"), 2, 2.0, "recital")])
+    branch = ImportedConversation("b", parent_host_id="a", relation="branch")
+    later = ListReader(
+        ImportedConversation("a"), said("1"), branch, said("2"), items=[ImportItem(Path("recited"), 2, 2.0, "recital")]
+    )
     planned = home.plan(later)
     assert planned.detached == ["recited-b"]
     assert planned.as_json() == home.take(later).as_json()
@@ -163,7 +169,9 @@ def test_a_branch_of_a_deleted_session_stands_alone(home: Home) -> None:
 
 def test_deleted_sessions_of_unchanged_files_are_counted_apart(home: Home) -> None:
     """They are not unchanged; and a file that has grown still holds what it held before."""
-    reader = Recited(Conversation("a"), said("1"), Conversation("b"), said("2"), Conversation("c"), said("3"))
+    reader = ListReader(
+        ImportedConversation("a"), said("1"), ImportedConversation("b"), said("2"), ImportedConversation("c"), said("3")
+    )
     home.take(reader)
     home.store.delete_session("recited-b")
     second = home.take(reader)

@@ -6,7 +6,7 @@ import pytest
 
 from memoranda.importers.gemini_cli import GeminiCli
 from tests.importers import gemini_recordings as recordings
-from tests.importers.recording import Home, write_lines
+from tests.importers.import_home import Home, write_lines
 
 NAME = f"gemini-cli-{recordings.SESSION}"
 WORDS = [

@@ -6,8 +6,8 @@ import pytest
 
 from memoranda.importers import jsonl
 from memoranda.importers.jsonl import JsonLines
-from memoranda.importers.shape import Problem
-from tests.importers.recording import Home, write_lines
+from memoranda.importers.reader_protocol import Problem
+from tests.importers.import_home import Home, write_lines
 
 
 @pytest.fixture

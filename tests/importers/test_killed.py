@@ -11,14 +11,14 @@ import pytest
 
 from memoranda.importers.claude_code import ClaudeCode
 from tests.importers.claude_code_lines import assistant, call, result, text, user
-from tests.importers.recording import Home, write_lines
+from tests.importers.import_home import Home, write_lines
 
 _IMPORT = """
 import sys
 from pathlib import Path
-from memoranda.importers import passage
+from memoranda.importers import item_import
 from memoranda.importers.claude_code import ClaudeCode
-from memoranda.importers.run import Engine
+from memoranda.importers.importer import Engine
 from memoranda.sessions.store import SessionStore
 passage._MOST_MESSAGES = 7
 root, where = Path(sys.argv[1]), Path(sys.argv[2])

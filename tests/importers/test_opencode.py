@@ -10,7 +10,7 @@ import pytest
 from memoranda.importers import settling
 from memoranda.importers.opencode import OpenCode
 from tests.importers import opencode_sessions as sessions
-from tests.importers.recording import Home
+from tests.importers.import_home import Home
 
 NAME = f"opencode-{sessions.SESSION}"
 

@@ -13,12 +13,20 @@ from hypothesis import strategies as st
 from memoranda.importers.claude_code import ClaudeCode
 from memoranda.importers.jsonl import JsonLines
 from memoranda.importers.lines import json_lines
-from memoranda.importers.shape import Aside, Conversation, Imported, Item, Mark, Problem, Reader
+from memoranda.importers.reader_protocol import (
+    Checkpoint,
+    ConversationReader,
+    ImportedConversation,
+    ImportedMessage,
+    ImportItem,
+    Problem,
+    Skipped,
+)
 from tests.examples import examples
 from tests.importers.claude_code_lines import COMPACTED, EARLIER, PRESENT
-from tests.importers.recording import Home
+from tests.importers.import_home import Home
 
-READERS: list[Callable[[], Reader]] = [ClaudeCode, JsonLines]
+READERS: list[Callable[[], ConversationReader]] = [ClaudeCode, JsonLines]
 
 _words = st.text(max_size=20)
 _leaves = st.none() | st.booleans() | st.integers() | st.floats() | _words
@@ -66,7 +74,9 @@ def _lay_out(files: list[tuple[list[bytes], bool]], root: Path) -> Path:
 @pytest.mark.parametrize("make", READERS)
 @settings(max_examples=examples(30))
 @given(files=_files)
-def test_importing_twice_is_importing_once(make: Callable[[], Reader], files: list[tuple[list[bytes], bool]]) -> None:
+def test_importing_twice_is_importing_once(
+    make: Callable[[], ConversationReader], files: list[tuple[list[bytes], bool]]
+) -> None:
     """Whatever the files hold: with or without the memory of the first time, the second adds nothing."""
     with TemporaryDirectory() as scratch:
         home, where = Home(Path(scratch) / "home"), _lay_out(files, Path(scratch) / "source")
@@ -81,7 +91,9 @@ def test_importing_twice_is_importing_once(make: Callable[[], Reader], files: li
 @pytest.mark.parametrize("make", READERS)
 @settings(max_examples=examples(30))
 @given(files=_files)
-def test_a_plan_says_exactly_what_happens(make: Callable[[], Reader], files: list[tuple[list[bytes], bool]]) -> None:
+def test_a_plan_says_exactly_what_happens(
+    make: Callable[[], ConversationReader], files: list[tuple[list[bytes], bool]]
+) -> None:
     """The figures of the preview are those of the import, problems included."""
     with TemporaryDirectory() as scratch:
         home, where = Home(Path(scratch) / "home"), _lay_out(files, Path(scratch) / "source")
@@ -96,7 +108,7 @@ def test_a_plan_says_exactly_what_happens(make: Callable[[], Reader], files: lis
 @settings(max_examples=examples(60))
 @given(lines=_lines, is_ended=st.booleans())
 def test_every_line_is_imported_set_aside_or_a_problem(
-    make: Callable[[], Reader], lines: list[bytes], is_ended: bool
+    make: Callable[[], ConversationReader], lines: list[bytes], is_ended: bool
 ) -> None:
     """No line goes missing: a reader gives something for each, or facts of the conversation it belongs to."""
     with TemporaryDirectory() as scratch:
@@ -112,7 +124,7 @@ def test_every_line_is_imported_set_aside_or_a_problem(
 @settings(max_examples=examples(30))
 @given(files=_files)
 def test_every_message_that_was_read_is_accounted_for(
-    make: Callable[[], Reader], files: list[tuple[list[bytes], bool]]
+    make: Callable[[], ConversationReader], files: list[tuple[list[bytes], bool]]
 ) -> None:
     """It is new, here already, or a problem; and what is new is in the record."""
     with TemporaryDirectory() as scratch:
@@ -120,13 +132,13 @@ def test_every_message_that_was_read_is_accounted_for(
         given = [each for item in make().scan(where) for each in make().read(item)]
         tally = home.take(make(), where)
         refused = tally.problem_count - sum(isinstance(each, Problem) for each in given)
-        read = sum(isinstance(each, Imported) for each in given)
+        read = sum(isinstance(each, ImportedMessage) for each in given)
         assert read == tally.messages + tally.messages_known + refused
         assert sum(len(row["messages"]) for row in home.everything().values()) == tally.messages
         home.store.close()
 
 
-def _numbers(reader: Reader, item: Item) -> set[int]:
+def _numbers(reader: ConversationReader, item: ImportItem) -> set[int]:
     """The lines for which a reader gave something; asides have no number, so each stands for the next line."""
     seen: set[int] = set()
     for found in json_lines(item):
@@ -135,8 +147,8 @@ def _numbers(reader: Reader, item: Item) -> set[int]:
         before = b"\n" * (found.number - 1)
         alone = item.file.with_name("alone.jsonl")
         alone.write_bytes(before + found.raw)
-        given = list(reader.read(Item(alone, alone.stat().st_size, 1.0, item.what)))
-        if any(isinstance(each, Imported | Aside | Problem | Conversation) for each in given):
+        given = list(reader.read(ImportItem(alone, alone.stat().st_size, 1.0, item.what)))
+        if any(isinstance(each, ImportedMessage | Skipped | Problem | ImportedConversation) for each in given):
             seen.add(found.number)
         alone.unlink()
     return seen
@@ -177,7 +189,7 @@ def test_marks_stand_at_the_ends_of_lines(lines: list[bytes]) -> None:
         file = Path(scratch) / "session.jsonl"
         file.write_bytes(b"\n".join(lines) + b"\n")
         whole = file.read_bytes()
-        for mark in ClaudeCode().read(Item(file, len(whole), 1.0, "session")):
-            if isinstance(mark, Mark):
+        for mark in ClaudeCode().read(ImportItem(file, len(whole), 1.0, "session")):
+            if isinstance(mark, Checkpoint):
                 assert whole[: mark.offset].endswith(b"\n")
                 assert whole[: mark.offset].count(b"\n") == mark.line

@@ -16,10 +16,10 @@ from memoranda.importers.codex import Codex
 from memoranda.importers.cursor import Cursor
 from memoranda.importers.gemini_cli import GeminiCli
 from memoranda.importers.opencode import OpenCode
-from memoranda.importers.shape import Aside, Imported, Item, Problem, Reader
+from memoranda.importers.reader_protocol import ConversationReader, ImportedMessage, ImportItem, Problem, Skipped
 from tests.examples import examples
 from tests.importers import codex_rollouts, cursor_stores, gemini_recordings, opencode_sessions
-from tests.importers.recording import Home
+from tests.importers.import_home import Home
 
 pytestmark = pytest.mark.slow
 
@@ -54,12 +54,12 @@ def _written(value: Any) -> bytes:
 
 _lines = st.lists(_real.map(_written) | _objects.map(_written) | st.binary(max_size=20), max_size=12)
 
-LINES: list[tuple[Callable[[], Reader], str]] = [
+LINES: list[tuple[Callable[[], ConversationReader], str]] = [
     (Codex, "sessions/2026/rollout-2026-03-02-x.jsonl"),
     (GeminiCli, "tmp/shop/chats/session-x.jsonl"),
     (Cursor, "projects/shop/agent-transcripts/x.jsonl"),
 ]
-DOCUMENTS: list[tuple[Callable[[], Reader], str]] = [
+DOCUMENTS: list[tuple[Callable[[], ConversationReader], str]] = [
     (Codex, "sessions/rollout-2025-04-20-x.json"),
     (GeminiCli, "tmp/shop/chats/session-x.json"),
     (GeminiCli, "tmp/shop/checkpoint-x.json"),
@@ -74,11 +74,11 @@ def _lay_out(root: Path, name: str, content: bytes) -> Path:
     return root
 
 
-def _accounted(reader: Reader, item: Item) -> int:
-    return sum(isinstance(each, Aside | Imported | Problem) for each in reader.read(item))
+def _accounted(reader: ConversationReader, item: ImportItem) -> int:
+    return sum(isinstance(each, Skipped | ImportedMessage | Problem) for each in reader.read(item))
 
 
-def _is_same_twice(reader: Callable[[], Reader], where: Path, root: Path) -> None:
+def _is_same_twice(reader: Callable[[], ConversationReader], where: Path, root: Path) -> None:
     """Import what is there; a plan says what happens, and a second time adds nothing."""
     home = Home(root)
     planned = home.plan(reader(), where)
@@ -95,7 +95,7 @@ def _is_same_twice(reader: Callable[[], Reader], where: Path, root: Path) -> Non
 @settings(max_examples=examples(20))
 @given(lines=_lines)
 def test_every_line_is_imported_counted_or_a_problem(
-    reader: Callable[[], Reader], name: str, lines: list[bytes]
+    reader: Callable[[], ConversationReader], name: str, lines: list[bytes]
 ) -> None:
     """Each line by itself, so that no other can stand in for it."""
     with TemporaryDirectory() as scratch:
@@ -109,7 +109,7 @@ def test_every_line_is_imported_counted_or_a_problem(
 @settings(max_examples=examples(20))
 @given(lines=_lines)
 def test_importing_lines_twice_is_importing_them_once(
-    reader: Callable[[], Reader], name: str, lines: list[bytes]
+    reader: Callable[[], ConversationReader], name: str, lines: list[bytes]
 ) -> None:
     """Whatever the lines hold, and in whatever order."""
     with TemporaryDirectory() as scratch:
@@ -121,7 +121,7 @@ def test_importing_lines_twice_is_importing_them_once(
 @settings(max_examples=examples(20))
 @given(lines=_lines, cut=st.integers(0, 12))
 def test_a_file_that_grows_gives_what_it_gives_as_a_whole(
-    reader: Callable[[], Reader], name: str, lines: list[bytes], cut: int
+    reader: Callable[[], ConversationReader], name: str, lines: list[bytes], cut: int
 ) -> None:
     """Where a reading ended makes no difference to what is in the record."""
     with TemporaryDirectory() as scratch:
@@ -144,7 +144,7 @@ def _names(home: Home, session_id: str) -> list[str]:
 @pytest.mark.parametrize(("reader", "name"), DOCUMENTS)
 @settings(max_examples=examples(20))
 @given(content=st.binary(max_size=40) | _values.map(_written) | _objects.map(_written))
-def test_any_document_is_read_or_a_problem(reader: Callable[[], Reader], name: str, content: bytes) -> None:
+def test_any_document_is_read_or_a_problem(reader: Callable[[], ConversationReader], name: str, content: bytes) -> None:
     """Nothing is raised, whatever the file holds, and importing it twice is importing it once."""
     with TemporaryDirectory() as scratch:
         where = _lay_out(Path(scratch) / "source", name, content)

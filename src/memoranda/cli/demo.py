@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from memoranda.agent.events import ContextCompressed, Event, ToolCalled
 from memoranda.app import Memory, Session
 from memoranda.cli.context import Invocation, common_options
-from memoranda.cli.importing.finding import everything
+from memoranda.cli.imports.found_sources import find_all_sources
 from memoranda.cli.main import command as program
 from memoranda.config import KEYS, Config
 from memoranda.llm.demo import DemoModel
@@ -202,7 +202,7 @@ class _Story:
 
     def _found(self) -> None:
         """What other programs left on this machine, and how to have it here; a terminal is asked at once."""
-        findings = everything()
+        findings = find_all_sources()
         self.facts["found_on_this_machine"] = [finding.as_json() for finding in findings]
         if not findings:
             return

@@ -17,7 +17,7 @@ _COMMANDS = {
     "search": ("memoranda.cli.search", "Search every past conversation."),
     "sessions": ("memoranda.cli.sessions", "See, name, export and delete past conversations."),
     "chat": ("memoranda.cli.chat", "Talk to an agent that remembers."),
-    "import": ("memoranda.cli.importing", "Bring conversations and memories of other programs along."),
+    "import": ("memoranda.cli.imports", "Bring conversations and memories of other programs along."),
     "install": ("memoranda.cli.hosts.install", "Put memory into Claude Code, Codex, Cursor and others."),
     "uninstall": ("memoranda.cli.hosts.uninstall", "Take memory out of such a program again."),
     "hook": ("memoranda.cli.hosts.hook", "Answer an event of a host (called by the host)."),

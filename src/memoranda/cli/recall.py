@@ -14,7 +14,7 @@ from memoranda.cli.sessions.naming import present_project, project_option
 from memoranda.cli.text import bold
 from memoranda.curated.settings import FILE_NAMES, Target
 from memoranda.errors import StorageError
-from memoranda.importers.resuming import resume_command
+from memoranda.importers.resume_command import resume_command
 from memoranda.recall.noted import bearing_on
 from memoranda.recall.tool import SessionSearchTool
 from memoranda.safety.fence import build_memory_context_block

@@ -17,7 +17,7 @@ from memoranda.cli.sessions.naming import (
     until_option,
 )
 from memoranda.cli.text import bold, dim, local_time, marked, wrapped
-from memoranda.importers.resuming import resume_command
+from memoranda.importers.resume_command import resume_command
 from memoranda.recall.guidance import NO_PROJECT
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.tool import SessionSearchTool

@@ -3,12 +3,12 @@
 import json
 from typing import Any
 
-from memoranda.importers.finding import open_source
 from memoranda.importers.lines import LONGEST_LINE, unreadable
-from memoranda.importers.shape import Item, Problem
+from memoranda.importers.reader_protocol import ImportItem, Problem
+from memoranda.importers.source_files import open_source
 
 
-def content(item: Item) -> bytes | Problem:
+def content(item: ImportItem) -> bytes | Problem:
     """What a file holds, or the problem with it; a file larger than the longest line is one."""
     try:
         with open_source(item.file) as stream:
@@ -20,7 +20,7 @@ def content(item: Item) -> bytes | Problem:
     return raw
 
 
-def document(item: Item) -> Any:
+def document(item: ImportItem) -> Any:
     """The value that a file holds as JSON, or the problem with it."""
     raw = content(item)
     try:

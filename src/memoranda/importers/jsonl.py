@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.finding import files_under, item_at
 from memoranda.importers.lines import Line, json_lines, read_lines
-from memoranda.importers.moments import moment
-from memoranda.importers.shape import Conversation, Given, Imported, Item, Problem
+from memoranda.importers.moments import parse_timestamp
+from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ImportItem, Problem, ReadEvent
+from memoranda.importers.source_files import files_under, item_at
 
 _OF_SESSIONS = ("session", "title", "model", "directory", "started_at", "parent", "relation")
 _RELATIONS = ("branch", "delegation", "compression")
@@ -26,18 +26,18 @@ class JsonLines:
 
     name = "jsonl"
 
-    def scan(self, where: Path | None) -> Sequence[Item]:
+    def scan(self, where: Path | None) -> Sequence[ImportItem]:
         """The file that is named, or those below the directory; there is no place where such files lie."""
         if where is None:
             return []
         single = item_at(where, "messages")
         return [single] if single else files_under(where, lambda file: file.suffix in _ENDINGS, "messages")
 
-    def read(self, item: Item) -> Iterator[Given]:
+    def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """The messages of a file, line by line."""
-        said: Conversation | None = None
+        said: ImportedConversation | None = None
 
-        def given(line: Line) -> Iterator[Given]:
+        def given(line: Line) -> Iterator[ReadEvent]:
             nonlocal said
             found = _given(item.file, line)
             if isinstance(found, Problem):
@@ -57,7 +57,7 @@ class JsonLines:
         return ""
 
 
-def _given(file: Path, line: Line) -> tuple[Conversation, Imported | None] | Problem:
+def _given(file: Path, line: Line) -> tuple[ImportedConversation, ImportedMessage | None] | Problem:
     value = line.value
     host_id = value.get("session") or file.stem
     texts = {name: value.get(name) for name in ("session", "title", "model", "directory", "parent", "relation")}
@@ -66,8 +66,8 @@ def _given(file: Path, line: Line) -> tuple[Conversation, Imported | None] | Pro
         return Problem(file, line.number, f"{', '.join(wrong)} must be text")
     if texts["relation"] not in (None, *_RELATIONS):
         return Problem(file, line.number, f"relation must be one of {', '.join(_RELATIONS)}")
-    conversation = Conversation(
-        host_id, texts["title"], texts["model"], texts["directory"], moment(value.get("started_at")),
+    conversation = ImportedConversation(
+        host_id, texts["title"], texts["model"], texts["directory"], parse_timestamp(value.get("started_at")),
         texts["parent"], texts["relation"] or ("branch" if texts["parent"] else None),
     )  # fmt: skip
     role = value.get("role")
@@ -75,7 +75,7 @@ def _given(file: Path, line: Line) -> tuple[Conversation, Imported | None] | Pro
         return conversation, None
     if not isinstance(role, str) or not role:
         return Problem(file, line.number, "a message needs a role, such as user or assistant")
-    return conversation, Imported(_message(line, value, host_id), line.number)
+    return conversation, ImportedMessage(_message(line, value, host_id), line.number)
 
 
 def _message(line: Line, value: dict[str, Any], host_id: str) -> dict[str, Any]:

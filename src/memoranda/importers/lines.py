@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from memoranda.importers.finding import open_source
-from memoranda.importers.shape import Given, Item, Mark, Problem
+from memoranda.importers.reader_protocol import Checkpoint, ImportItem, Problem, ReadEvent
+from memoranda.importers.source_files import open_source
 
 # The longest line that is taken; a picture in a transcript may have several megabytes.
 LONGEST_LINE = 64 * 1024 * 1024
@@ -25,7 +25,7 @@ class Line:
     end: int
 
 
-def json_lines(item: Item) -> Iterator[Line | Problem]:
+def json_lines(item: ImportItem) -> Iterator[Line | Problem]:
     """Every line of a file from where the item begins: an object, or a problem. Blank lines are none."""
     try:
         with open_source(item.file) as stream:
@@ -36,17 +36,17 @@ def json_lines(item: Item) -> Iterator[Line | Problem]:
         yield unreadable(item, error)
 
 
-def unreadable(item: Item, error: OSError) -> Problem:
+def unreadable(item: ImportItem, error: OSError) -> Problem:
     """What the system said of a file that cannot be read."""
     return Problem(item.file, None, f"cannot be read: {error.strerror or error}", unread=True)
 
 
 def read_lines(
     lines: Iterable[Line | Problem],
-    given: Callable[[Line], Iterable[Given]],
+    given: Callable[[Line], Iterable[ReadEvent]],
     state: Callable[[], str] = str,
-    ended: Callable[[], Iterable[Given]] = tuple,
-) -> Iterator[Given]:
+    ended: Callable[[], Iterable[ReadEvent]] = tuple,
+) -> Iterator[ReadEvent]:
     """What every line gives, and in the end, with marks on the way; `state` is what the reader knows at that place."""
     last: Line | None = None
     for found in lines:
@@ -56,10 +56,10 @@ def read_lines(
         last = found
         yield from given(found)
         if found.number % _MARK_EVERY == 0:
-            yield Mark(found.end, found.number, state())
+            yield Checkpoint(found.end, found.number, state())
     yield from ended()
     if last is not None:
-        yield Mark(last.end, last.number, state())
+        yield Checkpoint(last.end, last.number, state())
 
 
 def lines_in(file: Path, stream: BinaryIO, offset: int = 0, number: int = 0) -> Iterator[Line | Problem]:

@@ -8,7 +8,7 @@ _LARGEST_SECONDS = 1e11
 _LARGEST = 1e21
 
 
-def moment(value: Any) -> float | None:
+def parse_timestamp(value: Any) -> float | None:
     """Seconds since 1970, or None when it is no moment; text without a time zone is UTC."""
     if isinstance(value, str):
         return _from_text(value.strip())
@@ -30,6 +30,6 @@ def _from_text(text: str) -> float | None:
         except (OverflowError, OSError, ValueError):
             return None
     try:
-        return moment(float(text))
+        return parse_timestamp(float(text))
     except ValueError:
         return None

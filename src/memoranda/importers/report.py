@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.tally import Tally
+from memoranda.importers.summary import ImportSummary
 from memoranda.support.files import make_private_directory, write_private
 
 DIRECTORY = "imports"
@@ -22,7 +22,7 @@ def report_path(root: Path, began: float) -> Path:
     return root / DIRECTORY / f"{at:%Y%m%d-%H%M%S}-{os.getpid()}.json"
 
 
-def report(tallies: Sequence[Tally], began: float, ended: float) -> dict[str, Any]:
+def report(tallies: Sequence[ImportSummary], began: float, ended: float) -> dict[str, Any]:
     """What an import did, as JSON-like values."""
     return {
         "began": _iso(began),

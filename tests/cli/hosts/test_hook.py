@@ -11,7 +11,7 @@ import pytest
 
 import memoranda
 from memoranda.adapters.hosts.hooks.evidence import _is_of
-from memoranda.importers.destination import session_name
+from memoranda.importers.session_writer import session_name
 from memoranda.recall.search import Hit
 from tests.cli.hosts.claude_host import ClaudeHost
 from tests.cli.terminal import Terminal

@@ -8,9 +8,9 @@ import pytest
 
 from memoranda.importers.exports.chatgpt import ChatGPT
 from memoranda.importers.exports.claude import ClaudeExport
-from memoranda.importers.shape import Imported
+from memoranda.importers.reader_protocol import ImportedMessage
 from tests.importers.exports.samples import claude, edited, spoken, write_json, write_zip
-from tests.importers.recording import Home
+from tests.importers.import_home import Home
 
 CHAT = claude("c-1", spoken("m1", "human", "hello"))
 
@@ -31,7 +31,7 @@ def test_numbered_parts_are_all_found(tmp_path: Path) -> None:
     write_json(tmp_path / "open" / "conversations-000.json", [edited()])
     found = ChatGPT().scan(tmp_path)
     assert [item.what for item in found] == [*sorted(members), "conversations"]
-    assert all(any(isinstance(each, Imported) for each in ChatGPT().read(item)) for item in found)
+    assert all(any(isinstance(each, ImportedMessage) for each in ChatGPT().read(item)) for item in found)
 
 
 def test_downloads_are_looked_through_and_nothing_else(tmp_path: Path) -> None:

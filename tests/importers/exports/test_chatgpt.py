@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoranda.importers.exports.chatgpt import ChatGPT
-from memoranda.importers.shape import Problem
+from memoranda.importers.reader_protocol import Problem
 from tests.examples import examples
 from tests.importers.exports.samples import chatgpt, edited, node, with_tools, words, write_json
-from tests.importers.recording import Home
+from tests.importers.import_home import Home
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoranda.importers.exports.claude import ClaudeExport
-from memoranda.importers.shape import Problem
+from memoranda.importers.reader_protocol import Problem
 from tests.examples import examples
 from tests.importers.exports.samples import ROOT_PARENT, claude, spoken, write_json, write_zip
-from tests.importers.recording import Home
+from tests.importers.import_home import Home
 
 
 @pytest.fixture

@@ -75,5 +75,5 @@ class HermesHome:
             connection.execute(statement, values)
 
     def _insert(self, table: str, row: dict[str, Any]) -> None:
-        places = ", ".join("?" * len(row))
-        self.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({places})", *row.values())
+        session_nodes = ", ".join("?" * len(row))
+        self.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({session_nodes})", *row.values())

@@ -13,7 +13,7 @@ from memoranda.importers.hermes import Hermes
 from memoranda.sessions.store import SessionStore
 from tests.examples import examples
 from tests.importers.hermes.homes import HermesHome
-from tests.importers.recording import Home
+from tests.importers.import_home import Home
 
 
 @pytest.fixture

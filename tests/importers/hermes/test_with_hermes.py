@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.importers.hermes import Hermes
-from tests.importers.recording import Home
+from tests.importers.import_home import Home
 
 ROOT = Path(__file__).parents[3]
 PYTHON = ROOT / ".hermes-venv" / "bin" / "python"

@@ -10,7 +10,7 @@ from typing import Any
 from memoranda.config import set_secret
 from memoranda.curated.settings import CuratedSettings
 from memoranda.curated.store import MemoryStore
-from memoranda.importers.openclaw.steps import Household
+from memoranda.importers.openclaw.migration.steps import MigrationTarget
 from memoranda.skills.store import SkillStore
 from memoranda.support.home import Home
 
@@ -166,10 +166,10 @@ def write_database(root: Path, events: Sequence[Mapping[str, Any] | bytes | str]
 
 def household(
     root: Path, settings: CuratedSettings | None = None, secrets: Mapping[str, str] | None = None
-) -> Household:
+) -> MigrationTarget:
     """A home to move into."""
     home = Home(root)
-    return Household(
+    return MigrationTarget(
         root, MemoryStore(home.memories(), settings), SkillStore(home.skills()), secrets or {},
         lambda name, value: set_secret(home, name, value),
     )  # fmt: skip

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.importers.openclaw.backup import back_up
-from memoranda.importers.openclaw.cleanup import plan_aside, put_aside
-from memoranda.importers.openclaw.running import is_openclaw_command, running_processes
+from memoranda.importers.openclaw.migration.backup import back_up
+from memoranda.importers.openclaw.migration.cleanup import plan_rename, rename_directory
+from memoranda.importers.openclaw.migration.processes import find_openclaw_processes, is_openclaw_command
 from tests.importers.openclaw.material import contents, make_openclaw
 
 
@@ -75,9 +75,9 @@ def test_the_directory_gets_another_name_each_time(tmp_path: Path) -> None:
     for _ in range(3):
         source = make_openclaw(tmp_path / ".openclaw")
         before = contents(source)
-        planned = plan_aside(source)
+        planned = plan_rename(source)
         assert (planned.files, planned.bytes) == (len(before), sum(map(len, before.values())))
-        becomes = put_aside(planned)
+        becomes = rename_directory(planned)
         names.append(becomes.name)
         assert contents(becomes) == before
         assert not source.exists()
@@ -109,6 +109,6 @@ def test_openclaw_is_known_by_how_it_runs(command: str, is_it: bool) -> None:
 
 def test_looking_for_it_never_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where there is no `ps`."""
-    assert isinstance(running_processes(), list)
+    assert isinstance(find_openclaw_processes(), list)
     monkeypatch.setenv("PATH", "/nowhere")
-    assert running_processes() == []
+    assert find_openclaw_processes() == []

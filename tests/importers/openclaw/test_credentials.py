@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from memoranda.importers.openclaw import OpenClaw
 from memoranda.importers.openclaw.credentials import find_credentials
-from memoranda.importers.openclaw.gate import Gate, is_secret_name
-from memoranda.importers.openclaw.places import look_at
+from memoranda.importers.openclaw.installation import inspect_installation
+from memoranda.importers.openclaw.migration.redaction import MigrationRedactor, is_secret_name
+from tests.importers.import_home import Home
 from tests.importers.openclaw.material import GATEWAY, OPENAI, TELEGRAM, make_openclaw, write_transcript
-from tests.importers.recording import Home
 
 _STORE = {
     "version": 1,
@@ -28,7 +28,7 @@ _STORE = {
 
 
 def found(root: Path) -> dict[str, tuple[str, bool]]:
-    return {each.name: (each.value, each.is_usable) for each in find_credentials(look_at(root))}
+    return {each.name: (each.value, each.is_usable) for each in find_credentials(inspect_installation(root))}
 
 
 def test_those_in_files_are_found(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_sign_ins_of_every_era_are_found(tmp_path: Path, era: str) -> None:
 
 def test_no_credential_shows_itself() -> None:
     """Not even where a value is printed by accident."""
-    credentials = find_credentials(look_at(make_openclaw(Path.home() / "oc")))
+    credentials = find_credentials(inspect_installation(make_openclaw(Path.home() / "oc")))
     assert OPENAI not in repr(credentials)
     assert GATEWAY not in repr(credentials)
 
@@ -101,18 +101,18 @@ def test_what_openclaw_holds_does_not_get_into_the_record(tmp_path: Path) -> Non
 def test_names_of_credentials_are_known(name: str) -> None:
     """However they are spelled."""
     assert is_secret_name(name)
-    assert Gate().settings({"a": [{name: "hunter2"}]}) == {"a": [{name: "[redacted]"}]}
+    assert MigrationRedactor().settings({"a": [{name: "hunter2"}]}) == {"a": [{name: "[redacted]"}]}
 
 
 @pytest.mark.parametrize("name", ["maxTokens", "tokenLimit", "name", "keyboard", "mode"])
 def test_other_names_are_not(name: str) -> None:
     """Settings that only sound like it stay readable."""
-    assert Gate().settings({name: "plain words"}) == {name: "plain words"}
+    assert MigrationRedactor().settings({name: "plain words"}) == {name: "plain words"}
 
 
 def test_environments_and_headers_lose_every_value() -> None:
     """And keep the names; a reference to a variable may stay."""
-    gate = Gate()
+    gate = MigrationRedactor()
     assert gate.settings({"env": {"A": "x", "B": "${B}"}, "headers": {"X-Any": "y"}, "port": 1, "on": True}) == {
         "env": {"A": "[redacted]", "B": "${B}"}, "headers": {"X-Any": "[redacted]"}, "port": 1, "on": True,
     }  # fmt: skip
@@ -129,6 +129,6 @@ _settings = st.recursive(
 @given(settings=_settings)
 def test_no_known_value_passes_the_gate(settings: Any) -> None:
     """Wherever in the settings it stands, as a key or as a value."""
-    passed = json.dumps(Gate([OPENAI, GATEWAY]).settings(settings))
+    passed = json.dumps(MigrationRedactor([OPENAI, GATEWAY]).settings(settings))
     assert OPENAI not in passed
     assert GATEWAY not in passed

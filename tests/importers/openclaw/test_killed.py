@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.importers.openclaw.migration import plan_migration
-from memoranda.importers.openclaw.places import look_at
-from memoranda.importers.openclaw.steps import Wishes
+from memoranda.importers.openclaw.installation import inspect_installation
+from memoranda.importers.openclaw.migration.runner import plan_migration
+from memoranda.importers.openclaw.migration.steps import MigrationOptions
 from tests.importers.openclaw.material import contents, household, make_openclaw
 
 _MOVE = """
 import os, sys
 from pathlib import Path
-from memoranda.importers.openclaw.backup import back_up
-from memoranda.importers.openclaw.migration import carry_out, new_directory, one_at_a_time, plan_migration
-from memoranda.importers.openclaw.places import look_at
-from memoranda.importers.openclaw.report import keep_report
-from memoranda.importers.openclaw.steps import Wishes
+from memoranda.importers.openclaw.migration.backup import back_up
+from memoranda.importers.openclaw.migration.runner import carry_out, new_directory, one_at_a_time, plan_migration
+from memoranda.importers.openclaw.installation import look_at
+from memoranda.importers.openclaw.migration.report import keep_report
+from memoranda.importers.openclaw.migration.steps import Wishes
 from tests.importers.openclaw.material import household
 root, source, last, touched = sys.argv[1], sys.argv[2], int(sys.argv[3]), 0
 def touch(event, values):
@@ -80,7 +80,7 @@ def test_killed_again_and_again_it_ends_as_if_it_had_not_been(tmp_path: Path) ->
     assert not list((tmp_path / "killed").rglob("*.tmp"))
     assert contents(source) == before
     home = household(tmp_path / "killed", secrets={"OPENAI_API_KEY": _key(before)})
-    assert not plan_migration(look_at(source), home, Wishes(migrate_secrets=True)).has_work
+    assert not plan_migration(inspect_installation(source), home, MigrationOptions(migrate_secrets=True)).has_work
 
 
 def _key(files: dict[str, bytes]) -> str:

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.importers.openclaw.markdown import parse_entries
+from memoranda.importers.openclaw.migration.markdown_entries import parse_entries
 
 
 def entries(text: str, day: str = "") -> list[str]:

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from memoranda.importers.lines import json_lines
 from memoranda.importers.openclaw import OpenClaw, frames
-from memoranda.importers.shape import Aside, Imported, Problem
+from memoranda.importers.reader_protocol import ImportedMessage, Problem, Skipped
 from tests.examples import examples
+from tests.importers.import_home import Home
 from tests.importers.openclaw.material import EVENTS, KEY, SESSION, contents, write_database, write_transcript
-from tests.importers.recording import Home
 
 NAME = f"openclaw-{SESSION}"
 _SAID: list[dict[str, Any]] = [
@@ -228,7 +228,7 @@ def test_whatever_a_transcript_holds_no_line_is_lost_in_silence(lines: list[byte
         file.parent.mkdir(parents=True)
         file.write_bytes(b"\n".join(lines))
         item = OpenClaw().scan(Path(scratch) / "oc")[0]
-        given_by = [each for each in OpenClaw().read(item) if isinstance(each, Imported | Aside | Problem)]
+        given_by = [each for each in OpenClaw().read(item) if isinstance(each, ImportedMessage | Skipped | Problem)]
         assert len(given_by) == len(list(json_lines(item)))
         home = Home(Path(scratch) / "home")
         planned = home.plan(OpenClaw(), Path(scratch) / "oc")

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from memoranda.importers.openclaw import OpenClaw
-from memoranda.importers.openclaw.migration import plan_migration
-from memoranda.importers.openclaw.places import find_directories, look_at
-from memoranda.importers.openclaw.steps import Wishes
+from memoranda.importers.openclaw.installation import find_directories, inspect_installation
+from memoranda.importers.openclaw.migration.runner import plan_migration
+from memoranda.importers.openclaw.migration.steps import MigrationOptions
 from memoranda.llm.model import Reply
 from memoranda.testing.scripted.server import ScriptedServer
+from tests.importers.import_home import Home
 from tests.importers.openclaw.material import contents, household
-from tests.importers.recording import Home
 
 _PROGRAM = shutil.which("openclaw")
 _SESSION = "9a1d0c4e-2b3f-4a5b-8c6d-7e8f90a1b2c3"
@@ -43,10 +43,10 @@ def test_what_a_real_openclaw_made_is_understood(tmp_path: Path) -> None:
         _run("agent", "--local", "--agent", "main", "--session-id", _SESSION, "-m", "Our boat lies in Kiel.")
     [root] = find_directories(user)
     before = {name: content for name, content in contents(root).items() if not name.endswith("-shm")}
-    found = look_at(root)
+    found = inspect_installation(root)
     assert found.agent == "main"
     assert found.workspaces == (root / "workspace",)
-    planned = plan_migration(found, household(tmp_path / "home"), Wishes())
+    planned = plan_migration(found, household(tmp_path / "home"), MigrationOptions())
     assert {step.status for step in planned.steps if step.kind in ("memory", "user-profile", "soul")} <= {
         "unchanged", "skipped",
     }  # fmt: skip

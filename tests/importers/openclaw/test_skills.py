@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from memoranda.curated.outcome import PERSON
-from memoranda.importers.openclaw.migration import Migration, carry_out, new_directory, plan_migration
-from memoranda.importers.openclaw.places import look_at
-from memoranda.importers.openclaw.steps import Household, SkillConflict, Step, Wishes
+from memoranda.importers.openclaw.installation import inspect_installation
+from memoranda.importers.openclaw.migration.runner import MigrationPlan, new_directory, plan_migration, run_migration
+from memoranda.importers.openclaw.migration.steps import MigrationOptions, MigrationStep, MigrationTarget, SkillConflict
 from tests.importers.openclaw.material import SKILL, household, make_openclaw
 
 
@@ -17,35 +17,35 @@ def source(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Household:
+def home(tmp_path: Path) -> MigrationTarget:
     return household(tmp_path / "home")
 
 
-def move(source: Path, home: Household, conflict: SkillConflict = "skip") -> Migration:
-    planned = plan_migration(look_at(source), home, Wishes(skill_conflict=conflict))
-    return carry_out(planned, home, new_directory(home.root))
+def move(source: Path, home: MigrationTarget, conflict: SkillConflict = "skip") -> MigrationPlan:
+    planned = plan_migration(inspect_installation(source), home, MigrationOptions(skill_conflict=conflict))
+    return run_migration(planned, home, new_directory(home.root))
 
 
-def skill(done: Migration, part: str = "tide-table") -> Step:
+def skill(done: MigrationPlan, part: str = "tide-table") -> MigrationStep:
     return next(each for each in done.steps if each.kind == "skill" and part in each.source)
 
 
-def _text(home: Household, name: str) -> str:
+def _text(home: MigrationTarget, name: str) -> str:
     return (home.skills.root / name / "SKILL.md").read_text()
 
 
-def _mine(home: Household) -> None:
+def _mine(home: MigrationTarget) -> None:
     home.skills.create("tide-table", "---\nname: tide-table\ndescription: Mine.\n---\n\nBy hand.\n", PERSON)
 
 
-def test_a_name_that_is_taken_is_a_conflict(source: Path, home: Household) -> None:
+def test_a_name_that_is_taken_is_a_conflict(source: Path, home: MigrationTarget) -> None:
     """Nothing is changed unless a person says what to do."""
     _mine(home)
     assert skill(move(source, home)).status == "conflict"
     assert "By hand." in _text(home, "tide-table")
 
 
-def test_overwriting_can_be_undone(source: Path, home: Household) -> None:
+def test_overwriting_can_be_undone(source: Path, home: MigrationTarget) -> None:
     """The journal has what was there."""
     _mine(home)
     assert skill(move(source, home, "overwrite")).status == "migrated"
@@ -54,7 +54,7 @@ def test_overwriting_can_be_undone(source: Path, home: Household) -> None:
     assert skill(move(source, home, "overwrite")).status == "unchanged"
 
 
-def test_renaming_keeps_both_and_happens_once(source: Path, home: Household) -> None:
+def test_renaming_keeps_both_and_happens_once(source: Path, home: MigrationTarget) -> None:
     """The copy says its own name, so that it is a sound skill."""
     _mine(home)
     assert skill(move(source, home, "rename")).status == "migrated"
@@ -64,7 +64,7 @@ def test_renaming_keeps_both_and_happens_once(source: Path, home: Household) -> 
     assert skill(move(source, home, "rename")).status == "unchanged"
 
 
-def test_a_file_that_is_missing_here_is_added(source: Path, home: Household) -> None:
+def test_a_file_that_is_missing_here_is_added(source: Path, home: MigrationTarget) -> None:
     """As after an import that was killed between two files."""
     move(source, home)
     (home.skills.root / "tide-table" / "scripts" / "tides.sh").unlink()
@@ -81,7 +81,7 @@ def test_a_file_that_is_missing_here_is_added(source: Path, home: Household) -> 
     ],
 )  # fmt: skip
 def test_what_cannot_be_a_skill_here_is_archived_with_its_reason(
-    source: Path, home: Household, text: str, reason: str
+    source: Path, home: MigrationTarget, text: str, reason: str
 ) -> None:
     """Broken, suspicious or without a description."""
     place = source / "workspace" / "skills" / "odd"
@@ -94,7 +94,7 @@ def test_what_cannot_be_a_skill_here_is_archived_with_its_reason(
     assert home.skills.catalogue().get("odd") is None
 
 
-def test_links_are_not_followed(source: Path, home: Household, tmp_path: Path) -> None:
+def test_links_are_not_followed(source: Path, home: MigrationTarget, tmp_path: Path) -> None:
     """A skill from elsewhere could show any file by one."""
     (tmp_path / "private.txt").write_text("private")
     (source / "workspace" / "skills" / "tide-table" / "notes.md").symlink_to(tmp_path / "private.txt")
@@ -102,7 +102,7 @@ def test_links_are_not_followed(source: Path, home: Household, tmp_path: Path) -
     assert not (home.skills.root / "tide-table" / "notes.md").exists()
 
 
-def test_the_workspace_comes_before_what_is_installed_for_all(source: Path, home: Household) -> None:
+def test_the_workspace_comes_before_what_is_installed_for_all(source: Path, home: MigrationTarget) -> None:
     """As OpenClaw itself has it."""
     place = source / "skills" / "tide-table"
     place.mkdir(parents=True)

@@ -17,7 +17,7 @@ from memoranda.cli.sessions.naming import (
 )
 from memoranda.cli.text import bold, dim, local_time, print_long, wrapped
 from memoranda.db.lost import is_there
-from memoranda.importers.resuming import resume_command
+from memoranda.importers.resume_command import resume_command
 from memoranda.recall.evidence import shorten_calls
 from memoranda.recall.guidance import NO_PROJECT
 from memoranda.recall.session_db import SessionDB

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from memoranda.importers.chat import as_json, words
+from memoranda.importers.chat_messages import as_json, words
 from memoranda.safety.fence import strip_recalled_blocks
 
 Block = dict[str, Any]

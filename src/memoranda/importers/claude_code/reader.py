@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.claude_code.entries import Entry, given_by, title_of
-from memoranda.importers.finding import files_under, item_at
+from memoranda.importers.claude_code.messages import Entry, given_by, title_of
 from memoranda.importers.lines import Line, json_lines, read_lines
-from memoranda.importers.moments import moment
-from memoranda.importers.resuming import in_directory
-from memoranda.importers.shape import Aside, Conversation, Given, Item, Mark
+from memoranda.importers.moments import parse_timestamp
+from memoranda.importers.reader_protocol import Checkpoint, ImportedConversation, ImportItem, ReadEvent, Skipped
+from memoranda.importers.resume_command import in_directory
+from memoranda.importers.source_files import files_under, item_at
 
 _SIDE = "-agent-"
 _UNKNOWN_AGENT = "sidechain"
@@ -35,7 +35,7 @@ class ClaudeCode:
 
     name = "claude-code"
 
-    def scan(self, where: Path | None) -> Sequence[Item]:
+    def scan(self, where: Path | None) -> Sequence[ImportItem]:
         """The transcripts below its directory; sessions first, the oldest first, so that parents precede branches."""
         if where is None:
             places = [Path.home() / ".claude" / "projects", Path.home() / ".config" / "claude" / "projects"]
@@ -44,10 +44,10 @@ class ClaudeCode:
         else:
             places = [where / "projects" if (where / "projects").is_dir() else where]
         found = [item for place in places for item in files_under(place, _is_transcript, "session")]
-        named = [Item(item.file, item.size, item.changed, _what(item.file)) for item in found]
+        named = [ImportItem(item.file, item.size, item.changed, _what(item.file)) for item in found]
         return sorted(named, key=lambda item: (item.what != "session", item.changed, str(item.file)))
 
-    def read(self, item: Item) -> Iterator[Given]:
+    def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """The messages of a transcript as they were written."""
         transcript = _Transcript(item)
         return read_lines(json_lines(item), transcript.given, transcript.state)
@@ -76,7 +76,7 @@ class _Known:
     rank: int = 0
 
     @classmethod
-    def at(cls, mark: Mark | None) -> "_Known":
+    def at(cls, mark: Checkpoint | None) -> "_Known":
         kept = json.loads(mark.state) if mark and mark.state else {}
         return cls(kept.get("facts", {}), kept.get("calls", {}), kept.get("rank", 0))
 
@@ -89,7 +89,7 @@ class _Known:
 class _Transcript:
     """One file, line by line."""
 
-    def __init__(self, item: Item) -> None:
+    def __init__(self, item: ImportItem) -> None:
         self._file = item.file
         self._is_agent = _what(item.file) == "sub-agent"
         self._known = _Known.at(item.begin)
@@ -99,12 +99,12 @@ class _Transcript:
     def state(self) -> str:
         return self._known.state()
 
-    def given(self, line: Line) -> Iterator[Given]:
+    def given(self, line: Line) -> Iterator[ReadEvent]:
         entry = line.value
         self._recent.append(entry.get("uuid"))
         named = self._learn(entry)
         for each in given_by(line, self._known.calls):
-            if not isinstance(each, Aside) or named:
+            if not isinstance(each, Skipped) or named:
                 # Said when there is something to say: before a message, and when the title is another one.
                 yield from self._conversation(entry)
             yield each
@@ -119,7 +119,7 @@ class _Transcript:
         for name, value in values.items():
             if name not in facts and isinstance(value, str) and 0 < len(value) <= _LONGEST_FACT:
                 facts[name] = value
-        if "started_at" not in facts and (at := moment(entry.get("timestamp"))) is not None:
+        if "started_at" not in facts and (at := parse_timestamp(entry.get("timestamp"))) is not None:
             facts["started_at"] = at
         found = title_of(entry)
         if found is None or found[1] < self._known.rank or self._is_agent:
@@ -130,7 +130,7 @@ class _Transcript:
         facts["title"], self._known.rank = found
         return True
 
-    def _conversation(self, entry: Entry) -> Iterator[Conversation]:
+    def _conversation(self, entry: Entry) -> Iterator[ImportedConversation]:
         """The conversation that a line belongs to, unless that was said already."""
         facts = self._known.facts
         side = entry.get("isSidechain") is True and not self._is_agent
@@ -145,12 +145,12 @@ class _Transcript:
             host_id = f"{parent}{_SIDE}{self._file.stem.removeprefix('agent-')}"
         elif side:
             parent, host_id = host_id, f"{host_id}{_SIDE}{agent if isinstance(agent, str) else _UNKNOWN_AGENT}"
-        yield Conversation(
+        yield ImportedConversation(
             host_id,
             None if parent else facts.get("title"),
             facts.get("model"),
             facts.get("directory"),
-            moment(entry.get("timestamp")) if side else facts.get("started_at"),
+            parse_timestamp(entry.get("timestamp")) if side else facts.get("started_at"),
             parent,
             "delegation" if parent else None,
             ClaudeCode.name,

@@ -4,15 +4,15 @@ import io
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from memoranda.importers.finding import open_source
 from memoranda.importers.lines import Line, lines_in, unreadable
-from memoranda.importers.shape import Item, Problem
+from memoranda.importers.reader_protocol import ImportItem, Problem
+from memoranda.importers.source_files import open_source
 from memoranda.importers.zstandard import LACKING, is_own, unpacker
 
 _HELP = f"{LACKING}, or unpack it with `zstd -d`, and import again"
 
 
-def compressed_lines(item: Item) -> Iterator[Line | Problem]:
+def compressed_lines(item: ImportItem) -> Iterator[Line | Problem]:
     """Every line of a compressed file, if there is something on this machine that can unpack it."""
     library = unpacker()
     if library is None:

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from memoranda.importers.chat import field, objects, text_field, words
+from memoranda.importers.chat_messages import field, objects, text_field, words
 
 # How texts begin that the program puts where the user speaks.
 _CONTEXT = (

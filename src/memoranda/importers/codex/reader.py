@@ -11,14 +11,14 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from memoranda.importers.chat import field, text_field
+from memoranda.importers.chat_messages import field, text_field
 from memoranda.importers.codex.compressed import compressed_lines
 from memoranda.importers.codex.rollout import Rollout
 from memoranda.importers.documents import document
-from memoranda.importers.finding import files_under, item_at
 from memoranda.importers.lines import Line, json_lines, read_lines
-from memoranda.importers.resuming import in_directory
-from memoranda.importers.shape import Given, Item, Mark, Problem
+from memoranda.importers.reader_protocol import Checkpoint, ImportItem, Problem, ReadEvent
+from memoranda.importers.resume_command import in_directory
+from memoranda.importers.source_files import files_under, item_at
 
 _NAMED = re.compile(r"rollout-.*\.(jsonl|jsonl\.zst|json)")
 _ID = re.compile(r"([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.")
@@ -34,7 +34,7 @@ class Codex:
     def __init__(self) -> None:
         self._titles: dict[Path, tuple[float, dict[str, str]]] = {}
 
-    def scan(self, where: Path | None) -> Sequence[Item]:
+    def scan(self, where: Path | None) -> Sequence[ImportItem]:
         """The rollouts of every session, the oldest first, so that a session precedes its forks."""
         where = Path.home() / ".codex" if where is None else where
         if single := item_at(where, "session"):
@@ -43,7 +43,7 @@ class Codex:
         found = [item for folder in folders for item in files_under(folder, _is_rollout, "session")]
         return sorted(found, key=lambda item: (item.file.name, str(item.file)))
 
-    def read(self, item: Item) -> Iterator[Given]:
+    def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """The messages of a rollout as they were written."""
         named = _ID.search(item.file.name)
         host_id = named[1] if named else item.file.name.split(".")[0]
@@ -55,7 +55,7 @@ class Codex:
         lines = compressed_lines(item) if is_compressed else json_lines(item)
         for given in read_lines(lines, lambda line: rollout.given(line.value, line.number), rollout.state):
             # Nobody can go on in the middle of what is compressed.
-            if not (is_compressed and isinstance(given, Mark)):
+            if not (is_compressed and isinstance(given, Checkpoint)):
                 yield given
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
@@ -80,14 +80,14 @@ def _is_rollout(file: Path) -> bool:
     return _NAMED.fullmatch(file.name) is not None
 
 
-def _read_index(index: Item) -> dict[str, str]:
+def _read_index(index: ImportItem) -> dict[str, str]:
     """Names by session; a later line takes the place of an earlier one. A broken line costs a title, no message."""
     lines = [found.value for found in json_lines(index) if isinstance(found, Line)]
     pairs = [(text_field(each, "id"), text_field(each, "thread_name")) for each in lines]
     return {host_id: title for host_id, title in pairs if host_id and title}
 
 
-def _read_document(item: Item, rollout: Rollout) -> Iterator[Given]:
+def _read_document(item: ImportItem, rollout: Rollout) -> Iterator[ReadEvent]:
     """The form of the first versions: one object with the session and its items."""
     value = document(item)
     if isinstance(value, Problem):

@@ -10,10 +10,27 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from memoranda.importers.chat import answered, called, field, fingerprint, objects, said, text_field, thought, words
+from memoranda.importers.chat_messages import (
+    answered,
+    called,
+    field,
+    fingerprint,
+    objects,
+    said,
+    text_field,
+    thought,
+    words,
+)
 from memoranda.importers.codex.contents import is_context, plain, shown_output
-from memoranda.importers.moments import moment
-from memoranda.importers.shape import Aside, Conversation, Given, Imported, Item, Problem
+from memoranda.importers.moments import parse_timestamp
+from memoranda.importers.reader_protocol import (
+    ImportedConversation,
+    ImportedMessage,
+    ImportItem,
+    Problem,
+    ReadEvent,
+    Skipped,
+)
 
 Payload = dict[str, Any]
 _ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
@@ -32,7 +49,7 @@ _FACTS = {
 class Rollout:
     """One file, line by line; it goes on from a mark with what it knew there."""
 
-    def __init__(self, item: Item, host_id: str, titles: dict[str, str]) -> None:
+    def __init__(self, item: ImportItem, host_id: str, titles: dict[str, str]) -> None:
         kept = json.loads(item.begin.state) if item.begin and item.begin.state else {}
         self._file = item.file
         self._id: str = kept.get("id", host_id)
@@ -42,7 +59,7 @@ class Rollout:
         self._root: str = kept.get("root", self._id)
         self._calls: dict[str, str] = kept.get("calls", {})
         self._titles = titles
-        self._told: Conversation | None = None
+        self._told: ImportedConversation | None = None
 
     def state(self) -> str:
         """What has to be known to go on from here."""
@@ -51,7 +68,7 @@ class Rollout:
         kept = {"id": self._id, "begun": self._begun, "root": self._root, "chain": self._chain}
         return json.dumps({**kept, "known": self._known, "calls": self._calls})
 
-    def given(self, line: Payload, number: int | None) -> Iterator[Given]:
+    def given(self, line: Payload, number: int | None) -> Iterator[ReadEvent]:
         """What one line holds: messages, or what it is instead."""
         at, kind, payload = line.get("timestamp"), line.get("type"), line.get("payload")
         if not isinstance(payload, dict):
@@ -69,11 +86,11 @@ class Rollout:
             # What the model wrote to make a summary; the summary itself follows.
             kind, payload = "draft of a summary", {}
         made = list(self._made(str(kind), payload, at, number))
-        if any(isinstance(each, Imported) for each in made):
+        if any(isinstance(each, ImportedMessage) for each in made):
             yield from self._conversation()
         yield from made
 
-    def _made(self, kind: str, payload: Payload, at: Any, number: int | None) -> Iterator[Given]:
+    def _made(self, kind: str, payload: Payload, at: Any, number: int | None) -> Iterator[ReadEvent]:
         if kind == "response_item":
             yield from self._item(payload, at, number)
         elif kind == "compacted" and (summary := text_field(payload, "message")):
@@ -84,9 +101,9 @@ class Rollout:
             elif kind == "turn_context":
                 self._learn({"model": text_field(payload, "model"), "directory": text_field(payload, "cwd")})
             of = text_field(payload, "type") if kind == "event_msg" else None
-            yield Aside(f"{kind} ({of[:40]})" if of else kind[:40])
+            yield Skipped(f"{kind} ({of[:40]})" if of else kind[:40])
 
-    def _item(self, payload: Payload, at: Any, number: int | None) -> Iterator[Given]:
+    def _item(self, payload: Payload, at: Any, number: int | None) -> Iterator[ReadEvent]:
         """One item of the conversation as the model knows it."""
         kind = str(payload.get("type") or "message")
         call_id = words(payload.get("call_id") or payload.get("id")) or kind
@@ -97,7 +114,7 @@ class Rollout:
             if text:
                 yield thought(text, self._next(kind, text), at, number)
             else:
-                yield Aside("reasoning (encrypted)")
+                yield Skipped("reasoning (encrypted)")
         elif kind.endswith("_output") and "output" in payload:
             text = shown_output(payload["output"])
             tool = self._calls.pop(call_id, "")
@@ -108,18 +125,18 @@ class Rollout:
             self._calls[call_id] = tool
             yield called((call_id, tool, arguments), self._next(kind, call_id, tool, words(arguments)), at, number)
         else:
-            yield Aside(f"response_item ({kind[:40]})")
+            yield Skipped(f"response_item ({kind[:40]})")
 
-    def _message(self, payload: Payload, at: Any, number: int | None) -> Given:
+    def _message(self, payload: Payload, at: Any, number: int | None) -> ReadEvent:
         role, text = payload.get("role"), plain(payload.get("content"))
         if role in ("developer", "system"):
-            return Aside("instructions of the program")
+            return Skipped("instructions of the program")
         if role == "user" and is_context(payload, text):
             if found := _DIRECTORY.search(text):
                 self._learn({"directory": found[1].strip()})
-            return Aside("context given by the program")
+            return Skipped("context given by the program")
         if not text or role not in ("user", "assistant"):
-            return Aside("message without words")
+            return Skipped("message without words")
         return said(str(role), text, self._next(str(role), text), at, number)
 
     def _next(self, *content: str) -> str:
@@ -140,7 +157,7 @@ class Rollout:
         self._learn(
             {
                 "directory": text_field(meta, "cwd"),
-                "started_at": moment(meta.get("timestamp")),
+                "started_at": parse_timestamp(meta.get("timestamp")),
                 "parent": parent or fork,
                 "relation": "delegation" if parent else "branch" if fork else None,
                 "facts": {name: found for name, path in _FACTS.items() if (found := text_field(meta, *path))} or None,
@@ -153,9 +170,9 @@ class Rollout:
             if value is not None:
                 self._known.setdefault(name, value)
 
-    def _conversation(self) -> Iterator[Conversation]:
+    def _conversation(self) -> Iterator[ImportedConversation]:
         known = self._known
-        told = Conversation(
+        told = ImportedConversation(
             self._id,
             self._titles.get(self._id),
             known.get("model"),

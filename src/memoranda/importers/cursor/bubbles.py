@@ -3,25 +3,35 @@
 from collections.abc import Iterator
 from typing import Any
 
-from memoranda.importers.chat import answered, called, field, fingerprint, objects, said, text_field, thought, words
-from memoranda.importers.shape import Aside, Given, Imported
+from memoranda.importers.chat_messages import (
+    answered,
+    called,
+    field,
+    fingerprint,
+    objects,
+    said,
+    text_field,
+    thought,
+    words,
+)
+from memoranda.importers.reader_protocol import ImportedMessage, ReadEvent, Skipped
 
 Bubble = dict[str, Any]
 _ROLES = {1: "user", 2: "assistant", "user": "user", "ai": "assistant"}
 _UNENDED = ("loading", "running", "pending", "generating")
 
 
-def given_by(bubble: Bubble, name: str, at: Any, *, ended: bool) -> Iterator[Given]:
+def given_by(bubble: Bubble, name: str, at: Any, *, ended: bool) -> Iterator[ReadEvent]:
     """Everything that a bubble holds; one that is being written (not `ended`) is left for the next time."""
     role = _ROLES.get(bubble.get("type") if isinstance(bubble.get("type"), int | str) else "")
     when = _when(bubble) or at
     if role is None:
-        yield Aside(f"bubble ({str(bubble.get('type'))[:40]})")
+        yield Skipped(f"bubble ({str(bubble.get('type'))[:40]})")
         return
     if not ended:
-        yield Aside("still being written")
+        yield Skipped("still being written")
         return
-    made: list[Imported] = []
+    made: list[ImportedMessage] = []
     if shown := text_field(bubble, "thinking", "text") or text_field(bubble, "thinking"):
         made.append(thought(shown, f"{name}:thought", when))
     text = text_field(bubble, "text") or text_field(bubble, "rawText")
@@ -34,7 +44,7 @@ def given_by(bubble: Bubble, name: str, at: Any, *, ended: bool) -> Iterator[Giv
         made += _tool(bubble["toolFormerData"], name, when)
     yield from made
     if not made:
-        yield Aside("bubble without words")
+        yield Skipped("bubble without words")
 
 
 def is_ended(bubble: Bubble) -> bool:
@@ -47,7 +57,7 @@ def model_of(bubble: Bubble) -> str | None:
     return text_field(bubble, "modelInfo", "modelName") or text_field(bubble, "modelType")
 
 
-def _tool(data: Bubble, name: str, at: Any) -> list[Imported]:
+def _tool(data: Bubble, name: str, at: Any) -> list[ImportedMessage]:
     """A tool call, and its result when there is one."""
     if not any(data.get(each) for each in ("name", "tool", "rawArgs", "params", "result")):
         return []

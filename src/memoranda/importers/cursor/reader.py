@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from memoranda.importers.cursor import agent, composers, transcripts
-from memoranda.importers.databases import database_at
-from memoranda.importers.finding import files_under, item_at
-from memoranda.importers.resuming import in_directory
-from memoranda.importers.shape import Given, Item
+from memoranda.importers.cursor import agent_database, agent_transcripts, editor_database
+from memoranda.importers.reader_protocol import ImportItem, ReadEvent
+from memoranda.importers.resume_command import in_directory
+from memoranda.importers.source_databases import database_at
+from memoranda.importers.source_files import files_under, item_at
 
 _AGENT = "chat of the command line"
 _TRANSCRIPT = "transcript"
@@ -30,10 +30,10 @@ class Cursor:
 
     def __init__(self, settings: Path | None = None) -> None:
         """`settings` is the directory that stands for `~/.config`; one that is not absolute counts as not given."""
-        self._editor = composers.Editor()
+        self._editor = editor_database.EditorDatabases()
         self._settings = settings if settings and settings.is_absolute() else None
 
-    def scan(self, where: Path | None) -> Sequence[Item]:
+    def scan(self, where: Path | None) -> Sequence[ImportItem]:
         """Every conversation; transcripts only of those that are nowhere else."""
         if where is None:
             linux, *others = (Path.home() / each for each in _SETTINGS)
@@ -47,13 +47,13 @@ class Cursor:
         known = {_host_id(item) for item in found}
         return [*found, *(item for place in places for item in _transcripts(place) if item.file.stem not in known)]
 
-    def read(self, item: Item) -> Iterator[Given]:
+    def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """The messages of one conversation."""
         if item.what == _AGENT:
-            return agent.read(item)
+            return agent_database.read(item)
         if item.what == _TRANSCRIPT:
-            return transcripts.read(item)
-        return composers.read(item, self._editor.directories)
+            return agent_transcripts.read(item)
+        return editor_database.read(item, self._editor.directories)
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
         """The command line takes its own conversations up again; those of the editor are found in the editor only."""
@@ -62,7 +62,7 @@ class Cursor:
         command = f"cursor-agent --resume {shlex.quote(host_id)}"
         return in_directory(command, directory)
 
-    def _single(self, file: Path) -> Sequence[Item]:
+    def _single(self, file: Path) -> Sequence[ImportItem]:
         if file.suffix in (".jsonl", ".txt"):
             item = item_at(file, _TRANSCRIPT)
         elif file.name == "store.db":
@@ -71,7 +71,7 @@ class Cursor:
             return self._editor.conversations(file)
         return [item] if item else []
 
-    def _of_editor(self, place: Path) -> list[Item]:
+    def _of_editor(self, place: Path) -> list[ImportItem]:
         """The conversations of an editor; workspaces first, which know the directories."""
         try:
             workspaces = sorted((place / "workspaceStorage").glob("*/state.vscdb"))
@@ -80,18 +80,18 @@ class Cursor:
         return [item for file in (*workspaces, place / _GLOBAL) for item in self._editor.conversations(file)]
 
 
-def _of_command_line(place: Path) -> list[Item]:
+def _of_command_line(place: Path) -> list[ImportItem]:
     stores = files_under(place / "chats", lambda file: file.name == "store.db", _AGENT)
     with_logs = [database_at(item.file, _AGENT) or item for item in stores]
     return sorted((replace(item, what=_AGENT) for item in with_logs), key=lambda item: (item.changed, str(item.file)))
 
 
-def _transcripts(place: Path) -> list[Item]:
+def _transcripts(place: Path) -> list[ImportItem]:
     """Transcripts, those of sub-agents after the sessions they worked for."""
-    found = files_under(place / "projects", transcripts.is_transcript, _TRANSCRIPT)
+    found = files_under(place / "projects", agent_transcripts.is_transcript, _TRANSCRIPT)
     return sorted(found, key=lambda item: (item.file.parent.name == "subagents", item.changed, str(item.file)))
 
 
-def _host_id(item: Item) -> str:
+def _host_id(item: ImportItem) -> str:
     """The id by which a conversation is known in every form that it has."""
-    return item.file.parent.name if item.what == _AGENT else item.what.removeprefix(composers.COMPOSER)
+    return item.file.parent.name if item.what == _AGENT else item.what.removeprefix(editor_database.COMPOSER)

@@ -3,9 +3,9 @@
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from memoranda.importers.chat import text_field
+from memoranda.importers.chat_messages import text_field
 from memoranda.importers.documents import document
-from memoranda.importers.finding import item_at
+from memoranda.importers.source_files import item_at
 
 
 def folder_of(workspace: Path) -> str | None:

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from memoranda.importers.finding import files_under, item_at, open_source
-from memoranda.importers.shape import Item
+from memoranda.importers.reader_protocol import ImportItem
+from memoranda.importers.source_files import files_under, item_at, open_source
 
 # `conversations.json`, and in parts `conversations-000.json`; browsers add ` (1)` to a second download.
 _CONVERSATIONS = re.compile(r"conversations[^/]*\.json", re.IGNORECASE)
@@ -20,7 +20,7 @@ _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _UNUSABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
 
 
-def exports(where: Path | None, ours: str, others: str) -> list[Item]:
+def find_exports(where: Path | None, ours: str, others: str) -> list[ImportItem]:
     """The lists of conversations under `where`, or among the downloads, that have the field `ours` in them.
 
     A file that is asked for by name is taken unless it is another service's, so that what is wrong with it is said.
@@ -34,7 +34,7 @@ def exports(where: Path | None, ours: str, others: str) -> list[Item]:
 
 
 @contextmanager
-def opened(item: Item) -> Iterator[IO[bytes]]:
+def opened(item: ImportItem) -> Iterator[IO[bytes]]:
     """The bytes of a list of conversations, wherever it lies; whatever is wrong with an archive is an OSError."""
     try:
         with open_source(item.file) as stream:
@@ -47,7 +47,7 @@ def opened(item: Item) -> Iterator[IO[bytes]]:
         raise OSError(f"the archive is damaged: {error}") from error
 
 
-def _member(archive: zipfile.ZipFile, item: Item) -> zipfile.ZipInfo:
+def _member(archive: zipfile.ZipFile, item: ImportItem) -> zipfile.ZipInfo:
     found = next((each for each in archive.infolist() if each.filename == item.what), None)
     if found is None:
         raise OSError(f"the archive has no {item.what}")
@@ -56,14 +56,14 @@ def _member(archive: zipfile.ZipFile, item: Item) -> zipfile.ZipInfo:
     return found
 
 
-def _downloads() -> list[Item]:
+def _downloads() -> list[ImportItem]:
     """What lies among the downloads, and in the folders there, without going deeper."""
     try:
         downloads = Path.home() / "Downloads"
         places = [downloads, *sorted(each for each in downloads.iterdir() if each.is_dir() and not each.is_symlink())]
     except (OSError, RuntimeError):
         return []
-    found: list[Item] = []
+    found: list[ImportItem] = []
     for place in places:
         try:
             names = sorted(place.iterdir())
@@ -82,7 +82,7 @@ def _holds_conversations(member: str) -> bool:
     return bool(_CONVERSATIONS.fullmatch(member.rpartition("/")[2]))
 
 
-def _items(file: Path) -> list[Item]:
+def _items(file: Path) -> list[ImportItem]:
     """The lists of conversations that a file is or holds."""
     whole = item_at(file, "conversations")
     if whole is None:
@@ -98,10 +98,10 @@ def _items(file: Path) -> list[Item]:
     except (OSError, ValueError, *_UNUSABLE):
         # Reading it will say what is wrong.
         return [whole]
-    return [Item(file, each.file_size, whole.changed, each.filename) for each in members]
+    return [ImportItem(file, each.file_size, whole.changed, each.filename) for each in members]
 
 
-def _field(item: Item, *fields: str) -> str | None:
+def _field(item: ImportItem, *fields: str) -> str | None:
     """Which of these fields a list of conversations has first; None when it has none, or cannot be read."""
     try:
         with opened(item) as stream:

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.exports.archives import exports
+from memoranda.importers.exports.archives import find_exports
 from memoranda.importers.exports.chatgpt_content import chat_message, custom_instructions, is_call
-from memoranda.importers.exports.elements import Element
+from memoranda.importers.exports.conversation_tree import ConversationTree, read_list
+from memoranda.importers.exports.json_array import ArrayElement
 from memoranda.importers.exports.naming import conversation_of, message_name
-from memoranda.importers.exports.trees import Tree, read_list
-from memoranda.importers.moments import moment
-from memoranda.importers.shape import Aside, Conversation, Given, Imported, Item
+from memoranda.importers.moments import parse_timestamp
+from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ImportItem, ReadEvent, Skipped
 
 _FACTS = ("gizmo_id", "conversation_template_id", "conversation_origin", "is_archived", "is_starred", "update_time")
 
@@ -23,11 +23,11 @@ class ChatGPT:
 
     name = "chatgpt"
 
-    def scan(self, where: Path | None) -> Sequence[Item]:
+    def scan(self, where: Path | None) -> Sequence[ImportItem]:
         """The lists of conversations under `where`, or among the downloads."""
-        return exports(where, "mapping", "chat_messages")
+        return find_exports(where, "mapping", "chat_messages")
 
-    def read(self, item: Item) -> Iterator[Given]:
+    def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """The conversations of a list, one after the other."""
         return read_list(item, _Chat)
 
@@ -36,10 +36,10 @@ class ChatGPT:
         return f"https://chatgpt.com/c/{conversation_of(host_id)}"
 
 
-class _Chat(Tree):
+class _Chat(ConversationTree):
     """One conversation of the list."""
 
-    def __init__(self, element: Element, file: Path) -> None:
+    def __init__(self, element: ArrayElement, file: Path) -> None:
         super().__init__(element, file)
         host_id, mapping = self._value.get("conversation_id") or self._value.get("id"), self._value.get("mapping")
         self._host_id = host_id if isinstance(host_id, str) else ""
@@ -47,7 +47,7 @@ class _Chat(Tree):
         self._told = [found for node in self._nodes.values() if (found := custom_instructions(_message(node)))]
         self._calls: dict[str, str] = {}
 
-    def given(self) -> Iterator[Given]:
+    def given(self) -> Iterator[ReadEvent]:
         if not self._host_id or not isinstance(self._value.get("mapping"), Mapping):
             yield self._problem(f"element {self._number} of the list is no conversation: it has no id or no messages")
             return
@@ -60,16 +60,16 @@ class _Chat(Tree):
             parents[name] = parent if isinstance(parent, str) else None
         return parents
 
-    def _conversation(self, host_id: str, parent: str | None, said: list[Imported]) -> Conversation:
+    def _conversation(self, host_id: str, parent: str | None, said: list[ImportedMessage]) -> ImportedConversation:
         value = self._value
         models = [each.message["model"] for each in said if each.message.get("model")]
         model = models[-1] if models else value.get("default_model_slug")
         title = value.get("title")
-        started = moment(value.get("create_time")) if parent is None else said[0].message.get("timestamp")
+        started = parse_timestamp(value.get("create_time")) if parent is None else said[0].message.get("timestamp")
         facts = {f"chatgpt_{name}": value[name] for name in _FACTS if value.get(name)}
         if self._told:
             facts["chatgpt_custom_instructions"] = self._told[-1]
-        return Conversation(
+        return ImportedConversation(
             host_id,
             title if isinstance(title, str) and parent is None else None,
             model if isinstance(model, str) else None,
@@ -80,12 +80,12 @@ class _Chat(Tree):
             extra=facts,
         )
 
-    def _node(self, name: str) -> Iterator[Given]:
+    def _node(self, name: str) -> Iterator[ReadEvent]:
         node = self._nodes[name]
         message = _message(node)
         if not message:
             if isinstance(node, Mapping) and node.get("message") in (None, {}):
-                yield Aside("place without a message")
+                yield Skipped("place without a message")
             else:
                 yield self._problem(f"message {name} cannot be understood")
             return
@@ -95,7 +95,7 @@ class _Chat(Tree):
             yield self._problem(f"message {name} does not say who wrote it")
             return
         if custom_instructions(message) is not None:
-            yield Aside("custom instructions, kept with the session")
+            yield Skipped("custom instructions, kept with the session")
             return
         parent = node.get("parent")
         answers = self._calls.get(parent) if isinstance(parent, str) else None
@@ -107,7 +107,7 @@ class _Chat(Tree):
         elif role == "tool" and answers:
             # Several outputs of one call stand in a row.
             self._calls[name] = answers
-        yield Aside("empty message") if found is None else Imported(found, self._line)
+        yield Skipped("empty message") if found is None else ImportedMessage(found, self._line)
 
 
 def _message(node: Any) -> Mapping[str, Any]:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from memoranda.importers.moments import moment
+from memoranda.importers.moments import parse_timestamp
 
 _EVERYBODY = (None, "", "all")
 _INSTRUCTIONS = "user_editable_context"
@@ -37,7 +37,7 @@ def chat_message(message: Mapping[str, Any], role: str, name: str, answers: str 
     if not said and not metadata.get("attachments"):
         return None
     found |= _beside(message, metadata)
-    found |= {"external_id": name, "timestamp": moment(message.get("create_time"))}
+    found |= {"external_id": name, "timestamp": parse_timestamp(message.get("create_time"))}
     return {key: value for key, value in found.items() if value is not None or key == "content"}
 
 

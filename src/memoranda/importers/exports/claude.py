@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.exports.archives import exports
+from memoranda.importers.exports.archives import find_exports
 from memoranda.importers.exports.claude_content import chat_messages
-from memoranda.importers.exports.elements import Element
+from memoranda.importers.exports.conversation_tree import ConversationTree, read_list
+from memoranda.importers.exports.json_array import ArrayElement
 from memoranda.importers.exports.naming import conversation_of, message_name
-from memoranda.importers.exports.trees import Tree, read_list
-from memoranda.importers.moments import moment
-from memoranda.importers.shape import Aside, Conversation, Given, Imported, Item
+from memoranda.importers.moments import parse_timestamp
+from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ImportItem, ReadEvent, Skipped
 
 _FACTS = ("summary", "updated_at", "project", "is_starred", "settings")
 
@@ -24,11 +24,11 @@ class ClaudeExport:
 
     name = "claude"
 
-    def scan(self, where: Path | None) -> Sequence[Item]:
+    def scan(self, where: Path | None) -> Sequence[ImportItem]:
         """The lists of conversations under `where`, or among the downloads."""
-        return exports(where, "chat_messages", "mapping")
+        return find_exports(where, "chat_messages", "mapping")
 
-    def read(self, item: Item) -> Iterator[Given]:
+    def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """The conversations of a list, one after the other."""
         return read_list(item, _Chat)
 
@@ -37,14 +37,14 @@ class ClaudeExport:
         return f"https://claude.ai/chat/{conversation_of(host_id)}"
 
 
-class _Chat(Tree):
+class _Chat(ConversationTree):
     """One conversation of the list."""
 
-    def __init__(self, element: Element, file: Path) -> None:
+    def __init__(self, element: ArrayElement, file: Path) -> None:
         super().__init__(element, file)
         self._messages: dict[str, Mapping[str, Any]] = {}
 
-    def given(self) -> Iterator[Given]:
+    def given(self) -> Iterator[ReadEvent]:
         host_id, listed = self._value.get("uuid"), self._value.get("chat_messages")
         if not isinstance(host_id, str) or not host_id or not isinstance(listed, list):
             yield self._problem(f"element {self._number} of the list is no conversation: it has no uuid or no messages")
@@ -52,7 +52,7 @@ class _Chat(Tree):
         yield from self._gather(listed)
         yield from self._lines(host_id, self._parents(), self._current())
 
-    def _gather(self, listed: list[Any]) -> Iterator[Given]:
+    def _gather(self, listed: list[Any]) -> Iterator[ReadEvent]:
         """Take every message by its name; one that has none, or that another one has, is called by its place."""
         for number, message in enumerate(listed, start=1):
             sender = (message.get("sender") or message.get("role")) if isinstance(message, Mapping) else None
@@ -80,26 +80,26 @@ class _Chat(Tree):
         said = self._value.get("current_leaf_message_uuid")
         if isinstance(said, str):
             return said
-        times = {name: moment(message.get("created_at")) or 0.0 for name, message in self._messages.items()}
+        times = {name: parse_timestamp(message.get("created_at")) or 0.0 for name, message in self._messages.items()}
         # Of equal moments the later in the list; the latest message has no answer yet, so it is an end.
         return max(reversed(list(times)), key=lambda name: times[name], default=None) if any(times.values()) else None
 
-    def _node(self, name: str) -> Iterator[Given]:
+    def _node(self, name: str) -> Iterator[ReadEvent]:
         found = chat_messages(self._messages[name], message_name(self._value["uuid"], name))
         if not found:
-            yield Aside("empty message")
+            yield Skipped("empty message")
         for each in found:
-            yield Imported(each, self._line)
+            yield ImportedMessage(each, self._line)
 
-    def _conversation(self, host_id: str, parent: str | None, said: list[Imported]) -> Conversation:
+    def _conversation(self, host_id: str, parent: str | None, said: list[ImportedMessage]) -> ImportedConversation:
         value = self._value
         title, model = value.get("name"), value.get("model")
-        return Conversation(
+        return ImportedConversation(
             host_id,
             title if isinstance(title, str) and title and parent is None else None,
             model if isinstance(model, str) else None,
             None,
-            moment(value.get("created_at")) if parent is None else said[0].message.get("timestamp"),
+            parse_timestamp(value.get("created_at")) if parent is None else said[0].message.get("timestamp"),
             parent,
             "branch" if parent else None,
             extra={f"claude_{name}": value[name] for name in _FACTS if value.get(name)},

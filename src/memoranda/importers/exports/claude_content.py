@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memoranda.importers.moments import moment
+from memoranda.importers.moments import parse_timestamp
 
 _ROLES = {"human": "user"}
 _EXTRACTED = "extracted_content"
@@ -30,7 +30,7 @@ def chat_messages(message: Mapping[str, Any], name: str) -> list[Message]:
     sender = str(message.get("sender") or message.get("role") or "")
     role = _ROLES.get(sender, sender)
     found = [piece for piece in _pieces(message, role, name) if _says_something(piece)]
-    created = moment(message.get("created_at"))
+    created = parse_timestamp(message.get("created_at"))
     for number, piece in enumerate(found):
         piece["external_id"] = name if number == 0 else f"{name}:{number}"
         piece.setdefault("timestamp", created)
@@ -53,7 +53,7 @@ def _pieces(message: Mapping[str, Any], role: str, name: str) -> Iterator[Messag
         else:
             _take(piece, block, kind)
         if piece.began is None and isinstance(block, Mapping):
-            piece.began = moment(block.get("start_timestamp"))
+            piece.began = parse_timestamp(block.get("start_timestamp"))
     said = piece.texts or piece.parts or piece.thoughts or last_call
     text = message.get("text")
     if not said and isinstance(text, str):
@@ -96,7 +96,7 @@ def _result(block: Mapping[str, Any], last_call: str) -> Message:
     }
     if block.get("is_error"):
         found["is_error"] = True
-    if (began := moment(block.get("start_timestamp"))) is not None:
+    if (began := parse_timestamp(block.get("start_timestamp"))) is not None:
         found["timestamp"] = began
     return found
 

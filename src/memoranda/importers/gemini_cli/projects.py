@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.finding import open_source
+from memoranda.importers.source_files import open_source
 
 _LARGEST = 1024 * 1024
 # Files in which directories are keys.

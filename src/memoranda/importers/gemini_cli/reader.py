@@ -12,14 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.chat import text_field
+from memoranda.importers.chat_messages import text_field
 from memoranda.importers.documents import document
-from memoranda.importers.finding import files_under, item_at
 from memoranda.importers.gemini_cli.projects import directory_of
 from memoranda.importers.gemini_cli.records import given_by, learned, saved
 from memoranda.importers.lines import json_lines, read_lines
-from memoranda.importers.resuming import in_directory
-from memoranda.importers.shape import Conversation, Given, Imported, Item, Problem
+from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ImportItem, Problem, ReadEvent
+from memoranda.importers.resume_command import in_directory
+from memoranda.importers.source_files import files_under, item_at
 
 _CHECKPOINT = "checkpoint"
 
@@ -29,7 +29,7 @@ class GeminiCli:
 
     name = "gemini-cli"
 
-    def scan(self, where: Path | None) -> Sequence[Item]:
+    def scan(self, where: Path | None) -> Sequence[ImportItem]:
         """The recordings of every project, the oldest first; sub-agents after the sessions they worked for."""
         where = Path.home() / ".gemini" if where is None else where
         if single := item_at(where, _what(where)):
@@ -41,7 +41,7 @@ class GeminiCli:
         order = ("session", "sub-agent", _CHECKPOINT)
         return sorted(found, key=lambda item: (order.index(item.what), item.file.name, str(item.file)))
 
-    def read(self, item: Item) -> Iterator[Given]:
+    def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """The messages of a recording."""
         if item.file.suffix == ".jsonl":
             yield from self._read_lines(item)
@@ -63,7 +63,7 @@ class GeminiCli:
         command = f"gemini --resume {shlex.quote(host_id)}"
         return in_directory(command, directory)
 
-    def _read_lines(self, item: Item) -> Iterator[Given]:
+    def _read_lines(self, item: ImportItem) -> Iterator[ReadEvent]:
         recording = _Recording(item, json.loads(item.begin.state) if item.begin and item.begin.state else {})
         return read_lines(
             json_lines(item),
@@ -75,12 +75,12 @@ class GeminiCli:
 class _Recording:
     """One recording: what it has said of its session, and the session as it is told to others."""
 
-    def __init__(self, item: Item, known: dict[str, Any]) -> None:
+    def __init__(self, item: ImportItem, known: dict[str, Any]) -> None:
         self._item = item
         self.known = known
-        self._told: Conversation | None = None
+        self._told: ImportedConversation | None = None
 
-    def given(self, record: dict[str, Any], line: int | None) -> Iterator[Given]:
+    def given(self, record: dict[str, Any], line: int | None) -> Iterator[ReadEvent]:
         """What one record holds; the session is told before its first message, and when more is known of it."""
         titled = self.known.get("title")
         found = learned(record)
@@ -88,14 +88,14 @@ class _Recording:
         if self.known.get("title") != titled:
             yield from self._conversation()
         for each in given_by(self._item.file, record, line):
-            if isinstance(each, Imported):
+            if isinstance(each, ImportedMessage):
                 yield from self._conversation()
             yield each
 
-    def _conversation(self) -> Iterator[Conversation]:
+    def _conversation(self) -> Iterator[ImportedConversation]:
         known, file = self.known, self._item.file
         is_agent = known.get("kind") == "subagent" or self._item.what == "sub-agent"
-        told = Conversation(
+        told = ImportedConversation(
             known.get("id") or file.stem,
             known.get("title"),
             known.get("model"),

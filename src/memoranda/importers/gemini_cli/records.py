@@ -10,9 +10,19 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from memoranda.importers.chat import answered, called, field, fingerprint, objects, said, text_field, thought, words
-from memoranda.importers.moments import moment
-from memoranda.importers.shape import Aside, Conversation, Given, Imported, Problem
+from memoranda.importers.chat_messages import (
+    answered,
+    called,
+    field,
+    fingerprint,
+    objects,
+    said,
+    text_field,
+    thought,
+    words,
+)
+from memoranda.importers.moments import parse_timestamp
+from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, Problem, ReadEvent, Skipped
 
 Record = dict[str, Any]
 # What the program says in the user's place, and what it lets the model answer.
@@ -30,13 +40,13 @@ def learned(record: Record) -> dict[str, Any]:
         "project": text_field(source, "projectHash"),
         "kind": text_field(source, "kind"),
         "title": text_field(source, "summary"),
-        "started_at": moment(source.get("startTime")),
+        "started_at": parse_timestamp(source.get("startTime")),
         "model": next((model for each in models if (model := text_field(each, "model"))), None),
     }
     return {name: value for name, value in found.items() if value is not None}
 
 
-def given_by(file: Path, record: Record, line: int | None) -> Iterator[Given]:
+def given_by(file: Path, record: Record, line: int | None) -> Iterator[ReadEvent]:
     """The messages of a record, or what it is instead."""
     change = record.get("$set")
     if isinstance(change, dict) or isinstance(record.get("sessionId"), str):
@@ -44,13 +54,13 @@ def given_by(file: Path, record: Record, line: int | None) -> Iterator[Given]:
     elif isinstance(record.get("id"), str):
         yield from _message(record, line)
     elif "$rewindTo" in record:
-        yield Aside("rewind")
+        yield Skipped("rewind")
     else:
         yield Problem(file, line, "not a record of Gemini CLI")
 
 
-def _session(file: Path, record: Record, line: int | None) -> Iterator[Given]:
-    yield Aside("facts of the session")
+def _session(file: Path, record: Record, line: int | None) -> Iterator[ReadEvent]:
+    yield Skipped("facts of the session")
     messages = record.get("messages")
     for number, each in enumerate(messages if isinstance(messages, list) else [], start=1):
         if isinstance(each, dict) and isinstance(each.get("id"), str):
@@ -59,14 +69,14 @@ def _session(file: Path, record: Record, line: int | None) -> Iterator[Given]:
             yield Problem(file, line, f"message {number} has no id")
 
 
-def _message(record: Record, line: int | None) -> Iterator[Given]:
+def _message(record: Record, line: int | None) -> Iterator[ReadEvent]:
     kind, name, at = record.get("type"), str(record["id"]), record.get("timestamp")
     if kind not in ("user", "gemini"):
-        yield Aside(f"notice of the program ({str(kind)[:40]})")
+        yield Skipped(f"notice of the program ({str(kind)[:40]})")
         return
     parts = _parts(record.get("content"))
     text = _text(parts)
-    made: list[Imported] = []
+    made: list[ImportedMessage] = []
     if kind == "gemini":
         if shown := "\n\n".join(filter(None, (_thought(each) for each in objects(record.get("thoughts"))))):
             made.append(thought(shown, f"{name}:thought:{fingerprint(shown)}", at, line))
@@ -75,17 +85,17 @@ def _message(record: Record, line: int | None) -> Iterator[Given]:
         made += [each for part in parts if "functionCall" in part for each in _call(part["functionCall"], at, line)]
         made += [each for call in objects(record.get("toolCalls")) for each in _call(call, at, line)]
     elif text.lstrip().startswith(_CONTEXT):
-        yield Aside("context given by the program")
+        yield Skipped("context given by the program")
         return
     elif text:
         made.append(said("user", text, f"{name}:{fingerprint(text)}", at, line))
     made += _results(parts, "", at, line)
     yield from made
     if not made:
-        yield Aside("message without words")
+        yield Skipped("message without words")
 
 
-def _call(call: Any, at: Any, line: int | None) -> list[Imported]:
+def _call(call: Any, at: Any, line: int | None) -> list[ImportedMessage]:
     """A tool call, and its result as soon as there is one."""
     if not isinstance(call, dict):
         return []
@@ -96,7 +106,7 @@ def _call(call: Any, at: Any, line: int | None) -> list[Imported]:
     return made + _results(_parts(call.get("result")), call_id, call.get("timestamp") or at, line, tool)
 
 
-def _results(parts: list[Record], call_id: str, at: Any, line: int | None, tool: str = "") -> list[Imported]:
+def _results(parts: list[Record], call_id: str, at: Any, line: int | None, tool: str = "") -> list[ImportedMessage]:
     """What tools gave back; the program writes it once with the call and once as what the model was told."""
     made = []
     for part in parts:
@@ -142,7 +152,7 @@ def _thought(entry: Record) -> str:
     return ": ".join(filter(None, (subject, description)))
 
 
-def saved(file: Path, value: Any, directory: str | None) -> Iterator[Given]:
+def saved(file: Path, value: Any, directory: str | None) -> Iterator[ReadEvent]:
     """A conversation that was saved under a tag: the contents as the model knows them, without ids and times."""
     contents = value if isinstance(value, list) else field(value, "history")
     if not isinstance(contents, list):
@@ -150,7 +160,7 @@ def saved(file: Path, value: Any, directory: str | None) -> Iterator[Given]:
         return
     tag = unquote(file.stem.removeprefix("checkpoint").removeprefix("-")) or "untitled"
     host_id = f"checkpoint-{file.parent.name[:12]}-{tag}"
-    yield Conversation(host_id, tag, directory=directory)
+    yield ImportedConversation(host_id, tag, directory=directory)
     chain = host_id
     for number, content in enumerate(contents, start=1):
         if not isinstance(content, dict):
@@ -158,14 +168,14 @@ def saved(file: Path, value: Any, directory: str | None) -> Iterator[Given]:
             continue
         made = list(_content(content))
         if not made:
-            yield Aside("context given by the program")
+            yield Skipped("context given by the program")
         for each in made:
             # The same words twice are two messages: each is known by everything before it.
             chain = fingerprint(chain, each.message["role"], each.message["content"], each.message["external_id"])
-            yield Imported({**each.message, "external_id": chain}, None)
+            yield ImportedMessage({**each.message, "external_id": chain}, None)
 
 
-def _content(content: Record) -> Iterator[Imported]:
+def _content(content: Record) -> Iterator[ImportedMessage]:
     parts = _parts(content.get("parts"))
     text, role = _text(parts), "assistant" if content.get("role") == "model" else "user"
     if text and not text.lstrip().startswith((*_CONTEXT, _ACKNOWLEDGED)):

@@ -15,7 +15,7 @@ from memoranda.curated.screening import Screening
 from memoranda.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.curated.store import MemoryStore
 from memoranda.errors import StorageError
-from memoranda.importers.hermes.fates import ORIGIN, Fate
+from memoranda.importers.hermes.outcomes import ORIGIN, MigrationOutcome
 from memoranda.importers.report import DIRECTORY
 from memoranda.safety.redaction import Redactor
 from memoranda.support.files import make_private_directory, write_private
@@ -31,32 +31,34 @@ def left_entries_file(root: Path, target: Target) -> Path:
     return root / DIRECTORY / "hermes" / FILE_NAMES[target]
 
 
-def plan_entries(home: Path, store: MemoryStore, *, again: bool = False) -> list[Fate]:
+def plan_entries(home: Path, store: MemoryStore, *, again: bool = False) -> list[MigrationOutcome]:
     """What would become of every entry; those that were here and have been removed only come back `again`."""
-    found: list[Fate] = []
+    found: list[MigrationOutcome] = []
     for target in TARGETS:
         state = read_text(home / "memories" / FILE_NAMES[target])
         if isinstance(state, Text):
             found += _sorted_out(target, parse(state.text), store, again=again)
         elif not isinstance(state, Missing):
-            found.append(Fate(target, str(state.path), "unreadable", state.problem))
+            found.append(MigrationOutcome(target, str(state.path), "unreadable", state.problem))
     return found
 
 
-def keep_entries(planned: Sequence[Fate], store: MemoryStore) -> list[Fate]:
+def keep_entries(planned: Sequence[MigrationOutcome], store: MemoryStore) -> list[MigrationOutcome]:
     """Add the new entries of each target as one change, which one undo takes back; what became of all of them."""
-    done: list[Fate] = []
+    done: list[MigrationOutcome] = []
     for target in TARGETS:
         ours = [fate for fate in planned if fate.kind == target]
         new = [fate.name for fate in ours if fate.status == "new"]
         refusal = _added(target, new, store) if new else None
         if refusal:
-            ours = [Fate(target, each.name, "left", refusal) if each.status == "new" else each for each in ours]
+            ours = [
+                MigrationOutcome(target, each.name, "left", refusal) if each.status == "new" else each for each in ours
+            ]
         done += ours
     return done
 
 
-def write_down(root: Path, fates: Sequence[Fate]) -> list[Path]:
+def write_down(root: Path, fates: Sequence[MigrationOutcome]) -> list[Path]:
     """Keep the text of what was left, beside what was left before; the files."""
     files: list[Path] = []
     for target in TARGETS:
@@ -72,42 +74,44 @@ def write_down(root: Path, fates: Sequence[Fate]) -> list[Path]:
     return files
 
 
-def _sorted_out(target: Target, entries: Sequence[str], store: MemoryStore, *, again: bool) -> list[Fate]:
+def _sorted_out(target: Target, entries: Sequence[str], store: MemoryStore, *, again: bool) -> list[MigrationOutcome]:
     if not store.settings.enabled(target):
-        return [Fate(target, entry, "left", f"{FILE_NAMES[target]} is switched off here") for entry in entries]
+        return [
+            MigrationOutcome(target, entry, "left", f"{FILE_NAMES[target]} is switched off here") for entry in entries
+        ]
     try:
         current = [entry.text for entry in store.view(target).entries]
     except StorageError as error:
-        return [Fate(target, entry, "left", str(error)) for entry in entries]
+        return [MigrationOutcome(target, entry, "left", str(error)) for entry in entries]
     gone = set() if again else _once_here(target, store)
     redactor, screening = Redactor(), Screening(store.directory / "allowed.json")
-    found: dict[str, Fate] = {}
+    found: dict[str, MigrationOutcome] = {}
     for entry in entries:
         # As it will be stored: without a credential that was in it, and in our form.
         text = canonical(redactor.text(entry)[0])
         if not text or text in found:
             continue
         if text in current:
-            found[text] = Fate(target, text, "there")
+            found[text] = MigrationOutcome(target, text, "there")
         elif text in gone:
-            found[text] = Fate(target, text, "gone", "it has been removed here since")
+            found[text] = MigrationOutcome(target, text, "gone", "it has been removed here since")
         elif reason := _refused(target, text, current, screening, store.settings.limit(target)):
-            found[text] = Fate(target, text, "left", reason)
+            found[text] = MigrationOutcome(target, text, "left", reason)
         else:
             current.append(text)
-            found[text] = Fate(target, text, "new")
+            found[text] = MigrationOutcome(target, text, "new")
     return list(found.values())
 
 
 def _refused(target: Target, text: str, current: Sequence[str], screening: Screening, limit: int) -> str:
-    judged = judge(
+    verdict = judge(
         Draft(target, "add", ORIGIN, lambda entries: plan(entries, [Add(text)]), done=""), current, screening, limit
     )
-    if not isinstance(judged, Refusal):
+    if not isinstance(verdict, Refusal):
         return ""
-    if judged.reason == "over_budget":
+    if verdict.reason == "over_budget":
         return _NO_ROOM
-    return f"the scanner found: {', '.join(judged.findings)}" if judged.findings else judged.message
+    return f"the scanner found: {', '.join(verdict.findings)}" if verdict.findings else verdict.message
 
 
 def _added(target: Target, texts: Sequence[str], store: MemoryStore) -> str:

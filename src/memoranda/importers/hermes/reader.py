@@ -11,12 +11,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.databases import database_at, opened, tables
-from memoranda.importers.finding import item_at
-from memoranda.importers.hermes.repeating import Judged, Known, judged
-from memoranda.importers.hermes.rows import Row, fingerprint, message, said, was_taken_back
-from memoranda.importers.hermes.sessions import Place, conversation, places
-from memoranda.importers.shape import Aside, Conversation, Given, Imported, Item, Mark, Problem
+from memoranda.importers.hermes.message_rows import Row, fingerprint, message, said, was_taken_back
+from memoranda.importers.hermes.repeated_rows import ClassifiedRow, EarlierRows, classify_rows
+from memoranda.importers.hermes.session_rows import SessionNode, conversation, session_nodes
+from memoranda.importers.reader_protocol import (
+    Checkpoint,
+    ImportedConversation,
+    ImportedMessage,
+    ImportItem,
+    Problem,
+    ReadEvent,
+    Skipped,
+)
+from memoranda.importers.source_databases import database_at, opened, tables
+from memoranda.importers.source_files import item_at
 from memoranda.support.home import APPLICATION_ID
 
 _FILE_NAME = "state.db"
@@ -31,7 +39,7 @@ class Hermes:
 
     name = "hermes"
 
-    def scan(self, where: Path | None) -> Sequence[Item]:
+    def scan(self, where: Path | None) -> Sequence[ImportItem]:
         """The database of a home and those of its profiles, or the one that is named."""
         if where is not None and item_at(where, "") is not None:
             named = database_at(where, "sessions")
@@ -44,7 +52,7 @@ class Hermes:
         found = [database_at(root / _FILE_NAME, "sessions") for root in (home, *profiles)]
         return [item for item in found if item is not None]
 
-    def read(self, item: Item) -> Iterator[Given]:
+    def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """Every session with its messages, or what is new since the item was read last."""
         with opened(item.file) as connection:
             if connection.execute("PRAGMA application_id").fetchone()[0] == _OUR_OWN:
@@ -55,12 +63,12 @@ class Hermes:
                 yield Problem(item.file, None, "this is no session database of Hermes: it has no sessions or messages")
                 return
             state = _State.of(connection, item.begin)
-            known = places(connection, columns["sessions"])
+            known = session_nodes(connection, columns["sessions"])
             wanted = _wanted(connection, known, state)
         for place in wanted:
             with opened(item.file) as connection:
                 yield from _Session(connection, place, state.after).given()
-        yield Mark(0, 0, state.kept())
+        yield Checkpoint(0, 0, state.kept())
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
         """Hermes goes back to the session's directory by itself."""
@@ -76,7 +84,7 @@ class _State:
         self._origin = origin
 
     @classmethod
-    def of(cls, connection: sqlite3.Connection, mark: Mark | None) -> "_State":
+    def of(cls, connection: sqlite3.Connection, mark: Checkpoint | None) -> "_State":
         first = connection.execute("SELECT id, session_id FROM messages ORDER BY id LIMIT 1").fetchone()
         last = connection.execute("SELECT max(id) FROM messages").fetchone()[0]
         origin, last = repr(first), last if isinstance(last, int) else 0
@@ -89,26 +97,26 @@ class _State:
         return json.dumps({"last": self._last, "origin": self._origin})
 
 
-def _wanted(connection: sqlite3.Connection, known: dict[str, Place], state: _State) -> list[Place]:
+def _wanted(connection: sqlite3.Connection, known: dict[str, SessionNode], state: _State) -> list[SessionNode]:
     """The sessions to read, in order; those that messages name but the sessions table does not have come last."""
     new = connection.execute("SELECT DISTINCT session_id FROM messages WHERE id > ?", (state.after,)).fetchall()
     names = {row[0] for row in new}
     latest = sorted(known.values(), key=lambda place: place.started_at)[-_LATEST:]
     names |= {place.id for place in latest}
-    lost = [Place(name, None, 0.0) for name in sorted(names - known.keys(), key=str)]
+    lost = [SessionNode(name, None, 0.0) for name in sorted(names - known.keys(), key=str)]
     return [*(place for place in known.values() if place.id in names), *lost]
 
 
 class _Session:
     """One session of the database."""
 
-    def __init__(self, connection: sqlite3.Connection, place: Place, after: int) -> None:
+    def __init__(self, connection: sqlite3.Connection, place: SessionNode, after: int) -> None:
         self._connection = connection
         self._place = place
         self._after = after
         self._times: dict[bytes, int] = {}
 
-    def given(self) -> Iterator[Given]:
+    def given(self) -> Iterator[ReadEvent]:
         row = self._row(self._place.id) or {"id": str(self._place.id)}
         parent = self._row(self._place.parent) if self._place.parent else None
         told = conversation(row, parent)
@@ -116,26 +124,26 @@ class _Session:
         numbers = self._numbers(self._place.id)
         if not numbers or numbers[-1] <= self._after:
             return
-        for each in judged(self._messages(numbers), self._before(told)):
+        for each in classify_rows(self._messages(numbers), self._before(told)):
             name = self._name(each, told)
             if each.row["id"] <= self._after:
                 continue
             if was_taken_back(each.row):
-                yield Aside("message that was taken back")
+                yield Skipped("message that was taken back")
             elif each.standing == "again":
-                yield Aside("message repeated by compression")
+                yield Skipped("message repeated by compression")
             else:
-                yield Imported(message(each.row, name, summary=each.standing == "summary"))
+                yield ImportedMessage(message(each.row, name, summary=each.standing == "summary"))
 
-    def _before(self, told: Conversation) -> Known:
+    def _before(self, told: ImportedConversation) -> EarlierRows:
         """What the session that this one continues or branches from has said."""
-        known = Known()
+        known = EarlierRows()
         if self._place.parent and told.relation != "delegation":
             for row in self._messages(self._numbers(self._place.parent)):
                 known.learn(row, said(row))
         return known
 
-    def _name(self, each: Judged, told: Conversation) -> str:
+    def _name(self, each: ClassifiedRow, told: ImportedConversation) -> str:
         """By what was said when a message is known, because some versions write rows anew under other numbers."""
         words_and_time = fingerprint(each.words, each.row.get("timestamp"))
         times = self._times[words_and_time] = self._times.get(words_and_time, 0) + 1

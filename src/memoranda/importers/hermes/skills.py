@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memoranda.importers.hermes.fates import ORIGIN, Fate
+from memoranda.importers.hermes.outcomes import ORIGIN, MigrationOutcome
 from memoranda.safety.redaction import Redactor
 from memoranda.skills import planning
 from memoranda.skills.catalogue import find_skills
@@ -15,50 +15,53 @@ from memoranda.support.text_file import Text, read_text
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SkillMigration:
     """One skill: what becomes of it, its texts by their paths, SKILL.md first, and which files stay behind, and why."""
 
-    fate: Fate
+    fate: MigrationOutcome
     files: dict[str, str] = field(default_factory=dict)
     behind: dict[str, str] = field(default_factory=dict)
 
 
-def plan_skills(home: Path, store: SkillStore) -> list[Plan]:
+def plan_skills(home: Path, store: SkillStore) -> list[SkillMigration]:
     """What would become of every skill of a home."""
     catalogue = find_skills([home / "skills"])
     plans = [_plan(skill.name, skill.directory, store) for skill in catalogue.skills]
     unusable = [problem for problem in catalogue.problems if problem.fatal]
-    return [*plans, *(Plan(Fate("skill", str(each.path), "left", each.problem)) for each in unusable)]
+    return [
+        *plans,
+        *(SkillMigration(MigrationOutcome("skill", str(each.path), "left", each.problem)) for each in unusable),
+    ]
 
 
-def make_skills(plans: Sequence[Plan], store: SkillStore) -> list[Plan]:
+def make_skills(plans: Sequence[SkillMigration], store: SkillStore) -> list[SkillMigration]:
     """Make the new skills, file by file; what became of all of them."""
     done = []
     for plan in plans:
         refusal = _make(plan, store) if plan.fate.status == "new" else ""
-        fate = Fate("skill", plan.fate.name, "left", refusal) if refusal else plan.fate
-        done.append(Plan(fate, plan.files, plan.behind))
+        fate = MigrationOutcome("skill", plan.fate.name, "left", refusal) if refusal else plan.fate
+        done.append(SkillMigration(fate, plan.files, plan.behind))
     return done
 
 
-def _plan(name: str, directory: Path, store: SkillStore) -> Plan:
+def _plan(name: str, directory: Path, store: SkillStore) -> SkillMigration:
     files, behind = _texts(directory)
     if not store.settings.enabled:
-        return Plan(Fate("skill", name, "left", "skills are switched off here"), files, behind)
+        return SkillMigration(MigrationOutcome("skill", name, "left", "skills are switched off here"), files, behind)
     for file in list(files):
         if reason := _refused(name, file, files[file], store):
             if file == SKILL_FILE:
-                return Plan(Fate("skill", name, "left", reason), files, behind)
+                return SkillMigration(MigrationOutcome("skill", name, "left", reason), files, behind)
             behind[file] = reason
             del files[file]
     present = {file: _present(store, name, file) for file in files}
     if present == files:
-        return Plan(Fate("skill", name, "there"), files, behind)
+        return SkillMigration(MigrationOutcome("skill", name, "there"), files, behind)
     # One of which only files are missing was interrupted on its way here.
     if any(text is not None and text != files[file] for file, text in present.items()):
         reason = "another skill of this name is here"
-        return Plan(Fate("skill", name, "conflict", reason), files, behind)
-    return Plan(Fate("skill", name, "new"), files, behind)
+        return SkillMigration(MigrationOutcome("skill", name, "conflict", reason), files, behind)
+    return SkillMigration(MigrationOutcome("skill", name, "new"), files, behind)
 
 
 def _texts(directory: Path) -> tuple[dict[str, str], dict[str, str]]:
@@ -91,7 +94,7 @@ def _present(store: SkillStore, name: str, file: str) -> str | None:
     return planning.canonical_file(state.text) if isinstance(state, Text) else None
 
 
-def _make(plan: Plan, store: SkillStore) -> str:
+def _make(plan: SkillMigration, store: SkillStore) -> str:
     """Write what is not there yet; why that could not be done, or nothing."""
     for file, text in plan.files.items():
         if _present(store, plan.fate.name, file) == text:

@@ -9,10 +9,10 @@ from typing import Any
 
 from dotenv import dotenv_values
 
-from memoranda.importers.databases import opened
 from memoranda.importers.openclaw.database import FILE_NAME
-from memoranda.importers.openclaw.gate import is_reference, is_secret_name
-from memoranda.importers.openclaw.places import Installation, section
+from memoranda.importers.openclaw.installation import Installation, section
+from memoranda.importers.openclaw.migration.redaction import is_reference, is_secret_name
+from memoranda.importers.source_databases import opened
 from memoranda.llm.vendors import VENDORS
 from memoranda.support.text_file import Text, read_text
 

@@ -6,23 +6,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.databases import database_at, opened
-from memoranda.importers.moments import moment
-from memoranda.importers.openclaw.events import Thread
+from memoranda.importers.moments import parse_timestamp
+from memoranda.importers.openclaw.events import EventThread
 from memoranda.importers.openclaw.frames import unpack
-from memoranda.importers.shape import Given, Item, Problem
+from memoranda.importers.reader_protocol import ImportItem, Problem, ReadEvent
+from memoranda.importers.source_databases import database_at, opened
 from memoranda.importers.zstandard import LACKING
 
 FILE_NAME = "openclaw-agent.sqlite"
 _HELP = f"{LACKING}, and import again"
 
 
-def database_item(file: Path) -> Item | None:
+def database_item(file: Path) -> ImportItem | None:
     """A database as an item; what is written and not yet in the file itself counts as its change too."""
     return database_at(file, "database")
 
 
-def read_database(item: Item) -> Iterator[Given]:
+def read_database(item: ImportItem) -> Iterator[ReadEvent]:
     """Every session of a database, one after the other, event by event."""
     lacking = 0
     try:
@@ -53,7 +53,7 @@ def _sessions(connection: sqlite3.Connection) -> list[str]:
     return [row[0] for row in rows]
 
 
-def _session(connection: sqlite3.Connection, file: Path, session_id: str, columns: set[str]) -> Iterator[Given]:
+def _session(connection: sqlite3.Connection, file: Path, session_id: str, columns: set[str]) -> Iterator[ReadEvent]:
     thread = _thread(connection, session_id)
     packed = "event_zstd" if "event_zstd" in columns else "NULL"
     rows = connection.execute(
@@ -80,9 +80,9 @@ def _event(plain: str | None, frame: bytes | None) -> tuple[dict[str, Any], byte
     return (value, raw) if isinstance(value, dict) else f"a JSON object is expected, not {type(value).__name__}"
 
 
-def _thread(connection: sqlite3.Connection, session_id: str) -> Thread:
+def _thread(connection: sqlite3.Connection, session_id: str) -> EventThread:
     """What the database says of a session beside its events; each version has had a little more of it."""
-    thread = Thread(session_id)
+    thread = EventThread(session_id)
     windows = _row(connection, "session_windows", "session_id", session_id) or _row(
         connection, "sessions", "session_id", session_id
     )
@@ -91,7 +91,7 @@ def _thread(connection: sqlite3.Connection, session_id: str) -> Thread:
     titles = [node.get("label"), entry.get("label"), node.get("display_name"), windows.get("display_name")]
     thread.title = next((title for title in titles if isinstance(title, str) and title.strip()), None)
     thread.model = windows["model"] if isinstance(windows.get("model"), str) else None
-    thread.started_at = moment(windows.get("started_at") or windows.get("created_at"))
+    thread.started_at = parse_timestamp(windows.get("started_at") or windows.get("created_at"))
     if isinstance(windows.get("previous_session_id"), str):
         thread.parent = windows["previous_session_id"]
     for name, value in (("session_key", windows.get("session_key")), ("channel", windows.get("channel"))):

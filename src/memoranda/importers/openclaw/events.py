@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from memoranda.importers.moments import moment
-from memoranda.importers.shape import Aside, Conversation, Given, Imported
+from memoranda.importers.moments import parse_timestamp
+from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ReadEvent, Skipped
 
 Event = dict[str, Any]
 _LONGEST_UNKNOWN = 20_000
@@ -19,7 +19,7 @@ _ROLES = {"user": "user", "assistant": "assistant", "system": "system", "toolRes
 
 
 @dataclass(slots=True)
-class Thread:
+class EventThread:
     """One session on its way: what its events have said of it so far."""
 
     host_id: str
@@ -29,28 +29,28 @@ class Thread:
     started_at: float | None = None
     parent: str | None = None
     extra: dict[str, Any] = field(default_factory=dict)
-    _said: Conversation | None = None
+    _said: ImportedConversation | None = None
 
-    def given(self, event: Event, number: int | None, raw: bytes, place: int) -> Iterator[Given]:
+    def given(self, event: Event, number: int | None, raw: bytes, place: int) -> Iterator[ReadEvent]:
         """What an event gives; `number` is its line for people, `place` what tells equal lines apart."""
         kind = event.get("type")
         self._learn(event, kind)
         message = _message_of(event, kind)
         if message is None:
-            yield Aside(_name_of(event, kind))
+            yield Skipped(_name_of(event, kind))
             return
         yield from self._conversation()
         message["external_id"] = _external_id(event, raw, place)
         message["timestamp"] = _time_of(event)
-        yield Imported(message, number)
+        yield ImportedMessage(message, number)
 
-    def ended(self) -> Iterator[Given]:
+    def ended(self) -> Iterator[ReadEvent]:
         """What became known after the last message."""
         if self._said is not None:
             yield from self._conversation()
 
-    def _conversation(self) -> Iterator[Given]:
-        known = Conversation(
+    def _conversation(self) -> Iterator[ReadEvent]:
+        known = ImportedConversation(
             self.host_id, self.title, self.model, self.directory, self.started_at,
             parent_host_id=self.parent, relation="branch" if self.parent else None, extra=dict(self.extra),
         )  # fmt: skip
@@ -61,7 +61,7 @@ class Thread:
     def _learn(self, event: Event, kind: Any) -> None:
         if kind == "session":
             self.directory = _text(event.get("cwd")) or self.directory
-            self.started_at = moment(event.get("timestamp")) or self.started_at
+            self.started_at = parse_timestamp(event.get("timestamp")) or self.started_at
             parent = _text(event.get("parentSession"))
             # A path of the file it was branched from, or its id.
             self.parent = parent.replace("\\", "/").rpartition("/")[2].removesuffix(".jsonl") if parent else self.parent

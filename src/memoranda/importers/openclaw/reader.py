@@ -16,13 +16,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.finding import files_under, item_at
 from memoranda.importers.lines import json_lines, read_lines
 from memoranda.importers.openclaw.credentials import find_credentials
 from memoranda.importers.openclaw.database import FILE_NAME, database_item, read_database
-from memoranda.importers.openclaw.events import Thread
-from memoranda.importers.openclaw.places import find_directories, look_at
-from memoranda.importers.shape import Given, Imported, Item
+from memoranda.importers.openclaw.events import EventThread
+from memoranda.importers.openclaw.installation import find_directories, inspect_installation
+from memoranda.importers.reader_protocol import ImportedMessage, ImportItem, ReadEvent
+from memoranda.importers.source_files import files_under, item_at
 from memoranda.safety.redaction import Redactor
 from memoranda.support.text_file import Text, read_text
 
@@ -43,11 +43,11 @@ class OpenClaw:
     def __init__(self) -> None:
         self._redactors: dict[Path, _Known] = {}
 
-    def scan(self, where: Path | None) -> Sequence[Item]:
+    def scan(self, where: Path | None) -> Sequence[ImportItem]:
         """The databases and transcripts of all agents; the oldest first."""
         if where is not None and (single := _single(where)):
             return [single]
-        found: list[Item] = []
+        found: list[ImportItem] = []
         for root in [where] if where is not None else find_directories():
             agents = root / "agents" if (root / "agents").is_dir() else root
             found += files_under(agents, _is_transcript, "session")
@@ -55,11 +55,11 @@ class OpenClaw:
             found += [item for item in map(database_item, databases) if item is not None]
         return sorted(found, key=lambda item: (item.what != "session", item.changed, str(item.file)))
 
-    def read(self, item: Item) -> Iterator[Given]:
+    def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """The messages of a transcript, or of every session in a database."""
         known = self._known(item.file)
         for given in read_database(item) if item.what == "database" else _read_lines(item):
-            yield known.without(given) if isinstance(given, Imported) else given
+            yield known.without(given) if isinstance(given, ImportedMessage) else given
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
         """The command that speaks to the same session again."""
@@ -71,7 +71,7 @@ class OpenClaw:
         above = [place for place in file.parents if place.name == "agents"]
         root = above[0].parent if above else file.parent
         if root not in self._redactors:
-            credentials = find_credentials(look_at(root, moved=True)) if above else []
+            credentials = find_credentials(inspect_installation(root, moved=True)) if above else []
             self._redactors[root] = _Known(credential.value for credential in credentials)
         return self._redactors[root]
 
@@ -84,7 +84,7 @@ class _Known:
         self._redactor = Redactor(known)
         self._values = tuple(json.dumps(value, ensure_ascii=False)[1:-1] for value in known)
 
-    def without(self, given: Imported) -> Imported:
+    def without(self, given: ImportedMessage) -> ImportedMessage:
         # Nearly no message has one in it, and this is a quick look.
         text = json.dumps(given.message, ensure_ascii=False, default=str) if self._values else ""
         if not any(value in text for value in self._values):
@@ -92,10 +92,10 @@ class _Known:
         names: dict[str, Any] = {
             name: given.message[name] for name in ("external_id", "timestamp") if name in given.message
         }
-        return Imported({**self._redactor.value(given.message)[0], **names}, given.line)
+        return ImportedMessage({**self._redactor.value(given.message)[0], **names}, given.line)
 
 
-def _single(where: Path) -> Item | None:
+def _single(where: Path) -> ImportItem | None:
     return database_item(where) if where.name == FILE_NAME else item_at(where, "session")
 
 
@@ -105,7 +105,7 @@ def _is_transcript(file: Path) -> bool:
     return False
 
 
-def _read_lines(item: Item) -> Iterator[Given]:
+def _read_lines(item: ImportItem) -> Iterator[ReadEvent]:
     thread = _thread_at(item)
     return read_lines(
         json_lines(item),
@@ -115,10 +115,10 @@ def _read_lines(item: Item) -> Iterator[Given]:
     )
 
 
-def _thread_at(item: Item) -> Thread:
+def _thread_at(item: ImportItem) -> EventThread:
     """A session as its file begins, or as it was known at a mark."""
     named = _TRANSCRIPT.fullmatch(item.file.name)
-    thread = Thread(named["id"] if named else item.file.stem)
+    thread = EventThread(named["id"] if named else item.file.stem)
     if item.begin is not None and item.begin.state:
         for name, value in json.loads(item.begin.state).items():
             setattr(thread, name, value)
@@ -133,7 +133,7 @@ def _thread_at(item: Item) -> Thread:
     return thread
 
 
-def _state(thread: Thread) -> str:
+def _state(thread: EventThread) -> str:
     known = asdict(thread)
     return json.dumps({name: known[name] for name in _KEPT})
 

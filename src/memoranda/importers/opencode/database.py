@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.chat import text_field
-from memoranda.importers.databases import database_at, opened, rows, tables
+from memoranda.importers.chat_messages import text_field
+from memoranda.importers.opencode.messages import StoredMessage, StoredSession, said_in, session_of
 from memoranda.importers.opencode.newer import said_in_row
-from memoranda.importers.opencode.session import Said, Session, said_in, session_of
+from memoranda.importers.reader_protocol import ImportItem, Problem
 from memoranda.importers.settling import when_changed
-from memoranda.importers.shape import Item, Problem
+from memoranda.importers.source_databases import database_at, opened, rows, tables
 
 OF_DATABASE = "session "
 _UNREADABLE = "database"
@@ -25,14 +25,14 @@ _SIZE = (
 )
 
 
-class Databases:
+class SessionDatabases:
     """Finds sessions in databases; what has not changed, a database or a session, is not looked into again."""
 
     def __init__(self) -> None:
-        self._known: dict[Path, tuple[Item, list[tuple[str, float, int]]]] = {}
+        self._known: dict[Path, tuple[ImportItem, list[tuple[str, float, int]]]] = {}
         self._sizes: dict[tuple[Path, str], tuple[float, int]] = {}
 
-    def sessions(self, file: Path) -> list[Item]:
+    def sessions(self, file: Path) -> list[ImportItem]:
         """An item for each session; a database that cannot be read is one by itself, so that this is said."""
         item = database_at(file, _UNREADABLE)
         if item is None:
@@ -44,12 +44,12 @@ class Databases:
                     _check(connection)
                     found = [self._listed(connection, item, row) for row in connection.execute(_SESSIONS).fetchall()]
             except OSError:
-                return [Item(file, item.size, item.changed, f"{OF_DATABASE}?")]
+                return [ImportItem(file, item.size, item.changed, f"{OF_DATABASE}?")]
             known = self._known[file] = (item, found)
         # Names of sessions are made of the time, counted down: the oldest is the largest.
-        return [Item(file, size, when_changed(at), f"{OF_DATABASE}{name}") for name, at, size in known[1]]
+        return [ImportItem(file, size, when_changed(at), f"{OF_DATABASE}{name}") for name, at, size in known[1]]
 
-    def _listed(self, connection: sqlite3.Connection, item: Item, row: tuple[Any, ...]) -> tuple[str, float, int]:
+    def _listed(self, connection: sqlite3.Connection, item: ImportItem, row: tuple[Any, ...]) -> tuple[str, float, int]:
         name, updated = str(row[0]), row[1]
         at = updated / 1000 if isinstance(updated, int | float) else item.changed
         known = self._sizes.get((item.file, name))
@@ -59,7 +59,7 @@ class Databases:
         return name, at, known[1]
 
 
-def read(item: Item) -> Iterator[Session | Said | Problem]:
+def read(item: ImportItem) -> Iterator[StoredSession | StoredMessage | Problem]:
     """One session of a database."""
     host_id = item.what.removeprefix(OF_DATABASE)
     try:
@@ -88,12 +88,12 @@ def _check(connection: sqlite3.Connection) -> set[str]:
     return there["session"]
 
 
-def _session(row: dict[str, Any], host_id: str) -> Session:
+def _session(row: dict[str, Any], host_id: str) -> StoredSession:
     info = {**row, "id": host_id, "parentID": row.get("parent_id"), "time": {"created": row.get("time_created")}}
     return session_of(info, host_id)
 
 
-def _messages(file: Path, connection: sqlite3.Connection, host_id: str) -> Iterator[Said | Problem]:
+def _messages(file: Path, connection: sqlite3.Connection, host_id: str) -> Iterator[StoredMessage | Problem]:
     names = [
         row[0] for row in connection.execute("SELECT id FROM message WHERE session_id = ? ORDER BY id", (host_id,))
     ]
@@ -113,7 +113,7 @@ def _messages(file: Path, connection: sqlite3.Connection, host_id: str) -> Itera
         yield said_in({**info, "id": text_field(info, "id") or name}, str(name), parts)
 
 
-def _newer_messages(file: Path, connection: sqlite3.Connection, host_id: str) -> Iterator[Said | Problem]:
+def _newer_messages(file: Path, connection: sqlite3.Connection, host_id: str) -> Iterator[StoredMessage | Problem]:
     query = f"SELECT id, type, time_created, data FROM {_NEWER} WHERE session_id = ? ORDER BY seq"
     for name, kind, at, data in rows(connection, query, (host_id,)):
         info = _object(data)

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from memoranda.importers.chat import field, objects, text_field, words
-from memoranda.importers.opencode.session import Said
+from memoranda.importers.chat_messages import field, objects, text_field, words
+from memoranda.importers.opencode.messages import StoredMessage
 
 _ASIDE = ("synthetic", "system")
 
 
-def said_in_row(kind: str, name: str, at: Any, data: dict[str, Any]) -> Said:
+def said_in_row(kind: str, name: str, at: Any, data: dict[str, Any]) -> StoredMessage:
     """A row as a message with parts, as the older tables have them."""
     made: list[dict[str, Any]] = []
     text = text_field(data, "summary" if kind == "compaction" else "text")
@@ -22,7 +22,7 @@ def said_in_row(kind: str, name: str, at: Any, data: dict[str, Any]) -> Said:
         made += [_part(name, number, each) for number, each in enumerate(objects(data.get("content")))]
     else:
         made.append({"type": kind, "id": name})
-    return Said(
+    return StoredMessage(
         name,
         "user" if kind == "compaction" else kind,
         field(data, "time", "created") or at,

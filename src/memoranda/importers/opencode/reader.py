@@ -9,13 +9,13 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from memoranda.importers.finding import item_at
-from memoranda.importers.opencode import database, files
+from memoranda.importers.opencode import database, storage_files
+from memoranda.importers.opencode.messages import StoredMessage, StoredSession
 from memoranda.importers.opencode.parts import messages_of
-from memoranda.importers.opencode.session import Said, Session
-from memoranda.importers.resuming import in_directory
+from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent
+from memoranda.importers.resume_command import in_directory
 from memoranda.importers.settling import is_settling
-from memoranda.importers.shape import Conversation, Given, Item, Problem
+from memoranda.importers.source_files import item_at
 
 
 class OpenCode:
@@ -24,9 +24,9 @@ class OpenCode:
     name = "opencode"
 
     def __init__(self) -> None:
-        self._databases = database.Databases()
+        self._databases = database.SessionDatabases()
 
-    def scan(self, where: Path | None) -> Sequence[Item]:
+    def scan(self, where: Path | None) -> Sequence[ImportItem]:
         """Every session, the oldest first, so that a session precedes its sub-agents."""
         where = Path.home() / ".local" / "share" / "opencode" if where is None else where
         if item_at(where, "database"):
@@ -38,14 +38,14 @@ class OpenCode:
         except OSError:
             places = []
         found = [item for place in places for item in self._databases.sessions(place)]
-        return [*found, *files.sessions(where)]
+        return [*found, *storage_files.sessions(where)]
 
-    def read(self, item: Item) -> Iterator[Given]:
+    def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """One session: what is known of it, and its messages in order."""
-        parts = database.read(item) if item.what.startswith(database.OF_DATABASE) else files.read(item)
-        session: Session | None = None
+        parts = database.read(item) if item.what.startswith(database.OF_DATABASE) else storage_files.read(item)
+        session: StoredSession | None = None
         for part in parts:
-            if isinstance(part, Session):
+            if isinstance(part, StoredSession):
                 session = part
                 yield _conversation(session, None)
             elif isinstance(part, Problem):
@@ -58,15 +58,15 @@ class OpenCode:
         command = f"opencode --session {shlex.quote(host_id)}"
         return in_directory(command, directory)
 
-    def _message(self, item: Item, session: Session, message: Said) -> Iterator[Given]:
+    def _message(self, item: ImportItem, session: StoredSession, message: StoredMessage) -> Iterator[ReadEvent]:
         if message.model and not session.model:
             session.model = message.model
             yield _conversation(session, message)
         yield from messages_of(message, awaits_end=is_settling(item.changed))
 
 
-def _conversation(session: Session, message: Said | None) -> Conversation:
-    return Conversation(
+def _conversation(session: StoredSession, message: StoredMessage | None) -> ImportedConversation:
+    return ImportedConversation(
         session.id,
         session.title,
         session.model,

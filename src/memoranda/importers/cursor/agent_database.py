@@ -1,0 +1,125 @@
+"""Conversations of Cursor's command line: a database each, `~/.cursor/chats/<project>/<id>/store.db`.
+
+Its blobs are named by their digest. Some are messages as JSON, others lists of blobs in the wire format of protocol
+buffers; the table `meta` names the list that is the conversation now. A message that a summary has taken the place of
+is in no list any more, and still there.
+"""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from memoranda.importers.chat_messages import fingerprint, text_field
+from memoranda.importers.cursor.agent_messages import directory_in, given_by
+from memoranda.importers.moments import parse_timestamp
+from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
+from memoranda.importers.source_databases import opened, rows, tables
+
+_DIGEST = 32
+_MESSAGES = 1
+_BYTES = 2
+_NAMELESS = "New Agent"
+
+
+def read(item: ImportItem) -> Iterator[ReadEvent]:
+    """The conversation of one store."""
+    try:
+        with opened(item.file) as connection:
+            there = tables(connection)
+            if not {"id", "data"} <= there.get("blobs", set()):
+                yield Problem(item.file, None, "not a conversation of Cursor: it has no blobs")
+                return
+            meta = _meta(connection) if "meta" in there else {}
+            yield from _conversation(item, connection, meta)
+    except OSError as error:
+        yield Problem(item.file, None, str(error), unread=True)
+
+
+def _conversation(item: ImportItem, connection: sqlite3.Connection, meta: dict[str, Any]) -> Iterator[ReadEvent]:
+    host_id = text_field(meta, "agentId") or item.file.parent.name
+    title = text_field(meta, "name")
+    began = parse_timestamp(meta.get("createdAt"))
+    yield ImportedConversation(
+        host_id, None if title == _NAMELESS else title, text_field(meta, "lastUsedModel"), started_at=began
+    )
+    order = _listed(connection, text_field(meta, "latestRootBlobId") or "")
+    counted: Counter[str] = Counter()
+    for name in (*_others(connection, set(order)), *order):
+        message = _message(connection, name)
+        if message is None:
+            yield Skipped("blob that is no message")
+            continue
+        if directory := directory_in(message):
+            yield ImportedConversation(host_id, directory=directory)
+        counted[name] += 1
+        # The same words are the same blob, said again or in another conversation.
+        yield from given_by(message, fingerprint(host_id, name, str(counted[name])), began)
+
+
+def _meta(connection: sqlite3.Connection) -> dict[str, Any]:
+    """What the store says of its conversation: JSON, written in hexadecimal."""
+    row = connection.execute("SELECT value FROM meta WHERE key = '0'").fetchone()
+    value = row[0] if row else ""
+    try:
+        found = json.loads(bytes.fromhex(value) if isinstance(value, str) and value[:1] != "{" else value)
+    except (ValueError, TypeError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _listed(connection: sqlite3.Connection, root: str) -> list[str]:
+    """The messages of the conversation as it is now, in order."""
+    row = connection.execute("SELECT data FROM blobs WHERE id = ?", (root,)).fetchone()
+    if row is None or not isinstance(row[0], bytes):
+        return []
+    return [value.hex() for number, value in _fields(row[0]) if number == _MESSAGES and len(value) == _DIGEST]
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The fields of a protocol buffer that hold bytes, up to where it is none."""
+    at = 0
+    while at < len(data):
+        tag, at = _number(data, at)
+        kind = tag & 7
+        if kind == _BYTES:
+            size, at = _number(data, at)
+            yield tag >> 3, data[at : at + size]
+            at += size
+        elif kind == 0:
+            _, at = _number(data, at)
+        elif kind in (1, 5):
+            at += 8 if kind == 1 else 4
+        else:
+            return
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while at < len(data) and shift < 64:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            break
+    return value, at
+
+
+def _others(connection: sqlite3.Connection, listed: set[str]) -> list[str]:
+    """The other blobs, as they were written; those that are lists are told from messages when they are read."""
+    return [str(name) for (name,) in rows(connection, "SELECT id FROM blobs ORDER BY rowid") if name not in listed]
+
+
+def _message(connection: sqlite3.Connection, name: str) -> dict[str, Any] | None:
+    row = connection.execute("SELECT data FROM blobs WHERE id = ?", (name,)).fetchone()
+    if row is None or not row[0]:
+        return None
+    raw = row[0] if isinstance(row[0], bytes) else str(row[0]).encode("utf-8", "surrogatepass")
+    if raw[:1] != b"{":
+        return None
+    try:
+        value = json.loads(raw.decode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) and "role" in value else None

@@ -1,0 +1,67 @@
+"""Messages of Cursor's agent as it keeps them for itself: a role, and a content of parts."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from memoranda.importers.chat_messages import answered, called, objects, said, text_field, thought, words
+from memoranda.importers.reader_protocol import ImportedMessage, ReadEvent, Skipped
+
+_QUERY = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
+_WORKSPACE = re.compile(r"^Workspace Path: *(\S.*?) *$", re.MULTILINE)
+_CONTEXT = re.compile(
+    r"\s*<(user_info|system_reminder|open_and_recently_viewed_files|git_status|project_layout|rules)\b"
+)
+_CALLS = ("tool-call", "tool_use", "tool_call")
+_RESULTS = ("tool-result", "tool_result")
+
+
+def given_by(message: dict[str, Any], name: str, at: Any, line: int | None = None) -> Iterator[ReadEvent]:
+    """Everything that a message says, each part under a name of its own."""
+    role = message.get("role")
+    content = message.get("content")
+    parts = objects(content) if isinstance(content, list) else [{"type": "text", "text": words(content)}]
+    if role not in ("user", "assistant", "tool"):
+        yield Skipped(f"instructions of the program ({str(role)[:40]})")
+        return
+    made: list[ImportedMessage] = []
+    asides = 0
+    for number, part in enumerate(parts):
+        own = f"{name}:{number}" if number else name
+        each = _given(str(role), part, own, at, line)
+        asides += each is None
+        made += [each] if each is not None else []
+    yield from made
+    if not made:
+        yield Skipped("context given by the program" if asides else "message without words")
+
+
+def directory_in(message: dict[str, Any]) -> str | None:
+    """The directory that the program tells the model at the beginning."""
+    content = message.get("content")
+    texts = [content] if isinstance(content, str) else [words(part.get("text")) for part in objects(content)]
+    found = next((match for text in texts if (match := _WORKSPACE.search(text))), None)
+    return found[1] if found else None
+
+
+def _given(role: str, part: dict[str, Any], name: str, at: Any, line: int | None) -> ImportedMessage | None:
+    kind = part.get("type")
+    call_id = words(part.get("toolCallId") or part.get("tool_use_id") or part.get("id")) or name
+    tool = words(part.get("toolName") or part.get("name"))
+    if kind in _CALLS:
+        return called((call_id, tool, part.get("args", part.get("input"))), name, at, line)
+    if kind in _RESULTS:
+        result = part.get("result", part.get("content"))
+        texts = [words(each.get("text")) for each in objects(result)]
+        return answered((call_id, tool), "\n".join(filter(None, texts)) or words(result), name, at, line)
+    text = text_field(part, "text")
+    if text is None:
+        return said(role, f"[{kind}, not imported]", name, at, line) if kind in ("image", "file") else None
+    if kind in ("reasoning", "thinking"):
+        return thought(text, name, at, line)
+    if role == "user":
+        asked = "\n\n".join(_QUERY.findall(text))
+        if not asked and _CONTEXT.match(text):
+            return None
+        text = asked or text
+    return said(role, text, name, at, line)

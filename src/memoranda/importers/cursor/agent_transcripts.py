@@ -1,0 +1,71 @@
+"""Transcripts that Cursor writes for its own agents to read: `projects/<project>/agent-transcripts/<id>….jsonl`.
+
+They have no times and no results of tools; they are read for conversations that are in no database that was found.
+Older versions wrote plain text (`.txt`) with a line for who speaks.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from memoranda.importers.chat_messages import field, fingerprint, said
+from memoranda.importers.cursor.agent_messages import given_by
+from memoranda.importers.documents import content
+from memoranda.importers.lines import Line, json_lines, read_lines
+from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
+
+_SPEAKER = re.compile(r"^(user|assistant|A):\s*$", re.MULTILINE)
+_QUERY = re.compile(r"</?user_query>")
+
+
+def is_transcript(file: Path) -> bool:
+    """Whether a file is a transcript: of a session, or of one of its sub-agents."""
+    return file.suffix in (".jsonl", ".txt") and "agent-transcripts" in file.parts
+
+
+def read(item: ImportItem) -> Iterator[ReadEvent]:
+    """The messages of a transcript."""
+    yield _conversation(item.file)
+    if item.file.suffix == ".txt":
+        yield from _read_text(item)
+        return
+    # Messages have no ids: each is known by everything before it.
+    chain = item.begin.state if item.begin and item.begin.state else item.file.stem
+
+    def given(line: Line) -> Iterator[ReadEvent]:
+        nonlocal chain
+        message = field(line.value, "message")
+        if not isinstance(message, dict) or "content" not in message:
+            yield Skipped(str(line.value.get("type") or "line without message")[:40])
+            return
+        chain = fingerprint(chain, json.dumps(line.value, sort_keys=True))
+        told: dict[str, Any] = {"role": line.value.get("role"), **message}
+        yield from given_by(told, chain, line.value.get("timestamp"), line.number)
+
+    yield from read_lines(json_lines(item), given, lambda: chain)
+
+
+def _conversation(file: Path) -> ImportedConversation:
+    """A sub-agent's transcript lies in a folder `subagents` of its session."""
+    parent = file.parent.parent.name if file.parent.name == "subagents" else None
+    return ImportedConversation(file.stem, parent_host_id=parent, relation="delegation" if parent else None)
+
+
+def _read_text(item: ImportItem) -> Iterator[ReadEvent]:
+    raw = content(item)
+    if isinstance(raw, Problem):
+        yield raw
+        return
+    text = raw.decode("utf-8", "replace")
+    pieces = _SPEAKER.split(text)
+    if pieces[0].strip():
+        yield Problem(item.file, 1, "text before the first speaker")
+    chain, line = item.file.stem, pieces[0].count("\n") + 1
+    for speaker, words in zip(pieces[1::2], pieces[2::2], strict=True):
+        shown = _QUERY.sub("", words).strip()
+        chain = fingerprint(chain, speaker, shown)
+        if shown:
+            yield said("user" if speaker == "user" else "assistant", shown, chain, None, line)
+        line += words.count("\n")

@@ -1,0 +1,237 @@
+"""Conversations of the editor, in the key-value tables of its databases (`state.vscdb`).
+
+Today `cursorDiskKV` of the global database has `composerData:<id>`, which lists the bubbles in order, and
+`bubbleId:<id>:<bubble>` for each of them. Before 2025 the bubbles were inside `composerData`, and before that each
+workspace's database had them, under `composer.composerData` or, the oldest, as tabs of a chat panel.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from memoranda.importers import chat_messages
+from memoranda.importers.chat_messages import objects, text_field
+from memoranda.importers.cursor.bubbles import given_by, is_ended, model_of
+from memoranda.importers.cursor.workspaces import folder_of
+from memoranda.importers.moments import parse_timestamp
+from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
+from memoranda.importers.settling import is_settling, when_changed
+from memoranda.importers.source_databases import database_at, opened, rows, tables
+
+COMPOSER = "composer "
+TAB = "tab "
+_UNREADABLE = "database"
+_IN_WORKSPACE = "composer.composerData"
+_TABS = "workbench.panel.aichat.view.aichat.chatdata"
+_GLOBAL = "SELECT key, value FROM cursorDiskKV WHERE key >= 'composerData:' AND key < 'composerData;'"
+
+
+@dataclass(frozen=True, slots=True)
+class ListedConversation:
+    """A conversation that a database holds: its item's name, its size, and when it was last changed."""
+
+    what: str
+    size: int
+    changed: float | None
+
+
+@dataclass(slots=True)
+class EditorDatabases:
+    """Finds the conversations of an editor; a database or conversation that has not changed is not measured again."""
+
+    directories: dict[str, str] = field(default_factory=dict)
+    _known: dict[Path, tuple[ImportItem, list[ListedConversation]]] = field(default_factory=dict)
+    _sizes: dict[str, tuple[float | None, int]] = field(default_factory=dict)
+
+    def conversations(self, file: Path) -> list[ImportItem]:
+        """An item for each; a database that cannot be read is one by itself, so that this is said."""
+        item = database_at(file, _UNREADABLE)
+        if item is None:
+            return []
+        known = self._known.get(file)
+        if known is None or known[0] != item:
+            try:
+                with opened(file) as connection:
+                    found = list(self._list(connection, folder_of(file.parent)))
+            except OSError:
+                return [item]
+            known = self._known[file] = (item, found)
+        times = [(each, item.changed if each.changed is None else each.changed) for each in known[1]]
+        return [
+            ImportItem(file, each.size, when_changed(at), each.what) for each, at in sorted(times, key=lambda p: p[1])
+        ]
+
+    def _list(self, connection: sqlite3.Connection, folder: str | None) -> Iterator[ListedConversation]:
+        there = tables(connection)
+        if not {"cursorDiskKV", "ItemTable"} & there.keys():
+            raise OSError("not a database of Cursor: it has none of its tables")
+        if "cursorDiskKV" in there:
+            for key, value in rows(connection, _GLOBAL):
+                data, name = _object(value), key.removeprefix("composerData:")
+                if data is not None and not _is_empty(data):
+                    listed = _listed(f"{COMPOSER}{name}", value, data)
+                    yield replace(listed, size=listed.size + self._size(connection, name, listed.changed))
+                elif data is None and value is not None:
+                    yield ListedConversation(f"{COMPOSER}{name}", len(value), None)
+        if "ItemTable" not in there:
+            return
+        for data in objects(chat_messages.field(_item(connection, _IN_WORKSPACE), "allComposers")):
+            host_id = text_field(data, "composerId")
+            if host_id and folder:
+                self.directories[host_id] = folder
+            if host_id and data.get("conversation"):
+                yield _listed(f"{COMPOSER}{host_id}", json.dumps(data), data)
+        for data in objects(chat_messages.field(_item(connection, _TABS), "tabs")):
+            if (host_id := text_field(data, "tabId")) and data.get("bubbles"):
+                yield _listed(f"{TAB}{host_id}", json.dumps(data), data)
+
+    def _size(self, connection: sqlite3.Connection, host_id: str, changed: float | None) -> int:
+        """How much the bubbles of a conversation hold that have keys of their own."""
+        known = self._sizes.get(host_id)
+        if known is None or known[0] != changed:
+            query = "SELECT coalesce(sum(length(value)), 0) FROM cursorDiskKV WHERE key >= ? AND key < ?"
+            size = connection.execute(query, (f"bubbleId:{host_id}:", f"bubbleId:{host_id};")).fetchone()[0]
+            known = self._sizes[host_id] = (changed, int(size))
+        return known[1]
+
+
+def read(item: ImportItem, directories: dict[str, str]) -> Iterator[ReadEvent]:
+    """One conversation of a database."""
+    try:
+        with opened(item.file) as connection:
+            if item.what.startswith(TAB):
+                yield from _read_tab(item, connection)
+            elif item.what.startswith(COMPOSER):
+                yield from _read_composer(item, connection, directories)
+            else:
+                yield Problem(item.file, None, "not a database of Cursor that can be read")
+    except OSError as error:
+        yield Problem(item.file, None, str(error), unread=True)
+
+
+def _read_composer(
+    item: ImportItem, connection: sqlite3.Connection, directories: dict[str, str]
+) -> Iterator[ReadEvent]:
+    host_id = item.what.removeprefix(COMPOSER)
+    data = _composer(connection, host_id)
+    if data is None:
+        yield Problem(item.file, None, f"conversation {host_id} is not a JSON object, or not there any more")
+        return
+    model = text_field(data, "modelConfig", "modelName")
+    told = ImportedConversation(
+        f"composer-{host_id}",
+        text_field(data, "name"),
+        None if model == "default" else model,
+        directories.get(host_id) or folder_of(item.file.parent),
+        parse_timestamp(data.get("createdAt")),
+        extra={name: found for name in ("unifiedMode", "createdOnBranch") if (found := text_field(data, name))},
+    )
+    yield told
+    writing = _being_written(data) if is_settling(item.changed) else None
+    met = set()
+    for name, bubble in _bubbles(connection, host_id, data):
+        met.add(name)
+        if bubble is None:
+            yield Problem(item.file, None, f"bubble {name} of conversation {host_id} is missing or not a JSON object")
+            continue
+        if told.model is None and (model := model_of(bubble)) and model != "default":
+            told = ImportedConversation(told.host_id, model=model)
+            yield told
+        unfinished = writing is not None and (name in writing or not is_ended(bubble))
+        yield from given_by(bubble, name, None, ended=not unfinished)
+    for _ in range(_unlisted(connection, host_id, met)):
+        yield Skipped("bubble that was taken back")
+
+
+def _read_tab(item: ImportItem, connection: sqlite3.Connection) -> Iterator[ReadEvent]:
+    host_id = item.what.removeprefix(TAB)
+    tabs = objects(chat_messages.field(_item(connection, _TABS), "tabs"))
+    data = next((tab for tab in tabs if tab.get("tabId") == host_id), None)
+    if data is None:
+        yield Problem(item.file, None, f"chat {host_id} is not there any more")
+        return
+    bubbles = objects(data.get("bubbles"))
+    model = next((found for bubble in bubbles if (found := model_of(bubble))), None)
+    yield ImportedConversation(f"chat-{host_id}", text_field(data, "chatTitle"), model, folder_of(item.file.parent))
+    for number, bubble in enumerate(bubbles):
+        # Only the latest sending has a time; the messages of a chat are as old as that, or older.
+        name = text_field(bubble, "id") or str(number)
+        yield from given_by(bubble, f"{host_id}:{name}", data.get("lastSendTime"), ended=True)
+
+
+def _composer(connection: sqlite3.Connection, host_id: str) -> dict[str, Any] | None:
+    """What a database says of a conversation, wherever it does."""
+    there = tables(connection)
+    if "cursorDiskKV" in there:
+        row = connection.execute(
+            "SELECT value FROM cursorDiskKV WHERE key = ?", (f"composerData:{host_id}",)
+        ).fetchone()
+        if row is not None:
+            return _object(row[0])
+    if "ItemTable" not in there:
+        return None
+    listed = objects(chat_messages.field(_item(connection, _IN_WORKSPACE), "allComposers"))
+    return next((data for data in listed if data.get("composerId") == host_id), None)
+
+
+def _bubbles(
+    connection: sqlite3.Connection, host_id: str, data: dict[str, Any]
+) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    """The bubbles of a conversation in order; None for one that cannot be read."""
+    inside = data.get("conversation")
+    if isinstance(inside, list) and inside:
+        for number, bubble in enumerate(inside):
+            name = text_field(bubble, "bubbleId") or f"{host_id}:{number}"
+            yield name, bubble if isinstance(bubble, dict) else None
+        return
+    mapped = data.get("conversationMap")
+    for header in objects(data.get("fullConversationHeadersOnly")):
+        name = text_field(header, "bubbleId") or ""
+        key = f"bubbleId:{host_id}:{name}"
+        row = connection.execute("SELECT value FROM cursorDiskKV WHERE key = ?", (key,)).fetchone()
+        bubble = _object(row[0]) if row else chat_messages.field(mapped, name)
+        yield name, bubble if isinstance(bubble, dict) else None
+
+
+def _being_written(data: dict[str, Any]) -> set[str]:
+    """The bubbles to which something may be added."""
+    listed = data.get("generatingBubbleIds")
+    names = {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
+    last = objects(data.get("fullConversationHeadersOnly"))[-1:]
+    return names | {str(each.get("bubbleId")) for each in last if data.get("status") == "generating"}
+
+
+def _unlisted(connection: sqlite3.Connection, host_id: str, met: set[str]) -> int:
+    """How many bubbles of a conversation are stored which it does not list any more."""
+    if "cursorDiskKV" not in tables(connection):
+        return 0
+    begin = f"bubbleId:{host_id}:"
+    keys = rows(connection, "SELECT key FROM cursorDiskKV WHERE key >= ? AND key < ?", (begin, f"{begin[:-1]};"))
+    return sum(key.removeprefix(begin) not in met for (key,) in keys)
+
+
+def _listed(what: str, value: Any, data: dict[str, Any]) -> ListedConversation:
+    size = len(value) if isinstance(value, str | bytes) else 0
+    latest = [parse_timestamp(data.get(name)) for name in ("lastUpdatedAt", "lastSendTime", "createdAt")]
+    return ListedConversation(what, size, next((at for at in latest if at is not None), None))
+
+
+def _is_empty(data: dict[str, Any]) -> bool:
+    """Whether a conversation was only opened: nothing was said in it."""
+    return not any(data.get(name) for name in ("conversation", "fullConversationHeadersOnly", "conversationMap"))
+
+
+def _item(connection: sqlite3.Connection, key: str) -> Any:
+    row = connection.execute("SELECT value FROM ItemTable WHERE key = ?", (key,)).fetchone()
+    return _object(row[0]) if row else None
+
+
+def _object(value: Any) -> dict[str, Any] | None:
+    try:
+        found = json.loads(value)
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

@@ -1,0 +1,86 @@
+"""Rows of Hermes's sessions table, of whatever schema version: what they say, and in which order they must come."""
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memoranda.importers.moments import parse_timestamp
+from memoranda.importers.reader_protocol import ImportedConversation
+from memoranda.importers.source_databases import rows
+
+_HELPERS = ("subagent", "tool")
+# Kept with the session by these names, where they say something.
+_FACTS = (
+    "source", "user_id", "ended_at", "end_reason", "git_branch", "git_repo_root", "display_name", "chat_id",
+    "chat_type", "thread_id", "profile_name", "archived", "rewind_count", "input_tokens", "output_tokens",
+    "cache_read_tokens", "cache_write_tokens", "reasoning_tokens", "api_call_count", "billing_provider",
+    "estimated_cost_usd", "actual_cost_usd",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SessionNode:
+    """A session among the others."""
+
+    id: str
+    parent: str | None
+    started_at: float
+
+
+def session_nodes(connection: sqlite3.Connection, columns: set[str]) -> dict[str, SessionNode]:
+    """Every session, parents before the sessions that come from them, else in the order in which they began."""
+    names = ["id", *(name if name in columns else f"NULL AS {name}" for name in ("parent_session_id", "started_at"))]
+    found: dict[str, SessionNode] = {}
+    for name, parent, started in rows(connection, f"SELECT {', '.join(names)} FROM sessions"):
+        if isinstance(name, str):
+            found[name] = SessionNode(
+                name, parent if isinstance(parent, str) else None, parse_timestamp(started) or 0.0
+            )
+    ordered = sorted(found.values(), key=lambda place: (place.started_at, place.id))
+    placed: dict[str, SessionNode] = {}
+    for place in ordered:
+        line: dict[str, SessionNode] = {}
+        each: SessionNode | None = place
+        while each is not None and each.id not in placed and each.id not in line:
+            line[each.id] = each
+            each = found.get(each.parent) if each.parent else None
+        placed |= dict(reversed(line.items()))
+    return placed
+
+
+def conversation(row: Mapping[str, Any], parent_row: Mapping[str, Any] | None) -> ImportedConversation:
+    """A row of the sessions table as a conversation."""
+    title, directory = row.get("title"), row.get("cwd")
+    parent = row.get("parent_session_id")
+    return ImportedConversation(
+        row["id"],
+        title if isinstance(title, str) and title.strip() else None,
+        row["model"] if isinstance(row.get("model"), str) else None,
+        directory if isinstance(directory, str) and directory else None,
+        parse_timestamp(row.get("started_at")),
+        parent if isinstance(parent, str) else None,
+        _relation(row, parent_row),
+        extra={f"hermes_{name}": row[name] for name in _FACTS if row.get(name) and not isinstance(row[name], bytes)},
+    )
+
+
+def _relation(row: Mapping[str, Any], parent_row: Mapping[str, Any] | None) -> str | None:
+    """What a session is to its parent, as Hermes tells it: by marks in newer versions, else by how the parent ended."""
+    if not isinstance(row.get("parent_session_id"), str):
+        return None
+    marks = _marks(row.get("model_config"))
+    if "_delegate_from" in marks or row.get("source") in _HELPERS:
+        return "delegation"
+    if "_branched_from" in marks or parent_row is None:
+        return "branch"
+    return "compression" if parent_row.get("end_reason") == "compression" else "branch"
+
+
+def _marks(stored: Any) -> Mapping[str, Any]:
+    try:
+        found = json.loads(stored) if isinstance(stored, str) else {}
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,49 @@
+"""Puts OpenClaw's directory aside after a move: it gets another name, and nothing in it is touched."""
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from memoranda.support.files import sync_directory
+
+_SUFFIX = ".pre-migration"
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryRename:
+    """A directory, the name that it would get, and how much is in it."""
+
+    directory: Path
+    becomes: Path
+    files: int
+    bytes: int
+
+
+def plan_rename(directory: Path) -> DirectoryRename:
+    """What would become of a directory; a link is resolved, so that the directory itself is meant."""
+    directory = directory.absolute()
+    files = total = 0
+    for place, _, names in os.walk(directory):
+        for name in names:
+            files += 1
+            try:
+                total += os.lstat(os.path.join(place, name)).st_size
+            except OSError:
+                continue
+    return DirectoryRename(directory, _free_name(directory), files, total)
+
+
+def rename_directory(planned: DirectoryRename) -> Path:
+    """Give a directory its other name; raises OSError when that is not possible."""
+    becomes = _free_name(planned.directory)
+    os.rename(planned.directory, becomes)
+    sync_directory(becomes.parent)
+    return becomes
+
+
+def _free_name(directory: Path) -> Path:
+    day = f"{datetime.now(UTC):%Y%m%d}"
+    endings = [_SUFFIX, f"{_SUFFIX}-{day}", *(f"{_SUFFIX}-{day}-{number}" for number in range(2, 1000))]
+    names = (directory.with_name(directory.name + ending) for ending in endings)
+    return next(name for name in names if not os.path.lexists(name))

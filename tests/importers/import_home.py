@@ -1,0 +1,72 @@
+"""What tests of importers share: a store to import into, and what is in it afterwards."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from memoranda.importers.importer import Importer
+from memoranda.importers.reader_protocol import ConversationReader, ImportItem, ReadEvent
+from memoranda.importers.summary import ImportSummary
+from memoranda.sessions.store import SessionStore
+
+
+class Home:
+    """A home in which tests import."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        root.mkdir(parents=True, exist_ok=True)
+        self.store = SessionStore(root / "state.db")
+
+    def plan(self, reader: ConversationReader, where: Path | None = None, *, again: bool = False) -> ImportSummary:
+        return self._with(reader, where, "plan", again)
+
+    def take(self, reader: ConversationReader, where: Path | None = None, *, again: bool = False) -> ImportSummary:
+        return self._with(reader, where, "apply", again)
+
+    def everything(self) -> dict[str, dict[str, Any]]:
+        """Every session with its messages."""
+        return {session["id"]: session for session in self.store.iter_export()}
+
+    def messages(self, session_id: str) -> list[dict[str, Any]]:
+        """The messages of a session, with the fields that are set."""
+        unsaid = ("id", "session_id", "active", "compacted")
+        return [
+            {name: value for name, value in message.items() if value is not None and name not in unsaid}
+            for message in self.store.get_messages(session_id, include_inactive=True)
+        ]
+
+    def _with(self, reader: ConversationReader, where: Path | None, what: str, again: bool) -> ImportSummary:
+        engine = Importer(self.root, self.store, again=again)
+        try:
+            tally: ImportSummary = getattr(engine, what)(reader, reader.scan(where))
+            return tally
+        finally:
+            engine.close()
+
+
+class ListReader:
+    """A reader that gives what a test tells it to."""
+
+    name = "recited"
+
+    def __init__(self, *given: ReadEvent, items: Sequence[ImportItem] | None = None) -> None:
+        self._given = given
+        self._items = items
+
+    def scan(self, where: Path | None) -> Sequence[ImportItem]:
+        return self._items or [ImportItem(Path("recited"), 1, 1.0, "recital")]
+
+    def read(self, item: ImportItem) -> Iterator[ReadEvent]:
+        yield from self._given
+
+    def resume_command(self, host_id: str, directory: str | None) -> str:
+        return ""
+
+
+def write_lines(file: Path, lines: Sequence[dict[str, Any]]) -> Path:
+    """A file of JSON lines."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    return file

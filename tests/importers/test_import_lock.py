@@ -1,0 +1,39 @@
+"""Imports take turns: one at a time in a home, and nobody waits without being told for whom."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import memoranda
+from memoranda.adapters.hosts.hooks import capture as capturing
+from memoranda.importers.import_lock import LOCK, import_lock
+from memoranda.support.lock import FileLock
+from tests.importers.claude_code_lines import PRESENT, SESSION
+from tests.importers.import_home import write_lines
+
+
+def test_one_import_at_a_time_has_its_turn(tmp_path: Path) -> None:
+    """A second one learns who is at work; when that is done, it is the only one."""
+    told: list[str] = []
+    with import_lock(tmp_path / "home", 0.0) as other:
+        assert other == ""
+        with import_lock(tmp_path / "home", 0.05, told.append) as second:
+            assert f"process {os.getpid()} " in second
+    assert told == [second]
+    with import_lock(tmp_path / "home", 0.0) as other:
+        assert other == ""
+
+
+def test_a_hook_leaves_a_long_import_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It skips its turn quietly; the next event takes in what was said meanwhile."""
+    monkeypatch.setattr(capturing, "_WAIT", 0.05)
+    transcript = write_lines(tmp_path / "projects" / "p" / f"{SESSION}.jsonl", PRESENT)
+    with memoranda.open(tmp_path / "home") as memory:
+        memory.sessions.session_count()
+        with FileLock(memory.home.root / LOCK, timeout=0.0):
+            assert capturing.capture(memory, transcript) is None
+        assert memory.sessions.session_count() == 0
+        tally = capturing.capture(memory, transcript)
+        assert tally is not None
+        assert tally.messages == 9

@@ -1,0 +1,89 @@
+"""Files of JSON lines: every line is an object or a problem, and no file needs more memory than its longest line."""
+
+from pathlib import Path
+
+import pytest
+
+from memoranda.importers import lines
+from memoranda.importers.lines import Line, json_lines
+from memoranda.importers.reader_protocol import Checkpoint, ImportItem, Problem
+from memoranda.importers.source_files import files_under, item_at, open_source, seal
+
+
+def read(file: Path, begin: Checkpoint | None = None) -> list[Line | Problem]:
+    return list(json_lines(ImportItem(file, file.stat().st_size if file.exists() else 0, 1.0, "x", begin)))
+
+
+def test_a_line_knows_its_number_and_where_the_next_begins(tmp_path: Path) -> None:
+    """Blank lines count, and are none."""
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(b'{"a": 1}\n\n  \n{"b": 2}')
+    found = read(file)
+    assert [(each.value, each.number, each.end) for each in found if isinstance(each, Line)] == [
+        ({"a": 1}, 1, 9), ({"b": 2}, 4, 21)
+    ]  # fmt: skip
+
+
+def test_reading_may_begin_at_a_mark(tmp_path: Path) -> None:
+    """Lines keep their numbers."""
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(b'{"a": 1}\nbroken\n{"b": 2}\n')
+    (problem, line) = read(file, Checkpoint(9, 1))
+    assert isinstance(problem, Problem)
+    assert isinstance(line, Line)
+    assert (problem.line, line.number) == (2, 3)
+
+
+def test_an_endless_line_is_a_problem_and_the_next_one_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is never in memory as a whole."""
+    monkeypatch.setattr(lines, "LONGEST_LINE", 100)
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(b'"' + b"x" * 1000 + b'"\n{"a": 1}\n')
+    (problem, line) = read(file)
+    assert isinstance(problem, Problem)
+    assert isinstance(line, Line)
+    assert (problem.line, line.number, line.end) == (1, 2, file.stat().st_size)
+
+
+@pytest.mark.parametrize(
+    ("raw", "word"),
+    [
+        (b"{\n", "not JSON"), (b"[1]\n", "list"), (b"7\n", "int"), (b"\xff\n", "not JSON"), (b'{"a"', "not finished"),
+        (b"[" * 100_000 + b"\n", "not JSON"), (b"1" * 5000 + b"\n", "not JSON"),
+    ],
+)  # fmt: skip
+def test_what_is_no_object_is_named(tmp_path: Path, raw: bytes, word: str) -> None:
+    """Broken, of another kind, too deep, too long a number, or not finished."""
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(raw)
+    (problem,) = read(file)
+    assert isinstance(problem, Problem)
+    assert word in problem.text
+
+
+def test_a_file_that_is_gone_is_a_problem(tmp_path: Path) -> None:
+    """It was there when it was found."""
+    (problem,) = read(tmp_path / "gone")
+    assert isinstance(problem, Problem)
+    assert "cannot be read" in problem.text
+
+
+def test_a_directory_is_no_source(tmp_path: Path) -> None:
+    """Nor is anything else that is no regular file."""
+    with pytest.raises(OSError, match="regular"):
+        open_source(tmp_path)
+    assert item_at(tmp_path, "x") is None
+    assert files_under(tmp_path / "gone", lambda file: True, "x") == []
+
+
+def test_a_seal_tells_a_grown_file_from_another_one(tmp_path: Path) -> None:
+    """What is behind the place does not count; what is before it does."""
+    file = tmp_path / "a"
+    file.write_bytes(b"a" * 9000)
+    sealed = seal(file, 8000)
+    file.write_bytes(b"a" * 8000 + b"more")
+    assert seal(file, 8000) == sealed
+    file.write_bytes(b"b" * 9000)
+    assert seal(file, 8000) != sealed
+    file.write_bytes(b"a")
+    assert seal(file, 8000) == seal(tmp_path / "gone", 8000) == ""
