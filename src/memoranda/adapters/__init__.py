@@ -1,1 +1,1 @@
-"""Other people's protocols: what lets programs use a home that know nothing of it."""
+"""The protocols that other programs speak, and the settings of the programs that Memoranda is installed into."""

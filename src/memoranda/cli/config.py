@@ -24,10 +24,10 @@ def command() -> None:
 def list_settings() -> None:
     """Show every setting with its value, its environment variable and what it means."""
     invocation = Invocation.current()
-    loaded = config.load(invocation.place())
+    loaded = config.load(invocation.locate_home())
     rows = [(key, config.value_of(loaded, key)) for key in config.KEYS]
     text = "\n".join(f"{key.name} = {_show(value)}\n    {key.meaning} ({key.variable})" for key, value in rows)
-    invocation.say(text, {key.name: value for key, value in rows})
+    invocation.respond(text, {key.name: value for key, value in rows})
 
 
 @command.command()
@@ -36,8 +36,8 @@ def list_settings() -> None:
 def get(name: str) -> None:
     """Show one setting."""
     invocation = Invocation.current()
-    value = config.value_of(config.load(invocation.place()), config.find_key(name))
-    invocation.say(_show(value), {name: value})
+    value = config.value_of(config.load(invocation.locate_home()), config.find_key(name))
+    invocation.respond(_show(value), {name: value})
 
 
 @command.command("set")
@@ -47,9 +47,9 @@ def get(name: str) -> None:
 def set_setting(name: str, value: str) -> None:
     """Change one setting in config.yaml; comments and other keys stay as they are."""
     invocation = Invocation.current()
-    home = invocation.place()
+    home = invocation.locate_home()
     stored = config.set_value(home, name, value)
-    invocation.say(f"{name} = {_show(stored)}  ({home.config_file})", {"success": True, name: stored})
+    invocation.respond(f"{name} = {_show(stored)}  ({home.config_file})", {"success": True, name: stored})
 
 
 @command.command()
@@ -57,8 +57,8 @@ def set_setting(name: str, value: str) -> None:
 def path() -> None:
     """Show where config.yaml lies."""
     invocation = Invocation.current()
-    home = invocation.place()
-    invocation.say(str(home.config_file), {"path": str(home.config_file), "exists": home.config_file.exists()})
+    home = invocation.locate_home()
+    invocation.respond(str(home.config_file), {"path": str(home.config_file), "exists": home.config_file.exists()})
 
 
 def _show(value: object) -> str:

@@ -17,7 +17,7 @@ from memoranda.support.home import Home
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-REFUSED, UNUSABLE = 1, 2
+EXIT_REFUSED, EXIT_UNUSABLE = 1, 2
 _KEY = "memoranda."
 
 
@@ -79,15 +79,15 @@ class Invocation:
             bool(meta.get(f"{_KEY}as_json")),
         )
 
-    def place(self) -> Home:
+    def locate_home(self) -> Home:
         """Where the home lies, whether or not it can be opened."""
         return locate_home(self.home, self.profile)
 
-    def say(self, text: str, data: Any) -> None:
+    def respond(self, text: str, data: Any) -> None:
         """Print the answer: words for a person, or the same as JSON."""
         click.echo(json.dumps(data, ensure_ascii=False, indent=2) if self.as_json else text)
 
-    def refuse(self, message: str, data: dict[str, Any] | None = None, code: int = REFUSED) -> NoReturn:
+    def fail(self, message: str, data: dict[str, Any] | None = None, code: int = EXIT_REFUSED) -> NoReturn:
         """Print why it was not done and leave with an exit code that says so."""
         if self.as_json:
             click.echo(json.dumps({"success": False, "error": message} | (data or {}), ensure_ascii=False, indent=2))

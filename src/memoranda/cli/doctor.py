@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from memoranda.cli.context import REFUSED, Invocation, common_options
+from memoranda.cli.context import EXIT_REFUSED, Invocation, common_options
 from memoranda.doctor import examine
 from memoranda.errors import MemorandaError
 from memoranda.support.health_issues import HealthIssue
@@ -31,7 +31,7 @@ def command(mend: bool) -> None:
     Each finding says how to mend it. The exit code is 1 while an error or a warning stands.
     """
     invocation = Invocation.current()
-    home = invocation.place()
+    home = invocation.locate_home()
     findings = list(examine(home))
     mended, told = _mend(home, findings) if mend else ([False] * len(findings), {})
     stands = [not done and finding.severity != "note" for finding, done in zip(findings, mended, strict=True)]
@@ -48,8 +48,8 @@ def command(mend: bool) -> None:
         }
         for place, (finding, done) in enumerate(zip(findings, mended, strict=True))
     ]  # fmt: skip
-    invocation.say("\n".join(lines), {"home": str(home.root), "healthy": not any(stands), "findings": data})
-    sys.exit(REFUSED if any(stands) else 0)
+    invocation.respond("\n".join(lines), {"home": str(home.root), "healthy": not any(stands), "findings": data})
+    sys.exit(EXIT_REFUSED if any(stands) else 0)
 
 
 def _mend(home: Home, findings: list[HealthIssue]) -> tuple[list[bool], dict[int, str]]:

@@ -7,7 +7,7 @@ from io import TextIOWrapper
 import click
 
 from memoranda import __version__
-from memoranda.cli.context import REFUSED, UNUSABLE, Invocation, memory_options
+from memoranda.cli.context import EXIT_REFUSED, EXIT_UNUSABLE, Invocation, memory_options
 from memoranda.errors import MemorandaError
 
 _COMMANDS = {
@@ -64,13 +64,13 @@ class _LazyGroup(click.Group):
         except (MemorandaError, OSError) as error:
             if isinstance(error, BrokenPipeError):
                 raise
-            Invocation.current().refuse(str(error), code=UNUSABLE)
+            Invocation.current().fail(str(error), code=EXIT_UNUSABLE)
         except (click.ClickException, click.Abort) as error:
             if not Invocation.current().as_json:
                 raise
             message = error.format_message() if isinstance(error, click.ClickException) else "Aborted."
-            code = error.exit_code if isinstance(error, click.ClickException) else REFUSED
-            Invocation.current().refuse(message, code=code)
+            code = error.exit_code if isinstance(error, click.ClickException) else EXIT_REFUSED
+            Invocation.current().fail(message, code=code)
 
 
 @click.group(cls=_LazyGroup, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})

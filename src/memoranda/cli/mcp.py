@@ -1,4 +1,4 @@
-"""`memoranda mcp`: serve a home to a host, over standard input and output or over HTTP on this machine."""
+"""`memoranda mcp`: serve a home over MCP, through standard input and output or over HTTP on this machine."""
 
 import os
 import signal
@@ -10,34 +10,35 @@ from typing import NoReturn
 
 import click
 
-from memoranda.adapters.mcp.offers import Offers, open_for_hosts
-from memoranda.adapters.mcp.server import Server
-from memoranda.adapters.mcp.stdio import StdioServer, take_over
-from memoranda.adapters.mcp.token import NAME, token_of
+from memoranda.adapters.mcp.http_token import TOKEN_VARIABLE, load_or_create_token
+from memoranda.adapters.mcp.server import McpServer
+from memoranda.adapters.mcp.stdio_server import McpStdioServer, claim_standard_streams
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.support.projects import project_of
+from memoranda.tool_host.tool_host import ToolHost, open_for_hosts
 
 _EPILOG = """\b
 Examples:
   memoranda mcp                        started by a host, such as Claude Code
   memoranda mcp --user ana             with the memory of one user of a gateway
   memoranda mcp --http --port 8931     for hosts that connect to an address
-  memoranda mcp --token                print what such a host has to send
+  memoranda mcp --token                print the token that such a host has to send
 
 \b
 A host that starts servers by itself needs no more than this:
   {"mcpServers": {"memoranda": {"command": "memoranda", "args": ["mcp"]}}}
 """
 _PORT = 8931
+_SOURCE = "mcp"
 
 
 @click.command(epilog=_EPILOG)
 @click.option("--http", "over_http", is_flag=True, help="Listen on the loopback address instead.")
 @click.option("--port", type=click.IntRange(0, 65535), default=_PORT, show_default=True,
-              help="Where to listen; 0 chooses a free one.")  # fmt: skip
-@click.option("--bare", is_flag=True, help="Leave what is remembered out of the instructions (hooks give it already).")
-@click.option("--token", "show_token", is_flag=True, help="Print the token for HTTP, and serve nothing.")
-@click.option("--new-token", is_flag=True, help="Replace the token for HTTP, print it, and serve nothing.")
+              help="The port to listen on; 0 chooses a free one.")  # fmt: skip
+@click.option("--bare", is_flag=True, help="Leave the memory out of the instructions (hooks already give it).")
+@click.option("--token", "show_token", is_flag=True, help="Print the token for HTTP and exit.")
+@click.option("--new-token", is_flag=True, help="Replace the token for HTTP, print the new one and exit.")
 @memory_options
 def command(over_http: bool, port: int, bare: bool, show_token: bool, new_token: bool) -> None:
     """Offer memory, search and the provider's tools to any program that speaks MCP."""
@@ -45,37 +46,37 @@ def command(over_http: bool, port: int, bare: bool, show_token: bool, new_token:
     if show_token or new_token:
         _print_token(invocation, new=new_token)
         return
-    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGTERM, _exit_on_signal)
     if over_http:
         _serve_http(invocation, port, bare)
     else:
         _serve_stdio(invocation, bare)
 
 
-def _leave(number: int, frame: FrameType | None) -> NoReturn:
-    """Being told to stop is the usual end of a server; whatever was answered is on disk."""
+def _exit_on_signal(number: int, frame: FrameType | None) -> NoReturn:
+    """Exits with code 0: SIGTERM is how a server usually ends, and every answered write is on disk."""
     raise SystemExit(0)
 
 
 def _print_token(invocation: Invocation, *, new: bool) -> None:
-    token = token_of(invocation.place(), new=new)
-    invocation.say(token, {"name": NAME, "token": token, "header": f"Authorization: Bearer {token}"})
+    token = load_or_create_token(invocation.locate_home(), new=new)
+    invocation.respond(token, {"name": TOKEN_VARIABLE, "token": token, "header": f"Authorization: Bearer {token}"})
 
 
 @contextmanager
-def _offering(invocation: Invocation, *, directory: str = "") -> Iterator[Offers]:
-    """What the home that was named has to offer in a directory; nothing of it is left running afterwards."""
+def _open_tool_host(invocation: Invocation, *, directory: str = "") -> Iterator[ToolHost]:
+    """Opens the home of this command for a program that works in `directory`, and closes it afterwards."""
     memory = open_for_hosts(invocation.home, profile=invocation.profile, user=invocation.user)
     with memory, suppress(KeyboardInterrupt):
-        offers = Offers(memory, here=lambda: project_of(directory))
+        tool_host = ToolHost(memory, source=_SOURCE, current_project=lambda: project_of(directory))
         try:
-            yield offers
+            yield tool_host
         finally:
-            offers.settle()
+            tool_host.wait_for_start()
 
 
-def _present_directory() -> str:
-    """Where the host works, which is where most of them start us; "" when that is gone."""
+def _current_directory() -> str:
+    """Returns the directory in which the host started us, usually the one it works in; "" if it was deleted."""
     try:
         return os.getcwd()
     except FileNotFoundError:
@@ -84,28 +85,29 @@ def _present_directory() -> str:
 
 def _serve_stdio(invocation: Invocation, bare: bool) -> None:
     if sys.stdin.isatty():
-        click.echo("Waiting for a host to speak MCP here; Ctrl-D ends it. 'memoranda mcp --help' says more.", err=True)
-    with _offering(invocation, directory=_present_directory()) as offers:
-        source, sink = take_over()
-        offers.begin()
-        StdioServer(Server(offers, bare=bare), source, sink).serve()
+        text = "Waiting for an MCP client on standard input; Ctrl-D ends it. See 'memoranda mcp --help'."
+        click.echo(text, err=True)
+    with _open_tool_host(invocation, directory=_current_directory()) as tool_host:
+        source, sink = claim_standard_streams()
+        tool_host.start_in_background()
+        McpStdioServer(McpServer(tool_host, bare=bare), source, sink).serve()
 
 
 def _serve_http(invocation: Invocation, port: int, bare: bool) -> None:
-    # Whoever is started over and over, for one host each, does not load what only this needs.
-    from memoranda.adapters.mcp.loopback import LoopbackServer  # noqa: PLC0415
+    # Hosts start the stdio server with every session, so it must not load the HTTP server.
+    from memoranda.adapters.mcp.http_server import McpHttpServer  # noqa: PLC0415
 
-    place = invocation.place()
-    with _offering(invocation) as offers:
-        token = token_of(place)
+    home = invocation.locate_home()
+    with _open_tool_host(invocation) as tool_host:
+        token = load_or_create_token(home)
         try:
-            listening = LoopbackServer(Server(offers, lasting=False, bare=bare), token, port)
+            http_server = McpHttpServer(McpServer(tool_host, one_client=False, bare=bare), token, port)
         except OSError as error:
-            invocation.refuse(f"Port {port} cannot be used: {error.strerror}. --port 0 chooses a free one.")
-        with listening:
-            offers.begin()
-            words = f"Listening on {listening.url}; 'memoranda mcp --token' prints the token, Ctrl-C ends it."
-            stored = f"{NAME} in {place.secrets_file}"
-            invocation.say(words, {"url": listening.url, "token": stored, "pid": os.getpid()})
+            invocation.fail(f"Port {port} cannot be used: {error.strerror}. --port 0 chooses a free one.")
+        with http_server:
+            tool_host.start_in_background()
+            text = f"Listening on {http_server.url}; 'memoranda mcp --token' prints the token, Ctrl-C ends it."
+            token_location = f"{TOKEN_VARIABLE} in {home.secrets_file}"
+            invocation.respond(text, {"url": http_server.url, "token": token_location, "pid": os.getpid()})
             sys.stdout.flush()
-            listening.serve_forever()
+            http_server.serve_forever()

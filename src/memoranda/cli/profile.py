@@ -26,4 +26,4 @@ def list_profiles() -> None:
     base = locate_home(invocation.home, "default")
     places = {name: str(locate_home(base.root, name).root) for name in base.profiles()}
     text = "\n".join(f"{name}  {place}" for name, place in places.items())
-    invocation.say(text, {"profiles": places})
+    invocation.respond(text, {"profiles": places})

@@ -8,10 +8,10 @@ import click
 
 from memoranda.app import Memory, open_memory
 from memoranda.cli.context import Invocation, memory_options, printable
-from memoranda.cli.opening import open_home
-from memoranda.cli.search import show_answer
-from memoranda.cli.sessions.naming import present_project, project_option
-from memoranda.cli.text import bold
+from memoranda.cli.open_home import open_home
+from memoranda.cli.search import format_search_answer
+from memoranda.cli.sessions.lookup import current_project, project_option
+from memoranda.cli.terminal_text import bold
 from memoranda.curated.settings import FILE_NAMES, Target
 from memoranda.errors import StorageError
 from memoranda.importers.resume_command import resume_command
@@ -33,7 +33,7 @@ _FENCE = len(build_memory_context_block("x"))
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class RecallResult:
     """What the parts of memory know about one question."""
 
     noted: dict[Target, list[str]]
@@ -60,13 +60,13 @@ def command(words: tuple[str, ...], limit: int, project: str | None, fenced: boo
     invocation = Invocation.current()
     question = " ".join(words)
     if not question.strip():
-        invocation.refuse("Say what you want to know.")
+        invocation.fail("Say what you want to know.")
     known = _ask(invocation, question, limit, project)
     if not known.answer["success"]:
-        invocation.refuse(known.answer["error"], known.answer)
+        invocation.fail(known.answer["error"], known.answer)
     if invocation.as_json:
         data = {"success": True, "known": known.anything, "noted": known.noted, "recalled": known.recalled}
-        invocation.say("", data | {"search": known.answer})
+        invocation.respond("", data | {"search": known.answer})
     elif fenced:
         block = build_memory_context_block(_as_text(known), most=chars - _FENCE)
         click.echo(block, nl=bool(block))
@@ -74,19 +74,19 @@ def command(words: tuple[str, ...], limit: int, project: str | None, fenced: boo
         click.echo(_shown(known) if known.anything else _NOTHING)
 
 
-def _ask(invocation: Invocation, question: str, limit: int, project: str | None) -> Known:
+def _ask(invocation: Invocation, question: str, limit: int, project: str | None) -> RecallResult:
     with open_memory(invocation.home, profile=invocation.profile, user=invocation.user) as memory:
         noted = {target: _noted(memory, target, question) for target in memory.config.curated.targets()}
         recalled = _recalled(memory, question)
     # Apart, because looking for conversations in a home that has none leaves no trace there.
     with open_home(invocation) as memory:
         db = memory.sessions
-        tool = SessionSearchTool(lambda: db, memory.config.recall, here=present_project)
+        tool = SessionSearchTool(lambda: db, memory.config.recall, here=current_project)
         answer = tool.call({"query": question, "limit": limit, "project": project})
         for result in answer.get("results", ()):
             if command := resume_command(db.get_session(result["session_id"]) or {}):
                 result["resume"] = command
-    return Known(noted, recalled, answer)
+    return RecallResult(noted, recalled, answer)
 
 
 def _noted(memory: Memory, target: Target, question: str) -> list[str]:
@@ -107,13 +107,13 @@ def _recalled(memory: Memory, question: str) -> str:
     return block.partition("\n\n")[2].removesuffix("\n</memory-context>").strip()
 
 
-def _shown(known: Known) -> str:
+def _shown(known: RecallResult) -> str:
     """For a person."""
     parts = [_section(FILE_NAMES[target], entries) for target, entries in known.noted.items() if entries]
     if known.recalled:
         parts.append(_section("External memory", known.recalled.split("\n")))
     if known.answer["results"]:
-        parts.append(show_answer(known.answer))
+        parts.append(format_search_answer(known.answer))
     return "\n\n".join(parts).rstrip()
 
 
@@ -122,7 +122,7 @@ def _section(title: str, entries: Sequence[str]) -> str:
     return "\n".join([bold(title), *(f"  {line}" for line in lines)])
 
 
-def _as_text(known: Known) -> str:
+def _as_text(known: RecallResult) -> str:
     """For a model: the facts first, then what was said, with where and when."""
     lines = [f"{FILE_NAMES[target]}: {entry}" for target, entries in known.noted.items() for entry in entries]
     lines += [known.recalled] if known.recalled else []

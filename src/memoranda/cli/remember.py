@@ -7,7 +7,7 @@ import click
 
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.memory.entries import report
-from memoranda.cli.opening import open_store
+from memoranda.cli.open_home import open_curated_memory
 from memoranda.curated.operations import Add
 from memoranda.curated.outcome import PERSON
 from memoranda.curated.settings import Target
@@ -34,5 +34,5 @@ def command(words: tuple[str, ...], target: Target, allow: tuple[str, ...]) -> N
     """
     invocation = Invocation.current()
     text = sys.stdin.read() if words == ("-",) else " ".join(words)
-    store = open_store(invocation)
+    store = open_curated_memory(invocation)
     report(invocation, store, store.apply(target, [Add(text)], PERSON, frozenset(allow)))

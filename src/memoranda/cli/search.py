@@ -8,15 +8,15 @@ from typing import Any
 import click
 
 from memoranda.cli.context import Invocation, memory_options
-from memoranda.cli.opening import open_home
-from memoranda.cli.sessions.naming import (
-    other_projects,
-    present_project,
+from memoranda.cli.open_home import open_home
+from memoranda.cli.sessions.lookup import (
+    current_project,
+    describe_known_projects,
     project_option,
     since_option,
     until_option,
 )
-from memoranda.cli.text import bold, dim, local_time, marked, wrapped
+from memoranda.cli.terminal_text import bold, dim, highlight_matches, local_time, terminal_line
 from memoranda.importers.resume_command import resume_command
 from memoranda.recall.guidance import NO_PROJECT
 from memoranda.recall.session_db import SessionDB
@@ -49,14 +49,14 @@ def command(words: tuple[str, ...], **options: Any) -> None:
     """Search every past conversation: words, "a phrase", AND OR NOT, ( ), prefix*, or a plain question."""
     invocation = Invocation.current()
     if not " ".join(words).strip():
-        invocation.refuse("Say what to look for; 'memoranda sessions list' shows the latest conversations.")
+        invocation.fail("Say what to look for; 'memoranda sessions list' shows the latest conversations.")
     names = {"role": "role_filter", "offset": "cursor"}
     given = {names.get(name, name): list(value) or None if isinstance(value, tuple) else value
              for name, value in options.items()}  # fmt: skip
     with open_home(invocation) as memory:
         db = memory.sessions
         _catch_up(db, invocation)
-        tool = SessionSearchTool(lambda: db, memory.config.recall, here=present_project)
+        tool = SessionSearchTool(lambda: db, memory.config.recall, here=current_project)
         arguments = {"query": " ".join(words), **given}
         asked = db.index.files
         answer = tool.call(arguments)
@@ -67,13 +67,13 @@ def command(words: tuple[str, ...], **options: Any) -> None:
                 _catch_up(db, invocation)
                 answer = tool.call(arguments)
         _add_commands(answer, db)
-        others = other_projects(db) if answer.get("message") == NO_PROJECT else ""
+        others = describe_known_projects(db) if answer.get("message") == NO_PROJECT else ""
     if not answer["success"]:
-        invocation.refuse(answer["error"], answer)
+        invocation.fail(answer["error"], answer)
     if invocation.as_json:
-        invocation.say("", answer)
+        invocation.respond("", answer)
     else:
-        click.echo("\n".join(filter(None, (show_answer(answer), others))))
+        click.echo("\n".join(filter(None, (format_search_answer(answer), others))))
 
 
 def _add_commands(answer: dict[str, Any], db: SessionDB) -> None:
@@ -98,15 +98,15 @@ def _catch_up(db: SessionDB, invocation: Invocation) -> None:
         click.echo(err=True)
 
 
-def show_answer(answer: dict[str, Any]) -> str:
+def format_search_answer(answer: dict[str, Any]) -> str:
     """What was found, for a person."""
     why = [dim(_why(answer["why"]))] if "why" in answer else []
     if not answer["results"]:
-        said = (wrapped(answer[part]) for part in ("message", "note") if answer.get(part))
+        said = (terminal_line(answer[part]) for part in ("message", "note") if answer.get(part))
         return "\n".join([*said, *why])
     count = answer["sessions_matched"]
     head = f"{count:,} session{'' if count == 1 else 's'} match{'es' if count == 1 else ''} ({answer['matched']})"
-    lines = [dim(wrapped(head + (f" · {answer['note']}" if answer.get("note") else ""))), *why, ""]
+    lines = [dim(terminal_line(head + (f" · {answer['note']}" if answer.get("note") else ""))), *why, ""]
     for number, result in enumerate(answer["results"], start=1):
         lines += _result(number, result)
     if answer.get("cursor"):
@@ -118,7 +118,7 @@ def _why(why: dict[str, Any]) -> str:
     """In which order the results stand, what was looked for, and among what."""
     filters = [f"{name.replace('_', ' ')} {_listed(value)}" for name, value in why["filters"].items()]
     parts = [why["order"], f"looked for: {_listed(why['terms']) or 'nothing'}"]
-    return wrapped("why: " + "; ".join([*parts, f"filters: {', '.join(filters) or 'none'}"]))
+    return terminal_line("why: " + "; ".join([*parts, f"filters: {', '.join(filters) or 'none'}"]))
 
 
 def _local(when: str | None) -> str:
@@ -134,18 +134,22 @@ def _listed(value: Any) -> str:
 
 
 def _result(number: int, result: dict[str, Any]) -> list[str]:
-    title = wrapped(result["title"] or "(no title)", 70)
+    title = terminal_line(result["title"] or "(no title)", 70)
     parts = (_local(result["when"]), result["source"], result["session_id"], project_name(result.get("project")))
-    facts = wrapped(" · ".join(part for part in parts if part))
-    lines = [f"{number}. {bold(title)}", dim(f"   {facts}"), f"   {marked(wrapped(result['snippet']))}"]
+    facts = terminal_line(" · ".join(part for part in parts if part))
+    lines = [
+        f"{number}. {bold(title)}",
+        dim(f"   {facts}"),
+        f"   {highlight_matches(terminal_line(result['snippet']))}",
+    ]
     for message in result.get("messages", []):
         sign = "▸" if message.get("anchor") else " "
-        text = wrapped(" ".join(message["content"].split()), max(40, shutil.get_terminal_size().columns - 15))
-        lines.append(f"   {sign} {wrapped(message['role']):<9} {text if message.get('anchor') else dim(text)}")
+        text = terminal_line(" ".join(message["content"].split()), max(40, shutil.get_terminal_size().columns - 15))
+        lines.append(f"   {sign} {terminal_line(message['role']):<9} {text if message.get('anchor') else dim(text)}")
     if result.get("summary"):
-        lines.append(f"   {wrapped(result['summary'])}")
+        lines.append(f"   {terminal_line(result['summary'])}")
     if result.get("resume"):
-        lines.append(f"   resume: {wrapped(result['resume'])}")
+        lines.append(f"   resume: {terminal_line(result['resume'])}")
     if "why" in result:
         signals = ", ".join(f"{name} {value}" for name, value in result["why"].items())
         lines.append(dim(f"   why: {signals}"))

@@ -26,8 +26,8 @@ def command() -> None:
 def list_secrets() -> None:
     """Show the names of the stored secrets."""
     invocation = Invocation.current()
-    names = sorted(config.read_secrets(invocation.place()))
-    invocation.say("\n".join(names) or "No secrets are stored.", {"names": names})
+    names = sorted(config.read_secrets(invocation.locate_home()))
+    invocation.respond("\n".join(names) or "No secrets are stored.", {"names": names})
 
 
 @command.command("set")
@@ -38,10 +38,10 @@ def set_secret(name: str) -> None:
     invocation = Invocation.current()
     value = click.prompt(name, hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
     if not value:
-        invocation.refuse(f"No value was given for {name}. Nothing was written.")
-    home = invocation.place()
+        invocation.fail(f"No value was given for {name}. Nothing was written.")
+    home = invocation.locate_home()
     config.set_secret(home, name, value)
-    invocation.say(f"Stored {name} in {home.secrets_file}.", {"success": True, "name": name})
+    invocation.respond(f"Stored {name} in {home.secrets_file}.", {"success": True, "name": name})
 
 
 @command.command()
@@ -50,6 +50,6 @@ def set_secret(name: str) -> None:
 def remove(name: str) -> None:
     """Delete a secret."""
     invocation = Invocation.current()
-    if not config.remove_secret(invocation.place(), name):
-        invocation.refuse(f"There is no secret {name}.")
-    invocation.say(f"Removed {name}.", {"success": True, "name": name})
+    if not config.remove_secret(invocation.locate_home(), name):
+        invocation.fail(f"There is no secret {name}.")
+    invocation.respond(f"Removed {name}.", {"success": True, "name": name})

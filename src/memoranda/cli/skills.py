@@ -7,7 +7,7 @@ from typing import NoReturn
 import click
 
 from memoranda.cli.context import Invocation, memory_options, printable
-from memoranda.cli.text import change_line
+from memoranda.cli.terminal_text import format_change
 from memoranda.config import load
 from memoranda.skills import history
 from memoranda.skills.names import SKILL_FILE
@@ -38,7 +38,7 @@ def command() -> None:
 
 def open_skills(invocation: Invocation) -> SkillStore:
     """The skills of the home, profile and user that were named."""
-    home = invocation.place()
+    home = invocation.locate_home()
     home.refuse_if_foreign()
     shared = () if invocation.user is None else (home.skills(),)
     return SkillStore(home.skills(invocation.user), load(home).skills, also=shared)
@@ -61,7 +61,7 @@ def list_skills() -> None:
             {"path": str(each.path), "problem": each.problem, "fatal": each.fatal} for each in catalogue.problems
         ],
     }
-    invocation.say("\n".join(lines) or "There are no skills yet.", data)
+    invocation.respond("\n".join(lines) or "There are no skills yet.", data)
 
 
 @command.command()
@@ -81,7 +81,7 @@ def show(name: str, file: str) -> None:
         "name": name, "file": file, "path": str(view.skill.directory), "content": view.shown.text,
         "files": list(view.files), "withheld": list(view.shown.findings),
     }  # fmt: skip
-    invocation.say("\n".join(lines), data)
+    invocation.respond("\n".join(lines), data)
 
 
 @command.command()
@@ -96,7 +96,7 @@ def create(name: str, source: str, description: str, allow: tuple[str, ...]) -> 
     try:
         content = sys.stdin.read() if source == "-" else Path(source).read_text("utf-8")
     except UnicodeDecodeError:
-        invocation.refuse(f"{source} is not UTF-8 text. Nothing was changed.")
+        invocation.fail(f"{source} is not UTF-8 text. Nothing was changed.")
     if description and not has_front_matter(content):
         content = with_front_matter(name, description, content)
     _report(invocation, open_skills(invocation).create(name, content, PERSON, frozenset(allow)))
@@ -127,14 +127,14 @@ def allow(name: str, file: str, revoke: bool) -> None:
         if isinstance(revoked, Refusal):
             _refuse(invocation, revoked)
         if not revoked:
-            invocation.refuse(f"Nothing was allowed in {file} of {name}.")
-        invocation.say(f"{file} of {name} is judged like any other again.", {"success": True, "skill": name})
+            invocation.fail(f"Nothing was allowed in {file} of {name}.")
+        invocation.respond(f"{file} of {name} is judged like any other again.", {"success": True, "skill": name})
         return
     accepted = store.allow(name, file, PERSON)
     if isinstance(accepted, Refusal):
         _refuse(invocation, accepted)
     text = f"Allowed {', '.join(accepted)} in {file} of {name}." if accepted else "Nothing in it is withheld."
-    invocation.say(text, {"success": True, "skill": name, "file": file, "allowed": list(accepted)})
+    invocation.respond(text, {"success": True, "skill": name, "file": file, "allowed": list(accepted)})
 
 
 @command.command()
@@ -147,10 +147,10 @@ def log(name: str | None, limit: int) -> None:
     changes = describe_log(open_skills(invocation), name, limit)
     lines: list[str] = []
     for change in changes:
-        lines.append(change_line(change, printable(change["path"])))
+        lines.append(format_change(change, printable(change["path"])))
         lines += [f"      - {printable(line)}" for line in change["before"].splitlines()]
         lines += [f"      + {printable(line)}" for line in change["after"].splitlines()]
-    invocation.say("\n".join(lines) or "No changes yet.", changes)
+    invocation.respond("\n".join(lines) or "No changes yet.", changes)
 
 
 @command.command()
@@ -173,18 +173,18 @@ def purge(yes: bool) -> None:
     store = open_skills(invocation)
     purged = history.purge(store) if store.root.is_dir() else history.Purged(0, 0)
     text = f"Forgot {purged.changes} changes and {purged.archived} removed skills and files."
-    invocation.say(text, {"success": True, "changes": purged.changes, "archived": purged.archived})
+    invocation.respond(text, {"success": True, "changes": purged.changes, "archived": purged.archived})
 
 
 def _report(invocation: Invocation, outcome: Outcome) -> None:
     if isinstance(outcome, Refusal):
         _refuse(invocation, outcome)
     change = f"\nchange {outcome.change} · {outcome.stored_in}" if outcome.change is not None else ""
-    invocation.say(outcome.message + change, describe(outcome))
+    invocation.respond(outcome.message + change, describe(outcome))
 
 
 def _refuse(invocation: Invocation, refusal: Refusal) -> NoReturn:
-    invocation.refuse(refusal.message, describe(refusal))
+    invocation.fail(refusal.message, describe(refusal))
 
 
 def _terminal(text: str) -> str:

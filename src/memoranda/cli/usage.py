@@ -7,8 +7,8 @@ import click
 
 from memoranda import config
 from memoranda.cli.context import Invocation, memory_options
-from memoranda.cli.sessions.naming import since_option, until_option
-from memoranda.cli.text import bold, dim, wrapped
+from memoranda.cli.sessions.lookup import since_option, until_option
+from memoranda.cli.terminal_text import bold, dim, terminal_line
 from memoranda.spending.budget import BackgroundSpending
 from memoranda.spending.ledger import Ledger
 from memoranda.spending.prices import AS_OF, FILE_NAME
@@ -37,7 +37,7 @@ _LONGEST_NAME = 44
 def command(by: Grouping, since: float | None, until: float | None) -> None:
     """See what models cost: calls, tokens and money, and what is left for background work today."""
     invocation = Invocation.current()
-    ledger = _ledger(invocation.place())
+    ledger = _ledger(invocation.locate_home())
     span: dict[str, Any] = {name: value for name, value in (("since", since), ("until", until)) if value is not None}
     try:
         rows = ledger.totals(by, **span, user=invocation.user)
@@ -52,7 +52,7 @@ def command(by: Grouping, since: float | None, until: float | None) -> None:
         "background_today": _left(today, ledger.settings),
         "prices_as_of": AS_OF,
     }
-    invocation.say("\n".join([*_table(by, rows, whole), *_budget(today, ledger.settings)]), data)
+    invocation.respond("\n".join([*_table(by, rows, whole), *_budget(today, ledger.settings)]), data)
 
 
 def _ledger(home: Home) -> Ledger:
@@ -80,7 +80,7 @@ def _left(today: BackgroundSpending, settings: BudgetSettings) -> dict[str, Any]
 def _table(by: str, rows: list[Total], whole: Total) -> list[str]:
     if not rows:
         return ["No calls of models are in the ledger for that time."]
-    cells = [[wrapped(row.name, _LONGEST_NAME) or "(none)", *_numbers(row)] for row in rows]
+    cells = [[terminal_line(row.name, _LONGEST_NAME) or "(none)", *_numbers(row)] for row in rows]
     cells = [[by, *_NUMBERS], *cells, ["total", *_numbers(whole)]]
     widths = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))]
     lines = [_line(row, widths) for row in cells]

@@ -15,9 +15,9 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from memoranda.adapters.mcp.offers import Offers
-from memoranda.adapters.mcp.server import Server
+from memoranda.adapters.mcp.server import McpServer
 from memoranda.app import Memory
+from memoranda.tool_host.tool_host import ToolHost
 
 Era = Literal["auto", "legacy"]
 Transport = Literal["stdio", "http"]
@@ -123,11 +123,11 @@ def run(host: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(asyncio.wait_for(host(), 60))
 
 
-def server_for(memory: Memory, **options: bool) -> Server:
+def server_for(memory: Memory, **options: bool) -> McpServer:
     """A server in this process, for tests of what it answers."""
-    return Server(Offers(memory), **options)
+    return McpServer(ToolHost(memory, source="mcp"), **options)
 
 
-def ask(server: Server, method: str, **params: Any) -> Any:
+def ask(server: McpServer, method: str, **params: Any) -> Any:
     """The whole answer to one request."""
     return server.answer({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})

@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import memoranda
-from memoranda.adapters.mcp import loopback, sizes
-from memoranda.adapters.mcp.eras import HANDSHAKE, SELF_CONTAINED
-from memoranda.adapters.mcp.offers import Offers, described
-from memoranda.adapters.mcp.server import Server
+from memoranda.adapters.loopback import ADDRESS
+from memoranda.adapters.mcp import http_server
+from memoranda.adapters.mcp.protocol_versions import HANDSHAKE, SELF_CONTAINED
+from memoranda.adapters.mcp.server import McpServer, describe_tool
+from memoranda.tool_host import answer_size
+from memoranda.tool_host.tool_host import ToolHost
 from memoranda.tools import Tool
 
 PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "mcp.md").read_text()
@@ -18,10 +20,10 @@ def test_every_tool_is_there_with_its_hints(tmp_path: Path) -> None:
     documented = {row[0].strip("`"): row[1:] for row in rows[2:]}
     unknown = Tool("a provider's", "", {}, lambda given: {})
     with memoranda.open(tmp_path) as memory:
-        tools = [*Offers(memory).tools(), unknown]
+        tools = [*ToolHost(memory, source="mcp").tools(), unknown]
     assert list(documented) == [tool.name for tool in tools]
     for tool in tools:
-        hints = described(tool)["annotations"]
+        hints = describe_tool(tool)["annotations"]
         assert documented[tool.name] == [
             "yes" if hints["readOnlyHint"] else "no",
             "yes" if hints["destructiveHint"] else "no",
@@ -33,8 +35,8 @@ def test_every_tool_is_there_with_its_hints(tmp_path: Path) -> None:
 def test_every_method_version_and_limit_is_there(tmp_path: Path) -> None:
     """So that nobody has to read the code."""
     with memoranda.open(tmp_path) as memory:
-        methods = list(Server(Offers(memory))._methods)
+        methods = list(McpServer(ToolHost(memory, source="mcp"))._methods)
     names = [*methods, *HANDSHAKE, *SELF_CONTAINED]
     assert [name for name in names if f"`{name}`" not in PAGE] == []
-    assert f"{sizes.MOST_BYTES:,} bytes" in PAGE and f"{sizes.MOST_SEARCH_CHARS:,} characters" in PAGE
-    assert loopback.PATH in PAGE and loopback.ADDRESS in PAGE
+    assert f"{answer_size.MAX_BYTES:,} bytes" in PAGE and f"{answer_size.MAX_SEARCH_CHARS:,} characters" in PAGE
+    assert http_server.PATH in PAGE and ADDRESS in PAGE

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import memoranda
 from memoranda import config
-from memoranda.adapters.mcp.offers import Offers, open_for_hosts
-from memoranda.adapters.mcp.server import Server
-from memoranda.adapters.mcp.wire import ProtocolError, decode, encode
+from memoranda.adapters.mcp.json_rpc import ProtocolError, decode, encode
+from memoranda.adapters.mcp.server import McpServer
 from memoranda.app import Memory
 from memoranda.support.home import Home
+from memoranda.tool_host.tool_host import ToolHost, open_for_hosts
 from memoranda.tools import Tool
 from tests.adapters.mcp.hosts import MODERN, ask, server_for
 from tests.examples import examples
@@ -29,7 +29,7 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 
 
 @pytest.fixture
-def server(memory: Memory) -> Server:
+def server(memory: Memory) -> McpServer:
     return server_for(memory)
 
 
@@ -38,7 +38,7 @@ def _text(answer: Any) -> Any:
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
-def test_a_handshake_agrees_on_the_version_that_was_asked_for(server: Server, version: str) -> None:
+def test_a_handshake_agrees_on_the_version_that_was_asked_for(server: McpServer, version: str) -> None:
     """Old hosts are answered in their own words, without fields that they do not know."""
     result = ask(server, "initialize", protocolVersion=version, capabilities={}, clientInfo={})["result"]
     assert result["protocolVersion"] == version
@@ -47,12 +47,12 @@ def test_a_handshake_agrees_on_the_version_that_was_asked_for(server: Server, ve
 
 
 @pytest.mark.parametrize("version", ["1999-01-01", "2026-07-28", None, 7])
-def test_a_handshake_over_an_unknown_version_offers_the_newest(server: Server, version: Any) -> None:
+def test_a_handshake_over_an_unknown_version_offers_the_newest(server: McpServer, version: Any) -> None:
     """The host decides whether it can go on."""
     assert ask(server, "initialize", protocolVersion=version)["result"]["protocolVersion"] == "2025-11-25"
 
 
-def test_a_request_that_stands_for_itself_needs_no_handshake(server: Server) -> None:
+def test_a_request_that_stands_for_itself_needs_no_handshake(server: McpServer) -> None:
     """Its result is complete, says whose it is and that it may not be kept."""
     found = ask(server, "server/discover", **MODERN)["result"]
     assert found["supportedVersions"] == ["2026-07-28"]
@@ -62,7 +62,7 @@ def test_a_request_that_stands_for_itself_needs_no_handshake(server: Server) -> 
     assert called["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "memoranda"
 
 
-def test_a_version_of_the_future_is_told_which_ones_are_spoken(server: Server) -> None:
+def test_a_version_of_the_future_is_told_which_ones_are_spoken(server: McpServer) -> None:
     """So that the host can ask again in one of them."""
     error = ask(server, "ping", _meta={"io.modelcontextprotocol/protocolVersion": "2031-01-01"})["error"]
     assert error["code"] == -32022
@@ -89,7 +89,7 @@ def test_a_version_of_the_future_is_told_which_ones_are_spoken(server: Server) -
         ({"jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": {}}, -32602),
     ],
 )
-def test_what_cannot_be_answered_is_an_error_with_its_code(server: Server, message: Any, code: int) -> None:
+def test_what_cannot_be_answered_is_an_error_with_its_code(server: McpServer, message: Any, code: int) -> None:
     """One that hosts know."""
     assert server.answer(message)["error"]["code"] == code
 
@@ -104,12 +104,12 @@ def test_what_cannot_be_answered_is_an_error_with_its_code(server: Server, messa
         [{"jsonrpc": "2.0", "method": "notifications/initialized"}],
     ],
 )
-def test_what_nobody_waits_for_is_not_answered(server: Server, message: Any) -> None:
+def test_what_nobody_waits_for_is_not_answered(server: McpServer, message: Any) -> None:
     """Notifications, and answers to questions that were never asked."""
     assert server.answer(message) is None
 
 
-def test_a_batch_is_answered_as_one(server: Server) -> None:
+def test_a_batch_is_answered_as_one(server: McpServer) -> None:
     """As hosts of 2025-03-26 may send it."""
     pings = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in ("a", "b")]
     assert [each["id"] for each in server.answer([*pings, {"jsonrpc": "2.0", "method": "x"}])] == ["a", "b"]
@@ -184,7 +184,7 @@ def test_json_that_is_too_much_is_an_error_too(raw: bytes) -> None:
         decode(raw)
 
 
-def test_half_a_character_does_not_break_the_line(server: Server) -> None:
+def test_half_a_character_does_not_break_the_line(server: McpServer) -> None:
     """It cannot be stored and cannot be sent, but it can be asked."""
     message = json.loads('{"jsonrpc": "2.0", "id": "\\ud800", "method": "tools/call", "params": '
                          '{"name": "remember", "arguments": {"text": "a \\ud800 b"}}}')  # fmt: skip
@@ -215,11 +215,11 @@ def test_a_platform_has_the_tools_that_are_configured_for_it(tmp_path: Path) -> 
         assert ask(server, "prompts/get", name="memory")["error"]["code"] == -32602
 
 
-def _tools(server: Server) -> list[str]:
+def _tools(server: McpServer) -> list[str]:
     return [tool["name"] for tool in ask(server, "tools/list")["result"]["tools"]]
 
 
-def test_looking_leaves_no_trace_in_a_home(memory: Memory, server: Server) -> None:
+def test_looking_leaves_no_trace_in_a_home(memory: Memory, server: McpServer) -> None:
     """Saying hello, listing and reading write nothing."""
     for method, params in (
         ("initialize", {}),
@@ -231,7 +231,7 @@ def test_looking_leaves_no_trace_in_a_home(memory: Memory, server: Server) -> No
     assert not memory.home.root.exists()
 
 
-def test_a_new_handshake_freezes_memory_anew(memory: Memory, server: Server) -> None:
+def test_a_new_handshake_freezes_memory_anew(memory: Memory, server: McpServer) -> None:
     """A host that keeps one process for many conversations gets what was saved meanwhile."""
     ask(server, "initialize")
     memory.remember("CI runs on Debian 12.")
@@ -240,13 +240,13 @@ def test_a_new_handshake_freezes_memory_anew(memory: Memory, server: Server) -> 
     assert len(_contents(server)) == 1 and "Debian" in _contents(server)[0]
 
 
-def _contents(server: Server) -> list[str]:
+def _contents(server: McpServer) -> list[str]:
     return [each["text"] for each in ask(server, "resources/read", uri="memoranda://memory")["result"]["contents"]]
 
 
 def test_without_lasting_connections_memory_is_as_it_is(memory: Memory) -> None:
     """Each request stands for itself."""
-    server = server_for(memory, lasting=False)
+    server = server_for(memory, one_client=False)
     ask(server, "initialize")
     memory.remember("CI runs on Debian 12.")
     assert ["Debian" in text for text in _contents(server)] == [True]
@@ -278,22 +278,22 @@ def test_a_blocked_entry_is_never_shown(memory: Memory) -> None:
     assert "blocked" in shown and "Ignore all previous" not in shown
 
 
-def test_a_host_hears_of_tools_that_come_later(memory: Memory) -> None:
+def test_a_host_is_notified_of_tools_that_come_later(memory: Memory) -> None:
     """Once, after it has listed them; such as those of a provider that needed long to start."""
     late: list[Tool] = []
 
-    class Late(Offers):
+    class Late(ToolHost):
         def tools(self) -> tuple[Tool, ...]:
             return (*super().tools(), *late)
 
-    server = Server(Late(memory))
+    server = McpServer(Late(memory, source="mcp"))
     ask(server, "initialize")
-    assert server.news() == []
+    assert server.notifications() == []
     ask(server, "tools/list")
-    assert server.news() == []
+    assert server.notifications() == []
     late.append(Tool("late", "Came later.", {}, lambda given: {"success": True}))
-    assert [each["method"] for each in server.news()] == ["notifications/tools/list_changed"]
-    assert server.news() == []
+    assert [each["method"] for each in server.notifications()] == ["notifications/tools/list_changed"]
+    assert server.notifications() == []
     assert ask(server, "tools/list")["result"]["tools"][-1]["inputSchema"]["type"] == "object"
 
 
@@ -305,7 +305,7 @@ def test_search_keeps_within_what_hosts_accept(tmp_path: Path) -> None:
             assert memory.config.recall.answer_chars == expected
 
 
-def test_a_large_answer_of_search_can_be_gone_on_with(tmp_path: Path) -> None:
+def test_a_large_answer_of_search_can_be_continued(tmp_path: Path) -> None:
     """It is as long as hosts take it, and the cursor leads to the rest."""
     with open_for_hosts(str(tmp_path)) as memory:
         for number in range(12):
@@ -328,7 +328,7 @@ def test_this_project_is_the_one_that_the_host_works_in(memory: Memory) -> None:
         memory.sessions.create_session(name, "cli", project=f"github.com/ana/{name}#{name:a<12}")
         memory.sessions.append_messages(name, [{"role": "user", "content": "Why does the build hang?"}])
     given = {"query": "build", "project": "this"}
-    at_work = Server(Offers(memory, here=lambda: "github.com/ana/stork"))
+    at_work = McpServer(ToolHost(memory, source="mcp", current_project=lambda: "github.com/ana/stork"))
     answer = _text(ask(at_work, "tools/call", name="session_search", arguments=given))
     assert [result["session_id"] for result in answer["results"]] == ["stork"]
     nowhere = _text(ask(server_for(memory), "tools/call", name="session_search", arguments=given))

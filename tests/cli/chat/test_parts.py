@@ -11,16 +11,16 @@ import pytest
 from memoranda.agent.events import ContextCompressed, ModelAnswered, ToolCalled, ToolReturned
 from memoranda.agent.session_views import Compression
 from memoranda.cli.chat.commands import COMMANDS, is_command
-from memoranda.cli.chat.history import History
-from memoranda.cli.chat.screens import JsonLines, Pipe, Terminal
-from memoranda.cli.chat.status import Status, short
-from memoranda.cli.chat.talking import JsonPiped, Piped
-from memoranda.cli.log import logging_to
+from memoranda.cli.chat.input import JsonInput, PipeInput
+from memoranda.cli.chat.input_history import InputHistory
+from memoranda.cli.chat.output import JsonOutput, PipeOutput, TerminalOutput
+from memoranda.cli.chat.status import ChatStatus, short
+from memoranda.cli.log_file import log_to_file
 from memoranda.llm.model import ToolCall, Usage
 from memoranda.safety.redaction import Redactor
 
 GUIDE = Path(__file__).parents[3] / "docs" / "how-to" / "chat.md"
-STATUS = Status("s1", "Build", "any-1", 12_345, False, 200_000, 1_000, 870)
+STATUS = ChatStatus("s1", "Build", "any-1", 12_345, False, 200_000, 1_000, 870)
 CALL = ToolCall("c1", "memory", '{"action": "add", "content": "Ana\\nuses tabs."}')
 
 
@@ -28,7 +28,7 @@ def test_every_command_and_event_is_in_the_guide(capsys: pytest.CaptureFixture[s
     """Whoever adds one writes it down."""
     guide = GUIDE.read_text()
     assert [name for name in COMMANDS if not re.search(rf"`{name}[ `]", guide)] == []
-    screen = JsonLines()
+    screen = JsonOutput()
     screen.begun(STATUS, "Begun.")
     screen.text("Hi")
     for event in (
@@ -84,7 +84,7 @@ def test_a_line_that_begins_with_a_command_is_one(line: str, meant: bool) -> Non
 def test_history_keeps_lines_but_neither_secrets_nor_pastes(tmp_path: Path) -> None:
     """In a file that only its owner can read, which appears with the first line."""
     path = tmp_path / "home" / "chat_history"
-    history = History(path, Redactor(["hunter2hunter2"]), ["/help"])
+    history = InputHistory(path, Redactor(["hunter2hunter2"]), ["/help"])
     history.add("   ")
     assert not path.exists()
     history.add("the password is hunter2hunter2")
@@ -98,7 +98,7 @@ def test_the_log_goes_to_a_file_and_not_to_the_screen(tmp_path: Path, capsys: py
     path = tmp_path / "home" / "logs" / "chat.log"
     logger = logging.getLogger("memoranda")
     before = (list(logger.handlers), logger.level, logger.propagate)
-    with logging_to(path):
+    with log_to_file(path):
         assert not path.exists()
         logging.getLogger("memoranda.somewhere").warning("A %s thing.", "strange")
     assert "WARNING memoranda.somewhere: A strange thing." in path.read_text()
@@ -109,9 +109,9 @@ def test_the_log_goes_to_a_file_and_not_to_the_screen(tmp_path: Path, capsys: py
 
 def test_a_log_that_is_full_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Old lines move on to a second and third file; the present one stays private."""
-    monkeypatch.setattr("memoranda.cli.log._MOST_BYTES", 200)
+    monkeypatch.setattr("memoranda.cli.log_file._MOST_BYTES", 200)
     path = tmp_path / "logs" / "chat.log"
-    with logging_to(path):
+    with log_to_file(path):
         for number in range(20):
             logging.getLogger("memoranda").info("line %d", number)
     assert sorted(each.name for each in path.parent.iterdir()) == ["chat.log", "chat.log.1", "chat.log.2"]
@@ -121,7 +121,7 @@ def test_a_log_that_is_full_is_begun_anew(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_pipe_gets_the_answer_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
     """Signs that steer a terminal are replaced, line ends and tabs stay; each answer ends its line."""
-    screen = Pipe()
+    screen = PipeOutput()
     screen.begun(STATUS, "Begun.")
     screen.asking()
     screen.text("One\n\ttwo\x1b[31m")
@@ -138,7 +138,7 @@ def test_a_pipe_gets_the_answer_and_nothing_else(capsys: pytest.CaptureFixture[s
 
 def test_a_terminal_shows_what_tools_were_given_and_what_came_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     """One line each, whatever is in them."""
-    screen = Terminal()
+    screen = TerminalOutput()
     screen.event(ToolCalled(CALL))
     screen.event(ToolReturned(CALL, {"success": True, "message": "Saved\nin MEMORY.md."}))
     screen.event(ToolCalled(ToolCall("c2", "weather", "{broken")))
@@ -164,6 +164,6 @@ def test_a_terminal_shows_what_tools_were_given_and_what_came_of_it(capsys: pyte
 def test_lines_come_as_they_are_or_as_json() -> None:
     """Only an object with a text is unpacked; the end is the end."""
     lines = 'Hello\n{"text": "a\\nb"}\n{"text": 3}\n[1]\n'
-    plain, as_json = Piped(StringIO(lines)), JsonPiped(StringIO(lines))
+    plain, as_json = PipeInput(StringIO(lines)), JsonInput(StringIO(lines))
     assert [plain.read() for _ in range(5)] == ["Hello", '{"text": "a\\nb"}', '{"text": 3}', "[1]", None]
     assert [as_json.read() for _ in range(5)] == ["Hello", "a\nb", '{"text": 3}', "[1]", None]

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from memoranda.adapters.hosts.entries import UnexpectedSettingsError, put_server, take_server, typed
-from memoranda.adapters.hosts.program import Program, is_our_hook
-from memoranda.adapters.hosts.shape import Host, Settings, SettingsFile, Surroundings
+from memoranda.adapters.hosts.host import Host, HostEnvironment, Settings, SettingsFile
+from memoranda.adapters.hosts.launch_command import LaunchCommand, is_our_hook
+from memoranda.adapters.hosts.server_entry import UnexpectedSettingsError, add_server, remove_server, stdio_entry
 
 NAME = "claude-code"
 # Seconds after which the host gives a hook up; ours answer long before.
@@ -12,22 +12,22 @@ _TIMEOUT = 10
 EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd")
 
 
-def _files(around: Surroundings) -> list[SettingsFile]:
+def _files(around: HostEnvironment) -> list[SettingsFile]:
     own = around.directory("CLAUDE_CONFIG_DIR", around.person)
     servers, settings = own / ".claude.json", around.directory("CLAUDE_CONFIG_DIR", own / ".claude") / "settings.json"
     if around.project is not None:
         # The servers of a project are everybody's; hooks are commands on this machine, so they stay in its own file.
         servers, settings = around.project / ".mcp.json", around.project / ".claude" / "settings.local.json"
     # The hooks give what is remembered, so that the server need not say it as well; but others who get it have none.
-    put = put_server("mcpServers", shape=typed, flags=("--bare",) if around.project is None else ())
+    put = add_server("mcpServers", shape=stdio_entry, flags=("--bare",) if around.project is None else ())
     hooks = SettingsFile(settings, _put_hooks, _take_hooks, local=True)
-    return [SettingsFile(servers, put, take_server("mcpServers")), hooks]
+    return [SettingsFile(servers, put, remove_server("mcpServers")), hooks]
 
 
 HOST = Host(NAME, "Claude Code", _files, "Start a new session of Claude Code; /mcp and /hooks show what was added.")
 
 
-def _put_hooks(settings: Settings, program: Program) -> Settings:
+def _put_hooks(settings: Settings, program: LaunchCommand) -> Settings:
     hooks = _hooks(settings)
     for event in EVENTS:
         ours = {"hooks": [{"type": "command", "command": program.hook(NAME, event), "timeout": _TIMEOUT}]}

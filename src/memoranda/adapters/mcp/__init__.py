@@ -1,4 +1,4 @@
-"""A home as an MCP server: its tools and what is remembered, for every host that speaks the protocol.
+"""An MCP server over the tool host, for every program that speaks the protocol.
 
-It is written out here, without a library for it, because a host starts it with every session and waits for it.
+It uses no MCP library, because a program starts it with every session and waits for it; see docs/decisions.
 """

@@ -1,4 +1,4 @@
-"""What a host and its model read about this server."""
+"""The texts of the MCP server that hosts and their models read."""
 
 TITLE = "What is remembered"
 
@@ -9,14 +9,6 @@ INSTRUCTIONS = (
 )
 REMEMBERED = "What is remembered, as it was when this connection began:"
 TOO_LONG = "What is remembered is long; read it in the resource {uri} before you begin."
-
-REMEMBER = (
-    "Save one fact that the user asked to be remembered, in a sentence that will still make sense in a year. It is on "
-    "disk when this answers, and known to every agent of the user from their next session on. Correct or remove what "
-    "is remembered with `memory`."
-)
-REMEMBER_TEXT = "The fact, in a short sentence of its own: 'The staging database is called heron.'"
-REMEMBER_TARGET = "'memory' for notes about work and surroundings, 'user' for who the user is and what they prefer"
 
 RESOURCE = (
     "The curated notes and the user's profile, as a system prompt shows them. The text does not change while the "

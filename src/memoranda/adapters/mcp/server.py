@@ -1,50 +1,74 @@
-"""The server itself: a message in, its answer out, whatever the message is and whichever era it belongs to."""
+"""The MCP server itself: takes a message of any protocol version and returns the answer."""
 
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from memoranda.adapters.mcp import guidance
-from memoranda.adapters.mcp.eras import SELF_CONTAINED, SERVER_INFO, agreed, completed, version_of
-from memoranda.adapters.mcp.offers import Offers, described
-from memoranda.adapters.mcp.remembered import CHANGES_URI, URI, Remembered
-from memoranda.adapters.mcp.sizes import as_text
-from memoranda.adapters.mcp.wire import (
+from memoranda.adapters.mcp.json_rpc import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     RESOURCE_NOT_FOUND,
     ProtocolError,
-    Request,
+    RpcRequest,
     failure,
     read_request,
     success,
 )
-from memoranda.tools import JsonObject
+from memoranda.adapters.mcp.protocol_versions import (
+    SELF_CONTAINED,
+    SERVER_INFO,
+    complete_result,
+    negotiate_version,
+    request_version,
+)
+from memoranda.tool_host.answer_size import fit_answer
+from memoranda.tool_host.memory_text import MemoryText
+from memoranda.tool_host.tool_host import ToolHost
+from memoranda.tools import JsonObject, Tool
 
 _log = logging.getLogger(__name__)
 
-_MOST_IN_A_BATCH = 50
+MEMORY_URI = "memoranda://memory"
+CHANGES_URI = f"{MEMORY_URI}/changes"
+_MAX_BATCH = 50
+_MAX_CHARS_IN_INSTRUCTIONS = 8_000
 _MIME = "text/plain"
 _PROMPT = "memory"
+# Clients decide by these hints what to ask their user about. A provider's tools get the most cautious ones.
+_HINTS: dict[str, JsonObject] = {
+    "memory": {"title": "Change what is remembered", "readOnlyHint": False, "destructiveHint": True,
+               "idempotentHint": False, "openWorldHint": False},
+    "session_search": {"title": "Search past conversations", "readOnlyHint": True, "destructiveHint": False,
+                       "idempotentHint": True, "openWorldHint": False},
+    "remember": {"title": "Remember a fact", "readOnlyHint": False, "destructiveHint": False,
+                 "idempotentHint": True, "openWorldHint": False},
+}  # fmt: skip
+_PROVIDER_HINTS: JsonObject = {
+    "readOnlyHint": False,
+    "destructiveHint": True,
+    "idempotentHint": False,
+    "openWorldHint": True,
+}
 
 
-class Server:
-    """Answers the messages of one host (`lasting`), or of any number of them that come and go.
+class McpServer:
+    """Answers the messages of one client (`one_client`), or of any number of clients that come and go.
 
-    With one host, what is remembered is frozen when it says hello; others get it as it is when they ask. `bare` leaves
-    it out of the instructions, for hosts that have it from elsewhere.
+    With one client the memory text is frozen when it sends `initialize`; other clients get the live text with each
+    request. `bare` leaves the memory text out of the instructions, for hosts whose hooks give it to the model.
     """
 
-    def __init__(self, offers: Offers, *, lasting: bool = True, bare: bool = False) -> None:
-        self._offers = offers
-        self._lasting = lasting
+    def __init__(self, tool_host: ToolHost, *, one_client: bool = True, bare: bool = False) -> None:
+        self._tool_host = tool_host
+        self._one_client = one_client
         self._bare = bare
-        self._frozen: Remembered | None = None
-        self._greeted = False
-        self._listed: list[str] | None = None
-        self._methods: dict[str, Callable[[Request], JsonObject]] = {
+        self._frozen: MemoryText | None = None
+        self._initialized = False
+        self._listed_names: list[str] | None = None
+        self._methods: dict[str, Callable[[RpcRequest], JsonObject]] = {
             "initialize": self._initialize,
             "server/discover": self._discover,
             "ping": lambda request: {},
@@ -58,127 +82,148 @@ class Server:
         }
 
     def answer(self, message: Any) -> Any:
-        """The answer to a message or to a batch of them; None when nobody waits for one."""
+        """Returns the answer to a message or a batch of messages; None when only notifications were sent."""
         if not isinstance(message, list):
             return self._answer_one(message)
-        if not 0 < len(message) <= _MOST_IN_A_BATCH:
-            reason = f"A batch must hold 1 to {_MOST_IN_A_BATCH} messages."
+        if not 0 < len(message) <= _MAX_BATCH:
+            reason = f"A batch must hold 1 to {_MAX_BATCH} messages."
             return failure(None, ProtocolError(INVALID_REQUEST, reason))
-        return [answer for each in message if (answer := self._answer_one(each)) is not None] or None
+        return [answer for item in message if (answer := self._answer_one(item)) is not None] or None
 
-    def news(self) -> list[JsonObject]:
-        """What a host should hear of unasked: tools that came or went, such as those of a provider that was late."""
-        if not self._greeted or self._listed is None or self._names() == self._listed:
+    def notifications(self) -> list[JsonObject]:
+        """Returns the notifications to send now: the list of tools changed, for example when a provider started."""
+        if not self._initialized or self._listed_names is None or self._tool_names() == self._listed_names:
             return []
-        self._listed = None
+        self._listed_names = None
         return [{"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}]
 
     @property
-    def may_have_news(self) -> bool:
-        return self._offers.may_grow
+    def may_notify(self) -> bool:
+        return self._tool_host.may_gain_tools
 
     def _answer_one(self, message: Any) -> JsonObject | None:
-        request: Request | None = None
+        request: RpcRequest | None = None
         try:
             request = read_request(message)
             if request is None or not request.wants_answer:
                 return None
-            version_of(request)
-            return success(request.id, completed(self._result(request), request))
+            request_version(request)
+            return success(request.id, complete_result(self._dispatch(request), request))
         except ProtocolError as error:
-            return failure(request.id if request else error.answers, error)
+            return failure(request.id if request else error.request_id, error)
         except Exception as error:
-            # The last line of defence for a promise: a request is answered, and the connection goes on.
+            # Every request gets an answer, and the connection stays open, whatever fails behind it.
             _log.exception("an MCP request failed")
             text = f"{type(error).__name__}: {error}"[:500]
             return failure(request.id if request else None, ProtocolError(INTERNAL_ERROR, text))
 
-    def _result(self, request: Request) -> JsonObject:
+    def _dispatch(self, request: RpcRequest) -> JsonObject:
         method = self._methods.get(request.method)
         if method is None:
             raise ProtocolError(METHOD_NOT_FOUND, f"There is no method {request.method[:100]!r} here.")
         return method(request)
 
-    def _initialize(self, request: Request) -> JsonObject:
-        self._greeted = True
+    def _initialize(self, request: RpcRequest) -> JsonObject:
+        self._initialized = True
         self._frozen = None
         return {
-            "protocolVersion": agreed(request.params.get("protocolVersion")),
-            "capabilities": self._capabilities(tells=self._lasting),
+            "protocolVersion": negotiate_version(request.params.get("protocolVersion")),
+            "capabilities": self._capabilities(notifies=self._one_client),
             "serverInfo": SERVER_INFO,
             "instructions": self._instructions(),
         }
 
-    def _discover(self, request: Request) -> JsonObject:
+    def _discover(self, request: RpcRequest) -> JsonObject:
         return {
             "supportedVersions": list(SELF_CONTAINED),
-            "capabilities": self._capabilities(tells=False),
+            "capabilities": self._capabilities(notifies=False),
             "instructions": self._instructions(),
         }
 
-    def _capabilities(self, *, tells: bool) -> JsonObject:
-        return {"tools": {"listChanged": True} if tells else {}, "resources": {}, "prompts": {}}
+    def _capabilities(self, *, notifies: bool) -> JsonObject:
+        return {"tools": {"listChanged": True} if notifies else {}, "resources": {}, "prompts": {}}
 
     def _instructions(self) -> str:
-        remembered = self._remembered()
-        return guidance.INSTRUCTIONS if remembered is None else remembered.instructions(bare=self._bare)
+        """Returns how to use the server and, unless `bare`, the memory text, for the host's system prompt."""
+        memory = self._memory_text()
+        if memory is None or self._bare or not memory.text:
+            return guidance.INSTRUCTIONS
+        if len(memory.text) > _MAX_CHARS_IN_INSTRUCTIONS:
+            return f"{guidance.INSTRUCTIONS} {guidance.TOO_LONG.format(uri=MEMORY_URI)}"
+        return f"{guidance.INSTRUCTIONS}\n\n{guidance.REMEMBERED}\n\n{memory.text}"
 
-    def _list_tools(self, request: Request) -> JsonObject:
-        tools = self._offers.tools()
-        self._listed = [tool.name for tool in tools]
-        return {"tools": [described(tool) for tool in tools]}
+    def _list_tools(self, request: RpcRequest) -> JsonObject:
+        tools = self._tool_host.tools()
+        self._listed_names = [tool.name for tool in tools]
+        return {"tools": [describe_tool(tool) for tool in tools]}
 
-    def _names(self) -> list[str]:
-        return [tool.name for tool in self._offers.tools()]
+    def _tool_names(self) -> list[str]:
+        return [tool.name for tool in self._tool_host.tools()]
 
-    def _call_tool(self, request: Request) -> JsonObject:
+    def _call_tool(self, request: RpcRequest) -> JsonObject:
         name, arguments = request.params.get("name"), request.params.get("arguments")
         arguments = {} if arguments is None else arguments
         if not isinstance(name, str) or not isinstance(arguments, Mapping):
             raise ProtocolError(INVALID_PARAMS, "name must be text, and arguments an object.")
-        answer = self._offers.call(name, arguments)
+        answer = self._tool_host.call(name, arguments)
         if answer is None:
             raise ProtocolError(INVALID_PARAMS, f"There is no tool {name[:100]!r} here.")
-        # Once, as text: some hosts hand both forms of a result to the model, which then pays twice.
-        text = {"type": "text", "text": as_text(answer)}
+        # Only as text, without structuredContent: some hosts hand both to the model, which then pays twice.
+        text = {"type": "text", "text": fit_answer(answer)}
         return {"content": [text], "isError": not answer.get("success", True)}
 
-    def _list_resources(self, request: Request) -> JsonObject:
-        if self._remembered() is None:
+    def _list_resources(self, request: RpcRequest) -> JsonObject:
+        if self._memory_text() is None:
             return {"resources": []}
-        about: JsonObject = {
-            "uri": URI, "name": "memory", "title": guidance.TITLE, "description": guidance.RESOURCE, "mimeType": _MIME,
+        resource: JsonObject = {
+            "uri": MEMORY_URI,
+            "name": "memory",
+            "title": guidance.TITLE,
+            "description": guidance.RESOURCE,
+            "mimeType": _MIME,
             "annotations": {"audience": ["assistant"], "priority": 1.0},
-        }  # fmt: skip
-        return {"resources": [about]}
+        }
+        return {"resources": [resource]}
 
-    def _read_resource(self, request: Request) -> JsonObject:
-        remembered = self._remembered()
-        if request.params.get("uri") != URI or remembered is None:
-            code = INVALID_PARAMS if version_of(request) else RESOURCE_NOT_FOUND
+    def _read_resource(self, request: RpcRequest) -> JsonObject:
+        memory = self._memory_text()
+        if request.params.get("uri") != MEMORY_URI or memory is None:
+            code = INVALID_PARAMS if request_version(request) else RESOURCE_NOT_FOUND
             uri = str(request.params.get("uri"))[:200]
             raise ProtocolError(code, f"There is no resource {uri!r}.", {"uri": uri})
-        parts = [(URI, remembered.text or guidance.NOTHING), (CHANGES_URI, remembered.changes())]
+        parts = [(MEMORY_URI, memory.text or guidance.NOTHING), (CHANGES_URI, memory.changes())]
         return {"contents": [{"uri": uri, "mimeType": _MIME, "text": text} for uri, text in parts if text]}
 
-    def _list_prompts(self, request: Request) -> JsonObject:
-        about = {"name": _PROMPT, "title": guidance.TITLE, "description": guidance.PROMPT, "arguments": []}
-        return {"prompts": [] if self._remembered() is None else [about]}
+    def _list_prompts(self, request: RpcRequest) -> JsonObject:
+        prompt = {"name": _PROMPT, "title": guidance.TITLE, "description": guidance.PROMPT, "arguments": []}
+        return {"prompts": [] if self._memory_text() is None else [prompt]}
 
-    def _get_prompt(self, request: Request) -> JsonObject:
-        remembered = self._remembered()
-        if request.params.get("name") != _PROMPT or remembered is None:
+    def _get_prompt(self, request: RpcRequest) -> JsonObject:
+        memory = self._memory_text()
+        if request.params.get("name") != _PROMPT or memory is None:
             raise ProtocolError(INVALID_PARAMS, f"There is no prompt {str(request.params.get('name'))[:100]!r}.")
-        parts = [guidance.PROMPT_HEAD, remembered.text or guidance.NOTHING, remembered.changes()]
+        parts = [guidance.PROMPT_HEAD, memory.text or guidance.NOTHING, memory.changes()]
         text = "\n\n".join(part for part in parts if part)
         message = {"role": "user", "content": {"type": "text", "text": text}}
         return {"description": guidance.PROMPT, "messages": [message]}
 
-    def _remembered(self) -> Remembered | None:
-        """What is remembered: since the host said hello, or for this request."""
+    def _memory_text(self) -> MemoryText | None:
+        """Returns the memory text that was frozen for the one client, or the live one."""
         if self._frozen is not None:
             return self._frozen
-        taken = self._offers.remembered()
-        if self._lasting:
-            self._frozen = taken
-        return taken
+        memory = self._tool_host.memory_text()
+        if self._one_client:
+            self._frozen = memory
+        return memory
+
+
+def describe_tool(tool: Tool) -> JsonObject:
+    """Describes a tool as `tools/list` returns it."""
+    hints = _HINTS.get(tool.name, _PROVIDER_HINTS)
+    return {
+        "name": tool.name,
+        "title": hints.get("title", tool.name),
+        "description": tool.description,
+        "inputSchema": {"properties": {}} | tool.parameters | {"type": "object"},
+        "annotations": hints,
+    }

@@ -7,13 +7,13 @@ import click
 from memoranda.app import Memory, open_memory
 from memoranda.cli.chat.chat import Chat
 from memoranda.cli.chat.commands import COMMANDS, show_resumed
-from memoranda.cli.chat.history import History
-from memoranda.cli.chat.opening import choose_model, give_up
-from memoranda.cli.chat.screens import JsonLines, Pipe, Screen, Terminal
-from memoranda.cli.chat.talking import JsonPiped, Lines, Piped, Typed, talk
-from memoranda.cli.context import REFUSED, Invocation, memory_options
-from memoranda.cli.log import logging_to
-from memoranda.cli.sessions.naming import NOT_FOUND, session_named
+from memoranda.cli.chat.input import ChatInput, JsonInput, PipeInput, TerminalInput, run_chat
+from memoranda.cli.chat.input_history import InputHistory
+from memoranda.cli.chat.output import ChatOutput, JsonOutput, PipeOutput, TerminalOutput
+from memoranda.cli.chat.startup import choose_model, exit_with_error
+from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
+from memoranda.cli.log_file import log_to_file
+from memoranda.cli.sessions.lookup import NOT_FOUND, resolve_session
 from memoranda.config import known_secrets
 from memoranda.db.lost import is_there
 from memoranda.safety.redaction import Redactor
@@ -60,39 +60,45 @@ def command(model_name: str | None, resume: str | None, new: bool, query: str | 
         screen = _screen(invocation, query)
         resumed = _session_to_resume(memory, resume, screen) if resume else None
         model = choose_model(memory, model_name, screen, demo=demo)
-        with logging_to(memory.home.root / "logs" / "chat.log"), Chat(memory, model, screen, resume=resumed) as chat:
+        with log_to_file(memory.home.root / "logs" / "chat.log"), Chat(memory, model, screen, resume=resumed) as chat:
             if said is not None:
                 chat.say(said)
             else:
                 _greet(chat, resumed)
-                talk(chat, _lines(invocation, memory))
+                run_chat(chat, _lines(invocation, memory))
                 _say_goodbye(chat)
-    sys.exit(REFUSED if chat.failed and not isinstance(screen, Terminal) else 0)
+    sys.exit(EXIT_REFUSED if chat.failed and not isinstance(screen, TerminalOutput) else 0)
 
 
-def _session_to_resume(memory: Memory, name: str, screen: Screen) -> str:
+def _session_to_resume(memory: Memory, name: str, screen: ChatOutput) -> str:
     if not is_there(memory.home.state_db):
-        give_up(screen, "There is no conversation to take up yet. 'memoranda chat' begins one.", "not_found", REFUSED)
+        exit_with_error(
+            screen, "There is no conversation to take up yet. 'memoranda chat' begins one.", "not_found", EXIT_REFUSED
+        )
     if name != _LATEST:
-        found = session_named(memory.sessions, name)
-        return found or give_up(screen, f"{NOT_FOUND.format(name=name)} {_LISTED}", "not_found", REFUSED)
+        found = resolve_session(memory.sessions, name)
+        return found or exit_with_error(screen, f"{NOT_FOUND.format(name=name)} {_LISTED}", "not_found", EXIT_REFUSED)
     rows = memory.sessions.list_sessions_rich(source="cli", limit=1, order_by_last_active=True)
-    return str(rows[0]["id"]) if rows else give_up(screen, f"No chat was kept yet. {_LISTED}", "not_found", REFUSED)
+    return (
+        str(rows[0]["id"])
+        if rows
+        else exit_with_error(screen, f"No chat was kept yet. {_LISTED}", "not_found", EXIT_REFUSED)
+    )
 
 
-def _screen(invocation: Invocation, query: str | None) -> Screen:
+def _screen(invocation: Invocation, query: str | None) -> ChatOutput:
     if invocation.as_json:
-        return JsonLines()
-    return Terminal() if sys.stdout.isatty() and sys.stdin.isatty() and query is None else Pipe()
+        return JsonOutput()
+    return TerminalOutput() if sys.stdout.isatty() and sys.stdin.isatty() and query is None else PipeOutput()
 
 
-def _lines(invocation: Invocation, memory: Memory) -> Lines:
+def _lines(invocation: Invocation, memory: Memory) -> ChatInput:
     if invocation.as_json:
-        return JsonPiped()
+        return JsonInput()
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return Piped()
+        return PipeInput()
     path = memory.home.memories(invocation.user).parent / "chat_history"
-    return Typed(History(path, Redactor(known_secrets(memory.home)), list(COMMANDS)))
+    return TerminalInput(InputHistory(path, Redactor(known_secrets(memory.home)), list(COMMANDS)))
 
 
 def _greet(chat: Chat, resumed: str | None) -> None:
@@ -105,5 +111,5 @@ def _greet(chat: Chat, resumed: str | None) -> None:
 
 
 def _say_goodbye(chat: Chat) -> None:
-    if isinstance(chat.screen, Terminal) and chat.has_begun:
+    if isinstance(chat.screen, TerminalOutput) and chat.has_begun:
         click.echo(f"Kept. 'memoranda chat --resume {chat.session.id}' goes on from here.")

@@ -8,9 +8,9 @@ from typing import Self
 from memoranda.agent.loop import Agent
 from memoranda.agent.process_resources import ResourceLogger
 from memoranda.app import Memory, Session
-from memoranda.cli.chat.opening import begin
-from memoranda.cli.chat.screens import Screen
-from memoranda.cli.chat.status import Status, status_of
+from memoranda.cli.chat.output import ChatOutput
+from memoranda.cli.chat.startup import start_session
+from memoranda.cli.chat.status import ChatStatus, status_of
 from memoranda.db.lost import is_there
 from memoranda.errors import MemorandaError
 from memoranda.llm.model import ChatModel, Usage
@@ -23,7 +23,7 @@ from memoranda.tools import JsonObject
 class Chat:
     """What commands and the reading of lines work on."""
 
-    def __init__(self, memory: Memory, model: ChatModel, screen: Screen, *, resume: str | None = None) -> None:
+    def __init__(self, memory: Memory, model: ChatModel, screen: ChatOutput, *, resume: str | None = None) -> None:
         """`resume` is the id of a session to take up; without one a new conversation begins."""
         self.memory = memory
         self.model = model
@@ -37,7 +37,7 @@ class Chat:
         self._reviews: SimpleQueue[ReviewReport] = SimpleQueue()
         self._open = ExitStack()
         self._watched = False
-        self.go_on_in(begin(memory, model, resume))
+        self.go_on_in(start_session(memory, model, resume))
 
     def go_on_in(self, session: Session) -> None:
         """Make a session the one that is talked in."""
@@ -58,7 +58,7 @@ class Chat:
         return self._used_before + self.agent.usage
 
     @property
-    def status(self) -> Status:
+    def status(self) -> ChatStatus:
         if not self.has_begun:
             return status_of(self.agent, None, [])
         return status_of(self.agent, self.session.title, self.session.conversation())

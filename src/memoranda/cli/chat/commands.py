@@ -6,21 +6,21 @@ from dataclasses import dataclass
 
 from memoranda.agent.events import ContextCompressed
 from memoranda.cli.chat.chat import Chat
-from memoranda.cli.chat.opening import begin
-from memoranda.cli.chat.screens import compressed, on_one_line
+from memoranda.cli.chat.output import compressed, on_one_line
+from memoranda.cli.chat.startup import start_session
 from memoranda.cli.chat.status import short
-from memoranda.cli.memory.entries import show_view
-from memoranda.cli.search import show_answer
-from memoranda.cli.sessions.listing import session_line
-from memoranda.cli.sessions.naming import NOT_FOUND, session_named
-from memoranda.cli.text import dim
+from memoranda.cli.memory.entries import format_entries
+from memoranda.cli.search import format_search_answer
+from memoranda.cli.sessions.list_and_show import format_session
+from memoranda.cli.sessions.lookup import NOT_FOUND, resolve_session
+from memoranda.cli.terminal_text import dim
 
 _COMMAND = re.compile(r"/[a-z]+(?=\s|$)")
 _LISTED = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ChatCommand:
     """One command: how it is called, what it does, and the doing; `run` gets the words behind the name."""
 
     takes: str
@@ -61,7 +61,7 @@ def _help(chat: Chat, words: str) -> None:
 
 
 def _new(chat: Chat, words: str) -> None:
-    session = begin(chat.memory, chat.model)
+    session = start_session(chat.memory, chat.model)
     if words:
         # First, because a title that is taken leaves everything as it is.
         session.rename(words)
@@ -70,13 +70,13 @@ def _new(chat: Chat, words: str) -> None:
 
 
 def _resume(chat: Chat, words: str) -> None:
-    found = session_named(chat.memory.sessions, words) if words else None
+    found = resolve_session(chat.memory.sessions, words) if words else None
     if found is None:
         problem = NOT_FOUND.format(name=words) if words else "Say which: an id or a title."
         chat.screen.trouble(f"{problem} /sessions lists them.", "not_found")
         return
     if chat.memory.sessions.get_compression_tip(found) != chat.session.id:
-        chat.leave_for(begin(chat.memory, chat.model, found), "resumed_other")
+        chat.leave_for(start_session(chat.memory, chat.model, found), "resumed_other")
     show_resumed(chat)
 
 
@@ -104,7 +104,7 @@ def _undo(chat: Chat, words: str) -> None:
 
 def _memory(chat: Chat, words: str) -> None:
     views = [chat.memory.curated.view(target) for target in chat.memory.curated.settings.targets()]
-    text = "\n\n".join(map(show_view, views)) or "Memory is switched off."
+    text = "\n\n".join(map(format_entries, views)) or "Memory is switched off."
     note = dim("The model is told of changes with your next message; 'memoranda memory' edits them.")
     entries = {view.target: [entry.shown for entry in view.entries] for view in views}
     chat.screen.note(f"{text}\n\n{note}" if views else text, {"memory": entries})
@@ -115,7 +115,7 @@ def _search(chat: Chat, words: str) -> None:
         chat.screen.trouble("Say what to look for: /search WORDS.", "usage")
         return
     answer = chat.memory.search(words, limit=3)
-    chat.screen.note(show_answer(answer), {"found": answer})
+    chat.screen.note(format_search_answer(answer), {"found": answer})
 
 
 def _compress(chat: Chat, words: str) -> None:
@@ -140,7 +140,7 @@ def _title(chat: Chat, words: str) -> None:
 
 def _sessions(chat: Chat, words: str) -> None:
     rows = chat.memory.sessions.list_sessions_rich(limit=_LISTED, order_by_last_active=True)
-    lines = [session_line(row) for row in rows] or ["No sessions yet."]
+    lines = [format_session(row) for row in rows] or ["No sessions yet."]
     shown = [{"id": row["id"], "title": row["title"], "preview": row["preview"]} for row in rows]
     chat.screen.note("\n".join(lines), {"sessions": shown})
 
@@ -163,16 +163,16 @@ def show_resumed(chat: Chat) -> None:
 
 
 COMMANDS = {
-    "/new": Command("[TITLE]", "Begin a new conversation.", _new),
-    "/resume": Command("ID|TITLE", "Take up another conversation.", _resume),
-    "/branch": Command("[TITLE]", "Go another way from here; this way stays as it is.", _branch),
-    "/undo": Command("", "Take the last turn back, to say it in another way.", _undo),
-    "/title": Command("[NAME]", "Name this conversation.", _title),
-    "/memory": Command("", "Show what the agent remembers.", _memory),
-    "/search": Command("WORDS", "Search every past conversation.", _search),
-    "/sessions": Command("", "List the latest conversations.", _sessions),
-    "/compress": Command("[FOCUS]", "Summarise the earlier part of this conversation now.", _compress),
-    "/usage": Command("", "Show the context used, tokens and cache hits.", _usage),
-    "/help": Command("", "Show this list.", _help),
-    "/quit": Command("", "Leave; the conversation can be taken up again.", lambda chat, words: None),
+    "/new": ChatCommand("[TITLE]", "Begin a new conversation.", _new),
+    "/resume": ChatCommand("ID|TITLE", "Take up another conversation.", _resume),
+    "/branch": ChatCommand("[TITLE]", "Go another way from here; this way stays as it is.", _branch),
+    "/undo": ChatCommand("", "Take the last turn back, to say it in another way.", _undo),
+    "/title": ChatCommand("[NAME]", "Name this conversation.", _title),
+    "/memory": ChatCommand("", "Show what the agent remembers.", _memory),
+    "/search": ChatCommand("WORDS", "Search every past conversation.", _search),
+    "/sessions": ChatCommand("", "List the latest conversations.", _sessions),
+    "/compress": ChatCommand("[FOCUS]", "Summarise the earlier part of this conversation now.", _compress),
+    "/usage": ChatCommand("", "Show the context used, tokens and cache hits.", _usage),
+    "/help": ChatCommand("", "Show this list.", _help),
+    "/quit": ChatCommand("", "Leave; the conversation can be taken up again.", lambda chat, words: None),
 }

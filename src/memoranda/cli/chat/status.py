@@ -8,7 +8,7 @@ from memoranda.tools import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class ChatStatus:
     """Where a conversation stands."""
 
     session_id: str
@@ -42,11 +42,11 @@ class Status:
         return " · ".join([*parts, self.model, *([self.title] if self.title else [])])
 
 
-def status_of(agent: Agent, title: str | None, messages: list[JsonObject]) -> Status:
+def status_of(agent: Agent, title: str | None, messages: list[JsonObject]) -> ChatStatus:
     """The status of a conversation; before the first call of the model the context is estimated."""
     known = agent.context_tokens
     tokens = estimate_request(agent.session.prompt, messages, agent.tools) if known is None else known
-    return Status(
+    return ChatStatus(
         agent.session.id, title, agent.model.name, tokens, known is None, agent.model.window,
         agent.usage.input_tokens, agent.usage.cache_read_tokens,
     )  # fmt: skip

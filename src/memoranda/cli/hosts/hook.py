@@ -144,16 +144,16 @@ class _Call:
     @contextmanager
     def _logging(self) -> Iterator[None]:
         """Keep the log off the host's screen; where there is no home to say it in, there is nobody to read it."""
-        from memoranda.cli.log import logging_to  # noqa: PLC0415
+        from memoranda.cli.log_file import log_to_file  # noqa: PLC0415
         from memoranda.errors import MemorandaError  # noqa: PLC0415
 
         try:
-            place = self._invocation.place()
+            place = self._invocation.locate_home()
             place.refuse_if_foreign()
             root: Path | None = place.root
         except (MemorandaError, OSError):
             root = None
-        with logging_to((root or Path()) / "logs" / "hooks.log") as handler:
+        with log_to_file((root or Path()) / "logs" / "hooks.log") as handler:
             handler.addFilter(lambda record: root is not None and root.is_dir())
             yield
 

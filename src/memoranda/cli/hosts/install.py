@@ -5,13 +5,13 @@ from typing import Any
 
 import click
 
-from memoranda.adapters.hosts.change import SettingsError
-from memoranda.adapters.hosts.installing import plan_install
-from memoranda.adapters.hosts.known import HOSTS
-from memoranda.adapters.hosts.program import HOME
+from memoranda.adapters.hosts.install_plan import plan_install
+from memoranda.adapters.hosts.launch_command import HOME
+from memoranda.adapters.hosts.settings_change import SettingsError
+from memoranda.adapters.hosts.supported_hosts import HOSTS
 from memoranda.cli.context import Invocation, memory_options
-from memoranda.cli.hosts.conducting import chosen, conduct, host_options
-from memoranda.cli.hosts.surroundings import program, surroundings
+from memoranda.cli.hosts.confirm_changes import apply_with_consent, find_host, host_options
+from memoranda.cli.hosts.host_environment import host_environment, program
 
 _EPILOG = """\b
 Examples:
@@ -38,20 +38,20 @@ def command(host: str | None, project: Path | None, dry_run: bool, yes: bool) ->
     a prompt that it bears on, and every session recorded as it goes.
     """
     invocation = Invocation.current()
-    invocation.place().refuse_if_foreign()
+    invocation.locate_home().refuse_if_foreign()
     project = None if project is None else project.absolute()
     if host is None:
         _show_all(invocation, project)
         return
-    there = chosen(invocation, host, project)
+    there = find_host(invocation, host, project)
     words = program(invocation)
-    changes = plan_install(there, surroundings(project), words)
+    changes = plan_install(there, host_environment(project), words)
     then = there.then if project is None or HOME not in words.options else f"{there.then} {_NO_HOME}"
-    conduct(invocation, there, changes, dry_run=dry_run, yes=yes, done="Wrote", then=then)
+    apply_with_consent(invocation, there, changes, dry_run=dry_run, yes=yes, done="Wrote", then=then)
 
 
 def _show_all(invocation: Invocation, project: Path | None) -> None:
-    around, words = surroundings(project), program(invocation)
+    around, words = host_environment(project), program(invocation)
     rows: list[dict[str, Any]] = []
     for host in HOSTS.values():
         if project is not None and not host.has_projects:
@@ -67,4 +67,4 @@ def _show_all(invocation: Invocation, project: Path | None) -> None:
         f"{row['host']:<15} {row['state'] if row['present'] else 'not found on this machine':<26} {row['files'][0]}"
         for row in rows
     ]
-    invocation.say("\n".join(lines), {"hosts": rows})
+    invocation.respond("\n".join(lines), {"hosts": rows})

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
-from memoranda.adapters.hosts.installing import plan_uninstall
+from memoranda.adapters.hosts.install_plan import plan_uninstall
 from memoranda.cli.context import Invocation, memory_options
-from memoranda.cli.hosts.conducting import chosen, conduct, host_options
-from memoranda.cli.hosts.surroundings import surroundings
+from memoranda.cli.hosts.confirm_changes import apply_with_consent, find_host, host_options
+from memoranda.cli.hosts.host_environment import host_environment
 
 _EPILOG = """\b
 Examples:
@@ -23,9 +23,9 @@ Examples:
 def command(host: str, project: Path | None, dry_run: bool, yes: bool) -> None:
     """Take what 'memoranda install' wrote out of HOST's settings; memory itself stays where it is."""
     invocation = Invocation.current()
-    invocation.place().refuse_if_foreign()
+    invocation.locate_home().refuse_if_foreign()
     project = None if project is None else project.absolute()
-    there = chosen(invocation, host, project)
-    changes = plan_uninstall(there, surroundings(project))
+    there = find_host(invocation, host, project)
+    changes = plan_uninstall(there, host_environment(project))
     then = f"{there.title} forgets it with its next start."
-    conduct(invocation, there, changes, dry_run=dry_run, yes=yes, done="Took Memoranda out of", then=then)
+    apply_with_consent(invocation, there, changes, dry_run=dry_run, yes=yes, done="Took Memoranda out of", then=then)

@@ -61,14 +61,14 @@ def command(context: click.Context, /, take_all: bool, **options: Any) -> None:
     if take_all:
         run_import(invocation, findings, ImportOptions(**options))
     elif not findings:
-        invocation.say(
+        invocation.respond(
             "Nothing of the known programs was found here. Name a place: 'memoranda import NAME --source PATH'.",
             {"success": True, "found": []},
         )
     else:
         lines = [f"{each.source.program} ({each.source.name}): {each.summary}" for each in findings]
         lines += ["", "Import one of them with 'memoranda import NAME', or all with 'memoranda import --all'."]
-        invocation.say("\n".join(lines), {"success": True, "found": [each.as_json() for each in findings]})
+        invocation.respond("\n".join(lines), {"success": True, "found": [each.as_json() for each in findings]})
     more = [each.source.name for each in findings if each.source.name in _OWN_COMMANDS]
     if more and not invocation.as_json:
         named = " and ".join(f"'memoranda import {name}'" for name in more)

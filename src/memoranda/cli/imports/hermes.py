@@ -11,7 +11,7 @@ from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.imports.beside import StepReport
 from memoranda.cli.imports.found_sources import find_source
 from memoranda.cli.imports.workflow import import_options, import_options_from, run_import
-from memoranda.cli.text import wrapped
+from memoranda.cli.terminal_text import terminal_line
 from memoranda.config import directory_from_variable
 from memoranda.importers.hermes.migration import HermesMigration, apply_migration, home_of, plan_migration
 from memoranda.importers.hermes.outcomes import MigrationOutcome
@@ -92,7 +92,7 @@ def _lines(found: HermesMigration, *, done: bool) -> list[str]:
     behind = [f"{plan.fate.name}/{file}" for plan in found.skills for file in plan.behind]
     if behind:
         lines.append(f"    files that stay behind, because they are no text or not allowed here: {len(behind):,}")
-    return lines + [f"  What was left is written down in {wrapped(str(file))}" for file in found.written_down]
+    return lines + [f"  What was left is written down in {terminal_line(str(file))}" for file in found.written_down]
 
 
 _OTHERS = {
@@ -106,4 +106,4 @@ _OTHERS = {
 
 def _shown(fate: MigrationOutcome) -> str:
     line = " ".join(fate.name.split())
-    return f"{wrapped(line if len(line) <= 70 else line[:69] + '…')}: {wrapped(fate.reason)}"
+    return f"{terminal_line(line if len(line) <= 70 else line[:69] + '…')}: {terminal_line(fate.reason)}"

@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from memoranda.app import Memory, open_memory
-from memoranda.cli.context import UNUSABLE, Invocation
+from memoranda.cli.context import EXIT_UNUSABLE, Invocation
 from memoranda.cli.imports.progress import ProgressBar
 from memoranda.cli.imports.summary_text import size, told
 from memoranda.cli.imports.turns import hold_import_lock
-from memoranda.cli.opening import open_home
-from memoranda.cli.text import wrapped
+from memoranda.cli.open_home import open_home
+from memoranda.cli.terminal_text import terminal_line
 from memoranda.config import directory_from_variable, read_secrets, set_secret
 from memoranda.importers.importer import Importer
 from memoranda.importers.openclaw import OpenClaw
@@ -76,21 +76,21 @@ class OpenClawMigration:
             return
         ending = "Nothing was written. Add --yes to import this." if wanted else "Nothing is new."
         data = {"success": True, "applied": False, "running": running, **_data(planned, tally)}
-        self.invocation.say("\n".join([*lines, ending]), data)
+        self.invocation.respond("\n".join([*lines, ending]), data)
 
     def _found(self) -> Installation:
         named = self.where or directory_from_variable(_VARIABLE)
         roots = [named] if named else find_directories()
         if not roots or not is_openclaw(roots[0]):
             place = f"{roots[0]} does not look like OpenClaw's directory" if roots else "OpenClaw was not found"
-            self.invocation.refuse(
+            self.invocation.fail(
                 f"{place}. Its directory is ~/.openclaw (~/.clawdbot or ~/.moltbot before); name it with --source. "
                 "Nothing was written.",
-                code=UNUSABLE,
+                code=EXIT_UNUSABLE,
             )
         found = inspect_installation(roots[0], self.agent, moved=named is not None)
         if self.agent and not found.workspaces:
-            self.invocation.refuse(
+            self.invocation.fail(
                 f"There is no agent {self.agent} with a workspace in {found.root}. Nothing was written."
             )
         return found
@@ -108,7 +108,7 @@ class OpenClawMigration:
             return planned, None
         bar = ProgressBar("Reading", shown=not self.invocation.as_json)
         with open_home(self.invocation) as memory:
-            engine = Importer(self.invocation.place().root, memory.sessions, progress=bar)
+            engine = Importer(self.invocation.locate_home().root, memory.sessions, progress=bar)
             try:
                 return planned, engine.plan(OpenClaw(), items)
             finally:
@@ -137,7 +137,7 @@ class OpenClawMigration:
         lines = [*_lines(done, tally, done=True), *(["", f"The home as it was before: {copy}"] if copy else [])]
         lines += [f"Report: {report}", "", *more["next_steps"]]
         data = {"success": not done.failed, "applied": True, **_data(done, tally), **more, "report": str(report)}
-        self.invocation.say("\n".join(lines), data)
+        self.invocation.respond("\n".join(lines), data)
         if done.failed:
             sys.exit(1)
 
@@ -168,14 +168,16 @@ def clean_up(invocation: Invocation, where: Path | None, *, dry_run: bool, yes: 
     directories = [where] if where else find_directories()
     strange = [each for each in directories if not is_openclaw(each)]
     if strange:
-        invocation.refuse(f"{strange[0]} does not look like OpenClaw's directory. Nothing was renamed.", code=UNUSABLE)
+        invocation.fail(
+            f"{strange[0]} does not look like OpenClaw's directory. Nothing was renamed.", code=EXIT_UNUSABLE
+        )
     if not directories:
-        invocation.say("There is no directory of OpenClaw to put aside.", {"success": True, "renamed": []})
+        invocation.respond("There is no directory of OpenClaw to put aside.", {"success": True, "renamed": []})
         return
     running = find_openclaw_processes()
     planned = [plan_rename(each) for each in directories]
     lines = [f"{each.directory} ({each.files:,} files, {size(each.bytes)}) -> {each.becomes}" for each in planned]
-    if not MigrationHistory(invocation.place().root).directory.is_dir():
+    if not MigrationHistory(invocation.locate_home().root).directory.is_dir():
         lines.append("Nothing of it has been imported into this home yet.")
     if running:
         lines.append(_RUNNING.format(numbers=", ".join(map(str, running[:5]))))
@@ -186,11 +188,11 @@ def clean_up(invocation: Invocation, where: Path | None, *, dry_run: bool, yes: 
     if dry_run or not (yes or (asks and click.confirm("Rename?", default=False))):
         ending = [] if asks else ["Nothing was renamed." + ("" if dry_run else " Add --yes to do it.")]
         data = {"success": True, "renamed": [], "would_rename": listed, "running": running}
-        invocation.say("\n".join([*([] if asks else lines), *ending]), data)
+        invocation.respond("\n".join([*([] if asks else lines), *ending]), data)
         return
     renamed = [{"directory": str(each.directory), "becomes": str(rename_directory(each))} for each in planned]
     text = "\n".join(f"{each['directory']} is now {each['becomes']}." for each in renamed)
-    invocation.say(text, {"success": True, "renamed": renamed, "running": running})
+    invocation.respond(text, {"success": True, "renamed": renamed, "running": running})
 
 
 def _household(memory: Memory) -> MigrationTarget:
@@ -204,7 +206,7 @@ def _household(memory: Memory) -> MigrationTarget:
 
 
 def _lines(migration: MigrationPlan, tally: ImportSummary | None, *, done: bool) -> list[str]:
-    lines = [wrapped(line) for line in step_lines(migration)]
+    lines = [terminal_line(line) for line in step_lines(migration)]
     return [*lines, *(told("Conversations", tally, done=done) if tally is not None else [])]
 
 

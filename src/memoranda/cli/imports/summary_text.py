@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from memoranda.cli.text import dim, wrapped
+from memoranda.cli.terminal_text import dim, terminal_line
 from memoranda.importers.summary import ImportSummary
 
 _SHOWN_PROBLEMS = 10
@@ -33,7 +33,7 @@ def told(program: str, tally: ImportSummary, *, done: bool) -> list[str]:
         f"  messages: {tally.messages:,} {added}; {tally.messages_known:,} are here already",
     ]  # fmt: skip
     if tally.aside:
-        kinds = [f"{number:,} {wrapped(kind)}" for kind, number in tally.aside.most_common(_SHOWN_KINDS)]
+        kinds = [f"{number:,} {terminal_line(kind)}" for kind, number in tally.aside.most_common(_SHOWN_KINDS)]
         more = f", and {len(tally.aside) - _SHOWN_KINDS} other kinds" if len(tally.aside) > _SHOWN_KINDS else ""
         lines.append(dim(f"  without messages, left out: {', '.join(kinds)}{more}"))
     lines += _exceptions(tally)
@@ -44,9 +44,9 @@ def _exceptions(tally: ImportSummary) -> list[str]:
     lines = []
     if tally.count("deleted"):
         lines.append("  what was deleted here stays deleted; --again would bring it back")
-    lines += [f"  {wrapped(name)}: {text}" for name, text in list(tally.conflicts.items())[:_SHOWN_PROBLEMS]]
+    lines += [f"  {terminal_line(name)}: {text}" for name, text in list(tally.conflicts.items())[:_SHOWN_PROBLEMS]]
     lines += [
-        f"  {wrapped(name)} is called {wrapped(title)!r} here, because its title {_why(title)}"
+        f"  {terminal_line(name)} is called {terminal_line(title)!r} here, because its title {_why(title)}"
         for name, title in list(tally.renamed.items())[:_SHOWN_PROBLEMS]
     ]
     if tally.detached:
@@ -55,7 +55,7 @@ def _exceptions(tally: ImportSummary) -> list[str]:
         lines.append(f"  {tally.problem_count:,} could not be read and were skipped:")
         for problem in tally.problems[:_SHOWN_PROBLEMS]:
             place = f"{problem.file}:{problem.line}" if problem.line else str(problem.file)
-            lines.append(f"    {wrapped(place)}: {wrapped(problem.text)}")
+            lines.append(f"    {terminal_line(place)}: {terminal_line(problem.text)}")
         if tally.problem_count > _SHOWN_PROBLEMS:
             lines.append(f"    and {tally.problem_count - _SHOWN_PROBLEMS:,} more; --json shows them")
     return lines

@@ -18,7 +18,7 @@ def hold_import_lock(invocation: Invocation, root: Path) -> Iterator[None]:
     """Import while nobody else does, or say who does and leave."""
     with import_lock(root, _PATIENCE, _say_waiting) as other:
         if other:
-            invocation.refuse(
+            invocation.fail(
                 f"Another import into this home is at work: {other}. Nothing was imported; try again when it is done, "
                 "or stop it.",
                 {"holder": other},

@@ -16,7 +16,7 @@ from memoranda.cli.imports.found_sources import FoundSource
 from memoranda.cli.imports.progress import ProgressBar
 from memoranda.cli.imports.summary_text import in_one_line, told
 from memoranda.cli.imports.turns import hold_import_lock
-from memoranda.cli.opening import open_home
+from memoranda.cli.open_home import open_home
 from memoranda.importers.import_lock import import_lock
 from memoranda.importers.importer import Importer
 from memoranda.importers.report import keep_report, report, report_path
@@ -64,7 +64,7 @@ def run_import(
         names = ", ".join(finding.source.program for finding in findings) or "any known program"
         if not wish.follow or wish.dry_run:
             text = f"There is nothing of {names} to import here. --source names another place."
-            invocation.say(text, {"success": True, "applied": False, "sources": []})
+            invocation.respond(text, {"success": True, "applied": False, "sources": []})
             return
     if wish.dry_run or not wish.yes:
         agreed = _preview(invocation, findings, wish, beside)
@@ -79,7 +79,7 @@ def _preview(
     """Show what would happen; whether to go on."""
     bar = ProgressBar("Reading", shown=not invocation.as_json)
     with open_home(invocation) as memory:
-        engine = Importer(invocation.place().root, memory.sessions, progress=bar, again=wish.again)
+        engine = Importer(invocation.locate_home().root, memory.sessions, progress=bar, again=wish.again)
         try:
             tallies = [engine.plan(finding.reader, finding.items) for finding in findings]
         finally:
@@ -94,7 +94,7 @@ def _preview(
         return click.confirm("Import this?" if new else "Nothing is new. Keep watching?", default=True)
     ending = "Nothing is new." if not new else "Nothing was written. Add --yes to import this."
     data = {"success": True, "applied": False, "sources": [tally.as_json() for tally in tallies], **more.data}
-    invocation.say(f"{text}\n{ending}", data)
+    invocation.respond(f"{text}\n{ending}", data)
     return False
 
 
@@ -164,7 +164,7 @@ def _say(invocation: Invocation, text: str, data: dict[str, Any], wish: ImportOp
         # One line per round, so that a program can read along.
         click.echo(json.dumps(data, ensure_ascii=False))
     else:
-        invocation.say(f"{text}\nReport: {data['report']}", data)
+        invocation.respond(f"{text}\nReport: {data['report']}", data)
 
 
 def _text(findings: Sequence[FoundSource], tallies: Sequence[ImportSummary], more: StepReport, *, done: bool) -> str:

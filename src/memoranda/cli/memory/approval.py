@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from memoranda.cli.context import Invocation, memory_options, printable
-from memoranda.cli.opening import open_store
+from memoranda.cli.open_home import open_curated_memory
 from memoranda.curated.proposals import Proposal, encode_operation
 from memoranda.curated.settings import FILE_NAMES
 from memoranda.curated.store import MemoryStore
@@ -19,10 +19,10 @@ from memoranda.curated.tool import describe
 def pending() -> None:
     """List what the agent proposed and nobody has decided yet (memory.write_approval: propose)."""
     invocation = Invocation.current()
-    store = open_store(invocation)
+    store = open_curated_memory(invocation)
     waiting = store.proposals.all()
     text = "\n".join(_show(store, proposal) for proposal in waiting) or "Nothing is waiting for approval."
-    invocation.say(text, [_as_data(store, proposal) for proposal in waiting])
+    invocation.respond(text, [_as_data(store, proposal) for proposal in waiting])
 
 
 @click.command()
@@ -32,7 +32,7 @@ def pending() -> None:
 def approve(ids: tuple[str, ...], everything: bool) -> None:
     """Carry proposals out. Each is checked again; one that no longer fits stays pending, with the reason."""
     invocation = Invocation.current()
-    store = open_store(invocation)
+    store = open_curated_memory(invocation)
     results = []
     for proposal in _chosen(invocation, store, ids, everything):
         results.append({"id": proposal.id} | describe(store.approve(proposal), store))
@@ -46,7 +46,7 @@ def approve(ids: tuple[str, ...], everything: bool) -> None:
 def reject(ids: tuple[str, ...], everything: bool) -> None:
     """Turn proposals down. Their text is kept until 'memoranda memory purge'."""
     invocation = Invocation.current()
-    store = open_store(invocation)
+    store = open_curated_memory(invocation)
     results: list[dict[str, Any]] = []
     for proposal in _chosen(invocation, store, ids, everything):
         store.proposals.reject(proposal)
@@ -63,7 +63,7 @@ def _chosen(invocation: Invocation, store: MemoryStore, ids: Sequence[str], ever
     for name in dict.fromkeys(ids):
         proposal = store.proposals.get(name)
         if proposal is None:
-            invocation.refuse(f"No proposal {name} is waiting. 'memoranda memory pending' lists them.")
+            invocation.fail(f"No proposal {name} is waiting. 'memoranda memory pending' lists them.")
         chosen.append(proposal)
     return chosen
 
@@ -76,9 +76,9 @@ def _report(invocation: Invocation, verb: str, results: list[dict[str, Any]]) ->
         for result in results
     ]
     if all(result["success"] for result in results):
-        invocation.say("\n".join(lines) or "Nothing is waiting for approval.", results)
+        invocation.respond("\n".join(lines) or "Nothing is waiting for approval.", results)
     else:
-        invocation.refuse("\n".join(lines), {"results": results})
+        invocation.fail("\n".join(lines), {"results": results})
 
 
 def _show(store: MemoryStore, proposal: Proposal) -> str:

@@ -9,8 +9,8 @@ from typing import get_args
 
 import click
 
-from memoranda.cli.context import REFUSED, Invocation, memory_options
-from memoranda.cli.opening import open_store
+from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
+from memoranda.cli.open_home import open_curated_memory
 from memoranda.config import editor_is_set
 from memoranda.curated.entries import DELIMITER, parse
 from memoranda.curated.operations import Add, Operation, Remove, Replace
@@ -32,22 +32,22 @@ _allow_option = click.option("--allow", multiple=True, metavar="FINDING", help="
 def list_entries(target: Target | None) -> None:
     """Show the live entries, numbered, with how full each file is."""
     invocation = Invocation.current()
-    store = open_store(invocation)
+    store = open_curated_memory(invocation)
     texts, data, unreadable = [], {}, False
     for name in [target] if target else TARGETS:
         try:
             view = store.view(name)
-            texts.append(show_view(view))
+            texts.append(format_entries(view))
             data[name] = _as_data(view)
         except StorageError as error:
             unreadable = True
             texts.append(f"{FILE_NAMES[name]}  {error}")
             data[name] = {"path": str(store.path(name)), "error": str(error)}
-    invocation.say("\n\n".join(texts), data)
-    sys.exit(REFUSED if unreadable else 0)
+    invocation.respond("\n\n".join(texts), data)
+    sys.exit(EXIT_REFUSED if unreadable else 0)
 
 
-def show_view(view: View) -> str:
+def format_entries(view: View) -> str:
     """The entries of one file, numbered, with how full it is."""
     lines = [f"{FILE_NAMES[view.target]}  {view.usage}"]
     for number, entry in enumerate(view.entries, start=1):
@@ -106,8 +106,8 @@ def edit(target: Target, allow: tuple[str, ...]) -> None:
     """
     invocation = Invocation.current()
     if not editor_is_set() and not sys.stdin.isatty():
-        invocation.refuse("There is no terminal to edit in. Set VISUAL or EDITOR to a program that edits a file.")
-    store = open_store(invocation)
+        invocation.fail("There is no terminal to edit in. Set VISUAL or EDITOR to a program that edits a file.")
+    store = open_curated_memory(invocation)
     view = store.view(target)
     before = DELIMITER.join(entry.text for entry in view.entries) + "\n"
     # What a person typed is kept until it is saved, so the file that is edited is ours and not the editor's.
@@ -147,16 +147,16 @@ def reset(target: str, yes: bool) -> None:
     if not yes:
         what = "both files" if target == "all" else FILE_NAMES["memory" if target == "memory" else "user"]
         click.confirm(f"Remove every entry of {what}?", abort=True, err=True)
-    store = open_store(invocation)
+    store = open_curated_memory(invocation)
     # Of both files, those are meant that are in use; one that is named is meant in any case.
     named = store.settings.targets() if target == "all" else [name for name in TARGETS if name == target]
     outcomes = [store.reset(name, PERSON) for name in named]
     results = [describe(outcome, store) for outcome in outcomes]
     text = "\n".join(str(result.get("message") or result["error"]) for result in results)
     if all(result["success"] for result in results):
-        invocation.say(text, results)
+        invocation.respond(text, results)
     else:
-        invocation.refuse(text, {"results": results})
+        invocation.fail(text, {"results": results})
 
 
 @click.command()
@@ -167,17 +167,17 @@ def reset(target: str, yes: bool) -> None:
 def allow(handle: str, revoke: bool, target: Target) -> None:
     """Accept what the scanner found in a blocked entry, so that it is shown again. Recorded in the journal."""
     invocation = Invocation.current()
-    store = open_store(invocation)
+    store = open_curated_memory(invocation)
     if revoke:
         if store.revoke(target, handle, PERSON) is None:
-            invocation.refuse(f"Nothing was allowed for {handle} in {FILE_NAMES[target]}.")
-        invocation.say(f"{handle} is judged like any other entry again.", {"success": True, "handle": handle})
+            invocation.fail(f"Nothing was allowed for {handle} in {FILE_NAMES[target]}.")
+        invocation.respond(f"{handle} is judged like any other entry again.", {"success": True, "handle": handle})
         return
     entry = store.allow(target, handle, PERSON)
     if entry is None:
-        invocation.refuse(f"{FILE_NAMES[target]} has no blocked entry {handle}. 'memoranda memory list' shows them.")
+        invocation.fail(f"{FILE_NAMES[target]} has no blocked entry {handle}. 'memoranda memory list' shows them.")
     text = f"Allowed {', '.join(entry.findings)} in {handle}; it is shown from the next session on."
-    invocation.say(text, {"success": True, "handle": handle, "allowed": list(entry.findings)})
+    invocation.respond(text, {"success": True, "handle": handle, "allowed": list(entry.findings)})
 
 
 def report(invocation: Invocation, store: MemoryStore, outcome: Outcome) -> None:
@@ -186,17 +186,17 @@ def report(invocation: Invocation, store: MemoryStore, outcome: Outcome) -> None
     if isinstance(outcome, Refusal):
         backup = f" A copy of the file as it was found is at {outcome.backup}." if outcome.backup else ""
         matches = "".join(f"\n  - {match}" for match in data.get("matches", ()))
-        invocation.refuse(outcome.message + backup + matches, data)
+        invocation.fail(outcome.message + backup + matches, data)
     lines = [str(data["message"])]
     if data.get("changed"):
         lines.append(f"{data['usage']} · change {data['change']} · {data['stored_in']}")
         lines.append("The agent sees it from its next session on.")
-    invocation.say("\n".join(lines), data)
+    invocation.respond("\n".join(lines), data)
 
 
 def _apply(target: Target, operations: Sequence[Operation], allow: tuple[str, ...]) -> None:
     invocation = Invocation.current()
-    store = open_store(invocation)
+    store = open_curated_memory(invocation)
     report(invocation, store, store.apply(target, operations, PERSON, frozenset(allow)))
 
 

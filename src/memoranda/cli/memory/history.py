@@ -8,8 +8,8 @@ import click
 
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.memory.entries import report
-from memoranda.cli.opening import open_store
-from memoranda.cli.text import change_line
+from memoranda.cli.open_home import open_curated_memory
+from memoranda.cli.terminal_text import format_change
 from memoranda.curated import history
 from memoranda.curated.journal import Change
 from memoranda.curated.outcome import PERSON
@@ -24,13 +24,13 @@ from memoranda.curated.store import MemoryStore
 def log(target: Target | None, limit: int) -> None:
     """Show what changed: number, time, who, which session, and each entry before and after."""
     invocation = Invocation.current()
-    store = open_store(invocation)
+    store = open_curated_memory(invocation)
     changes = [_as_data(store, change) for change in history.log(store, target)[-limit:][::-1]]
-    invocation.say("\n".join(map(_show, changes)) or "No changes yet.", changes)
+    invocation.respond("\n".join(map(_show, changes)) or "No changes yet.", changes)
 
 
 def _show(change: Mapping[str, Any]) -> str:
-    lines = [change_line(change, FILE_NAMES[change["target"]])]
+    lines = [format_change(change, FILE_NAMES[change["target"]])]
     sides = [(sign, edit[side]) for edit in change["edits"] for sign, side in (("-", "before"), ("+", "after"))]
     lines += [f"      {sign} {_indent(text)}" for sign, text in sides if text is not None]
     return "\n".join(lines)
@@ -60,7 +60,7 @@ def diff(number: int | None) -> None:
     A change that another program made and that nobody has written over yet shows up here too.
     """
     invocation = Invocation.current()
-    store = open_store(invocation)
+    store = open_curated_memory(invocation)
     last = store.journal.last()
     since = number or (last.number if last else 1)
     found = [history.difference_since(store, target, since) for target in TARGETS]
@@ -77,7 +77,7 @@ def diff(number: int | None) -> None:
         }
         for item in found
     }
-    invocation.say("\n".join(lines) or "No difference.", data)
+    invocation.respond("\n".join(lines) or "No difference.", data)
 
 
 @click.command()
@@ -86,7 +86,7 @@ def diff(number: int | None) -> None:
 def undo(number: int | None) -> None:
     """Take change NUMBER back (default: the latest that was not). The undo is a change too, and can be undone."""
     invocation = Invocation.current()
-    store = open_store(invocation)
+    store = open_curated_memory(invocation)
     report(invocation, store, history.undo(store, number, PERSON))
 
 
@@ -99,9 +99,9 @@ def purge(through: int | None, yes: bool) -> None:
     invocation = Invocation.current()
     if not yes:
         click.confirm("Forget the history for good? It cannot be undone.", abort=True, err=True)
-    purged = history.purge(open_store(invocation), through)
+    purged = history.purge(open_curated_memory(invocation), through)
     text = f"Forgot {purged.changes} changes, {purged.backups} backups and {purged.proposals} rejected proposals."
-    invocation.say(text, {"success": True} | asdict(purged))
+    invocation.respond(text, {"success": True} | asdict(purged))
 
 
 COMMANDS = (log, diff, undo, purge)

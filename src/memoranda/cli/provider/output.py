@@ -14,7 +14,7 @@ from typing import Any
 
 from memoranda import config
 from memoranda.cli.context import Invocation
-from memoranda.cli.text import wrapped
+from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import ProviderError
 from memoranda.providers.discovery import DiscoveredProvider, discover
 from memoranda.providers.inspect_provider import Inspection, look
@@ -42,11 +42,11 @@ def telling(run: Callable[..., CommandOutput]) -> Callable[..., None]:
             with aside():
                 told = run(invocation, **given)
         except ProviderError as error:
-            invocation.refuse(wrapped(str(error)))
+            invocation.fail(terminal_line(str(error)))
         if told.ok:
-            invocation.say(told.text, told.data)
+            invocation.respond(told.text, told.data)
         else:
-            invocation.refuse(told.text, told.data)
+            invocation.fail(told.text, told.data)
 
     return command
 
@@ -73,7 +73,7 @@ def aside() -> Iterator[None]:
 
 def place(invocation: Invocation) -> Home:
     """The home that was named, unless another program owns it."""
-    home = invocation.place()
+    home = invocation.locate_home()
     home.refuse_if_foreign()
     return home
 

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from memoranda.cli.provider.output import BUILT_IN
-from memoranda.cli.text import wrapped
+from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import ProviderError
 from memoranda.providers.discovery import DiscoveredProvider
 from memoranda.providers.setup import ConfigField
@@ -18,7 +18,7 @@ def pick(found: list[DiscoveredProvider], active: str) -> str:
     about = ["no external memory", *(each.problem or each.description for each in found)]
     for number, (choice, text) in enumerate(zip(choices, about, strict=True)):
         mark = "*" if choice == (active or BUILT_IN) else " "
-        click.echo(f"{mark}{number:>3}  {choice:<16} {wrapped(text, 90)}", err=True)
+        click.echo(f"{mark}{number:>3}  {choice:<16} {terminal_line(text, 90)}", err=True)
     default = choices.index(active) if active in choices else 0
     while True:
         answer = str(click.prompt("Which one", default=default, err=True, type=str)).strip()
@@ -26,7 +26,9 @@ def pick(found: list[DiscoveredProvider], active: str) -> str:
             return answer
         if answer.isdecimal() and int(answer) < len(choices):
             return choices[int(answer)]
-        click.echo(f"{wrapped(answer, 40)!r} is none of them: give a number from 0 to {len(choices) - 1}.", err=True)
+        click.echo(
+            f"{terminal_line(answer, 40)!r} is none of them: give a number from 0 to {len(choices) - 1}.", err=True
+        )
 
 
 def ask_fields(fields: list[ConfigField], known: Mapping[str, Any], present: Collection[str]) -> dict[str, Any]:
@@ -64,11 +66,11 @@ def _ask(field: ConfigField, values: Mapping[str, Any], known: Mapping[str, Any]
 
 
 def _question(field: ConfigField, there: bool) -> str:
-    text = wrapped(field.description or field.key)
+    text = terminal_line(field.description or field.key)
     if field.choices:
         text += f" ({', '.join(map(str, field.choices))})"
     if field.url:
-        text += f" ({wrapped(field.url)})"
+        text += f" ({terminal_line(field.url)})"
     return text + (" (blank keeps the one that is set)" if there else "")
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from memoranda.cli.context import REFUSED, Invocation, common_options
+from memoranda.cli.context import EXIT_REFUSED, Invocation, common_options
 from memoranda.cli.provider.output import active, aside, candidate, place
-from memoranda.cli.text import wrapped
+from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import ProviderError
 from memoranda.providers.guarded_call import CallResult, PendingCall
 from memoranda.providers.inspect_provider import ask
@@ -32,18 +32,18 @@ def run(arguments: tuple[str, ...]) -> None:
     try:
         name, commands, parser = _commands(invocation)
     except ProviderError as error:
-        invocation.refuse(wrapped(str(error)))
+        invocation.fail(terminal_line(str(error)))
     printed = io.StringIO()
     if invocation.as_json:
         with aside(), redirect_stdout(printed):
             answer = _run(name, commands, parser, arguments)
-        code = answer.value if answer.ok else REFUSED
+        code = answer.value if answer.ok else EXIT_REFUSED
         data = {"success": answer.ok and code == 0, "exit_code": code, "output": printed.getvalue()}
-        invocation.say("", data if answer.ok else data | {"error": wrapped(answer.error)})
+        invocation.respond("", data if answer.ok else data | {"error": terminal_line(answer.error)})
     else:
         answer = _run(name, commands, parser, arguments)
         if not answer.ok:
-            invocation.refuse(f"{name} failed: {wrapped(answer.error)}")
+            invocation.fail(f"{name} failed: {terminal_line(answer.error)}")
         code = answer.value
     sys.exit(code)
 
@@ -80,7 +80,7 @@ def _run(
             result = left.code
             if isinstance(result, str):
                 print(result, file=sys.stderr)
-                return REFUSED
+                return EXIT_REFUSED
         return result if isinstance(result, int) and not isinstance(result, bool) else 0
 
     pending = PendingCall(call, f"memoranda-{name}-run")

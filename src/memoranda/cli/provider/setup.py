@@ -12,7 +12,7 @@ from memoranda import config
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.provider.output import BUILT_IN, CommandOutput, active, candidate, looked_at, place, telling
 from memoranda.cli.provider.prompts import ask_fields, pick
-from memoranda.cli.text import wrapped
+from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import ProviderError
 from memoranda.providers.dependencies import install_command, missing_packages, missing_programs
 from memoranda.providers.discovery import DiscoveredProvider, discover
@@ -51,7 +51,7 @@ def use(invocation: Invocation, name: str) -> CommandOutput:
 @telling
 def off(invocation: Invocation) -> CommandOutput:
     """Use the built-in memory only. What waits to be delivered is kept."""
-    return _built_in_only(invocation.place())
+    return _built_in_only(invocation.locate_home())
 
 
 @click.command()
@@ -104,7 +104,7 @@ def _saved_and_used(home: Home, name: str, seen: Inspection, values: Mapping[str
             raise ProviderError(f"{error} Nothing was changed.") from error
     plain = {key: value for key, value in values.items() if key not in secret}
     shown = ", ".join(f"{key} = {value}" for key, value in plain.items()) or "nothing to set"
-    text = f"{name} is used from the next session on ({wrapped(shown)})."
+    text = f"{name} is used from the next session on ({terminal_line(shown)})."
     secrets = sorted(secret[key] for key in values if key in secret)
     return CommandOutput(text, {"success": True, "provider": name, "settings": plain, "secrets": secrets})
 
@@ -153,7 +153,7 @@ def _in_environment(home: Home, seen: Inspection) -> dict[str, str]:
 def _provide(found: DiscoveredProvider, install: bool, interactive: bool) -> None:
     """Say what is missing, and install what can be installed if that is wanted."""
     for program, hint in missing_programs(found):
-        click.echo(f"{found.name} needs {wrapped(program)}, which is not here. {wrapped(hint)}", err=True)
+        click.echo(f"{found.name} needs {terminal_line(program)}, which is not here. {terminal_line(hint)}", err=True)
     packages = missing_packages(found)
     if not packages:
         return

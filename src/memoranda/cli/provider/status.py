@@ -11,7 +11,7 @@ import click
 from memoranda import config
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.provider.output import BUILT_IN, CommandOutput, active, looked_at, place, telling
-from memoranda.cli.text import bold, dim, local_time, wrapped
+from memoranda.cli.terminal_text import bold, dim, local_time, terminal_line
 from memoranda.errors import ProviderError, StorageError
 from memoranda.providers.discovery import DiscoveredProvider, discover
 from memoranda.providers.inspect_provider import ask, is_ready
@@ -35,8 +35,10 @@ def list_providers(invocation: Invocation) -> CommandOutput:
     lines = [f"{'*' if not name else ' '} {bold(BUILT_IN)}"]
     for each in found.values():
         about = (each.problem and f"cannot be used: {each.problem}") or each.description
-        lines.append(f"{'*' if each.name == name else ' '} {bold(each.name)}  {dim(each.origin)}  {wrapped(about)}")
-        lines += [dim(f"    hides {wrapped(other)}") for other in each.shadows]
+        lines.append(
+            f"{'*' if each.name == name else ' '} {bold(each.name)}  {dim(each.origin)}  {terminal_line(about)}"
+        )
+        lines += [dim(f"    hides {terminal_line(other)}") for other in each.shadows]
     data = [
         {
             "name": each.name,
@@ -94,7 +96,7 @@ def _as_it_is(home: Home, found: DiscoveredProvider) -> dict[str, Any]:
         if own:
             told["settings"] = _shown(home, seen.fields, own)
     except ProviderError as error:
-        told["problem"] = wrapped(str(error))
+        told["problem"] = terminal_line(str(error))
     return told
 
 
@@ -152,12 +154,12 @@ def _last(home: Home, name: str) -> dict[str, Any]:
 def _described(data: dict[str, Any]) -> str:
     origin = f" ({data['origin']})" if data["installed"] else ", which is not installed"
     lines = [f"{_BUILT_IN_IS_ON} Provider: {bold(data['provider'])}{origin}."]
-    problem = f"  {wrapped(data['problem'])}" if data["problem"] else ""
+    problem = f"  {terminal_line(data['problem'])}" if data["problem"] else ""
     lines.append(f"  ready      {'yes' if data['ready'] else 'no'}{problem}")
-    lines += [f"  {key:<10} {wrapped(str(value))}" for key, value in (data.get("settings") or {}).items()]
+    lines += [f"  {key:<10} {terminal_line(str(value))}" for key, value in (data.get("settings") or {}).items()]
     lines += [f"  {name:<10} {'set' if there else 'not set'}" for name, there in data.get("secrets", {}).items()]
     for each in data.get("missing", ()):
-        hint = "  ".join(wrapped(part) for part in (each["description"], each["url"]) if part)
+        hint = "  ".join(terminal_line(part) for part in (each["description"], each["url"]) if part)
         lines.append(f"  missing    {each['variable']}  {hint}".rstrip())
     lines.append(
         f"  mode       {data['mode']}, every {data['every_n_turns']} turns, up to {data['recall_chars']:,} characters"
@@ -171,12 +173,12 @@ def _described(data: dict[str, Any]) -> str:
 def _backlog(data: dict[str, Any]) -> str:
     backlog = data["backlog"]
     if backlog["last_error"] and not backlog["waiting"] and not backlog["parked"]:
-        return f"not known: {wrapped(backlog['last_error'])}"
+        return f"not known: {terminal_line(backlog['last_error'])}"
     parts = [f"{backlog[kind]} {kind}" for kind in ("waiting", "failing", "parked") if backlog[kind]]
     if backlog["oldest_age_seconds"] is not None:
         parts.append(f"the oldest for {_age(backlog['oldest_age_seconds'])}")
     if backlog["last_error"]:
-        parts.append(f"last error: {wrapped(backlog['last_error'])}")
+        parts.append(f"last error: {terminal_line(backlog['last_error'])}")
     others = data["backlog_of_others"]
     return (", ".join(parts) or "nothing") + (f"; {others} for other providers" if others else "")
 
@@ -188,7 +190,7 @@ def _history(last: Mapping[str, Any]) -> list[str]:
         when = local_time(last["last_recall"])
         lines.append(f"  recalled   {when}, {last['last_recall_chars']} characters in {took:.0f} ms")
     if last.get("last_error"):
-        lines.append(f"  last error {local_time(last['when'])} in {last['phase']}: {wrapped(last['last_error'])}")
+        lines.append(f"  last error {local_time(last['when'])} in {last['phase']}: {terminal_line(last['last_error'])}")
     return lines
 
 

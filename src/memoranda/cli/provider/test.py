@@ -12,7 +12,7 @@ import click
 from memoranda import config
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.provider.output import CommandOutput, active, candidate, looked_at, place, telling
-from memoranda.cli.text import dim, wrapped
+from memoranda.cli.terminal_text import dim, terminal_line
 from memoranda.errors import ProviderError
 from memoranda.providers.manager import MemoryManager
 from memoranda.providers.provider import has_own
@@ -95,7 +95,7 @@ def _told(steps: _Steps, phase: str, error: str, left: list[str]) -> CommandOutp
         f"{'ok    ' if worked else 'FAILED'}  {what}  {dim(f'{1000 * took:.0f} ms')}"
         for what, worked, took in steps.done
     ]
-    error = wrapped(error)
+    error = terminal_line(error)
     if error:
         lines.append(f"Last error in {phase}: {error}")
     lines += [f"Left behind: {each}." for each in left]

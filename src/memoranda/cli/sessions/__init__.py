@@ -3,7 +3,7 @@
 import click
 
 from memoranda.cli.context import memory_options
-from memoranda.cli.sessions import changing, listing, transfer
+from memoranda.cli.sessions import list_and_show, rename_and_delete, transfer
 
 _EPILOG = """\b
 Examples:
@@ -21,12 +21,12 @@ def command() -> None:
 
 
 for _each in (
-    listing.list_sessions,
-    listing.show,
-    listing.stats,
-    changing.rename,
-    changing.delete_command,
-    changing.prune,
+    list_and_show.list_sessions,
+    list_and_show.show,
+    list_and_show.stats,
+    rename_and_delete.rename,
+    rename_and_delete.delete_command,
+    rename_and_delete.prune,
     transfer.export,
     transfer.import_file,
 ):

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 import click
 
 from memoranda.cli.context import Invocation, memory_options
-from memoranda.cli.opening import open_sessions
-from memoranda.cli.sessions.naming import all_users_option, find_session
+from memoranda.cli.open_home import open_sessions
+from memoranda.cli.sessions.lookup import all_users_option, find_session
 from memoranda.errors import StorageError
 from memoranda.support.files import write_private
 
@@ -61,7 +61,7 @@ def export(session: str | None, output: Path | None, source: str | None, all_use
                 click.echo(line.encode("utf-8", "surrogatepass"))
             return
         count = write_sessions(output, lines)
-    invocation.say(
+    invocation.respond(
         f"Exported {count:,} sessions to {output}.", {"success": True, "sessions": count, "path": str(output)}
     )
 
@@ -106,8 +106,8 @@ def import_file(file: Path, all_users: bool) -> None:
         text += f"\nDated now, because they came without any time: {len(report.undated):,}."
     if data["errors"]:
         problems = [f"{_where(error)}: {error['error']}" for error in data["errors"][:10]]
-        invocation.refuse("\n".join([text, f"{len(data['errors'])} could not be read:", *problems]), data)
-    invocation.say(text, {"success": True, **data})
+        invocation.fail("\n".join([text, f"{len(data['errors'])} could not be read:", *problems]), data)
+    invocation.respond(text, {"success": True, **data})
 
 
 def _where(error: dict[str, Any]) -> str:

@@ -1,0 +1,46 @@
+"""The log of a command: into a file in the home, so that nothing but what it has to say is on the screen."""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+from memoranda.support.files import make_private_directory
+
+_MOST_BYTES = 1_000_000
+
+
+class _PrivateFile(RotatingFileHandler):
+    """A log file that appears with its first line, and that only its owner can read."""
+
+    def _open(self) -> TextIOWrapper:
+        path = Path(self.baseFilename)
+        make_private_directory(path.parent.parent)
+        make_private_directory(path.parent)
+        return TextIOWrapper(
+            os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab"),
+            encoding="utf-8",
+            errors="replace",
+        )
+
+
+@contextmanager
+def log_to_file(path: Path) -> Iterator[logging.Handler]:
+    """Send what Memoranda logs to a file and nowhere else."""
+    handler = _PrivateFile(path, maxBytes=_MOST_BYTES, backupCount=2, delay=True, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
+    logger = logging.getLogger("memoranda")
+    level, propagates = logger.level, logger.propagate
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    try:
+        yield handler
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = propagates
+        handler.close()

@@ -1,0 +1,160 @@
+"""Changing the record: rename, delete, prune. What would go is shown first, and asked about."""
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from memoranda.cli.context import Invocation, memory_options
+from memoranda.cli.open_home import open_sessions
+from memoranda.cli.sessions.lookup import all_users_option, find_session, parse_time_option
+from memoranda.cli.sessions.transfer import NewFile, write_sessions
+from memoranda.cli.terminal_text import local_time, terminal_line
+from memoranda.errors import SessionError, StorageError
+from memoranda.recall.session_db import SessionDB
+
+_SHOWN_AT_MOST = 20
+_PATIENCE = 1.0
+_STILL_READ = (
+    "\nAnother program is reading {file} at the moment, so their text is still in its files. It leaves them when the "
+    "last program that has this home open closes it."
+)
+_yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+_export_option = click.option("--export", "export_to", type=NewFile(), help="First save them to this file.")
+
+
+@click.command()
+@click.argument("session")
+@click.argument("title")
+@all_users_option
+@memory_options
+def rename(session: str, title: str, all_users: bool) -> None:
+    """Give a conversation a TITLE; an empty one takes its title away."""
+    invocation = Invocation.current()
+    with open_sessions(invocation, everyone=all_users) as db:
+        session_id = find_session(invocation, db, session)
+        tip = db.get_compression_tip(session_id) or session_id
+        try:
+            db.set_session_title(tip, title)
+        except SessionError as error:
+            invocation.fail(str(error))
+        named = db.get_session_title(tip)
+    text = f"{tip} is now called {named!r}." if named else f"{tip} has no title now."
+    invocation.respond(text, {"success": True, "session_id": tip, "title": named})
+
+
+@click.command("delete")
+@click.argument("session", nargs=-1, required=True)
+@_yes_option
+@_export_option
+@all_users_option
+@memory_options
+def delete_command(session: tuple[str, ...], yes: bool, export_to: Path | None, all_users: bool) -> None:
+    """Delete conversations for good: every session of each, its messages, and the work it delegated.
+
+    SESSION is an id, the beginning of one, or a title; with --yes a whole id or an exact title. The text is
+    overwritten in the file and leaves the index. Nothing can bring it back but an export.
+    """
+    invocation = Invocation.current()
+    with open_sessions(invocation, everyone=all_users) as db:
+        ids: dict[str, None] = {}
+        for name in session:
+            ids |= dict.fromkeys(db.get_compression_lineage(find_session(invocation, db, name, exactly=yes)))
+        _carry_out(invocation, db, db.list_deletion(ids), yes, export_to, db.delete_sessions)
+
+
+@click.command()
+@click.option(
+    "--older-than",
+    metavar="TIME",
+    callback=parse_time_option(),
+    default="90d",
+    show_default=True,
+    help="When something was last said.",
+)
+@click.option("--source", help="Only from there.")
+@click.option("--dry-run", is_flag=True, help="Only show what would go.")
+@_yes_option
+@_export_option
+@all_users_option
+@memory_options
+def prune(
+    older_than: float, source: str | None, dry_run: bool, yes: bool, export_to: Path | None, all_users: bool
+) -> None:
+    """Delete ended conversations in which nothing was said for a while, with the work they delegated.
+
+    Open ones always stay, and so does one whose delegate has said something since.
+    """
+    invocation = Invocation.current()
+    with open_sessions(invocation, everyone=all_users) as db:
+        days = (time.time() - older_than) / 86_400
+        rows = db.list_prune_candidates(days, source)
+        if dry_run or not rows:
+            invocation.respond(
+                _describe(rows) if rows else "There is nothing to prune.",
+                {"success": True, "deleted": 0, "would_delete": [row["id"] for row in rows]},
+            )
+            return
+        _carry_out(
+            invocation, db, rows, yes, export_to, lambda shown: db.prune_sessions(days, source, among=frozenset(shown))
+        )
+
+
+def _carry_out(
+    invocation: Invocation,
+    db: SessionDB,
+    rows: list[dict[str, Any]],
+    yes: bool,
+    export_to: Path | None,
+    delete: Callable[[list[str]], int],
+) -> None:
+    if not yes:
+        click.echo(_describe(rows), err=True)
+        click.confirm("Delete them for good?", abort=True, err=True)
+    if export_to is not None:
+        saved = (db.export_session(row["id"]) for row in rows)
+        write_sessions(export_to, (json.dumps(each, ensure_ascii=False) for each in saved))
+    deleted = delete([row["id"] for row in rows])
+    unfinished = ""
+    try:
+        db.index.compact()
+    except StorageError as error:
+        unfinished = f"\n{error} Nothing of them is found any more, but their words stay in its file until it is."
+    is_overwritten = _is_overwritten(db)
+    remains = "" if is_overwritten else _STILL_READ.format(file=db.path.name)
+    kept = f" They are saved in {export_to}." if export_to else ""
+    invocation.respond(
+        f"Deleted {_count(deleted, 'session')}.{kept}{unfinished}{remains}",
+        {"success": True, "deleted": deleted, "session_ids": [row["id"] for row in rows],
+         "exported_to": str(export_to) if export_to else None, "index_rebuilt": not unfinished,
+         "text_overwritten": is_overwritten},
+    )  # fmt: skip
+
+
+def _is_overwritten(db: SessionDB) -> bool:
+    """Whether the deleted text is in no file any more; waits a moment for those who are reading."""
+    deadline = time.monotonic() + _PATIENCE
+    while not db.empty_log():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _describe(rows: list[dict[str, Any]]) -> str:
+    messages = sum(row["message_count"] for row in rows)
+    lines = [f"{_count(len(rows), 'session')} with {_count(messages, 'message')}:"]
+    lines += [
+        f"  {local_time(row['last_active'])}  {terminal_line(row['id'])}  {terminal_line(row['title'] or '', 50)}"
+        for row in rows[:_SHOWN_AT_MOST]
+    ]
+    if len(rows) > _SHOWN_AT_MOST:
+        lines.append(f"  … and {len(rows) - _SHOWN_AT_MOST} more")
+    return "\n".join(lines)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

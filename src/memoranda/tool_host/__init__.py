@@ -1,0 +1,1 @@
+"""The tools and the memory of a home, offered to programs through any protocol: MCP today, HTTP next."""
