@@ -12,8 +12,8 @@ from memoranda.errors import ConfigError, HomeError, StorageError
 from memoranda.importers import import_state as imports
 from memoranda.index import health as index_health
 from memoranda.providers.discovery import discover
-from memoranda.providers.holographic import health as facts_checkup
 from memoranda.providers.outbox_checks import check_outbox, check_settings
+from memoranda.providers.provider_checks import check_providers
 from memoranda.recall.session_db import SessionDB, index_path
 from memoranda.review import schema as reviews
 from memoranda.sessions import health as session_health
@@ -85,7 +85,7 @@ def _rebuild_index(path: Path) -> None:
 def _check_external(home: Home, active: str) -> Iterator[HealthIssue]:
     yield from check_settings(home.root)
     yield from check_outbox(home.root, active)
-    yield from facts_checkup.check(home.root)
+    yield from check_providers(home.root, active)
 
 
 def _check_books(home: Path) -> Iterator[HealthIssue]:

@@ -5,6 +5,7 @@ import sys
 import click
 
 from memoranda.cli.context import EXIT_REFUSED, Invocation, common_options
+from memoranda.cli.provider.output import aside
 from memoranda.doctor import examine
 from memoranda.errors import MemorandaError
 from memoranda.support.health_issues import HealthIssue
@@ -32,8 +33,10 @@ def command(mend: bool) -> None:
     """
     invocation = Invocation.current()
     home = invocation.locate_home()
-    findings = list(examine(home))
-    mended, told = _mend(home, findings) if mend else ([False] * len(findings), {})
+    # A provider's check may print; the answer alone belongs on standard output.
+    with aside():
+        findings = list(examine(home))
+        mended, told = _mend(home, findings) if mend else ([False] * len(findings), {})
     stands = [not done and finding.severity != "note" for finding, done in zip(findings, mended, strict=True)]
     lines = [f"Home: {home.root}" + ("" if home.root.exists() else " (not there yet; the first write makes it)")]
     lines += [

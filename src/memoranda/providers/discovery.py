@@ -6,7 +6,7 @@ installed one. Only the one that is asked for is ever imported: see `loading`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Literal
@@ -14,12 +14,6 @@ from typing import Any, Literal
 from memoranda.support.files import read_file
 
 GROUP = "memoranda.providers"
-BUNDLED = {
-    "holographic": (
-        "memoranda.providers.holographic:HolographicProvider",
-        "Facts with entities and trust in a file on this machine; needs nothing else.",
-    ),
-}
 _MARKS = ("MemoryProvider", "register_memory_provider")
 _LONGEST_SOURCE = 1_000_000
 _LONGEST_MANIFEST = 20_000
@@ -36,30 +30,35 @@ class DiscoveredProvider:
     pip_dependencies: tuple[str, ...] = ()
     external_dependencies: tuple[Mapping[str, Any], ...] = ()
     problem: str = ""
-    shadows: tuple[str, ...] = field(default=())
-    """Others of the same name that are not used because of this one."""
+    shadows: tuple[str, ...] = ()
+    """Other providers of the same name, which this one hides."""
+    data_files: tuple[str, ...] = ()
+    """Patterns of a bundled provider's files: a home that has one is checked by it, whether or not it is in use."""
+
+    def has_data(self, home: Path) -> bool:
+        return any(next(home.glob(pattern), None) is not None for pattern in self.data_files)
+
+
+BUNDLED = (
+    DiscoveredProvider(
+        "holographic",
+        "bundled",
+        "memoranda.providers.holographic:HolographicProvider",
+        "Facts with entities and trust in a file on this machine; needs nothing else.",
+        data_files=("holographic*.db*",),
+    ),
+)
 
 
 def discover(home: Path) -> dict[str, DiscoveredProvider]:
     """Every provider by its name."""
     found: dict[str, DiscoveredProvider] = {}
-    for candidate in (*_bundled(), *_installed(), *_in_home(home)):
+    for candidate in (*BUNDLED, *_installed(), *_in_home(home)):
         first = found.setdefault(candidate.name, candidate)
         if first is not candidate:
-            hidden = (*first.shadows, f"{candidate.origin}: {candidate.reference}")
-            found[candidate.name] = DiscoveredProvider(**{**_fields(first), "shadows": hidden})
+            hidden = f"{candidate.origin}: {candidate.reference}"
+            found[candidate.name] = replace(first, shadows=(*first.shadows, hidden))
     return dict(sorted(found.items()))
-
-
-def _fields(candidate: DiscoveredProvider) -> dict[str, Any]:
-    return {name: getattr(candidate, name) for name in DiscoveredProvider.__dataclass_fields__}
-
-
-def _bundled() -> list[DiscoveredProvider]:
-    return [
-        DiscoveredProvider(name, "bundled", reference, description)
-        for name, (reference, description) in BUNDLED.items()
-    ]
 
 
 def _installed() -> list[DiscoveredProvider]:

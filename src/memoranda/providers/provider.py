@@ -121,6 +121,21 @@ class MemoryProvider(ABC):
         """Absolute paths outside the home that belong into a backup. Works before `initialize`, without network."""
         return []
 
+    def check(self, hermes_home: str, **facts: Facts) -> list[dict[str, Any]]:
+        """Report problems with the provider's own files in a home, for `memoranda doctor`.
+
+        An issue is `{"severity", "path", "problem", "remedy", "repairable"}`; severity is error, warning or note. The
+        doctor calls this without `initialize`, also on a damaged home. Files only, no network.
+        """
+        return []
+
+    def repair(self, issue: dict[str, Any], hermes_home: str, **facts: Facts) -> str:
+        """Repair an issue that `check` reported as repairable, and return what was done. Keep what is replaced.
+
+        The doctor calls this only when the user asks for repairs. Raise to say why it is not possible.
+        """
+        return ""
+
     def limits(self) -> Mapping[str, Any]:
         """Tighter limits than the user's, if any: mode, recall_chars, every_n_turns, recall_seconds.
 

@@ -1,22 +1,22 @@
-"""A finding of the doctor: what is wrong with which path, how to mend it, and whether we can do it ourselves."""
+"""Health issues: what the doctor reports about a path, how to repair it, and whether Memoranda can do so itself."""
 
 import os
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from memoranda.support.files import PRIVATE_DIRECTORY, PRIVATE_FILE
 
-_LITTLE_ROOM = 1_000_000
+_MIN_FREE_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class HealthIssue:
-    """`mend` is there when the mend is safe enough to be done by 'memoranda doctor --mend'; it may tell what it did."""
+    """One problem. `repair` is set when `memoranda doctor --fix` may run it; a text that it returns is shown."""
 
     severity: Literal["error", "warning", "note"]
     path: Path
@@ -24,28 +24,48 @@ class HealthIssue:
     remedy: str
     repair: Callable[[], object] | None = None
 
+    def as_report(self) -> dict[str, Any]:
+        """The issue as plain data, as `MemoryProvider.check` returns it."""
+        return {
+            "severity": self.severity,
+            "path": str(self.path),
+            "problem": self.problem,
+            "remedy": self.remedy,
+            "repairable": self.repair is not None,
+        }
 
-def issues_until_error(place: Path, check: Callable[[], Iterator[HealthIssue]]) -> Iterator[HealthIssue]:
-    """The findings of a check, and one more when it cannot go on."""
+
+def repair_reported(report: Mapping[str, Any], issues: Iterable[HealthIssue]) -> str:
+    """Repair the issue that a report describes, if it still exists; the text says what was done."""
+    for issue in issues:
+        if issue.repair is not None and issue.as_report() == dict(report):
+            return str(issue.repair() or "")
+    return ""
+
+
+def issues_until_error(path: Path, check: Callable[[], Iterator[HealthIssue]]) -> Iterator[HealthIssue]:
+    """Yield the issues that a check finds; an OSError that ends the check becomes one more issue."""
     try:
         yield from check()
     except OSError as error:
-        path = Path(error.filename or place)
         yield HealthIssue(
-            "error", path, f"cannot be examined: {error.strerror}", "mend its permissions or its file type"
+            "error",
+            Path(error.filename or path),
+            f"cannot be examined: {error.strerror}",
+            "correct its permissions or its file type",
         )
 
 
 def check_writable(directory: Path) -> Iterator[HealthIssue]:
-    """Whether nothing can be written in a directory, for want of permission or of room."""
+    """Report a directory that lacks write permission or free space."""
     if not os.access(directory, os.W_OK | os.X_OK):
         yield HealthIssue("error", directory, "cannot be written", "make it writable (chmod 700), or use another home")
-    elif shutil.disk_usage(directory).free < _LITTLE_ROOM:
-        yield HealthIssue("error", directory, "lies on a disk that is full", "make room on the disk")
+    elif shutil.disk_usage(directory).free < _MIN_FREE_BYTES:
+        yield HealthIssue("error", directory, "is on a disk that is full", "free some space on the disk")
 
 
 def check_permissions(path: Path) -> Iterator[HealthIssue]:
-    """Whether others than the owner can get at a file or directory."""
+    """Report a file or directory that users other than the owner can access."""
     if sys.platform == "win32" or path.is_symlink():
         return
     wanted = PRIVATE_DIRECTORY if path.is_dir() else PRIVATE_FILE

@@ -91,6 +91,21 @@ class ProviderContract:
         json.dumps(fields)
         assert all(Path(path).is_absolute() for path in paths)
 
+    def test_it_checks_its_files_without_being_initialized(self, provider: MemoryProvider, tmp_path: Path) -> None:
+        """In a home where it has none, after use, and without network; every report is one that the doctor can show."""
+        with _no_network():
+            reports = provider.check(str(tmp_path)) if hasattr(provider, "check") else []
+        assert [report for report in reports if report["severity"] == "error"] == []
+        with _started(provider, tmp_path) as calling:
+            _turn(calling, "k1")
+        with _no_network():
+            reports = [*reports, *(provider.check(str(tmp_path)) if hasattr(provider, "check") else [])]
+        for report in reports:
+            assert report["severity"] in ("error", "warning", "note")
+            assert Path(report["path"]).is_absolute()
+            assert report["problem"].strip() and report["remedy"].strip()
+            assert isinstance(report.get("repairable", False), bool)
+
     def test_it_is_initialized_with_facts_that_it_has_not_heard_of(
         self, provider: MemoryProvider, tmp_path: Path
     ) -> None:

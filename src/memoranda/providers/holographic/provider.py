@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.errors import ProviderError, StorageError
-from memoranda.providers.holographic import guidance
+from memoranda.providers.holographic import guidance, health
 from memoranda.providers.holographic import settings as settings_module
 from memoranda.providers.holographic.entities import find_entities
 from memoranda.providers.holographic.entity_links import find_entity
@@ -20,6 +20,7 @@ from memoranda.providers.holographic.mirror import mirror
 from memoranda.providers.holographic.retrieval import FactFilter, FoundFact, Retriever
 from memoranda.providers.holographic.tool import FactTools, schemas
 from memoranda.providers.provider import MemoryProvider
+from memoranda.support.health_issues import repair_reported
 from memoranda.support.home import encode_user_id
 
 _log = logging.getLogger(__name__)
@@ -133,6 +134,12 @@ class HolographicProvider(MemoryProvider):
 
     def save_config(self, values: dict[str, Any], hermes_home: str, **facts: Any) -> None:
         settings_module.save(values, Path(hermes_home))
+
+    def check(self, hermes_home: str, **facts: Any) -> list[dict[str, Any]]:
+        return [issue.as_report() for issue in health.check(Path(hermes_home))]
+
+    def repair(self, issue: dict[str, Any], hermes_home: str, **facts: Any) -> str:
+        return repair_reported(issue, health.check(Path(hermes_home)))
 
     def shutdown(self) -> None:
         with self._lock:

@@ -1,0 +1,84 @@
+"""The doctor's way to the `check` and `repair` of providers: no provider is started, and no unused plugin is imported.
+
+Asked are the provider in use, wherever it comes from, and every bundled provider that has files in the home (discovery
+knows their names). Plugins and installed packages that are not in use never run.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from memoranda.errors import ProviderError
+from memoranda.providers.discovery import DiscoveredProvider, discover
+from memoranda.providers.guarded_call import GuardedProvider
+from memoranda.providers.health import HealthTracker
+from memoranda.providers.inspect_provider import ask
+from memoranda.providers.loader import load
+from memoranda.providers.provider import MemoryProvider, has_own
+from memoranda.providers.setup import read_settings
+from memoranda.support.health_issues import HealthIssue
+
+# A check may read a whole database, and a repair may rewrite it.
+_CHECK_SECONDS = 300.0
+_REPAIR_SECONDS = 3_600.0
+
+
+def check_providers(home: Path, active: str) -> Iterator[HealthIssue]:
+    """Yield what the providers of a home report about their own files. Nothing that a provider does is raised."""
+    for found in discover(home).values():
+        if found.name == active or found.has_data(home):
+            yield from _check_provider(found, home)
+
+
+def _check_provider(found: DiscoveredProvider, home: Path) -> Iterator[HealthIssue]:
+    failing = f"has data of the provider {found.name}, which cannot be checked"
+    try:
+        provider: MemoryProvider = ask(lambda: _load(found, home), failing, _CHECK_SECONDS)
+    except ProviderError as error:
+        yield _failed_check(home, str(error))
+        return
+    if not has_own(provider, "check"):
+        return
+    guarded = GuardedProvider(provider, found.name, HealthTracker())
+    result = guarded.call("check", {"hermes_home": str(home)}, within=_CHECK_SECONDS)
+    guarded.close()
+    if not result.ok or not isinstance(result.value, list | tuple):
+        reason = result.error or f"its check answered with {type(result.value).__name__} instead of a list"
+        yield _failed_check(home, f"{failing}: {reason}")
+        return
+    for report in result.value:
+        yield _as_issue(guarded, dict(report) if isinstance(report, Mapping) else {"problem": str(report)}, home)
+
+
+def _load(found: DiscoveredProvider, home: Path) -> MemoryProvider:
+    try:
+        settings = read_settings(home, found.name)
+    except ProviderError:
+        # The check of the settings files reports this one.
+        settings = {}
+    return load(found, home, settings)
+
+
+def _failed_check(home: Path, problem: str) -> HealthIssue:
+    return HealthIssue("warning", home, problem.rstrip("."), "'memoranda provider test' says more about it")
+
+
+def _as_issue(guarded: GuardedProvider, report: dict[str, Any], home: Path) -> HealthIssue:
+    """An issue of the doctor; fills in what a report leaves out."""
+    severity = report.get("severity")
+    return HealthIssue(
+        severity if severity in ("error", "note") else "warning",
+        Path(str(report.get("path") or home)),
+        str(report.get("problem") or f"has a problem that the provider {guarded.name} does not describe"),
+        str(report.get("remedy") or "'memoranda provider test' may say more about it"),
+        partial(_repair, guarded, report, home) if report.get("repairable") is True else None,
+    )
+
+
+def _repair(guarded: GuardedProvider, report: dict[str, Any], home: Path) -> str:
+    result = guarded.call("repair", {"issue": report, "hermes_home": str(home)}, within=_REPAIR_SECONDS)
+    guarded.close()
+    if not result.ok:
+        raise ProviderError(f"The provider {guarded.name} could not repair it: {result.error}")
+    return result.value if isinstance(result.value, str) else ""
