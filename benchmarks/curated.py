@@ -1,7 +1,7 @@
 """Curated memory against Hermes Agent: load, add and scan at 10, 1,000 and 10,000 entries, as a table of ratios.
 
-Each program runs in a worker process of its own environment (`ours.py`, `hermes_peer.py`). The workers take turns,
-round by round, so that a busy machine is busy for both. See README.md beside this file.
+Each program runs in a worker process of its own environment (`memoranda_worker.py`, `hermes_worker.py`).
+The workers take turns, round by round, so that a busy machine is busy for both. See README.md beside this file.
 """
 
 import argparse
@@ -177,8 +177,8 @@ def run(peer_python: Path | None, quick: bool) -> dict[str, Any]:
     """Everything measured, as data."""
     with ExitStack() as stack:
         home = Path(stack.enter_context(TemporaryDirectory()))
-        ours = stack.enter_context(working(Path(sys.executable), "ours", home))
-        peer = stack.enter_context(working(peer_python, "hermes_peer", home)) if peer_python else None
+        ours = stack.enter_context(working(Path(sys.executable), "memoranda_worker", home))
+        peer = stack.enter_context(working(peer_python, "hermes_worker", home)) if peer_python else None
         rows = measure_rows(ours, peer, QUICK_ROUNDS if quick else ROUNDS)
         syncs = [int(worker.measure("syncs", 10, 1, 0)[0]) for worker in (ours, peer) if worker]
         start_up = measure_start_up(home, QUICK_STARTS if quick else STARTS)

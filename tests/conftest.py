@@ -14,10 +14,10 @@ import pytest
 from hypothesis import find, settings
 from hypothesis.strategies import text
 
-from memoranda.curated.outcome import Origin
 from memoranda.curated.settings import CuratedSettings
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.tool import MemoryTool
+from memoranda.curated.write_result import Origin
 from tests.cpu_limit import (
     pytest_runtest_call,
     pytest_runtest_logreport,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from memoranda import config
-from memoranda.curated import health
+from memoranda.curated import health_checks
 from memoranda.db.checkup import check_store, plain_store
 from memoranda.errors import ConfigError, HomeError, StorageError
 from memoranda.importers import import_state as imports
@@ -17,7 +17,7 @@ from memoranda.providers.provider_checks import check_providers
 from memoranda.recall.session_db import SessionDB, index_path
 from memoranda.review import schema as reviews
 from memoranda.sessions import health as session_health
-from memoranda.skills import health as skill_health
+from memoranda.skills import health_checks as skill_health
 from memoranda.spending import schema as usage
 from memoranda.support.health_issues import HealthIssue, check_permissions, check_writable, issues_until_error
 from memoranda.support.home import Home, decode_user_id
@@ -40,7 +40,7 @@ def examine(home: Home) -> Iterator[HealthIssue]:
         config.read_secrets(home)
     except ConfigError as error:
         yield HealthIssue("error", home.config_file, str(error), "correct the file")
-    yield from health.check(home.memories(), loaded.curated)
+    yield from health_checks.check(home.memories(), loaded.curated)
     yield from skill_health.check(home.skills(), loaded.skills)
     yield from issues_until_error(home.state_db, lambda: _check_sessions(home.state_db))
     yield from issues_until_error(home.state_db, lambda: _check_index(home.state_db))
@@ -101,7 +101,7 @@ def _check_users(home: Home, loaded: config.Config) -> Iterator[HealthIssue]:
     for directory in home.user_memories():
         user = decode_user_id(directory.name)
         whose = f" --user {shlex.quote(user or 'ID')}"
-        yield from health.check(directory, loaded.curated, whose)
+        yield from health_checks.check(directory, loaded.curated, whose)
         if user is not None:
             yield from skill_health.check(home.skills(user), loaded.skills, whose)
 

@@ -21,7 +21,7 @@
             └── ContinuedError its conversation goes on in another session
 
 Expected outcomes of a memory write (over budget, no match, blocked …) are values, not exceptions: see
-`memoranda.curated.outcome`. Every message names what happened, to what, and what to do next.
+`memoranda.curated.write_result`. Every message names what happened, to what, and what to do next.
 """
 
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from memoranda.curated import health, history, memory_file
-from memoranda.curated.memory_file import Readable
+from memoranda.curated import change_history, health_checks, memory_file
+from memoranda.curated.memory_file import ReadableMemoryFile
 from memoranda.curated.operations import Add, Operation, Remove, Replace
-from memoranda.curated.outcome import Receipt, Refusal
 from memoranda.curated.settings import TARGETS, CuratedSettings, Target
 from memoranda.curated.store import MemoryStore
-from memoranda.support.files import staged_path
+from memoranda.curated.write_result import MemoryReceipt, MemoryRefusal
+from memoranda.support.durable_files import staged_path
 from tests.forked import Forked, Say, forking
 
 ROOMY = CuratedSettings(memory_char_limit=10_000_000, user_char_limit=10_000_000, lock_timeout=120)
@@ -29,7 +29,7 @@ ROOMY = CuratedSettings(memory_char_limit=10_000_000, user_char_limit=10_000_000
 _ADD_MANY = """
 import sys
 from pathlib import Path
-from memoranda.curated.outcome import Receipt
+from memoranda.curated.write_result import Receipt
 from memoranda.curated.settings import CuratedSettings
 from memoranda.curated.store import MemoryStore
 settings = CuratedSettings(memory_char_limit=10_000_000, user_char_limit=10_000_000, lock_timeout=120)
@@ -68,7 +68,7 @@ def test_threads_with_stores_of_their_own_lose_nothing(directory: Path) -> None:
 
     def write(name: int) -> bool:
         store = MemoryStore(directory, ROOMY)
-        return all(isinstance(store.add("memory", f"thread {name} fact {fact}"), Receipt) for fact in range(25))
+        return all(isinstance(store.add("memory", f"thread {name} fact {fact}"), MemoryReceipt) for fact in range(25))
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(write, range(4))) == [True] * 4
@@ -84,8 +84,8 @@ def _killed_before_publishing(directory: Path, target: Target, text: str) -> Ite
         def die(*arguments: Path) -> None:
             raise KeyboardInterrupt
 
-        patch.setattr("memoranda.support.recorded.publish", die)
-        patch.setattr("memoranda.support.recorded._recover", lambda *arguments: None)
+        patch.setattr("memoranda.support.journaled_replace.publish", die)
+        patch.setattr("memoranda.support.journaled_replace._recover", lambda *arguments: None)
         with pytest.raises(KeyboardInterrupt):
             store.add(target, text)
     assert os.path.exists(staged_path(store.path(target)))
@@ -109,9 +109,9 @@ def test_whoever_comes_next_settles_what_a_killed_writer_left(directory: Path, t
             with store.exclusive():
                 pass
         elif what == "purge":
-            history.purge(store)
+            change_history.purge(store)
         else:
-            for finding in health.check(directory, ROOMY):
+            for finding in health_checks.check(directory, ROOMY):
                 if finding.repair:
                     finding.repair()
     fresh = MemoryStore(directory, ROOMY)
@@ -120,7 +120,7 @@ def test_whoever_comes_next_settles_what_a_killed_writer_left(directory: Path, t
     assert "never" not in [edit.after for change in fresh.journal.changes() for edit in change.edits]
     for name in TARGETS:
         assert fresh.journal.entries_after(name) == list(fresh.entries(name))
-        assert isinstance(fresh.add(name, "life goes on"), Receipt)
+        assert isinstance(fresh.add(name, "life goes on"), MemoryReceipt)
     assert "outside" not in [change.action for change in fresh.journal.changes()]
 
 
@@ -131,8 +131,8 @@ def test_what_others_wrote_after_a_kill_is_noticed(directory: Path) -> None:
         (directory / "MEMORY.md").write_text("one glued by a shell")
         store = MemoryStore(directory, ROOMY)
         store.load_from_disk()
-        assert isinstance(store.add("memory", "two"), Refusal)
-        assert isinstance(store.add("memory", "two"), Receipt)
+        assert isinstance(store.add("memory", "two"), MemoryRefusal)
+        assert isinstance(store.add("memory", "two"), MemoryReceipt)
     assert store.journal.entries_after("memory") == ["one glued by a shell", "two"]
     assert [change.action for change in store.journal.changes()] == ["add", "outside", "add"]
 
@@ -153,7 +153,7 @@ def _add(directory: Path, name: int, say: Say) -> None:
     store = MemoryStore(directory, ROOMY)
     store.load_from_disk()
     for number in count():
-        assert isinstance(store.add("memory", f"round {name} fact {number}"), Receipt)
+        assert isinstance(store.add("memory", f"round {name} fact {number}"), MemoryReceipt)
         say(b".")
 
 
@@ -171,11 +171,11 @@ def test_two_hundred_kills_lose_no_acknowledged_entry(directory: Path) -> None:
         said += writer.kill()
         acknowledged += [f"round {name} fact {fact}" for fact in range(len(said))]
         state = memory_file.read(directory / "MEMORY.md")
-        assert isinstance(state, Readable)
+        assert isinstance(state, ReadableMemoryFile)
         assert set(acknowledged) <= set(state.entries)
     store = MemoryStore(directory, ROOMY)
     store.load_from_disk()
-    assert isinstance(store.add("memory", "the last one"), Receipt)
+    assert isinstance(store.add("memory", "the last one"), MemoryReceipt)
     assert tuple(store.journal.entries_after("memory") or ()) == store.entries("memory")
     # A kill in the middle of a write may tear that line. It was not acknowledged, and it is rare.
     assert len(store.journal.damaged_lines()) <= 1
@@ -202,7 +202,7 @@ def _dies_at(step: int, directory: Path) -> bool:
                 return _real(*arguments, **more)
 
             setattr(os, name, dying)
-        os._exit(0 if isinstance(store.replace("memory", "one", "two"), Receipt) else 1)
+        os._exit(0 if isinstance(store.replace("memory", "one", "two"), MemoryReceipt) else 1)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert status in (0, 9)
     return status == 9
@@ -222,10 +222,10 @@ def test_dying_at_any_step_leaves_the_old_or_the_new_state(tmp_path: Path) -> No
         entries = store.entries("memory")
         seen.add(entries)
         assert entries in (("one",), ("two",))
-        assert isinstance(store.add("user", "life goes on"), Receipt)
+        assert isinstance(store.add("user", "life goes on"), MemoryReceipt)
         assert tuple(store.journal.entries_after("memory") or ()) == entries
         assert {path.name for path in directory.iterdir()} == {"MEMORY.md", "USER.md", "journal.jsonl", ".lock"}
-        assert isinstance(store.add("memory", "three"), Receipt)
+        assert isinstance(store.add("memory", "three"), MemoryReceipt)
         step += 1
     assert step > 10
     assert seen == {("one",), ("two",)}
@@ -279,10 +279,10 @@ def test_a_power_cut_right_after_an_acknowledgement_loses_nothing(
         (Remove("three"), ()),
     ]
     for number, (operation, expected) in enumerate(steps, start=1):
-        assert isinstance(store.apply("memory", [operation]), Receipt)
+        assert isinstance(store.apply("memory", [operation]), MemoryReceipt)
         disk.after_power_cut(tmp_path / f"found-{number}")
         found = MemoryStore(tmp_path / f"found-{number}" / "home" / "memories")
         found.load_from_disk()
         assert found.entries("memory") == expected
         assert len(list(found.journal.changes())) == number
-        assert isinstance(found.add("memory", "life goes on"), Receipt)
+        assert isinstance(found.add("memory", "life goes on"), MemoryReceipt)

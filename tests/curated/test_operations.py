@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.curated.entries import handle
+from memoranda.curated.entry_format import handle
 from memoranda.curated.operations import (
     Add,
     Ambiguous,
+    EntryPlan,
     NoMatch,
     Operation,
-    Plan,
     Remove,
     Replace,
     apply_edit,
@@ -63,7 +63,7 @@ def test_a_handle_finds_an_entry_whose_text_nobody_can_see() -> None:
 def test_a_batch_sees_its_own_earlier_operations() -> None:
     """An entry added first can be replaced next."""
     outcome = plan([], [Add("one"), Replace("one", "two"), Add("three")])
-    assert isinstance(outcome, Plan)
+    assert isinstance(outcome, EntryPlan)
     assert outcome.entries == ("two", "three")
 
 
@@ -76,7 +76,7 @@ def test_a_batch_stops_at_its_first_operation_that_fits_nothing() -> None:
 def test_becoming_a_copy_of_another_entry_merges_the_two() -> None:
     """A second copy would only waste the budget."""
     outcome = plan(["old", "new"], [Replace("old", "new")])
-    assert isinstance(outcome, Plan)
+    assert isinstance(outcome, EntryPlan)
     assert outcome.entries == ("new",)
 
 
@@ -84,7 +84,7 @@ def test_becoming_a_copy_of_another_entry_merges_the_two() -> None:
 def test_what_is_there_already_changes_nothing(operation: Operation) -> None:
     """A duplicate, in whatever composition, leads to no edit."""
     outcome = plan(["a", "é"], [operation])
-    assert isinstance(outcome, Plan)
+    assert isinstance(outcome, EntryPlan)
     assert outcome.edits == ()
 
 
@@ -96,7 +96,7 @@ def test_the_edits_of_a_plan_lead_from_the_old_entries_to_the_new(
     before = list(entries)
     outcome = plan(entries, operations)
     assert entries == before
-    if isinstance(outcome, Plan):
+    if isinstance(outcome, EntryPlan):
         for edit in outcome.edits:
             apply_edit(before, edit)
         assert tuple(before) == outcome.entries

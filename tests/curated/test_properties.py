@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memoranda.curated.entries import parse, serialise, size
+from memoranda.curated.entry_format import parse, serialise, size
 from memoranda.curated.operations import Add, Operation, Remove, Replace
-from memoranda.curated.outcome import Origin, Receipt, Refusal
 from memoranda.curated.settings import CuratedSettings, Target
 from memoranda.curated.store import MemoryStore
+from memoranda.curated.write_result import MemoryReceipt, MemoryRefusal, Origin
 from tests.conftest import tree
 from tests.examples import examples
 
@@ -47,7 +47,7 @@ def test_what_is_acknowledged_is_on_disk_within_the_budget_and_reads_back(
     for target, operations in steps:
         before = tree(store.directory)
         outcome = store.apply(target, operations, Origin())
-        if isinstance(outcome, Refusal) or not outcome_changes(outcome):
+        if isinstance(outcome, MemoryRefusal) or not outcome_changes(outcome):
             assert tree(store.directory) == before
             continue
         text = store.path(target).read_bytes().decode()
@@ -58,7 +58,7 @@ def test_what_is_acknowledged_is_on_disk_within_the_budget_and_reads_back(
 
 
 def outcome_changes(outcome: Any) -> bool:
-    return isinstance(outcome, Receipt) and bool(outcome.edits)
+    return isinstance(outcome, MemoryReceipt) and bool(outcome.edits)
 
 
 @_quick
@@ -73,7 +73,7 @@ def test_no_existing_file_is_ever_lost(tmp_path: Path, content: bytes, operation
     if not outcome_changes(outcome):
         assert path.read_bytes() == content
         return
-    assert isinstance(outcome, Receipt)
+    assert isinstance(outcome, MemoryReceipt)
     kept = outcome.backup.read_bytes() if outcome.backup else None
     found = next(change for change in store.journal.changes())
     first = [edit.after for edit in found.edits] if found.action == "found" else []

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memoranda.curated.operations import Operation, Remove, Replace
-from memoranda.curated.outcome import Origin, Receipt
 from memoranda.curated.settings import CuratedSettings
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.tool import MemoryTool
+from memoranda.curated.write_result import MemoryReceipt, Origin
 from tests.conftest import small_store, tree
 from tests.examples import examples
 
@@ -134,7 +134,7 @@ def test_a_large_write_that_shrinks_an_over_full_store_is_accepted(directory: Pa
     text = "\n".join(f"Fact {number} about port {number}." for number in range(500))
     removals = [Remove(f"Fact {number} about port {number}.") for number in range(1, 600)]
     operations: list[Operation] = [Replace("Fact 0 ", text), *removals]
-    assert isinstance(store.apply("memory", operations), Receipt)
+    assert isinstance(store.apply("memory", operations), MemoryReceipt)
 
 
 def test_a_batch_is_judged_by_its_end(directory: Path) -> None:

@@ -10,8 +10,8 @@ from typing import get_args
 
 import pytest
 
-from memoranda.curated.journal import Action, Change
-from memoranda.curated.outcome import RefusalReason
+from memoranda.curated.journal import MemoryAction, MemoryChange
+from memoranda.curated.write_result import MemoryRefusalReason
 from memoranda.safety.dangerous_commands import COMMAND_RULES
 from memoranda.safety.hidden_characters import SEVERITIES as CHARACTER_SEVERITIES
 from memoranda.safety.markup import MARKUP_RULES
@@ -42,13 +42,13 @@ def test_the_generated_parts_of_the_reference_are_up_to_date(name: str) -> None:
 def test_every_refusal_reason_is_documented() -> None:
     """In the reference of the tool."""
     text = (reference.DOCS / "reference" / "memory-tool.md").read_text()
-    assert [reason for reason in get_args(RefusalReason) if f"`{reason}`" not in text] == []
+    assert [reason for reason in get_args(MemoryRefusalReason) if f"`{reason}`" not in text] == []
 
 
 def test_every_field_and_action_of_the_journal_is_documented() -> None:
     """In the reference of the files."""
     text = (reference.DOCS / "reference" / "files.md").read_text()
-    names = [*Change.__dataclass_fields__, *get_args(Action)]
+    names = [*MemoryChange.__dataclass_fields__, *get_args(MemoryAction)]
     assert [name for name in names if f"`{name}`" not in text] == []
 
 

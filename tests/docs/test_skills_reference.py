@@ -2,9 +2,9 @@
 
 from typing import get_args
 
-from memoranda.skills.journal import Action, Change
-from memoranda.skills.outcome import RefusalReason
+from memoranda.skills.journal import SkillAction, SkillChange
 from memoranda.skills.settings import SkillSettings
+from memoranda.skills.write_result import SkillRefusalReason
 from tests.docs.reference import DOCS
 
 PAGE = (DOCS / "reference" / "skills.md").read_text()
@@ -12,12 +12,12 @@ PAGE = (DOCS / "reference" / "skills.md").read_text()
 
 def test_every_refusal_reason_is_documented() -> None:
     """By its name."""
-    assert [reason for reason in get_args(RefusalReason) if f"| `{reason}` |" not in PAGE] == []
+    assert [reason for reason in get_args(SkillRefusalReason) if f"| `{reason}` |" not in PAGE] == []
 
 
 def test_every_field_and_action_of_the_journal_is_documented() -> None:
     """By its name."""
-    names = [*Change.__dataclass_fields__, *get_args(Action)]
+    names = [*SkillChange.__dataclass_fields__, *get_args(SkillAction)]
     assert [name for name in names if f"`{name}`" not in PAGE] == []
 
 

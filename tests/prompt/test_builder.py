@@ -57,7 +57,7 @@ from datetime import date
 from pathlib import Path
 from memoranda.prompt.builder import PromptInputs, build_prompt
 from memoranda.prompt.settings import PromptSettings
-from memoranda.skills.index import render_index
+from memoranda.skills.prompt_list import render_index
 from memoranda.skills.store import SkillStore
 home = Path(sys.argv[1])
 tools = frozenset({"memory", "session_search", "skill_view", "skill_manage"})

@@ -7,9 +7,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.curated.outcome import PERSON
 from memoranda.curated.settings import CuratedSettings
 from memoranda.curated.store import MemoryStore
+from memoranda.curated.write_result import PERSON
 from memoranda.prompt.memory_changes import MOST_CHARS, MemoryChanges, entries_in_prompt, entries_now, note_of_changes
 from memoranda.safety.fence import sanitize_context, strip_recalled_blocks
 from memoranda.safety.scrubber import StreamingContextScrubber

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.tool import SessionSearchTool
 from memoranda.sessions.scope import Scope
-from memoranda.support.projects import among
+from memoranda.support.projects import matching_projects
 from memoranda.testing.rotation import rotate
 from tests.examples import examples
 
@@ -120,6 +120,6 @@ def test_a_limited_search_finds_what_an_unlimited_one_finds_of_the_project(
         tool = SessionSearchTool(lambda: db)
         everything = tool.call({"query": "lock", "limit": 10})["results"]
         for wanted in (HOUSE, "ben/house", "shed"):
-            meant = among(filter(None, projects), wanted)
+            meant = matching_projects(filter(None, projects), wanted)
             expected = {result["session_id"] for result in everything if result.get("project") in meant}
             assert found(tool.call({"query": "lock", "limit": 10, "project": wanted})) == expected

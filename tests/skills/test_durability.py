@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.skills import history
-from memoranda.skills.outcome import Receipt, Refusal
+from memoranda.skills import change_history
 from memoranda.skills.skill_text import with_front_matter
 from memoranda.skills.store import SkillStore
+from memoranda.skills.write_result import SkillReceipt, SkillRefusal
 from memoranda.support.origin import PERSON, Origin
 from tests.conftest import tree
 from tests.forked import Forked, Say, forking
@@ -33,10 +33,10 @@ def test_a_change_that_was_journalled_and_never_made_is_void(root: Path, what: s
         store.delete("deploy", AGENT)
     before = {name: text for name, text in tree(root).items() if name != ".journal.jsonl"}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("memoranda.support.recorded.publish", _die)
-        patch.setattr("memoranda.support.recorded._recover", lambda *arguments: None)
+        patch.setattr("memoranda.support.journaled_replace.publish", _die)
+        patch.setattr("memoranda.support.journaled_replace._recover", lambda *arguments: None)
         patch.setattr("memoranda.skills.writer.os.rename", _die)
-        patch.setattr("memoranda.skills.writer.Writer._settle", lambda writer: None)
+        patch.setattr("memoranda.skills.writer.SkillWriter._settle", lambda writer: None)
         with pytest.raises(KeyboardInterrupt):
             match what:
                 case "create":
@@ -46,9 +46,9 @@ def test_a_change_that_was_journalled_and_never_made_is_void(root: Path, what: s
                 case "delete":
                     store.delete("deploy", AGENT)
                 case _:
-                    history.undo(store, None, PERSON)
+                    change_history.undo(store, None, PERSON)
     after = SkillStore(root)
-    assert isinstance(after.create("third", with_front_matter("third", "x", "y"), AGENT), Receipt)
+    assert isinstance(after.create("third", with_front_matter("third", "x", "y"), AGENT), SkillReceipt)
     after.delete("third", PERSON)
     history_now = list(after.journal.changes())
     assert [change.action for change in history_now[-2:]] == ["create", "delete"]
@@ -65,17 +65,17 @@ def test_a_failing_disk_leaves_everything_as_it_was(root: Path, monkeypatch: pyt
     def refuse(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    for target in ("memoranda.support.recorded.stage", "memoranda.support.recorded.publish"):
+    for target in ("memoranda.support.journaled_replace.stage", "memoranda.support.journaled_replace.publish"):
         with monkeypatch.context() as patch:
             patch.setattr(target, refuse)
             outcome = store.patch("deploy", "2. Push.", "2. Pull.", AGENT)
-        assert isinstance(outcome, Refusal) and outcome.reason == "storage"
+        assert isinstance(outcome, SkillRefusal) and outcome.reason == "storage"
         assert (root / "deploy" / "SKILL.md").read_text() == DEPLOY
     with monkeypatch.context() as patch:
         patch.setattr("memoranda.skills.writer.os.rename", refuse)
-        assert isinstance(store.delete("deploy", AGENT), Refusal)
+        assert isinstance(store.delete("deploy", AGENT), SkillRefusal)
     assert [change.action for change in store.journal.changes()] == ["create"]
-    assert isinstance(store.delete("deploy", AGENT), Receipt)
+    assert isinstance(store.delete("deploy", AGENT), SkillReceipt)
     assert not store.writer.leftover.exists()
 
 
@@ -110,7 +110,7 @@ def _acknowledged(root: Path, said: list[bytes]) -> None:
         elif path.exists():
             assert words[0] == "made" or "step two" in path.read_text()
         else:
-            assert [change.action for change in history.log(store, words[1])][-1] == "delete"
+            assert [change.action for change in change_history.log(store, words[1])][-1] == "delete"
 
 
 @pytest.mark.slow
@@ -136,6 +136,6 @@ def test_kill_9_at_any_moment_leaves_whole_skills(tmp_path: Path) -> None:
         said += writer.kill()
         _acknowledged(root, said.splitlines())
         store = SkillStore(root)
-        assert isinstance(store.create("next", with_front_matter("next", "x", "y"), AGENT), Receipt)
+        assert isinstance(store.create("next", with_front_matter("next", "x", "y"), AGENT), SkillReceipt)
         assert [problem for problem in store.catalogue().problems if "no SKILL.md" in problem.problem] == []
         assert not store.writer.leftover.exists()

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from memoranda.support.interrupts import held, waiting
+from memoranda.support.interrupts import deferred_interrupts, interruptible
 
 
 def _interrupt() -> None:
@@ -15,29 +15,29 @@ def _interrupt() -> None:
 def test_one_comes_with_the_next_waiting() -> None:
     """What is done before that is done to its end."""
     steps = []
-    with pytest.raises(KeyboardInterrupt), held():
+    with pytest.raises(KeyboardInterrupt), deferred_interrupts():
         _interrupt()
         steps.append("work")
-        with waiting:
+        with interruptible:
             steps.append("waited")
     assert steps == ["work"]
 
 
 def test_one_comes_at_once_to_who_waits() -> None:
     """And what follows is none of it."""
-    with pytest.raises(KeyboardInterrupt), held(), waiting:
+    with pytest.raises(KeyboardInterrupt), deferred_interrupts(), interruptible:
         _interrupt()
-    with held(), waiting:
+    with deferred_interrupts(), interruptible:
         pass
 
 
 def test_without_anybody_who_waits_there_is_nothing_to_stop() -> None:
     """A second one is taken in earnest."""
-    with held():
+    with deferred_interrupts():
         _interrupt()
-    with held(), waiting:
+    with deferred_interrupts(), interruptible:
         pass
-    with pytest.raises(KeyboardInterrupt), held():
+    with pytest.raises(KeyboardInterrupt), deferred_interrupts():
         _interrupt()
         _interrupt()
 
@@ -47,14 +47,14 @@ def test_another_thread_that_waits_lets_none_in() -> None:
     inside, go_on = threading.Event(), threading.Event()
 
     def wait() -> None:
-        with waiting:
+        with interruptible:
             inside.set()
             go_on.wait(10)
 
     thread = threading.Thread(target=wait)
     thread.start()
     assert inside.wait(10)
-    with held():
+    with deferred_interrupts():
         _interrupt()
     go_on.set()
     thread.join()
@@ -62,7 +62,7 @@ def test_another_thread_that_waits_lets_none_in() -> None:
 
 def test_afterwards_all_is_as_before() -> None:
     """Ctrl-C ends a program again."""
-    with held():
+    with deferred_interrupts():
         pass
     with pytest.raises(KeyboardInterrupt):
         _interrupt()

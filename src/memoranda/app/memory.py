@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Self
 from memoranda import config
 from memoranda.app.session import Session, SessionOptions
 from memoranda.app.tool_calls import call_tool, remember
-from memoranda.curated.outcome import Origin, Receipt
 from memoranda.curated.settings import Target
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.tool import MemoryTool
+from memoranda.curated.write_result import MemoryReceipt, Origin
 from memoranda.db.lost import is_there
 from memoranda.errors import SessionError, StorageError
 from memoranda.providers.external_memory import ExternalMemory
@@ -174,7 +174,7 @@ class Memory:
         """A name for a new session that sorts by time."""
         return new_session_id()
 
-    def tell_later(self, store: MemoryStore, receipt: Receipt, origin: Origin, user: str | None) -> None:
+    def tell_later(self, store: MemoryStore, receipt: MemoryReceipt, origin: Origin, user: str | None) -> None:
         """A write outside any session: the provider hears of it when it is next started."""
         if self.config.provider:
             from memoranda.providers.attach import queue_writes

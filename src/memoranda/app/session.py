@@ -10,12 +10,12 @@ from memoranda.app.provider_tools import TOOLS, restore_tools, tools_as_columns
 from memoranda.app.strip_recall import strip_recall
 from memoranda.app.tool_calls import call_tool, remember
 from memoranda.app.turn import Turn
-from memoranda.curated.outcome import Origin, Receipt
 from memoranda.curated.settings import Target
 from memoranda.curated.tool import MemoryTool
+from memoranda.curated.write_result import MemoryReceipt, Origin
 from memoranda.db.lost import is_there
 from memoranda.errors import ContinuedError, StorageError
-from memoranda.skills.index import render_index
+from memoranda.skills.prompt_list import render_index
 from memoranda.skills.tool import SkillTools
 from memoranda.support.projects import project_of
 from memoranda.tools import JsonObject, Tool
@@ -366,7 +366,7 @@ class Session:
         said = [each for each in self._db.get_messages(self.id) if each["copy_of"] is None and not each["is_summary"]]
         return completed(said)
 
-    def _written(self, receipt: Receipt, origin: Origin) -> None:
+    def _written(self, receipt: MemoryReceipt, origin: Origin) -> None:
         """The built-in memory was changed, and the external one hears of it."""
         if origin.session == self.id:
             self._frozen.changes.told(receipt.target)

@@ -17,7 +17,7 @@ from memoranda.compression.settings import CompressionSettings
 from memoranda.compression.trigger import CompressionProgress, TokenReading, context_tokens
 from memoranda.llm.model import ChatModel
 from memoranda.sessions.rotation import LiveMessage, NoLease, NotRotated, Rotated
-from memoranda.support.process import has_ended, this_process
+from memoranda.support.process_identity import has_ended, this_process
 from memoranda.tools import Tool
 
 if TYPE_CHECKING:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memoranda.curated.outcome import Origin
 from memoranda.curated.settings import Target
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.tool import MemoryTool
+from memoranda.curated.write_result import Origin
 from memoranda.tools import JsonObject, Tool, tool_refusal
 
 

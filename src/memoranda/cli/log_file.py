@@ -8,7 +8,7 @@ from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-from memoranda.support.files import make_private_directory
+from memoranda.support.durable_files import make_private_directory
 
 _MOST_BYTES = 1_000_000
 

@@ -9,8 +9,8 @@ from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.memory.entries import report
 from memoranda.cli.open_home import open_curated_memory
 from memoranda.curated.operations import Add
-from memoranda.curated.outcome import PERSON
 from memoranda.curated.settings import Target
+from memoranda.curated.write_result import PERSON
 
 _EPILOG = """\b
 Examples:

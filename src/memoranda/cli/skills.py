@@ -9,12 +9,12 @@ import click
 from memoranda.cli.context import Invocation, memory_options, printable
 from memoranda.cli.terminal_text import format_change
 from memoranda.config import load
-from memoranda.skills import history
+from memoranda.skills import change_history
 from memoranda.skills.names import SKILL_FILE
-from memoranda.skills.outcome import Outcome, Refusal
 from memoranda.skills.skill_text import has_front_matter, with_front_matter
 from memoranda.skills.store import SkillStore
 from memoranda.skills.tool import describe, describe_log
+from memoranda.skills.write_result import SkillRefusal, SkillWriteResult
 from memoranda.support.origin import PERSON
 
 _EPILOG = """\b
@@ -72,7 +72,7 @@ def show(name: str, file: str) -> None:
     """Print SKILL.md, or another FILE of a skill, as the agent gets it: suspicious passages are withheld."""
     invocation = Invocation.current()
     view = open_skills(invocation).view(name, file)
-    if isinstance(view, Refusal):
+    if isinstance(view, SkillRefusal):
         _refuse(invocation, view)
     lines = [_terminal(view.shown.text).rstrip("\n")]
     lines += ["", "Files:", *(f"  {printable(each)}" for each in view.files)] if view.files else []
@@ -124,14 +124,14 @@ def allow(name: str, file: str, revoke: bool) -> None:
     store = open_skills(invocation)
     if revoke:
         revoked = store.revoke(name, file, PERSON)
-        if isinstance(revoked, Refusal):
+        if isinstance(revoked, SkillRefusal):
             _refuse(invocation, revoked)
         if not revoked:
             invocation.fail(f"Nothing was allowed in {file} of {name}.")
         invocation.respond(f"{file} of {name} is judged like any other again.", {"success": True, "skill": name})
         return
     accepted = store.allow(name, file, PERSON)
-    if isinstance(accepted, Refusal):
+    if isinstance(accepted, SkillRefusal):
         _refuse(invocation, accepted)
     text = f"Allowed {', '.join(accepted)} in {file} of {name}." if accepted else "Nothing in it is withheld."
     invocation.respond(text, {"success": True, "skill": name, "file": file, "allowed": list(accepted)})
@@ -159,7 +159,7 @@ def log(name: str | None, limit: int) -> None:
 def undo(number: int | None) -> None:
     """Take change NUMBER back (default: the latest that was not). The undo is a change too, and can be undone."""
     invocation = Invocation.current()
-    _report(invocation, history.undo(open_skills(invocation), number, PERSON))
+    _report(invocation, change_history.undo(open_skills(invocation), number, PERSON))
 
 
 @command.command()
@@ -171,19 +171,19 @@ def purge(yes: bool) -> None:
     if not yes:
         click.confirm("Forget the history of skills for good? It cannot be undone.", abort=True, err=True)
     store = open_skills(invocation)
-    purged = history.purge(store) if store.root.is_dir() else history.Purged(0, 0)
+    purged = change_history.purge(store) if store.root.is_dir() else change_history.PurgedSkills(0, 0)
     text = f"Forgot {purged.changes} changes and {purged.archived} removed skills and files."
     invocation.respond(text, {"success": True, "changes": purged.changes, "archived": purged.archived})
 
 
-def _report(invocation: Invocation, outcome: Outcome) -> None:
-    if isinstance(outcome, Refusal):
+def _report(invocation: Invocation, outcome: SkillWriteResult) -> None:
+    if isinstance(outcome, SkillRefusal):
         _refuse(invocation, outcome)
     change = f"\nchange {outcome.change} · {outcome.stored_in}" if outcome.change is not None else ""
     invocation.respond(outcome.message + change, describe(outcome))
 
 
-def _refuse(invocation: Invocation, refusal: Refusal) -> NoReturn:
+def _refuse(invocation: Invocation, refusal: SkillRefusal) -> NoReturn:
     invocation.fail(refusal.message, describe(refusal))
 
 

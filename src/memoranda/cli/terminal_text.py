@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from memoranda.cli.context import printable
-from memoranda.support.text import cut_short
+from memoranda.support.canonical_text import cut_short
 
 _MATCH = re.compile(r">>>(.*?)<<<", re.DOTALL)
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from memoranda.config.keys import Key, find_key
 from memoranda.errors import ConfigError
-from memoranda.support.files import make_private_directory, read_file, write_private
+from memoranda.support.durable_files import make_private_directory, read_file, write_private
+from memoranda.support.file_lock import FileLock
 from memoranda.support.home import Home
-from memoranda.support.lock import FileLock
 
 LOCK_TIMEOUT = 10.0
 

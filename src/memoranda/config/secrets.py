@@ -7,10 +7,10 @@ from io import StringIO
 from memoranda.config.config_file import LOCK_TIMEOUT, refuse_link
 from memoranda.config.environment import ENVIRONMENT
 from memoranda.errors import ConfigError
+from memoranda.support.durable_files import make_private_directory, read_file, write_private
 from memoranda.support.env_lease import EnvLease, EnvLeases
-from memoranda.support.files import make_private_directory, read_file, write_private
+from memoranda.support.file_lock import FileLock
 from memoranda.support.home import Home
-from memoranda.support.lock import FileLock
 
 _SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SOUNDS_SECRET = re.compile(r"(?i)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|_PASS|_PWD|_PAT)$")

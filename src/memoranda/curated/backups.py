@@ -4,8 +4,8 @@ import re
 import time
 from pathlib import Path
 
-from memoranda.curated.memory_file import Readable
-from memoranda.support.files import write_private
+from memoranda.curated.memory_file import ReadableMemoryFile
+from memoranda.support.durable_files import write_private
 
 KEPT_PER_FILE = 10
 # The number at the end tells ours from the backups that Hermes makes, which we leave alone.
@@ -18,7 +18,7 @@ def backups_of(path: Path) -> list[Path]:
     return [backup for _, backup in sorted(found)]
 
 
-def keep_backup(state: Readable) -> Path:
+def keep_backup(state: ReadableMemoryFile) -> Path:
     """Copy a file as it was read, unless an equal copy exists; only the newest few are kept. Needs the lock."""
     existing = backups_of(state.path)
     for backup in existing:

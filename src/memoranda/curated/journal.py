@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from memoranda.curated.operations import apply_edit, fits
-from memoranda.curated.outcome import Edit, Origin
 from memoranda.curated.settings import TARGETS, Target
+from memoranda.curated.write_result import EntryEdit, Origin
+from memoranda.support.canonical_text import unstorable_character
 from memoranda.support.clock import now
-from memoranda.support.journal import JournalFile
-from memoranda.support.text import unstorable_character
+from memoranda.support.journal_file import JournalFile
 
-Action = Literal[
+MemoryAction = Literal[
     "add", "replace", "remove", "batch", "edit", "reset", "undo",
     "found",  # entries that were there before the journal began
     "outside",  # somebody else changed the file
@@ -31,15 +31,15 @@ Action = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class MemoryChange:
     """One line of the journal; `refers_to` is the change that an undo or a void is about."""
 
     number: int
     target: Target
-    action: Action
+    action: MemoryAction
     actor: str
     session: str
-    edits: tuple[Edit, ...]
+    edits: tuple[EntryEdit, ...]
     heads: dict[str, str]
     at: str = field(default_factory=now)
     refers_to: int | None = None
@@ -47,38 +47,38 @@ class Change:
 
 
 # A later version may write more fields; they are passed over.
-_FIELDS = tuple(item.name for item in fields(Change))
+_FIELDS = tuple(item.name for item in fields(MemoryChange))
 
 
 def next_change(
-    last: Change | None,
+    last: MemoryChange | None,
     target: Target,
-    action: Action,
+    action: MemoryAction,
     origin: Origin,
-    edits: tuple[Edit, ...],
+    edits: tuple[EntryEdit, ...],
     head: str | None,
     **more: Any,
-) -> Change:
+) -> MemoryChange:
     """The change that follows `last`; a head of None leaves the file's fingerprint as it was."""
     heads = dict(last.heads) if last else {}
     if head is not None:
         heads[target] = head
     number = last.number + 1 if last else 1
-    return Change(number, target, action, origin.actor, origin.session, edits, heads, **more)
+    return MemoryChange(number, target, action, origin.actor, origin.session, edits, heads, **more)
 
 
-class Journal(JournalFile[Change]):
+class MemoryJournal(JournalFile[MemoryChange]):
     """The journal of one memory directory. Appending and purging need the directory's lock."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _from_record)
 
-    def void_of(self, change: Change, origin: Origin) -> Change:
+    def void_of(self, change: MemoryChange, origin: Origin) -> MemoryChange:
         """The line that takes the newest change back; what is known of the files is what was known before it."""
         before = [each for each in self.changes() if each.number < change.number]
         heads = before[-1].heads if before else {}
         number = change.number + 1
-        return Change(number, change.target, "void", origin.actor, "", (), dict(heads), refers_to=change.number)
+        return MemoryChange(number, change.target, "void", origin.actor, "", (), dict(heads), refers_to=change.number)
 
     def entries_after(self, target: Target, number: int | None = None) -> list[str] | None:
         """The entries of a target after change `number`, or after all; None when damaged lines make that unknown."""
@@ -91,7 +91,7 @@ class Journal(JournalFile[Change]):
         return entries
 
 
-def _replay(change: Change, entries: list[str] | None) -> list[str] | None:
+def _replay(change: MemoryChange, entries: list[str] | None) -> list[str] | None:
     if change.action == "found":
         entries = []
     if entries is None:
@@ -103,23 +103,27 @@ def _replay(change: Change, entries: list[str] | None) -> list[str] | None:
     return entries
 
 
-def restate(change: Change, target: Target, entries: Sequence[str], heads: dict[str, str]) -> Change:
+def restate(change: MemoryChange, target: Target, entries: Sequence[str], heads: dict[str, str]) -> MemoryChange:
     """A change that stands for everything before it: the entries as found, under the number of `change`."""
-    edits = tuple(Edit(index, None, entry) for index, entry in enumerate(entries))
+    edits = tuple(EntryEdit(index, None, entry) for index, entry in enumerate(entries))
     note = "history purged"
     return replace(change, target=target, action="found", edits=edits, heads=heads, refers_to=None, note=note)
 
 
-def _from_record(record: Any) -> Change | None:
+def _from_record(record: Any) -> MemoryChange | None:
     known = {name: record[name] for name in _FIELDS if name in record}
-    known["edits"] = tuple(Edit(**edit) for edit in record["edits"])
-    change = Change(**known)
+    known["edits"] = tuple(EntryEdit(**edit) for edit in record["edits"])
+    change = MemoryChange(**known)
     return change if _is_sound(change) else None
 
 
-def _is_sound(change: Change) -> bool:
+def _is_sound(change: MemoryChange) -> bool:
     """Whether a line that somebody may have edited has the types that the rest of the program relies on."""
-    if change.target not in TARGETS or change.action not in get_args(Action) or not isinstance(change.heads, dict):
+    if (
+        change.target not in TARGETS
+        or change.action not in get_args(MemoryAction)
+        or not isinstance(change.heads, dict)
+    ):
         return False
     texts: list[object] = [change.actor, change.session, change.at, change.note, *change.heads.values()]
     numbers: list[object] = [change.number, 0 if change.refers_to is None else change.refers_to]

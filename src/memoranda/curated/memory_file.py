@@ -6,22 +6,22 @@ Only the first two may ever be written over. A file that could not be read is ne
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoranda.curated.entries import is_faithful, keeps_apart, parse, serialise
+from memoranda.curated.entry_format import is_faithful, keeps_apart, parse, serialise
 from memoranda.support import text_file
-from memoranda.support.text_file import ABSENT, Undecodable, Unreadable, fingerprint
+from memoranda.support.text_file import ABSENT, UndecodableFile, UnreadableFile, fingerprint
 
-__all__ = ["ABSENT", "Undecodable", "Unreadable", "fingerprint"]
+__all__ = ["ABSENT", "UndecodableFile", "UnreadableFile", "fingerprint"]
 
 
 @dataclass(frozen=True, slots=True)
-class Missing(text_file.Missing):
+class MissingMemoryFile(text_file.MissingFile):
     @property
     def entries(self) -> list[str]:
         return []
 
 
 @dataclass(frozen=True, slots=True)
-class Readable(text_file.Text):
+class ReadableMemoryFile(text_file.TextFile):
     entries: list[str]
 
     @property
@@ -39,19 +39,20 @@ class Readable(text_file.Text):
         return any(len(entry) > limit or not keeps_apart(entry) for entry in self.entries)
 
 
-FileState = Missing | Readable | Unreadable | Undecodable
+WritableState = MissingMemoryFile | ReadableMemoryFile
+MemoryFileState = WritableState | UnreadableFile | UndecodableFile
 
 
-def read(path: Path, known: Readable | None = None) -> FileState:
+def read(path: Path, known: ReadableMemoryFile | None = None) -> MemoryFileState:
     """What a memory file holds at this moment; when that is just what is `known`, it need not be parsed again."""
     state = text_file.read_text(path, known)
-    if isinstance(state, text_file.Missing):
-        return Missing(path)
-    if isinstance(state, Readable | Unreadable | Undecodable):
+    if isinstance(state, text_file.MissingFile):
+        return MissingMemoryFile(path)
+    if isinstance(state, ReadableMemoryFile | UnreadableFile | UndecodableFile):
         return state
-    return Readable(path, state.raw, state.text, state.fingerprint, parse(state.text))
+    return ReadableMemoryFile(path, state.raw, state.text, state.fingerprint, parse(state.text))
 
 
-def still_holds(state: Missing | Readable) -> bool:
+def still_holds(state: WritableState) -> bool:
     """Whether the file is still what it was when it was read."""
-    return text_file.holds(state.path, state.raw if isinstance(state, Readable) else None)
+    return text_file.has_content(state.path, state.raw if isinstance(state, ReadableMemoryFile) else None)

@@ -4,9 +4,9 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memoranda.curated.entries import digest_prefix
-from memoranda.curated.outcome import Edit
-from memoranda.support.text import digest
+from memoranda.curated.entry_format import digest_prefix
+from memoranda.curated.write_result import EntryEdit
+from memoranda.support.canonical_text import digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,11 @@ Operation = Add | Replace | Remove
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class EntryPlan:
     """The entries after a batch, and the edits that lead there, each index as of its own moment."""
 
     entries: tuple[str, ...]
-    edits: tuple[Edit, ...]
+    edits: tuple[EntryEdit, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,14 @@ class Ambiguous:
     matches: tuple[str, ...]
 
 
-def plan(entries: Sequence[str], operations: Sequence[Operation]) -> Plan | NoMatch | Ambiguous:
+def plan(entries: Sequence[str], operations: Sequence[Operation]) -> EntryPlan | NoMatch | Ambiguous:
     """Apply operations in order to a copy, each seeing the ones before it; the first that fits nothing ends it."""
     current = list(entries)
-    edits: list[Edit] = []
+    edits: list[EntryEdit] = []
     for number, operation in enumerate(operations, start=1):
         if isinstance(operation, Add):
             if not _holds(current, operation.content):
-                edits.append(Edit(len(current), None, operation.content))
+                edits.append(EntryEdit(len(current), None, operation.content))
                 current.append(operation.content)
             continue
         found = locate(current, operation.old_text)
@@ -71,28 +71,28 @@ def plan(entries: Sequence[str], operations: Sequence[Operation]) -> Plan | NoMa
         if edit is not None:
             edits.append(edit)
             apply_edit(current, edit)
-    return Plan(tuple(current), tuple(edits))
+    return EntryPlan(tuple(current), tuple(edits))
 
 
-def _edit_at(current: list[str], index: int, operation: Replace | Remove) -> Edit | None:
+def _edit_at(current: list[str], index: int, operation: Replace | Remove) -> EntryEdit | None:
     before = current[index]
     if isinstance(operation, Remove):
-        return Edit(index, before, None)
+        return EntryEdit(index, before, None)
     if before == operation.content:
         return None
     # Becoming a copy of another entry would only waste the budget: the two become one.
     becomes_copy = _holds(current[:index] + current[index + 1 :], operation.content)
-    return Edit(index, before, None if becomes_copy else operation.content)
+    return EntryEdit(index, before, None if becomes_copy else operation.content)
 
 
-def fits(entries: Sequence[str], edit: Edit) -> bool:
+def fits(entries: Sequence[str], edit: EntryEdit) -> bool:
     """Whether an edit can be carried out on these entries."""
     if edit.before is None:
         return edit.index <= len(entries)
     return edit.index < len(entries) and entries[edit.index] == edit.before
 
 
-def apply_edit(entries: list[str], edit: Edit) -> None:
+def apply_edit(entries: list[str], edit: EntryEdit) -> None:
     """Carry out one edit in place."""
     if edit.before is None:
         assert edit.after is not None
@@ -127,14 +127,14 @@ def locate(entries: Sequence[str], old_text: str) -> int | tuple[str, ...] | Non
     return holding[0] if holding else None
 
 
-def rewrite_edits(before: Sequence[str], after: Sequence[str]) -> tuple[Edit, ...]:
+def rewrite_edits(before: Sequence[str], after: Sequence[str]) -> tuple[EntryEdit, ...]:
     """The edits that turn one list of entries into another: what both ends share stays, the middle is exchanged."""
     head, tail = shared_ends(before, after)
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     swapped = min(len(old), len(new))
-    edits = [Edit(head + i, old[i], new[i]) for i in range(swapped)]
-    edits += [Edit(head + swapped, text, None) for text in old[swapped:]]
-    edits += [Edit(head + swapped + i, None, text) for i, text in enumerate(new[swapped:])]
+    edits = [EntryEdit(head + i, old[i], new[i]) for i in range(swapped)]
+    edits += [EntryEdit(head + swapped, text, None) for text in old[swapped:]]
+    edits += [EntryEdit(head + swapped + i, None, text) for i, text in enumerate(new[swapped:])]
     return tuple(edits)
 
 

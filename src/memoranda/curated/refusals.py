@@ -2,20 +2,20 @@
 
 from pathlib import Path
 
-from memoranda.curated.memory_file import Undecodable, Unreadable
+from memoranda.curated.memory_file import UndecodableFile, UnreadableFile
 from memoranda.curated.operations import Ambiguous, NoMatch
-from memoranda.curated.outcome import Refusal
 from memoranda.curated.settings import FILE_NAMES, Target
+from memoranda.curated.write_result import MemoryRefusal
 
 
-def disabled(target: Target) -> Refusal:
+def disabled(target: Target) -> MemoryRefusal:
     key = "memory.memory_enabled" if target == "memory" else "memory.user_profile_enabled"
     message = f"{FILE_NAMES[target]} is switched off ({key} is false). Nothing was written."
-    return Refusal(target, "disabled", message)
+    return MemoryRefusal(target, "disabled", message)
 
 
-def explicit_only(target: Target) -> Refusal:
-    return Refusal(
+def explicit_only(target: Target) -> MemoryRefusal:
+    return MemoryRefusal(
         target,
         "approval",
         "Memory is set to explicit-only: nothing is saved unless the user asks for it. Nothing was written. "
@@ -23,17 +23,17 @@ def explicit_only(target: Target) -> Refusal:
     )
 
 
-def empty(target: Target, name: str) -> Refusal:
-    return Refusal(target, "invalid", f"{name} is empty. Nothing was written.")
+def empty(target: Target, name: str) -> MemoryRefusal:
+    return MemoryRefusal(target, "invalid", f"{name} is empty. Nothing was written.")
 
 
-def unstorable_text(target: Target, what: str) -> Refusal:
+def unstorable_text(target: Target, what: str) -> MemoryRefusal:
     message = f"The text holds {what} and cannot be stored as text. Nothing was written; remove it."
-    return Refusal(target, "invalid", message)
+    return MemoryRefusal(target, "invalid", message)
 
 
-def delimiter_in_text(target: Target) -> Refusal:
-    return Refusal(
+def delimiter_in_text(target: Target) -> MemoryRefusal:
+    return MemoryRefusal(
         target,
         "invalid",
         "The text has a line that holds only '§', which separates entries in the file, so it would not be read "
@@ -41,9 +41,9 @@ def delimiter_in_text(target: Target) -> Refusal:
     )
 
 
-def blocked(target: Target, findings: tuple[str, ...]) -> Refusal:
+def blocked(target: Target, findings: tuple[str, ...]) -> MemoryRefusal:
     allow = " ".join(f"--allow {finding}" for finding in findings)
-    return Refusal(
+    return MemoryRefusal(
         target,
         "blocked",
         f"The text looks like an attack on whoever reads it later, or holds a secret ({', '.join(findings)}). "
@@ -53,8 +53,8 @@ def blocked(target: Target, findings: tuple[str, ...]) -> Refusal:
     )
 
 
-def over_budget(target: Target, after: int, limit: int) -> Refusal:
-    return Refusal(
+def over_budget(target: Target, after: int, limit: int) -> MemoryRefusal:
+    return MemoryRefusal(
         target,
         "over_budget",
         f"{FILE_NAMES[target]} would hold {after:,} of {limit:,} chars. Nothing was written. Consolidate: merge or "
@@ -63,28 +63,28 @@ def over_budget(target: Target, after: int, limit: int) -> Refusal:
     )
 
 
-def unmatched(target: Target, problem: NoMatch | Ambiguous) -> Refusal:
+def unmatched(target: Target, problem: NoMatch | Ambiguous) -> MemoryRefusal:
     where = f"Operation {problem.number}: "
     if isinstance(problem, NoMatch):
         hint = " An entry differs only in capitals." if problem.similar else ""
         message = f"{where}no entry of {FILE_NAMES[target]} contains old_text.{hint} Nothing was written."
-        return Refusal(target, "no_match", message, matches=problem.similar)
+        return MemoryRefusal(target, "no_match", message, matches=problem.similar)
     message = (
         f"{where}{len(problem.matches)} different entries contain old_text. "
         "Nothing was written. Send a longer, unique part of the one you mean."
     )
-    return Refusal(target, "ambiguous", message, matches=problem.matches)
+    return MemoryRefusal(target, "ambiguous", message, matches=problem.matches)
 
 
-def not_readable(target: Target, state: Unreadable | Undecodable) -> Refusal:
-    if isinstance(state, Undecodable):
-        return Refusal(
+def not_readable(target: Target, state: UnreadableFile | UndecodableFile) -> MemoryRefusal:
+    if isinstance(state, UndecodableFile):
+        return MemoryRefusal(
             target,
             "undecodable",
             f"{state.path} is not UTF-8 text ({state.problem}). Nothing was written and the file was left as it is. "
             "Convert it to UTF-8 or move it away, then try again.",
         )
-    return Refusal(
+    return MemoryRefusal(
         target,
         "unreadable",
         f"{state.path} cannot be read ({state.problem}). Nothing was written and the file was left as it is. "
@@ -92,8 +92,8 @@ def not_readable(target: Target, state: Unreadable | Undecodable) -> Refusal:
     )
 
 
-def read_only(target: Target, path: Path) -> Refusal:
-    return Refusal(
+def read_only(target: Target, path: Path) -> MemoryRefusal:
+    return MemoryRefusal(
         target,
         "storage",
         f"{path} is read-only (its owner may not write it). Nothing was written. "
@@ -101,16 +101,16 @@ def read_only(target: Target, path: Path) -> Refusal:
     )
 
 
-def changed_while_writing(target: Target, path: Path) -> Refusal:
-    return Refusal(
+def changed_while_writing(target: Target, path: Path) -> MemoryRefusal:
+    return MemoryRefusal(
         target,
         "drift",
         f"{path} was changed by another program at this very moment. Nothing was written. Send your change again.",
     )
 
 
-def symlink(target: Target, path: Path) -> Refusal:
-    return Refusal(
+def symlink(target: Target, path: Path) -> MemoryRefusal:
+    return MemoryRefusal(
         target,
         "symlink",
         f"{path} is a link to {path.resolve()}. Replacing it would cut the link, so nothing was written. "
@@ -118,8 +118,8 @@ def symlink(target: Target, path: Path) -> Refusal:
     )
 
 
-def changed_outside(target: Target, path: Path, change: int, backup: Path | None) -> Refusal:
-    return Refusal(
+def changed_outside(target: Target, path: Path, change: int, backup: Path | None) -> MemoryRefusal:
+    return MemoryRefusal(
         target,
         "drift",
         f"{path} was changed outside Memoranda. Nothing was written, and what the other program did was kept "
@@ -129,8 +129,8 @@ def changed_outside(target: Target, path: Path, change: int, backup: Path | None
     )
 
 
-def odd_file(target: Target, path: Path, backup: Path) -> Refusal:
-    return Refusal(
+def odd_file(target: Target, path: Path, backup: Path) -> MemoryRefusal:
+    return MemoryRefusal(
         target,
         "drift",
         f"{path} was changed outside Memoranda into something that cannot be rewritten without altering it (blanks "
@@ -140,13 +140,13 @@ def odd_file(target: Target, path: Path, backup: Path) -> Refusal:
     )
 
 
-def changed_meanwhile(target: Target, path: Path) -> Refusal:
+def changed_meanwhile(target: Target, path: Path) -> MemoryRefusal:
     message = f"{path} changed while you were editing. Nothing was written; edit it again."
-    return Refusal(target, "conflict", message)
+    return MemoryRefusal(target, "conflict", message)
 
 
-def no_longer_fits(target: Target, change: int) -> Refusal:
-    return Refusal(
+def no_longer_fits(target: Target, change: int) -> MemoryRefusal:
+    return MemoryRefusal(
         target,
         "conflict",
         f"Change {change} cannot be taken back: an entry that it wrote was changed or removed since. "
@@ -154,8 +154,8 @@ def no_longer_fits(target: Target, change: int) -> Refusal:
     )
 
 
-def proposal_outdated(target: Target, proposal: str) -> Refusal:
-    return Refusal(
+def proposal_outdated(target: Target, proposal: str) -> MemoryRefusal:
+    return MemoryRefusal(
         target,
         "conflict",
         f"Proposal {proposal} would now change other entries than those it was made for. Nothing was written. "
@@ -163,13 +163,13 @@ def proposal_outdated(target: Target, proposal: str) -> Refusal:
     )
 
 
-def nothing_to_undo(target: Target, number: int | None) -> Refusal:
+def nothing_to_undo(target: Target, number: int | None) -> MemoryRefusal:
     wanted = "There is no change to undo." if number is None else f"There is no change {number} that could be undone."
-    return Refusal(target, "no_match", f"{wanted} 'memoranda memory log' lists the changes.")
+    return MemoryRefusal(target, "no_match", f"{wanted} 'memoranda memory log' lists the changes.")
 
 
-def disk(target: Target, path: Path, error: OSError) -> Refusal:
-    return Refusal(
+def disk(target: Target, path: Path, error: OSError) -> MemoryRefusal:
+    return MemoryRefusal(
         target,
         "storage",
         f"{error.filename or path}: {error.strerror or error}. Nothing was written; "

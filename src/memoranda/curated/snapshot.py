@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from memoranda.curated.entries import DELIMITER
-from memoranda.curated.screening import ScreenedEntry
+from memoranda.curated.entry_format import DELIMITER
+from memoranda.curated.entry_scanner import ScannedEntry
 from memoranda.curated.settings import Target
 
 _BAR = "═" * 46
@@ -19,7 +19,7 @@ def usage(used: int, limit: int) -> str:
     return f"{percent}% — {used:,}/{limit:,} chars"
 
 
-def render(target: Target, entries: Sequence[ScreenedEntry], used: int, limit: int) -> str | None:
+def render(target: Target, entries: Sequence[ScannedEntry], used: int, limit: int) -> str | None:
     """The block for these entries, or None when there are none."""
     if not entries:
         return None

@@ -13,19 +13,33 @@ from dataclasses import replace as with_changes
 from pathlib import Path
 
 from memoranda.curated import refusals
-from memoranda.curated.draft import Draft
-from memoranda.curated.entries import size
-from memoranda.curated.journal import Action, Journal, next_change
-from memoranda.curated.memory_file import Missing, Readable, Undecodable, Unreadable
-from memoranda.curated.operations import Add, Ambiguous, NoMatch, Operation, Plan, Remove, Replace, plan, rewrite_edits
-from memoranda.curated.outcome import Origin, Outcome, Receipt, Refusal, Staged
-from memoranda.curated.proposals import Proposal, Proposals
-from memoranda.curated.screening import ScreenedEntry, Screening
+from memoranda.curated.approval_queue import ApprovalQueue, Proposal
+from memoranda.curated.entry_format import size
+from memoranda.curated.entry_scanner import EntryScanner, ScannedEntry
+from memoranda.curated.journal import MemoryAction, MemoryJournal, next_change
+from memoranda.curated.memory_file import (
+    UndecodableFile,
+    UnreadableFile,
+    WritableState,
+)
+from memoranda.curated.operations import (
+    Add,
+    Ambiguous,
+    EntryPlan,
+    NoMatch,
+    Operation,
+    Remove,
+    Replace,
+    plan,
+    rewrite_edits,
+)
 from memoranda.curated.settings import FILE_NAMES, TARGETS, CuratedSettings, Target
 from memoranda.curated.snapshot import render, render_problem, usage
-from memoranda.curated.writer import Writer
+from memoranda.curated.write_request import WriteRequest
+from memoranda.curated.write_result import AwaitsApproval, MemoryReceipt, MemoryRefusal, MemoryWriteResult, Origin
+from memoranda.curated.writer import MemoryWriter
 from memoranda.errors import StorageError
-from memoranda.support.text import canonical, unstorable_character
+from memoranda.support.canonical_text import canonical, unstorable_character
 
 _log = logging.getLogger(__name__)
 
@@ -36,12 +50,12 @@ _LONG_ENOUGH = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class MemoryView:
     """One target as it is on disk now, safe to show: blocked entries appear as placeholders."""
 
     target: Target
     path: Path
-    entries: tuple[ScreenedEntry, ...]
+    entries: tuple[ScannedEntry, ...]
     used: int
     limit: int
     fingerprint: str
@@ -57,17 +71,17 @@ class MemoryStore:
     def __init__(self, directory: str | Path, settings: CuratedSettings | None = None) -> None:
         self.directory = Path(directory).absolute()
         self.settings = settings or CuratedSettings()
-        self.proposals = Proposals(self.directory / "pending")
+        self.proposals = ApprovalQueue(self.directory / "pending")
         allowances = self.directory / "allowed.json"
-        self._screening = {target: Screening(allowances) for target in TARGETS}
-        self._writer = Writer(self.directory, self.settings, self._screening)
+        self._screening = {target: EntryScanner(allowances) for target in TARGETS}
+        self._writer = MemoryWriter(self.directory, self.settings, self._screening)
         self._snapshot: dict[str, str | None] = {}
         self._snapshot_entries: dict[Target, tuple[str, ...]] = {}
         # Called with every change that was made through this store, whoever made it; it must not raise.
-        self.written: Callable[[Receipt, Origin], None] = lambda receipt, origin: None
+        self.written: Callable[[MemoryReceipt, Origin], None] = lambda receipt, origin: None
 
     @property
-    def journal(self) -> Journal:
+    def journal(self) -> MemoryJournal:
         return self._writer.journal
 
     def path(self, target: Target) -> Path:
@@ -114,10 +128,10 @@ class MemoryStore:
         """The entries that the frozen block shows, as it shows them; None when it is switched off or was unreadable."""
         return self._snapshot_entries.get(target)
 
-    def view(self, target: Target) -> View:
+    def view(self, target: Target) -> MemoryView:
         """The live state of a target; raises StorageError when its file cannot be read."""
         state = self._writer.read(target)
-        if isinstance(state, Unreadable | Undecodable):
+        if isinstance(state, UnreadableFile | UndecodableFile):
             raise StorageError(f"{state.path} cannot be read: {state.problem}. It was left as it is.")
         return self._view(target, state)
 
@@ -127,15 +141,15 @@ class MemoryStore:
 
     def shown(self, target: Target, text: str) -> str:
         """The text of an entry of a target, past or present, if it may be shown; else its placeholder."""
-        return ScreenedEntry(text, self._screening[target].findings(text)).shown
+        return ScannedEntry(text, self._screening[target].findings(text)).shown
 
-    def add(self, target: Target, content: str, origin: Origin | None = None) -> Outcome:
+    def add(self, target: Target, content: str, origin: Origin | None = None) -> MemoryWriteResult:
         return self.apply(target, [Add(content)], origin)
 
-    def replace(self, target: Target, old_text: str, content: str, origin: Origin | None = None) -> Outcome:
+    def replace(self, target: Target, old_text: str, content: str, origin: Origin | None = None) -> MemoryWriteResult:
         return self.apply(target, [Replace(old_text, content)], origin)
 
-    def remove(self, target: Target, old_text: str, origin: Origin | None = None) -> Outcome:
+    def remove(self, target: Target, old_text: str, origin: Origin | None = None) -> MemoryWriteResult:
         return self.apply(target, [Remove(old_text)], origin)
 
     def apply(
@@ -144,30 +158,30 @@ class MemoryStore:
         operations: Sequence[Operation],
         origin: Origin | None = None,
         allow: frozenset[str] = frozenset(),
-    ) -> Outcome:
+    ) -> MemoryWriteResult:
         """Carry out operations as one change: all of them, or none."""
         origin = origin or Origin()
         refusal = self._refuse_before_planning(target, operations)
         if refusal:
             return refusal
-        draft = _draft(target, [_canonical(item) for item in operations], origin, allow)
+        request = _draft(target, [_canonical(item) for item in operations], origin, allow)
         if self.settings.write_approval != "off" and not origin.explicit:
-            return self._without_approval(draft, operations)
-        return _say_when_merged(draft, self.commit(draft))
+            return self._without_approval(request, operations)
+        return _say_when_merged(request, self.commit(request))
 
-    def approve(self, proposal: Proposal) -> Receipt | Refusal:
+    def approve(self, proposal: Proposal) -> MemoryReceipt | MemoryRefusal:
         """Carry a proposal out, if it still does to the same entries what the person was shown."""
         operations = [_canonical(item) for item in proposal.operations]
-        draft = _draft(proposal.target, operations, proposal.origin, frozenset())
+        request = _draft(proposal.target, operations, proposal.origin, frozenset())
 
-        def plan_as_shown(current: Sequence[str]) -> Plan | NoMatch | Ambiguous | Refusal:
+        def plan_as_shown(current: Sequence[str]) -> EntryPlan | NoMatch | Ambiguous | MemoryRefusal:
             planned = plan(current, operations)
-            if isinstance(planned, Plan) and [edit.before for edit in planned.edits] != list(proposal.replaced):
+            if isinstance(planned, EntryPlan) and [edit.before for edit in planned.edits] != list(proposal.replaced):
                 return refusals.proposal_outdated(proposal.target, proposal.id)
             return planned
 
-        outcome = self.commit(with_changes(draft, plan=plan_as_shown, note="approved by a person"))
-        if isinstance(outcome, Receipt):
+        outcome = self.commit(with_changes(request, plan=plan_as_shown, note="approved by a person"))
+        if isinstance(outcome, MemoryReceipt):
             try:
                 self.proposals.done(proposal)
             except OSError as error:
@@ -175,44 +189,46 @@ class MemoryStore:
                 return with_changes(outcome, message=left)
         return outcome
 
-    def commit(self, draft: Draft) -> Receipt | Refusal:
+    def commit(self, request: WriteRequest) -> MemoryReceipt | MemoryRefusal:
         """Carry out any other change (edit, reset, undo) on the same write path."""
-        if not self.settings.enabled(draft.target):
-            return refusals.disabled(draft.target)
-        outcome = self._writer.commit(draft)
-        if isinstance(outcome, Receipt) and outcome.edits:
-            self.written(outcome, draft.origin)
+        if not self.settings.enabled(request.target):
+            return refusals.disabled(request.target)
+        outcome = self._writer.commit(request)
+        if isinstance(outcome, MemoryReceipt) and outcome.edits:
+            self.written(outcome, request.origin)
         return outcome
 
-    def edit(self, target: Target, seen: str, entries: Sequence[str], origin: Origin, allow: frozenset[str]) -> Outcome:
+    def edit(
+        self, target: Target, seen: str, entries: Sequence[str], origin: Origin, allow: frozenset[str]
+    ) -> MemoryWriteResult:
         """Put other entries in the place of those that a person saw (`seen` is the view's fingerprint)."""
         unstorable = next(filter(None, map(unstorable_character, entries)), None)
         if unstorable:
             return refusals.unstorable_text(target, unstorable)
         wanted = tuple(canonical(entry) for entry in entries)
         return self.commit(
-            Draft(
+            WriteRequest(
                 target, "edit", origin,
-                lambda current: Plan(wanted, rewrite_edits(current, wanted)),
+                lambda current: EntryPlan(wanted, rewrite_edits(current, wanted)),
                 done=f"Saved {FILE_NAMES[target]} as edited.",
                 seen=seen,
                 allow=allow,
             )
         )  # fmt: skip
 
-    def reset(self, target: Target, origin: Origin) -> Outcome:
+    def reset(self, target: Target, origin: Origin) -> MemoryWriteResult:
         """Remove every entry of a target; the journal keeps them."""
         name = FILE_NAMES[target]
         return self.commit(
-            Draft(
+            WriteRequest(
                 target, "reset", origin,
-                lambda current: Plan((), rewrite_edits(current, ())),
+                lambda current: EntryPlan((), rewrite_edits(current, ())),
                 done=f"Removed every entry of {name}. 'memoranda memory undo' brings them back.",
                 nothing=f"{name} has no entries.",
             )
         )  # fmt: skip
 
-    def allow(self, target: Target, handle: str, origin: Origin) -> ScreenedEntry | None:
+    def allow(self, target: Target, handle: str, origin: Origin) -> ScannedEntry | None:
         """Accept all findings of the blocked entry that a handle names; None when there is no such entry."""
         entry = next((item for item in self.view(target).entries if item.handle == handle and item.findings), None)
         if entry is not None:
@@ -221,7 +237,7 @@ class MemoryStore:
                 self._note(target, "allow", origin, f"{handle}: {', '.join(entry.findings)}")
         return entry
 
-    def revoke(self, target: Target, handle: str, origin: Origin) -> ScreenedEntry | None:
+    def revoke(self, target: Target, handle: str, origin: Origin) -> ScannedEntry | None:
         """Take back what was allowed for the entry that a handle names; None when nothing was."""
         entry = next((item for item in self.view(target).entries if item.handle == handle), None)
         with self.exclusive():
@@ -230,14 +246,14 @@ class MemoryStore:
             self._note(target, "revoke", origin, handle)
         return entry
 
-    def _note(self, target: Target, action: Action, origin: Origin, note: str) -> None:
+    def _note(self, target: Target, action: MemoryAction, origin: Origin, note: str) -> None:
         self.journal.append([next_change(self.journal.last(), target, action, origin, (), None, note=note)])
 
     def _render(self, target: Target) -> str | None:
         state = self._writer.read(target)
         if not self.settings.enabled(target):
             return None
-        if isinstance(state, Unreadable | Undecodable):
+        if isinstance(state, UnreadableFile | UndecodableFile):
             return render_problem(target, FILE_NAMES[target], state.problem)
         self._writer.note_seen(target, state.fingerprint)
         # An equal entry is shown once, and it is what is shown that must be screened.
@@ -245,12 +261,12 @@ class MemoryStore:
         self._snapshot_entries[target] = tuple(entry.shown for entry in shown)
         return render(target, shown, size(state.entries), self.settings.limit(target))
 
-    def _view(self, target: Target, state: Missing | Readable) -> View:
+    def _view(self, target: Target, state: WritableState) -> MemoryView:
         screened = tuple(self._screening[target].screen(state.entries))
         limit = self.settings.limit(target)
-        return View(target, state.path, screened, size(state.entries), limit, state.fingerprint)
+        return MemoryView(target, state.path, screened, size(state.entries), limit, state.fingerprint)
 
-    def _refuse_before_planning(self, target: Target, operations: Sequence[Operation]) -> Refusal | None:
+    def _refuse_before_planning(self, target: Target, operations: Sequence[Operation]) -> MemoryRefusal | None:
         if not self.settings.enabled(target):
             return refusals.disabled(target)
         most = _COMPOSING_SHRINKS * max(self.settings.limit(target), _size_on_disk(self.path(target)))
@@ -266,27 +282,27 @@ class MemoryStore:
                     return refusals.empty(target, name)
         return None
 
-    def _without_approval(self, draft: Draft, operations: Sequence[Operation]) -> Outcome:
-        target = draft.target
+    def _without_approval(self, request: WriteRequest, operations: Sequence[Operation]) -> MemoryWriteResult:
+        target = request.target
         if self.settings.write_approval == "explicit-only":
             return refusals.explicit_only(target)
         state = self._writer.writable_state(target)
-        if isinstance(state, Refusal):
+        if isinstance(state, MemoryRefusal):
             return state
-        judged = self._writer.judge(draft, state.entries)
-        if isinstance(judged, Refusal):
+        judged = self._writer.validate_request(request, state.entries)
+        if isinstance(judged, MemoryRefusal):
             return judged
         if not judged.edits:
-            return Receipt(target, self.path(target), draft.nothing)
+            return MemoryReceipt(target, self.path(target), request.nothing)
         try:
             with self.exclusive():
                 replaced = [edit.before for edit in judged.edits]
-                proposal = self.proposals.add(target, operations, draft.origin, replaced)
+                proposal = self.proposals.add(target, operations, request.origin, replaced)
         except StorageError as error:
-            return Refusal(target, "locked", str(error))
+            return MemoryRefusal(target, "locked", str(error))
         except OSError as error:
             return refusals.disk(target, self.proposals.directory, error)
-        return Staged(
+        return AwaitsApproval(
             target,
             proposal.id,
             f"Proposed as {proposal.id}: a person decides with 'memoranda memory approve {proposal.id}'. "
@@ -294,10 +310,10 @@ class MemoryStore:
         )
 
 
-def _draft(target: Target, operations: Sequence[Operation], origin: Origin, allow: frozenset[str]) -> Draft:
-    action: Action = "batch"
+def _draft(target: Target, operations: Sequence[Operation], origin: Origin, allow: frozenset[str]) -> WriteRequest:
+    action: MemoryAction = "batch"
     if len(operations) == 1:
-        kinds: dict[type[Operation], Action] = {Add: "add", Replace: "replace", Remove: "remove"}
+        kinds: dict[type[Operation], MemoryAction] = {Add: "add", Replace: "replace", Remove: "remove"}
         action = kinds[type(operations[0])]
     name = FILE_NAMES[target]
     done = {
@@ -307,7 +323,7 @@ def _draft(target: Target, operations: Sequence[Operation], origin: Origin, allo
         "batch": f"Applied to {name} as one change.",
     }[action]
     nothing = f"Already there: nothing was {'changed' if action == 'replace' else 'added'}."
-    return Draft(
+    return WriteRequest(
         target,
         action,
         origin,
@@ -326,8 +342,13 @@ def _canonical(operation: Operation) -> Operation:
     return Remove(canonical(operation.old_text))
 
 
-def _say_when_merged(draft: Draft, outcome: Receipt | Refusal) -> Receipt | Refusal:
-    if draft.action == "replace" and isinstance(outcome, Receipt) and outcome.edits and outcome.edits[0].after is None:
+def _say_when_merged(request: WriteRequest, outcome: MemoryReceipt | MemoryRefusal) -> MemoryReceipt | MemoryRefusal:
+    if (
+        request.action == "replace"
+        and isinstance(outcome, MemoryReceipt)
+        and outcome.edits
+        and outcome.edits[0].after is None
+    ):
         return with_changes(outcome, message="That text is an entry already, so the one it replaces was removed.")
     return outcome
 

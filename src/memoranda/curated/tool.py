@@ -6,9 +6,16 @@ from typing import Any, assert_never
 
 from memoranda.curated import guidance
 from memoranda.curated.operations import Add, Operation, Remove, Replace
-from memoranda.curated.outcome import Edit, Origin, Outcome, Receipt, Refusal, Staged
 from memoranda.curated.settings import TARGETS, Target
 from memoranda.curated.store import MemoryStore
+from memoranda.curated.write_result import (
+    AwaitsApproval,
+    EntryEdit,
+    MemoryReceipt,
+    MemoryRefusal,
+    MemoryWriteResult,
+    Origin,
+)
 from memoranda.errors import StorageError
 from memoranda.tools import InvalidArgumentsError, JsonObject, Tool, tool_refusal
 
@@ -127,24 +134,24 @@ def _read_text(item: Mapping[str, Any], name: str, where: str) -> str:
     return text
 
 
-def describe(outcome: Outcome, store: MemoryStore) -> JsonObject:
+def describe(outcome: MemoryWriteResult, store: MemoryStore) -> JsonObject:
     """The JSON result for an outcome, with the live state of its target."""
     match outcome:
-        case Receipt():
+        case MemoryReceipt():
             result = _describe_receipt(outcome, store)
-        case Staged():
+        case AwaitsApproval():
             return {
                 "success": True, "done": True, "staged": True, "target": outcome.target,
                 "pending_id": outcome.proposal, "message": outcome.message,
             }  # fmt: skip
-        case Refusal():
+        case MemoryRefusal():
             result = _describe_refusal(outcome, store)
         case _:
             assert_never(outcome)
     return result | _live_state(store, outcome.target)
 
 
-def _describe_receipt(receipt: Receipt, store: MemoryStore) -> JsonObject:
+def _describe_receipt(receipt: MemoryReceipt, store: MemoryStore) -> JsonObject:
     result: JsonObject = {
         "success": True, "done": True, "target": receipt.target, "message": receipt.message,
         "changed": [_describe_edit(edit, receipt.target, store) for edit in receipt.edits],
@@ -157,13 +164,13 @@ def _describe_receipt(receipt: Receipt, store: MemoryStore) -> JsonObject:
     return result
 
 
-def _describe_edit(edit: Edit, target: Target, store: MemoryStore) -> JsonObject:
+def _describe_edit(edit: EntryEdit, target: Target, store: MemoryStore) -> JsonObject:
     action = "add" if edit.before is None else "remove" if edit.after is None else "replace"
     sides = {"before": edit.before, "after": edit.after}
     return {"action": action} | {side: store.shown(target, text) for side, text in sides.items() if text is not None}
 
 
-def _describe_refusal(refusal: Refusal, store: MemoryStore) -> JsonObject:
+def _describe_refusal(refusal: MemoryRefusal, store: MemoryStore) -> JsonObject:
     result: JsonObject = {
         "success": False, "target": refusal.target, "reason": refusal.reason, "error": refusal.message,
     }  # fmt: skip

@@ -19,7 +19,7 @@ from memoranda.db import forks
 from memoranda.db.lost import LOG
 from memoranda.db.sqlite import LONG_WAIT_MS, Database
 from memoranda.errors import LockTimeoutError
-from memoranda.support.files import PRIVATE_FILE
+from memoranda.support.durable_files import PRIVATE_FILE
 from memoranda.support.open_files import processes_with
 
 if sys.platform != "win32":

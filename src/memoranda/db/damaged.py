@@ -18,7 +18,7 @@ from memoranda.db.replay import stand_in
 from memoranda.db.schema import Table
 from memoranda.db.sqlite import Connection
 from memoranda.errors import StorageError
-from memoranda.support.files import PRIVATE_FILE, sync, sync_directory
+from memoranda.support.durable_files import PRIVATE_FILE, sync, sync_directory
 
 # A database, and the files that SQLite keeps beside it.
 SIDE_FILES = ("", LOG, "-shm", "-journal")

@@ -22,7 +22,7 @@ from memoranda.db.faults import explained, pause, retry, unstorable
 from memoranda.db.journal import choose_journal
 from memoranda.db.lost import identity, refuse_lost, replaced
 from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, ReplacedStoreError, StorageError
-from memoranda.support.files import PRIVATE_FILE, make_private_directory
+from memoranda.support.durable_files import PRIVATE_FILE, make_private_directory
 
 _SHORT_WAIT_MS = 20
 LONG_WAIT_MS = 1000

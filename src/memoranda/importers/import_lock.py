@@ -5,8 +5,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from memoranda.errors import LockTimeoutError
-from memoranda.support.files import make_private_directory
-from memoranda.support.lock import FileLock, holder
+from memoranda.support.durable_files import make_private_directory
+from memoranda.support.file_lock import FileLock, lock_holder
 
 LOCK = "imports.lock"
 
@@ -24,7 +24,7 @@ def import_lock(root: Path, wait: float, waiting: Callable[[str], None] = lambda
             try:
                 held.enter_context(FileLock(path, patience))
             except LockTimeoutError:
-                other = holder(path)
+                other = lock_holder(path)
                 if patience < wait:
                     waiting(other)
             else:

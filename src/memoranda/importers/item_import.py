@@ -20,7 +20,7 @@ from memoranda.importers.reader_protocol import (
 from memoranda.importers.session_writer import IncomingSession, SessionWriter, is_same_session, session_name
 from memoranda.importers.summary import ImportSummary
 from memoranda.sessions.store import SessionStore
-from memoranda.support.text import digest, unstorable_character
+from memoranda.support.canonical_text import digest, unstorable_character
 
 # A batch is written when it has so many messages, or so many characters in them.
 _MOST_MESSAGES = 500
@@ -30,7 +30,7 @@ _MISHAPS = (OSError, ValueError, LookupError, TypeError, AttributeError, Recursi
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _Interruptible:
     """A session that messages wait for."""
 
     conversation: ImportedConversation
@@ -58,7 +58,7 @@ class ItemImport:
         self._memo = memo
         self._destination = destination
         self._tally = tally
-        self._waiting: dict[str, _Waiting] = {}
+        self._waiting: dict[str, _Interruptible] = {}
         self._current: str | None = None
         self._held = set(held)
         # Sessions whose own messages have begun; what stands before them in a copy of another session is not theirs.
@@ -102,7 +102,7 @@ class ItemImport:
         self._current = self._name(given, given.host_id)
         there = self._waiting.get(self._current)
         if there is None:
-            self._waiting[self._current] = _Waiting(given, given.started_at)
+            self._waiting[self._current] = _Interruptible(given, given.started_at)
         else:
             there.conversation = _merged(there.conversation, given)
 
@@ -137,7 +137,7 @@ class ItemImport:
         self._count = self._characters = 0
         self._destination.note(self._item, self._mark, self._held, done=done)
 
-    def _hand_over(self, session_id: str, waiting: _Waiting) -> None:
+    def _hand_over(self, session_id: str, waiting: _Interruptible) -> None:
         messages, waiting.messages = waiting.messages, []
         met = self._destination.met(session_id)
         if met is None and not messages:

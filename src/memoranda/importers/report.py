@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.importers.summary import ImportSummary
-from memoranda.support.files import make_private_directory, write_private
+from memoranda.support.durable_files import make_private_directory, write_private
 
 DIRECTORY = "imports"
 # So many reports are kept, the newest.

@@ -13,8 +13,8 @@ from memoranda.sessions.lifecycle import COLUMNS
 from memoranda.sessions.records import encode
 from memoranda.sessions.store import SessionStore
 from memoranda.sessions.titles import LONGEST, tidy
+from memoranda.support.canonical_text import digest, unstorable_character
 from memoranda.support.projects import project_at
-from memoranda.support.text import digest, unstorable_character
 
 # Room for a number behind it, when the same title is there already.
 _LONGEST_TITLE = LONGEST - 20

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from memoranda.index.tables import PAGE_SIZE
-from memoranda.support.files import PRIVATE_FILE, sync
+from memoranda.support.durable_files import PRIVATE_FILE, sync
 
 _COMPANIONS = ("", "-wal", "-shm", "-journal")
 _ABANDONED_AFTER = 3600.0

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from memoranda.llm.model import OnText, Reply
 from memoranda.llm.vendor_errors import CallFailure, deadline_error
-from memoranda.support.interrupts import waiting
+from memoranda.support.interrupts import interruptible
 
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 20.0
@@ -70,7 +70,7 @@ class ModelCall:
     def _listen(self, on_text: OnText) -> Reply:
         while True:
             try:
-                with waiting:
+                with interruptible:
                     came = self._came.get(timeout=max(0.0, self._left()))
             except queue.Empty:
                 raise deadline_error(self._who, self._seconds) from None

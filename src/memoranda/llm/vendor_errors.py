@@ -15,7 +15,7 @@ from memoranda.errors import (
     ModelReplyError,
     ModelUnreachableError,
 )
-from memoranda.support.text import cut_short
+from memoranda.support.canonical_text import cut_short
 
 _LONGEST_QUOTE = 300
 # Vendors and local servers say the same things in many words.

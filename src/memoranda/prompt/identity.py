@@ -7,8 +7,8 @@ from pathlib import Path
 from memoranda.prompt.truncation import truncate_middle
 from memoranda.safety.fence_tags import escape_tags
 from memoranda.safety.withheld_passages import withhold_passages
-from memoranda.support.text import BYTE_ORDER_MARK, unify_newlines
-from memoranda.support.text_file import Missing, Text, read_text
+from memoranda.support.canonical_text import BYTE_ORDER_MARK, unify_newlines
+from memoranda.support.text_file import MissingFile, TextFile, read_text
 
 FILE_NAME = "SOUL.md"
 DEFAULT_IDENTITY = (
@@ -30,9 +30,9 @@ def read_identity(home: Path) -> Identity:
     """What SOUL.md says, suspicious passages replaced; the default when there is nothing that may be shown."""
     path = home / FILE_NAME
     state = read_text(path)
-    if isinstance(state, Missing):
+    if isinstance(state, MissingFile):
         return Identity(DEFAULT_IDENTITY)
-    if not isinstance(state, Text):
+    if not isinstance(state, TextFile):
         return Identity(DEFAULT_IDENTITY, (f"{path} was left out of the prompt: {state.problem}.",))
     text = unify_newlines(state.text).removeprefix(BYTE_ORDER_MARK).strip()
     if not text:

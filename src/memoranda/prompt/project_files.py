@@ -13,9 +13,9 @@ from pathlib import Path
 from memoranda.prompt.truncation import fair_shares, truncate_middle
 from memoranda.safety.fence_tags import escape_tags
 from memoranda.safety.withheld_passages import withhold_passages
-from memoranda.support.files import read_file
+from memoranda.support.canonical_text import BYTE_ORDER_MARK, unify_newlines
+from memoranda.support.durable_files import read_file
 from memoranda.support.front_matter import split_front_matter
-from memoranda.support.text import BYTE_ORDER_MARK, unify_newlines
 
 # Each kind by its names, of which the first that is there counts. Cursor's rules are files in a folder as well.
 KINDS: tuple[tuple[str, ...], ...] = (

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from memoranda.curated.outcome import Origin, Receipt
+from memoranda.curated.write_result import MemoryReceipt, Origin
 from memoranda.errors import ProviderError, StorageError
 from memoranda.providers.discovery import discover
 from memoranda.providers.external_memory import ExternalMemory, guarded, memory_changes
@@ -87,7 +87,7 @@ def queue_writes(
     home: Path,
     name: str,
     settings: ProviderSettings,
-    receipt: Receipt,
+    receipt: MemoryReceipt,
     origin: Origin,
     shown: Callable[[str], str],
     user: str,

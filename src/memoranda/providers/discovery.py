@@ -11,7 +11,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Literal
 
-from memoranda.support.files import read_file
+from memoranda.support.durable_files import read_file
 
 GROUP = "memoranda.providers"
 _MARKS = ("MemoryProvider", "register_memory_provider")

@@ -14,7 +14,7 @@ from memoranda.safety.fence import build_memory_context_block, inject, screen_te
 from memoranda.tools import Tool
 
 if TYPE_CHECKING:
-    from memoranda.curated.outcome import Origin, Receipt
+    from memoranda.curated.write_result import MemoryReceipt, Origin
     from memoranda.providers.manager import MemoryManager
     from memoranda.providers.recorded_turns import RecordedTurns
 
@@ -115,7 +115,7 @@ class ExternalMemory:
             self._manager.turn_recorded(question, session_id)
 
     @guarded(None)
-    def mirror(self, receipt: "Receipt", origin: "Origin", shown: Callable[[str], str]) -> None:
+    def mirror(self, receipt: "MemoryReceipt", origin: "Origin", shown: Callable[[str], str]) -> None:
         """Hand on what was really changed in the built-in memory; `shown` is what may be seen of an entry."""
         if self._manager is not None:
             for args, metadata, key in memory_changes(receipt, origin, shown):
@@ -196,7 +196,7 @@ def with_recall(messages: Sequence[Message], block: str, question: Any = None) -
 
 
 def memory_changes(
-    receipt: "Receipt", origin: "Origin", shown: Callable[[str], str]
+    receipt: "MemoryReceipt", origin: "Origin", shown: Callable[[str], str]
 ) -> list[tuple[dict[str, str], dict[str, str], str]]:
     """What a write to the built-in memory changed: arguments, metadata and key of each change."""
     changes = []

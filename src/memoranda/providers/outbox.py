@@ -28,7 +28,7 @@ from memoranda.providers.outbox_schema import APPLICATION_ID, SCHEMA
 from memoranda.providers.outbox_state import last_delivered, move_place, note_delivery, place
 from memoranda.providers.settings import ProviderSettings
 from memoranda.providers.spool import Spool
-from memoranda.support.process import has_ended, this_process
+from memoranda.support.process_identity import has_ended, this_process
 
 FILE_NAME = "outbox.db"
 

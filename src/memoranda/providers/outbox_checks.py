@@ -21,7 +21,7 @@ from memoranda.providers.outbox import FILE_NAME, Outbox
 from memoranda.providers.outbox_schema import APPLICATION_ID, JOBS, SCHEMA
 from memoranda.providers.setup import read_settings
 from memoranda.providers.spool import DIRECTORY, UNREADABLE
-from memoranda.support.files import append_private
+from memoranda.support.durable_files import append_private
 from memoranda.support.health_issues import HealthIssue, check_permissions
 
 _DAY = 86_400

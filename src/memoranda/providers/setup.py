@@ -18,8 +18,8 @@ from typing import Any
 from memoranda.errors import ProviderError
 from memoranda.providers.guarded_call import PendingCall
 from memoranda.providers.provider import MemoryProvider, has_own
-from memoranda.support.files import make_private_directory, read_file, write_private
-from memoranda.support.lock import FileLock
+from memoranda.support.durable_files import make_private_directory, read_file, write_private
+from memoranda.support.file_lock import FileLock
 
 _YES = {"true", "yes", "on", "1"}
 _NO = {"false", "no", "off", "0"}

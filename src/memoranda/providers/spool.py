@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from memoranda.providers.jobs import JobRow
-from memoranda.support.files import make_private_directory, write_private
+from memoranda.support.durable_files import make_private_directory, write_private
 
 DIRECTORY = "outbox.spool"
 UNREADABLE = ".unreadable"

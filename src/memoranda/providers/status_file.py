@@ -6,7 +6,7 @@ from pathlib import Path
 
 from memoranda.errors import ProviderError
 from memoranda.providers.health import ProviderHealth
-from memoranda.support.files import make_private_directory, read_file, write_private
+from memoranda.support.durable_files import make_private_directory, read_file, write_private
 
 
 def _file(home: Path, name: str) -> Path:

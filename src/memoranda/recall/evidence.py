@@ -14,7 +14,7 @@ from memoranda.recall.times import show_time
 from memoranda.sessions.feed import FeedMessage
 from memoranda.sessions.records import text_of
 from memoranda.sessions.views import Place, Views, Window
-from memoranda.support.text import cut_short
+from memoranda.support.canonical_text import cut_short
 from memoranda.tools import JsonObject
 
 SPOKEN = ("user", "assistant")

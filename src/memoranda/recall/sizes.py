@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from json.encoder import encode_basestring
 from typing import Any
 
-from memoranda.support.text import cut_short
+from memoranda.support.canonical_text import cut_short
 
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 _CONTROL = {number: " " for number in (*range(32), *range(0x7F, 0xA0))}

@@ -22,7 +22,7 @@ from memoranda.recall.summaries import NOTE, Summarize, add_summaries
 from memoranda.recall.times import show_time
 from memoranda.sessions.feed import FeedMessage
 from memoranda.sessions.views import Place, Window
-from memoranda.support.projects import among
+from memoranda.support.projects import matching_projects
 from memoranda.tools import InvalidArgumentsError, JsonObject, Tool, tool_refusal
 
 _log = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ class SessionSearchTool:
             wanted = row.get("project") or self._here() or ""
             if not wanted:
                 raise InvalidArgumentsError(guidance.NOWHERE)
-        return among(db.known_projects(), wanted)
+        return matching_projects(db.known_projects(), wanted)
 
     def _in_context(self, db: SessionDB) -> frozenset[int]:
         return frozenset() if self._current is None else db.live_message_ids(self._current)

@@ -1,6 +1,6 @@
 """What a model reads in a review: one message behind the conversation, and why a call was not carried out."""
 
-from memoranda.support.text import cut_short
+from memoranda.support.canonical_text import cut_short
 
 NOTHING = "Nothing to save."
 

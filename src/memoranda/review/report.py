@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from memoranda.review.reviewable_session import MEMORY_TOOL, SKILL_TOOL
-from memoranda.support.text import cut_short
+from memoranda.support.canonical_text import cut_short
 from memoranda.tools import JsonObject
 
 WriteOutcome = Literal["added", "replaced", "removed", "staged", "duplicate", "refused"]

@@ -18,7 +18,7 @@ from memoranda.review.reviewable_session import MEMORY_TOOL, SKILL_TOOL
 from memoranda.review.reviewer import ReviewFocus
 from memoranda.review.schema import APPLICATION_ID, FILE_NAME, SCHEMA
 from memoranda.review.settings import ReviewSettings
-from memoranda.support.lock import FileLock
+from memoranda.support.file_lock import FileLock
 
 _log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from memoranda.curated.operations import Add, Operation, Plan, Remove, Replace, locate, plan
+from memoranda.curated.operations import Add, EntryPlan, Operation, Remove, Replace, locate, plan
 from memoranda.curated.settings import Target
 from memoranda.curated.tool import read_arguments
 from memoranda.errors import StorageError
@@ -52,7 +52,7 @@ class WriteGuard:
             return ""
         for number, operation in enumerate(operations):
             before = plan(entries, operations[:number])
-            if not isinstance(before, Plan):
+            if not isinstance(before, EntryPlan):
                 return ""
             if problem := self._objection(target, operation, before.entries):
                 return problem

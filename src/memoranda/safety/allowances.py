@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.errors import StorageError
+from memoranda.support.canonical_text import digest
 from memoranda.support.clock import now
-from memoranda.support.files import read_file, write_private
+from memoranda.support.durable_files import read_file, write_private
 from memoranda.support.origin import Origin
-from memoranda.support.text import digest
 
 
 class Allowances:

@@ -20,7 +20,7 @@ from memoranda.sessions.records import WRITTEN, Message, as_chat, decode_json, d
 from memoranda.sessions.repetition import SAME
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.titles import LONGEST, claim_title, next_title
-from memoranda.support.text import cut_short
+from memoranda.support.canonical_text import cut_short
 
 # What a session has from the one that it comes from.
 _INHERITED = ("source", "user_id", "model", "model_config", "billing_provider", "billing_base_url", "billing_mode",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from memoranda.skills.names import SKILL_FILE, name_problem
 from memoranda.skills.skill_text import parse_skill
-from memoranda.support.text_file import Text, read_text
+from memoranda.support.text_file import TextFile, read_text
 
 _MOST_BYTES = 1_000_000
 
@@ -41,7 +41,7 @@ class Skill:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class SkillProblem:
     """What is wrong with a path, and whether it keeps a skill from being used."""
 
     path: Path
@@ -54,7 +54,7 @@ class Catalogue:
     """The skills by name, in order, and everything that is wrong."""
 
     skills: tuple[Skill, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[SkillProblem, ...]
 
     def get(self, name: str) -> Skill | None:
         return next((skill for skill in self.skills if skill.name == name), None)
@@ -63,7 +63,7 @@ class Catalogue:
 def find_skills(roots: Sequence[Path]) -> Catalogue:
     """All skills below some directories; of two with one name the one in the earlier directory counts."""
     found: dict[str, Skill] = {}
-    problems: list[Problem] = []
+    problems: list[SkillProblem] = []
     for root in roots:
         for directory in _skill_directories(root, problems):
             skill = _read(root, directory, problems)
@@ -71,24 +71,24 @@ def find_skills(roots: Sequence[Path]) -> Catalogue:
                 continue
             if skill.name in found:
                 other = found[skill.name].directory
-                problems.append(Problem(directory, f"{other} has the same name and is used", fatal=True))
+                problems.append(SkillProblem(directory, f"{other} has the same name and is used", fatal=True))
             else:
                 found[skill.name] = skill
     return Catalogue(tuple(found[name] for name in sorted(found)), tuple(problems))
 
 
-def _skill_directories(root: Path, problems: list[Problem]) -> Iterator[Path]:
+def _skill_directories(root: Path, problems: list[SkillProblem]) -> Iterator[Path]:
     for directory in _directories(root, problems):
         if os.path.lexists(directory / SKILL_FILE):
             yield directory
             continue
         below = [each for each in _directories(directory, problems) if os.path.lexists(each / SKILL_FILE)]
         if not below:
-            problems.append(Problem(directory, f"there is no {SKILL_FILE} in it", fatal=True))
+            problems.append(SkillProblem(directory, f"there is no {SKILL_FILE} in it", fatal=True))
         yield from below
 
 
-def _directories(directory: Path, problems: list[Problem]) -> list[Path]:
+def _directories(directory: Path, problems: list[SkillProblem]) -> list[Path]:
     """The directories in one, by name, hidden ones and links left out."""
     try:
         with os.scandir(directory) as entries:
@@ -96,31 +96,33 @@ def _directories(directory: Path, problems: list[Problem]) -> list[Path]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        problems.append(Problem(directory, f"it cannot be read: {error.strerror}", fatal=True))
+        problems.append(SkillProblem(directory, f"it cannot be read: {error.strerror}", fatal=True))
         return []
     for entry in seen:
         if entry.is_symlink() and entry.is_dir():
-            problems.append(Problem(Path(entry.path), "it is a link, and links are not followed", fatal=True))
+            problems.append(SkillProblem(Path(entry.path), "it is a link, and links are not followed", fatal=True))
     return [Path(entry.path) for entry in seen if entry.is_dir(follow_symlinks=False)]
 
 
-def _read(root: Path, directory: Path, problems: list[Problem]) -> Skill | None:
+def _read(root: Path, directory: Path, problems: list[SkillProblem]) -> Skill | None:
     path = directory / SKILL_FILE
     if problem := name_problem(directory.name):
-        problems.append(Problem(directory, problem, fatal=True))
+        problems.append(SkillProblem(directory, problem, fatal=True))
         return None
     if path.is_symlink():
-        problems.append(Problem(path, "it is a link, and links are not followed", fatal=True))
+        problems.append(SkillProblem(path, "it is a link, and links are not followed", fatal=True))
         return None
     if (size := path.lstat().st_size) > _MOST_BYTES:
-        problems.append(Problem(path, f"it is too large ({size:,} bytes)", fatal=True))
+        problems.append(SkillProblem(path, f"it is too large ({size:,} bytes)", fatal=True))
         return None
     state = read_text(path)
-    if not isinstance(state, Text):
-        problems.append(Problem(path, getattr(state, "problem", "it is gone"), fatal=True))
+    if not isinstance(state, TextFile):
+        problems.append(SkillProblem(path, getattr(state, "problem", "it is gone"), fatal=True))
         return None
     parsed = parse_skill(state.text)
-    problems += [Problem(path, problem, fatal=not parsed.description) for problem in parsed.problems]
+    problems += [SkillProblem(path, problem, fatal=not parsed.description) for problem in parsed.problems]
     if parsed.name and parsed.name != directory.name:
-        problems.append(Problem(path, f"it says 'name: {parsed.name}', and its folder's name is used", fatal=False))
+        problems.append(
+            SkillProblem(path, f"it says 'name: {parsed.name}', and its folder's name is used", fatal=False)
+        )
     return Skill(directory.name, parsed.description, root, directory) if parsed.description else None

@@ -10,10 +10,10 @@ from typing import Any, Literal, get_args
 
 from memoranda.skills.names import stays_inside
 from memoranda.support.clock import now
-from memoranda.support.journal import JournalFile
+from memoranda.support.journal_file import JournalFile
 from memoranda.support.origin import Origin
 
-Action = Literal[
+SkillAction = Literal[
     "create", "patch", "edit", "delete", "write_file", "remove_file", "undo",
     "outside",  # somebody else changed the file
     "allow",  # a person accepted what the scanner found
@@ -25,7 +25,7 @@ Moved = Literal["", "away", "back"]
 
 
 @dataclass(frozen=True, slots=True)
-class TextEdit:
+class PassageEdit:
     """The passage that differs between two texts: where it begins, what stood there, and what stands there now."""
 
     start: int
@@ -33,7 +33,7 @@ class TextEdit:
     after: str
 
     @classmethod
-    def between(cls, before: str, after: str) -> "TextEdit":
+    def between(cls, before: str, after: str) -> "PassageEdit":
         """What differs, in whole lines, so that a person can read it."""
         old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
         shortest = min(len(old), len(new))
@@ -48,18 +48,18 @@ class TextEdit:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SkillChange:
     """One line of the journal; `path` is relative to the skills' directory, and names a folder when a skill moves."""
 
     number: int
     skill: str
     path: str
-    action: Action
+    action: SkillAction
     actor: str
     session: str
     before: str = ""
     after: str = ""
-    edit: TextEdit | None = None
+    edit: PassageEdit | None = None
     moved: Moved = ""
     archive: str = ""
     at: str = field(default_factory=now)
@@ -68,10 +68,10 @@ class Change:
 
 
 # A later version may write more fields; they are passed over.
-_FIELDS = tuple(item.name for item in fields(Change))
+_FIELDS = tuple(item.name for item in fields(SkillChange))
 
 
-class Journal(JournalFile[Change]):
+class SkillJournal(JournalFile[SkillChange]):
     """The journal of one directory of skills. Appending and purging need its lock."""
 
     def __init__(self, path: Path) -> None:
@@ -91,21 +91,21 @@ class Journal(JournalFile[Change]):
         made = [change.actor for change in self.changes() if change.skill == skill and change.action == "create"]
         return made[-1] if made else None
 
-    def void_of(self, change: Change, origin: Origin) -> Change:
+    def void_of(self, change: SkillChange, origin: Origin) -> SkillChange:
         """The line that takes the newest change back."""
         number = change.number + 1
-        return Change(number, change.skill, change.path, "void", origin.actor, "", refers_to=change.number)
+        return SkillChange(number, change.skill, change.path, "void", origin.actor, "", refers_to=change.number)
 
 
-def _from_record(record: Any) -> Change | None:
+def _from_record(record: Any) -> SkillChange | None:
     known = {name: record[name] for name in _FIELDS if name in record}
     if known.get("edit") is not None:
-        known["edit"] = TextEdit(**known["edit"])
-    change = Change(**known)
+        known["edit"] = PassageEdit(**known["edit"])
+    change = SkillChange(**known)
     return change if _is_sound(change) else None
 
 
-def _is_sound(change: Change) -> bool:
+def _is_sound(change: SkillChange) -> bool:
     """Whether a line that somebody may have edited has types to rely on, and leads nowhere but into our directory."""
     texts: list[object] = [change.skill, change.path, change.actor, change.session, change.before, change.after]
     texts += [change.at, change.note, change.archive]
@@ -117,6 +117,6 @@ def _is_sound(change: Change) -> bool:
         return False
     if not all(isinstance(number, int) and number >= 0 for number in numbers):
         return False
-    if change.action not in get_args(Action) or change.moved not in get_args(Moved):
+    if change.action not in get_args(SkillAction) or change.moved not in get_args(Moved):
         return False
     return stays_inside(change.path) and stays_inside(change.archive or "none")

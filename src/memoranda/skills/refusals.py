@@ -2,81 +2,81 @@
 
 from pathlib import Path
 
-from memoranda.skills.outcome import Refusal, RefusalReason
-from memoranda.support.text_file import Undecodable, Unreadable
+from memoranda.skills.write_result import SkillRefusal, SkillRefusalReason
+from memoranda.support.text_file import UndecodableFile, UnreadableFile
 
 
-def _nothing(skill: str, reason: RefusalReason, message: str) -> Refusal:
-    return Refusal(skill, reason, f"{message} Nothing was changed.")
+def _nothing(skill: str, reason: SkillRefusalReason, message: str) -> SkillRefusal:
+    return SkillRefusal(skill, reason, f"{message} Nothing was changed.")
 
 
-def disabled(skill: str) -> Refusal:
+def disabled(skill: str) -> SkillRefusal:
     return _nothing(skill, "disabled", "Skills are switched off.")
 
 
-def only_a_person(skill: str) -> Refusal:
+def only_a_person(skill: str) -> SkillRefusal:
     return _nothing(skill, "approval", "Only a person may change skills here. Go on without saving.")
 
 
-def not_by_review(skill: str) -> Refusal:
+def not_by_review(skill: str) -> SkillRefusal:
     message = f"A review changes only skills that the agent made itself, and removes none; {skill} is not changed."
     return _nothing(skill, "protected", message)
 
 
-def bad_name(skill: str, problem: str) -> Refusal:
+def bad_name(skill: str, problem: str) -> SkillRefusal:
     return _nothing(skill, "invalid", f"{problem[0].upper()}{problem[1:]}.")
 
 
-def bad_text(skill: str, problem: str) -> Refusal:
+def bad_text(skill: str, problem: str) -> SkillRefusal:
     return _nothing(skill, "invalid", f"This would not be a skill: {problem}.")
 
 
-def other_name(skill: str, found: str) -> Refusal:
+def other_name(skill: str, found: str) -> SkillRefusal:
     return bad_text(skill, f"its front matter says 'name: {found}', and it is called {skill}")
 
 
-def exists(skill: str, path: Path) -> Refusal:
+def exists(skill: str, path: Path) -> SkillRefusal:
     return _nothing(skill, "exists", f"There is a skill {skill} at {path} already. Read it, then patch or edit it.")
 
 
-def file_exists(skill: str, path: Path) -> Refusal:
+def file_exists(skill: str, path: Path) -> SkillRefusal:
     return _nothing(skill, "exists", f"{path} is there already.")
 
 
-def not_found(skill: str) -> Refusal:
-    return Refusal(skill, "not_found", f"There is no skill {skill[:100]!r}. skills_list names those there are.")
+def not_found(skill: str) -> SkillRefusal:
+    return SkillRefusal(skill, "not_found", f"There is no skill {skill[:100]!r}. skills_list names those there are.")
 
 
-def no_file(skill: str, file: str) -> Refusal:
-    return Refusal(skill, "not_found", f"The skill {skill} has no file {file!r}. skill_view lists its files.")
+def no_file(skill: str, file: str) -> SkillRefusal:
+    return SkillRefusal(skill, "not_found", f"The skill {skill} has no file {file!r}. skill_view lists its files.")
 
 
-def no_match(skill: str, file: str) -> Refusal:
+def no_match(skill: str, file: str) -> SkillRefusal:
     return _nothing(skill, "no_match", f"{file} of {skill} does not contain old_text. Read it again and copy exactly.")
 
 
-def ambiguous(skill: str, file: str, count: int) -> Refusal:
+def ambiguous(skill: str, file: str, count: int) -> SkillRefusal:
     message = f"old_text stands {count} times in {file} of {skill}. Send a longer part that occurs once."
     return _nothing(skill, "ambiguous", message)
 
 
-def blocked(skill: str, findings: tuple[str, ...]) -> Refusal:
+def blocked(skill: str, findings: tuple[str, ...]) -> SkillRefusal:
     message = (
         "The text looks like an attack on whoever reads it later, or holds a secret "
         f"({', '.join(findings)}). Say it in other words, without credentials."
     )
-    return Refusal(skill, "blocked", f"{message} Nothing was changed.", findings)
+    return SkillRefusal(skill, "blocked", f"{message} Nothing was changed.", findings)
 
 
-def holds_withheld(skill: str, file: str, findings: tuple[str, ...]) -> Refusal:
+def holds_withheld(skill: str, file: str, findings: tuple[str, ...]) -> SkillRefusal:
     message = (
         f"{file} of {skill} holds passages that are withheld from you ({', '.join(findings)}), and writing it anew "
         "would lose them. Patch the part you mean."
     )
-    return Refusal(skill, "blocked", f"{message} Nothing was changed.", findings)
+    return SkillRefusal(skill, "blocked", f"{message} Nothing was changed.", findings)
 
 
-def too_large(skill: str, file: str, size: int, limit: int) -> Refusal:
+def too_large(skill: str, file: str, size: int, limit: int) -> SkillRefusal:
     message = (
         f"{file} of {skill} would have {size:,} of {limit:,} characters. Keep the procedure short and put details into "
         "files of their own (write_file)."
@@ -84,39 +84,39 @@ def too_large(skill: str, file: str, size: int, limit: int) -> Refusal:
     return _nothing(skill, "too_large", message)
 
 
-def not_seen(skill: str, file: str) -> Refusal:
+def not_seen(skill: str, file: str) -> SkillRefusal:
     message = f"{file} of {skill} is there, and you have not read it as it is now. Read it with skill_view first."
     return _nothing(skill, "not_seen", message)
 
 
-def unstorable_text(skill: str, what: str) -> Refusal:
+def unstorable_text(skill: str, what: str) -> SkillRefusal:
     return _nothing(skill, "invalid", f"The text holds {what} and cannot be stored as text.")
 
 
-def empty(skill: str, what: str) -> Refusal:
+def empty(skill: str, what: str) -> SkillRefusal:
     return _nothing(skill, "invalid", f"{what} is empty.")
 
 
-def not_readable(skill: str, state: Unreadable | Undecodable) -> Refusal:
-    what = "is not UTF-8 text" if isinstance(state, Undecodable) else "cannot be read"
+def not_readable(skill: str, state: UnreadableFile | UndecodableFile) -> SkillRefusal:
+    what = "is not UTF-8 text" if isinstance(state, UndecodableFile) else "cannot be read"
     message = f"{state.path} {what} ({state.problem}). It was left as it is."
-    return Refusal(skill, "unreadable", message)
+    return SkillRefusal(skill, "unreadable", message)
 
 
-def read_only(skill: str, path: Path) -> Refusal:
+def read_only(skill: str, path: Path) -> SkillRefusal:
     return _nothing(skill, "read_only", f"{path} may only be read.")
 
 
-def symlink(skill: str, path: Path) -> Refusal:
-    return Refusal(skill, "symlink", f"{path} is a link, and links are not followed. Put the file itself there.")
+def symlink(skill: str, path: Path) -> SkillRefusal:
+    return SkillRefusal(skill, "symlink", f"{path} is a link, and links are not followed. Put the file itself there.")
 
 
-def changed_while_writing(skill: str, path: Path) -> Refusal:
+def changed_while_writing(skill: str, path: Path) -> SkillRefusal:
     message = f"{path} was changed by another program at this very moment. Send your change again."
     return _nothing(skill, "conflict", message)
 
 
-def no_longer_fits(skill: str, number: int) -> Refusal:
+def no_longer_fits(skill: str, number: int) -> SkillRefusal:
     message = (
         f"Change {number} cannot be taken back: what it wrote was changed since. 'memoranda skills log' shows which "
         "later change to undo first."
@@ -124,10 +124,10 @@ def no_longer_fits(skill: str, number: int) -> Refusal:
     return _nothing(skill, "conflict", message)
 
 
-def nothing_to_undo(number: int | None) -> Refusal:
+def nothing_to_undo(number: int | None) -> SkillRefusal:
     wanted = "There is no change to undo." if number is None else f"There is no change {number} that could be undone."
-    return Refusal("", "no_match", f"{wanted} 'memoranda skills log' lists the changes.")
+    return SkillRefusal("", "no_match", f"{wanted} 'memoranda skills log' lists the changes.")
 
 
-def disk(skill: str, path: Path, error: OSError) -> Refusal:
+def disk(skill: str, path: Path, error: OSError) -> SkillRefusal:
     return _nothing(skill, "storage", f"{error.filename or path}: {error.strerror or error}.")

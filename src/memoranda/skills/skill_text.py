@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Any
 
 from memoranda.skills.names import name_problem
+from memoranda.support.canonical_text import BYTE_ORDER_MARK, unify_newlines
 from memoranda.support.front_matter import split_front_matter
-from memoranda.support.text import BYTE_ORDER_MARK, unify_newlines
 
 LONGEST_DESCRIPTION = 1_024
 _LONGEST_COMPATIBILITY = 500

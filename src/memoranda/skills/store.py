@@ -13,15 +13,15 @@ from pathlib import Path
 
 from memoranda.safety.allowances import Allowances
 from memoranda.safety.withheld_passages import ScreenedText, withhold_passages
-from memoranda.skills import planning, refusals
+from memoranda.skills import content_checks, refusals
 from memoranda.skills.catalogue import Catalogue, Skill, find_skills
-from memoranda.skills.journal import Action, Change, Journal
+from memoranda.skills.journal import SkillAction, SkillChange, SkillJournal
 from memoranda.skills.names import SKILL_FILE, file_problem, name_problem
-from memoranda.skills.outcome import Outcome, Receipt, Refusal
 from memoranda.skills.settings import SkillSettings
-from memoranda.skills.writer import MoveDraft, TextDraft, Writer
+from memoranda.skills.write_result import SkillReceipt, SkillRefusal, SkillWriteResult
+from memoranda.skills.writer import SkillMoveRequest, SkillTextRequest, SkillWriter
 from memoranda.support.origin import Origin
-from memoranda.support.text_file import Missing, Text
+from memoranda.support.text_file import MissingFile, TextFile
 
 _MOST_FILES_LISTED = 200
 
@@ -49,14 +49,14 @@ class SkillStore:
     ) -> None:
         self.root = Path(root).absolute()
         self.settings = settings or SkillSettings()
-        self.writer = Writer(self.root, self.settings.lock_timeout)
+        self.writer = SkillWriter(self.root, self.settings.lock_timeout)
         self.allowances = Allowances(self.root / ".allowed.json")
         self._roots = [self.root, *(Path(each).absolute() for each in also)]
         # The fingerprint of each file as it was last read here; what was not read is not written over.
         self._seen: dict[Path, str] = {}
 
     @property
-    def journal(self) -> Journal:
+    def journal(self) -> SkillJournal:
         return self.writer.journal
 
     def exclusive(self) -> AbstractContextManager[None]:
@@ -67,7 +67,7 @@ class SkillStore:
         """The skills as they are now, and what is wrong with any."""
         return find_skills(self._roots if self.settings.enabled else [])
 
-    def view(self, name: str, file: str = SKILL_FILE) -> SkillView | Refusal:
+    def view(self, name: str, file: str = SKILL_FILE) -> SkillView | SkillRefusal:
         """A file of a skill; passages that the scanner objects to are withheld."""
         skill = self.catalogue().get(name)
         if skill is None:
@@ -76,9 +76,9 @@ class SkillStore:
         if file != SKILL_FILE and file not in files:
             return refusals.no_file(name, file)
         state = self._reader(skill).read(name, f"{skill.path}/{file}")
-        if isinstance(state, Refusal):
+        if isinstance(state, SkillRefusal):
             return state
-        if isinstance(state, Missing):
+        if isinstance(state, MissingFile):
             return refusals.no_file(name, file)
         self._seen[state.path] = state.fingerprint
         return SkillView(skill, file, self.screen(state.text), files)
@@ -87,7 +87,7 @@ class SkillStore:
         """A text as it may be shown: what nobody has allowed is withheld."""
         return withhold_passages(text, self.allowances.of)
 
-    def create(self, name: str, content: str, origin: Origin, allow: frozenset[str] = frozenset()) -> Outcome:
+    def create(self, name: str, content: str, origin: Origin, allow: frozenset[str] = frozenset()) -> SkillWriteResult:
         """Make a new skill of the text of its SKILL.md."""
         if refusal := self._refuse(name, origin) or _bad_name(name):
             return refusal
@@ -95,65 +95,67 @@ class SkillStore:
         if there is not None and (there.root == self.root or not origin.explicit):
             return refusals.exists(name, there.directory)
 
-        def plan(present: Text | None) -> str | Refusal:
+        def plan(present: TextFile | None) -> str | SkillRefusal:
             if present or os.path.lexists(self.root / name):
                 return refusals.exists(name, self.root / name)
-            return planning.canonical_file(content)
+            return content_checks.canonical_file(content)
 
-        draft = TextDraft(name, f"{name}/{SKILL_FILE}", "create", origin, plan, f"Made the skill {name}.")
-        return self._commit_text(draft, allow)
+        request = SkillTextRequest(name, f"{name}/{SKILL_FILE}", "create", origin, plan, f"Made the skill {name}.")
+        return self._commit_text(request, allow)
 
-    def edit(self, name: str, content: str, origin: Origin, allow: frozenset[str] = frozenset()) -> Outcome:
+    def edit(self, name: str, content: str, origin: Origin, allow: frozenset[str] = frozenset()) -> SkillWriteResult:
         """Write the SKILL.md of a skill anew."""
         return self._replace(name, SKILL_FILE, "edit", content, origin, allow)
 
     def write_file(
         self, name: str, file: str, content: str, origin: Origin, allow: frozenset[str] = frozenset()
-    ) -> Outcome:
+    ) -> SkillWriteResult:
         """Write a further file of a skill, new or anew."""
         if file == SKILL_FILE:
             return self.edit(name, content, origin, allow)
         return self._replace(name, file, "write_file", content, origin, allow)
 
-    def patch(self, name: str, old_text: str, new_text: str, origin: Origin, file: str = SKILL_FILE) -> Outcome:
+    def patch(
+        self, name: str, old_text: str, new_text: str, origin: Origin, file: str = SKILL_FILE
+    ) -> SkillWriteResult:
         """Replace a passage that occurs once."""
         place = self._place(name, file, origin)
-        if isinstance(place, Refusal):
+        if isinstance(place, SkillRefusal):
             return place
 
-        def plan(present: Text | None) -> str | Refusal:
+        def plan(present: TextFile | None) -> str | SkillRefusal:
             if present is None:
                 return refusals.no_file(name, file)
-            return planning.patched(present.text, old_text, new_text, name, file)
+            return content_checks.apply_patch(present.text, old_text, new_text, name, file)
 
-        draft = TextDraft(name, place, "patch", origin, plan, f"Patched {file} of {name}.")
-        return self._commit_text(draft, frozenset())
+        request = SkillTextRequest(name, place, "patch", origin, plan, f"Patched {file} of {name}.")
+        return self._commit_text(request, frozenset())
 
-    def remove_file(self, name: str, file: str, origin: Origin) -> Outcome:
+    def remove_file(self, name: str, file: str, origin: Origin) -> SkillWriteResult:
         """Take a further file out of a skill, into the archive."""
         place = self._place(name, file, origin, removes=True)
-        if isinstance(place, Refusal):
+        if isinstance(place, SkillRefusal):
             return place
         if file == SKILL_FILE:
             return refusals.bad_text(name, f"without {SKILL_FILE} it is none; delete the skill instead")
         done = f"Removed {file} of {name}. 'memoranda skills undo' brings it back."
         check = partial(_is_file, self.root / place, refusals.no_file(name, file))
-        return self.writer.commit(MoveDraft(name, place, "remove_file", origin, check, done))
+        return self.writer.commit(SkillMoveRequest(name, place, "remove_file", origin, check, done))
 
-    def delete(self, name: str, origin: Origin) -> Outcome:
+    def delete(self, name: str, origin: Origin) -> SkillWriteResult:
         """Take a skill with all its files out, into the archive."""
         place = self._place(name, SKILL_FILE, origin, removes=True)
-        if isinstance(place, Refusal):
+        if isinstance(place, SkillRefusal):
             return place
         folder = place.removesuffix(f"/{SKILL_FILE}")
         done = f"Removed the skill {name}. 'memoranda skills undo' brings it back."
         check = partial(_is_file, self.root / place, refusals.not_found(name))
-        return self.writer.commit(MoveDraft(name, folder, "delete", origin, check, done))
+        return self.writer.commit(SkillMoveRequest(name, folder, "delete", origin, check, done))
 
-    def allow(self, name: str, file: str, origin: Origin) -> tuple[str, ...] | Refusal:
+    def allow(self, name: str, file: str, origin: Origin) -> tuple[str, ...] | SkillRefusal:
         """Accept what the scanner found in a file, so that all of it is shown; the ids of what was accepted."""
         view = self.view(name, file)
-        if isinstance(view, Refusal):
+        if isinstance(view, SkillRefusal):
             return view
         if view.shown.passages:
             with self.exclusive():
@@ -162,80 +164,83 @@ class SkillStore:
                 self._note(view, "allow", ", ".join(view.shown.findings), origin)
         return view.shown.findings
 
-    def revoke(self, name: str, file: str, origin: Origin) -> bool | Refusal:
+    def revoke(self, name: str, file: str, origin: Origin) -> bool | SkillRefusal:
         """Take back what was allowed in a file as it is now; False when nothing was."""
         view = self.view(name, file)
-        if isinstance(view, Refusal):
+        if isinstance(view, SkillRefusal):
             return view
         state = self._reader(view.skill).read(name, view.path)
         with self.exclusive():
-            passages = withhold_passages(state.text).passages if isinstance(state, Text) else ()
+            passages = withhold_passages(state.text).passages if isinstance(state, TextFile) else ()
             revoked = [passage for passage in passages if self.allowances.revoke(passage.text)]
             if revoked:
                 self._note(view, "revoke", "", origin)
         return bool(revoked)
 
-    def _note(self, view: SkillView, action: Action, note: str, origin: Origin) -> None:
+    def _note(self, view: SkillView, action: SkillAction, note: str, origin: Origin) -> None:
         number = self.journal.next_number()
-        line = Change(number, view.skill.name, view.path, action, origin.actor, origin.session, note=note)
+        line = SkillChange(number, view.skill.name, view.path, action, origin.actor, origin.session, note=note)
         self.journal.append([line])
 
-    def _reader(self, skill: Skill) -> Writer:
-        return self.writer if skill.root == self.root else Writer(skill.root, self.settings.lock_timeout)
+    def _reader(self, skill: Skill) -> SkillWriter:
+        return self.writer if skill.root == self.root else SkillWriter(skill.root, self.settings.lock_timeout)
 
     def _replace(
-        self, name: str, file: str, action: Action, content: str, origin: Origin, allow: frozenset[str]
-    ) -> Outcome:
+        self, name: str, file: str, action: SkillAction, content: str, origin: Origin, allow: frozenset[str]
+    ) -> SkillWriteResult:
         place = self._place(name, file, origin)
-        if isinstance(place, Refusal):
+        if isinstance(place, SkillRefusal):
             return place
 
-        def plan(present: Text | None) -> str | Refusal:
+        def plan(present: TextFile | None) -> str | SkillRefusal:
             if present is not None and not origin.explicit:
                 if self._seen.get(present.path) != present.fingerprint:
                     return refusals.not_seen(name, file)
                 if withheld := self.screen(present.text).findings:
                     return refusals.holds_withheld(name, file, withheld)
-            return planning.canonical_file(content)
+            return content_checks.canonical_file(content)
 
-        return self._commit_text(TextDraft(name, place, action, origin, plan, f"Wrote {file} of {name}."), allow)
+        return self._commit_text(SkillTextRequest(name, place, action, origin, plan, f"Wrote {file} of {name}."), allow)
 
-    def _commit_text(self, draft: TextDraft, allow: frozenset[str]) -> Outcome:
+    def _commit_text(self, request: SkillTextRequest, allow: frozenset[str]) -> SkillWriteResult:
         """Carry out a change of text that must pass the checks of what it makes."""
-        file = SKILL_FILE if draft.path.rpartition("/")[2] == SKILL_FILE else draft.path
+        file = SKILL_FILE if request.path.rpartition("/")[2] == SKILL_FILE else request.path
         limit = self.settings.skill_char_limit if file == SKILL_FILE else self.settings.file_char_limit
-        wanted = draft.plan
+        wanted = request.plan
 
-        def plan(present: Text | None) -> str | Refusal:
+        def plan(present: TextFile | None) -> str | SkillRefusal:
             planned = wanted(present)
-            if isinstance(planned, Refusal):
+            if isinstance(planned, SkillRefusal):
                 return planned
-            refusal = planning.judge(draft.skill, file, planned, present.text if present else "", limit)
+            before = present.text if present else ""
+            refusal = content_checks.check_content(request.skill, file, planned, before, limit)
             if refusal is None:
-                refusal = planning.screen_new(draft.skill, planned, present.text if present else "", self.screen, allow)
+                refusal = content_checks.scan_new_passages(request.skill, planned, before, self.screen, allow)
             return refusal or planned
 
         def accept(text: str) -> None:
             for passage in self.screen(text).passages if allow else ():
-                self.allowances.allow([passage.text], allow & set(passage.findings), draft.origin)
+                self.allowances.allow([passage.text], allow & set(passage.findings), request.origin)
 
         outcome = self.writer.commit(
-            TextDraft(draft.skill, draft.path, draft.action, draft.origin, plan, draft.done, accept=accept)
+            SkillTextRequest(
+                request.skill, request.path, request.action, request.origin, plan, request.done, accept=accept
+            )
         )
-        if isinstance(outcome, Receipt):
-            state = self.writer.read(draft.skill, draft.path)
-            if isinstance(state, Text):
+        if isinstance(outcome, SkillReceipt):
+            state = self.writer.read(request.skill, request.path)
+            if isinstance(state, TextFile):
                 self._seen[state.path] = state.fingerprint
         return outcome
 
-    def _refuse(self, name: str, origin: Origin) -> Refusal | None:
+    def _refuse(self, name: str, origin: Origin) -> SkillRefusal | None:
         if not self.settings.enabled:
             return refusals.disabled(name)
         if not self.settings.agent_writes and not origin.explicit:
             return refusals.only_a_person(name)
         return None
 
-    def _place(self, name: str, file: str, origin: Origin, *, removes: bool = False) -> str | Refusal:
+    def _place(self, name: str, file: str, origin: Origin, *, removes: bool = False) -> str | SkillRefusal:
         """Where a file of a skill lies below our root, if this origin may change it."""
         if refusal := self._refuse(name, origin):
             return refusal
@@ -251,7 +256,7 @@ class SkillStore:
         return f"{skill.path}/{file}"
 
 
-def _is_file(path: Path, otherwise: Refusal) -> Refusal | None:
+def _is_file(path: Path, otherwise: SkillRefusal) -> SkillRefusal | None:
     return None if path.is_file() else otherwise
 
 
@@ -270,6 +275,6 @@ def files_of(directory: Path) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _bad_name(name: str) -> Refusal | None:
+def _bad_name(name: str) -> SkillRefusal | None:
     problem = name_problem(name)
     return refusals.bad_name(name[:100], problem) if problem else None

@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from memoranda.errors import StorageError
-from memoranda.skills import guidance, history
+from memoranda.skills import change_history, guidance
 from memoranda.skills.names import SKILL_FILE
-from memoranda.skills.outcome import Outcome, Receipt, Refusal
 from memoranda.skills.skill_text import has_front_matter, with_front_matter
 from memoranda.skills.store import SkillStore
+from memoranda.skills.write_result import SkillReceipt, SkillRefusal, SkillWriteResult
 from memoranda.support.origin import Origin
 from memoranda.tools import InvalidArgumentsError, JsonObject, Tool, tool_refusal
 
@@ -84,7 +84,7 @@ class SkillTools:
 
     def _view(self, arguments: Mapping[str, Any]) -> JsonObject:
         view = self._store.view(_text(arguments, "name"), _optional(arguments, "file") or SKILL_FILE)
-        if isinstance(view, Refusal):
+        if isinstance(view, SkillRefusal):
             return describe(view)
         shown = view.shown.text
         answer: JsonObject = {
@@ -101,7 +101,7 @@ class SkillTools:
             raise InvalidArgumentsError(f"action must be one of {', '.join(ACTIONS)}, not {str(action)[:80]!r}.")
         return describe(self._change(str(action), _text(arguments, "name"), arguments))
 
-    def _change(self, action: str, name: str, arguments: Mapping[str, Any]) -> Outcome:
+    def _change(self, action: str, name: str, arguments: Mapping[str, Any]) -> SkillWriteResult:
         store, origin = self._store, self._origin
         if action == "create":
             return store.create(name, _whole_skill(name, arguments), origin)
@@ -120,9 +120,9 @@ class SkillTools:
         return self._store.screen(text).text
 
 
-def describe(outcome: Outcome) -> JsonObject:
+def describe(outcome: SkillWriteResult) -> JsonObject:
     """The JSON result for an outcome."""
-    if isinstance(outcome, Receipt):
+    if isinstance(outcome, SkillReceipt):
         result: JsonObject = {
             "success": True, "skill": outcome.skill, "message": outcome.message, "stored_in": str(outcome.stored_in),
         }  # fmt: skip
@@ -143,7 +143,7 @@ def describe_log(store: SkillStore, skill: str | None, most: int) -> list[JsonOb
             "before": store.screen(change.edit.before).text if change.edit else "",
             "after": store.screen(change.edit.after).text if change.edit else "",
         }
-        for change in history.log(store, skill)[-most:][::-1]
+        for change in change_history.log(store, skill)[-most:][::-1]
     ]  # fmt: skip
 
 

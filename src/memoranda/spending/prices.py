@@ -13,7 +13,7 @@ from typing import Any
 
 from memoranda.errors import ConfigError
 from memoranda.llm.model import Usage
-from memoranda.support.files import read_file
+from memoranda.support.durable_files import read_file
 
 FILE_NAME = "prices.yaml"
 AS_OF = "2026-10"

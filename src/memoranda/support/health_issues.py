@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from memoranda.support.files import PRIVATE_DIRECTORY, PRIVATE_FILE
+from memoranda.support.durable_files import PRIVATE_DIRECTORY, PRIVATE_FILE
 
 _MIN_FREE_BYTES = 1_000_000
 

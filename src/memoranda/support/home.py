@@ -19,7 +19,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from memoranda.errors import ForeignHomeError, HomeError
-from memoranda.support.files import read_file
+from memoranda.support.durable_files import read_file
 
 DEFAULT_PROFILE = "default"
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 
-class _Waiting:
+class _Interruptible:
     """A moment at which an interrupt may come; one that came before is let in now. Only the main thread has any."""
 
     def __init__(self) -> None:
@@ -42,15 +42,15 @@ class _Waiting:
         raise KeyboardInterrupt
 
 
-waiting = _Waiting()
+interruptible = _Interruptible()
 
 
 @contextmanager
-def held() -> Iterator[None]:
+def deferred_interrupts() -> Iterator[None]:
     """Let interrupts come only at good moments. One for which there was none until the end has nothing to stop."""
-    previous = signal.signal(signal.SIGINT, waiting.take)
+    previous = signal.signal(signal.SIGINT, interruptible.take)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, previous)
-        waiting.forget()
+        interruptible.forget()

@@ -7,14 +7,14 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoranda.support.files import read_file
+from memoranda.support.durable_files import read_file
 
 # What a journal notes as the content of a file that is not there.
 ABSENT = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingFile:
     path: Path
 
     @property
@@ -23,7 +23,7 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class TextFile:
     """A file that holds UTF-8, line ends as they are."""
 
     path: Path
@@ -33,39 +33,39 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableFile:
     path: Path
     problem: str
 
 
 @dataclass(frozen=True, slots=True)
-class Undecodable:
+class UndecodableFile:
     path: Path
     problem: str
 
 
-TextState = Missing | Text | Unreadable | Undecodable
+TextFileState = MissingFile | TextFile | UnreadableFile | UndecodableFile
 
 
-def read_text(path: Path, known: Text | None = None) -> TextState:
+def read_text(path: Path, known: TextFile | None = None) -> TextFileState:
     """What a file holds at this moment; when that is just what is `known`, it is that very value."""
     try:
         raw = read_file(path)
     except FileNotFoundError:
         if path.is_symlink():
-            return Unreadable(path, "it is a link to a file that is not there")
-        return Missing(path)
+            return UnreadableFile(path, "it is a link to a file that is not there")
+        return MissingFile(path)
     except OSError as error:
-        return Unreadable(path, error.strerror or str(error))
+        return UnreadableFile(path, error.strerror or str(error))
     if known is not None and raw == known.raw:
         return known
     try:
-        return Text(path, raw, raw.decode("utf-8"), fingerprint(raw))
+        return TextFile(path, raw, raw.decode("utf-8"), fingerprint(raw))
     except UnicodeDecodeError as error:
-        return Undecodable(path, f"byte {error.start} (0x{raw[error.start]:02x}) is not UTF-8")
+        return UndecodableFile(path, f"byte {error.start} (0x{raw[error.start]:02x}) is not UTF-8")
 
 
-def holds(path: Path, raw: bytes | None) -> bool:
+def has_content(path: Path, raw: bytes | None) -> bool:
     """Whether a file holds just these bytes, or is not there when they are None."""
     try:
         return read_file(path) == raw

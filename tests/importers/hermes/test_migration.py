@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.curated.entries import parse
+from memoranda.curated.entry_format import parse
 from memoranda.curated.settings import CuratedSettings
 from memoranda.curated.store import MemoryStore
 from memoranda.importers.hermes.memories import left_entries_file

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoranda.curated.history import undo
-from memoranda.curated.outcome import PERSON
+from memoranda.curated.change_history import undo
 from memoranda.curated.settings import CuratedSettings
+from memoranda.curated.write_result import PERSON
 from memoranda.importers.openclaw.installation import inspect_installation
 from memoranda.importers.openclaw.migration.history import MigrationHistory
 from memoranda.importers.openclaw.migration.report import keep_report, step_lines

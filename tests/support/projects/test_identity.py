@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.support.projects import Project, among, project_at, project_name
+from memoranda.support.projects import Project, matching_projects, project_at, project_name
 from memoranda.support.projects.identity import read_project
 
 PUBLISHED, COMMIT = "github.com/ana/house", "aaaaaaaaaaaa"
@@ -45,14 +45,14 @@ def test_a_project_is_meant_by_any_of_its_names(wanted: str, meant: set[str]) ->
         WHOLE, PUBLISHED, f"github.com/ben/house#{COMMIT}", f"cottage#{COMMIT}", "gitlab.com/other/house#bbbbbbbbbbbb",
         "shed#cccccccccccc", "github.com/ana/shed",
     ]  # fmt: skip
-    assert among(known, wanted) == meant
+    assert matching_projects(known, wanted) == meant
 
 
 @given(st.lists(PROJECTS), PROJECTS)
 def test_a_project_that_is_known_is_found_by_itself(known: list[Project], one: Project) -> None:
     """And what is found was known."""
     texts = [str(each) for each in (*known, one)]
-    found = among(texts, str(one))
+    found = matching_projects(texts, str(one))
     assert found <= set(texts)
     assert str(one) in found
 
@@ -60,7 +60,7 @@ def test_a_project_that_is_known_is_found_by_itself(known: list[Project], one: P
 @given(st.lists(st.text()), st.text())
 def test_any_text_may_stand_there(known: list[str], wanted: str) -> None:
     """In the record or in the question; nothing fails."""
-    assert among(known, wanted) <= set(known)
+    assert matching_projects(known, wanted) <= set(known)
 
 
 def test_what_people_call_a_project() -> None:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from memoranda.errors import StorageError
-from memoranda.support.files import (
+from memoranda.support.durable_files import (
     discard_staged,
     make_private_directory,
     publish,

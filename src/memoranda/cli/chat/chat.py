@@ -16,7 +16,7 @@ from memoranda.errors import MemorandaError
 from memoranda.llm.model import ChatModel, Usage
 from memoranda.review.report import ReviewReport
 from memoranda.sessions.records import text_of
-from memoranda.support.interrupts import held
+from memoranda.support.interrupts import deferred_interrupts
 from memoranda.tools import JsonObject
 
 
@@ -86,7 +86,7 @@ class Chat:
     def attempt(self, work: Callable[[], None]) -> None:
         """Do something that may fail or be interrupted, and show that it was."""
         try:
-            with held():
+            with deferred_interrupts():
                 work()
         except KeyboardInterrupt:
             self.failed = True

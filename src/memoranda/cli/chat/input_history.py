@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from memoranda.safety.redaction import Redactor
-from memoranda.support.files import make_private_directory
+from memoranda.support.durable_files import make_private_directory
 
 try:
     import readline

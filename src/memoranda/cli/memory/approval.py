@@ -8,7 +8,7 @@ import click
 
 from memoranda.cli.context import Invocation, memory_options, printable
 from memoranda.cli.open_home import open_curated_memory
-from memoranda.curated.proposals import Proposal, encode_operation
+from memoranda.curated.approval_queue import Proposal, encode_operation
 from memoranda.curated.settings import FILE_NAMES
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.tool import describe

@@ -12,12 +12,12 @@ import click
 from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
 from memoranda.cli.open_home import open_curated_memory
 from memoranda.config import editor_is_set
-from memoranda.curated.entries import DELIMITER, parse
+from memoranda.curated.entry_format import DELIMITER, parse
 from memoranda.curated.operations import Add, Operation, Remove, Replace
-from memoranda.curated.outcome import PERSON, Outcome, Refusal
 from memoranda.curated.settings import FILE_NAMES, TARGETS, Target
-from memoranda.curated.store import MemoryStore, View
+from memoranda.curated.store import MemoryStore, MemoryView
 from memoranda.curated.tool import describe
+from memoranda.curated.write_result import PERSON, MemoryRefusal, MemoryWriteResult
 from memoranda.errors import StorageError
 
 target_option = click.option(
@@ -47,7 +47,7 @@ def list_entries(target: Target | None) -> None:
     sys.exit(EXIT_REFUSED if unreadable else 0)
 
 
-def format_entries(view: View) -> str:
+def format_entries(view: MemoryView) -> str:
     """The entries of one file, numbered, with how full it is."""
     lines = [f"{FILE_NAMES[view.target]}  {view.usage}"]
     for number, entry in enumerate(view.entries, start=1):
@@ -58,7 +58,7 @@ def format_entries(view: View) -> str:
     return "\n".join(lines)
 
 
-def _as_data(view: View) -> dict[str, object]:
+def _as_data(view: MemoryView) -> dict[str, object]:
     entries = [
         {"text": entry.shown, "handle": entry.handle, "findings": list(entry.findings)} for entry in view.entries
     ]
@@ -116,24 +116,26 @@ def edit(target: Target, allow: tuple[str, ...]) -> None:
     try:
         outcome = _save_edit(store, view, Path(draft.name), frozenset(allow))
     except click.ClickException as error:
-        outcome = Refusal(target, "invalid", f"{error.format_message()} Nothing was written.")
+        outcome = MemoryRefusal(target, "invalid", f"{error.format_message()} Nothing was written.")
     if Path(draft.name).read_bytes() == before.encode():
         Path(draft.name).unlink()
         report(invocation, store, outcome)
         return
-    if isinstance(outcome, Refusal):
+    if isinstance(outcome, MemoryRefusal):
         outcome = with_changes(outcome, message=f"{outcome.message} Your text is in {draft.name}.")
     else:
         Path(draft.name).unlink()
     report(invocation, store, outcome)
 
 
-def _save_edit(store: MemoryStore, view: View, draft: Path, allow: frozenset[str]) -> Outcome:
+def _save_edit(store: MemoryStore, view: MemoryView, draft: Path, allow: frozenset[str]) -> MemoryWriteResult:
     click.edit(filename=str(draft))
     try:
         text = draft.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
-        return Refusal(view.target, "undecodable", f"What you saved is not UTF-8 text ({error}). Nothing was written.")
+        return MemoryRefusal(
+            view.target, "undecodable", f"What you saved is not UTF-8 text ({error}). Nothing was written."
+        )
     return store.edit(view.target, view.fingerprint, parse(text), PERSON, allow)
 
 
@@ -180,10 +182,10 @@ def allow(handle: str, revoke: bool, target: Target) -> None:
     invocation.respond(text, {"success": True, "handle": handle, "allowed": list(entry.findings)})
 
 
-def report(invocation: Invocation, store: MemoryStore, outcome: Outcome) -> None:
+def report(invocation: Invocation, store: MemoryStore, outcome: MemoryWriteResult) -> None:
     """Print an outcome; a refusal ends the command with its exit code."""
     data = describe(outcome, store)
-    if isinstance(outcome, Refusal):
+    if isinstance(outcome, MemoryRefusal):
         backup = f" A copy of the file as it was found is at {outcome.backup}." if outcome.backup else ""
         matches = "".join(f"\n  - {match}" for match in data.get("matches", ()))
         invocation.fail(outcome.message + backup + matches, data)

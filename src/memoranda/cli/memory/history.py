@@ -10,11 +10,11 @@ from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.memory.entries import report
 from memoranda.cli.open_home import open_curated_memory
 from memoranda.cli.terminal_text import format_change
-from memoranda.curated import history
-from memoranda.curated.journal import Change
-from memoranda.curated.outcome import PERSON
+from memoranda.curated import change_history
+from memoranda.curated.journal import MemoryChange
 from memoranda.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.curated.store import MemoryStore
+from memoranda.curated.write_result import PERSON
 
 
 @click.command()
@@ -25,7 +25,7 @@ def log(target: Target | None, limit: int) -> None:
     """Show what changed: number, time, who, which session, and each entry before and after."""
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
-    changes = [_as_data(store, change) for change in history.log(store, target)[-limit:][::-1]]
+    changes = [_as_data(store, change) for change in change_history.log(store, target)[-limit:][::-1]]
     invocation.respond("\n".join(map(_show, changes)) or "No changes yet.", changes)
 
 
@@ -40,7 +40,7 @@ def _indent(text: str) -> str:
     return text.replace("\n", "\n        ")
 
 
-def _as_data(store: MemoryStore, change: Change) -> dict[str, Any]:
+def _as_data(store: MemoryStore, change: MemoryChange) -> dict[str, Any]:
     edits = [
         {
             "before": None if edit.before is None else store.shown(change.target, edit.before),
@@ -63,7 +63,7 @@ def diff(number: int | None) -> None:
     store = open_curated_memory(invocation)
     last = store.journal.last()
     since = number or (last.number if last else 1)
-    found = [history.difference_since(store, target, since) for target in TARGETS]
+    found = [change_history.difference_since(store, target, since) for target in TARGETS]
     lines: list[str] = []
     for difference in found:
         if difference.added or difference.removed:
@@ -87,7 +87,7 @@ def undo(number: int | None) -> None:
     """Take change NUMBER back (default: the latest that was not). The undo is a change too, and can be undone."""
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
-    report(invocation, store, history.undo(store, number, PERSON))
+    report(invocation, store, change_history.undo(store, number, PERSON))
 
 
 @click.command()
@@ -99,7 +99,7 @@ def purge(through: int | None, yes: bool) -> None:
     invocation = Invocation.current()
     if not yes:
         click.confirm("Forget the history for good? It cannot be undone.", abort=True, err=True)
-    purged = history.purge(open_curated_memory(invocation), through)
+    purged = change_history.purge(open_curated_memory(invocation), through)
     text = f"Forgot {purged.changes} changes, {purged.backups} backups and {purged.proposals} rejected proposals."
     invocation.respond(text, {"success": True} | asdict(purged))
 

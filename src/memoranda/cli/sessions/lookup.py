@@ -13,7 +13,7 @@ from memoranda.recall.guidance import NOWHERE
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.times import parse_time
 from memoranda.sessions.titles import Titled
-from memoranda.support.projects import among, project_name, project_of
+from memoranda.support.projects import matching_projects, project_name, project_of
 
 _SHOWN_PROJECTS = 10
 _SHOWN_OTHERS = 3
@@ -57,7 +57,7 @@ def resolve_projects(invocation: Invocation, db: SessionDB, name: str) -> frozen
     wanted = (current_project() or "") if name.strip().lower() == "this" else name
     if not wanted.strip():
         invocation.fail(NOWHERE)
-    return among(db.known_projects(), wanted)
+    return matching_projects(db.known_projects(), wanted)
 
 
 def describe_known_projects(db: SessionDB) -> str:

@@ -16,7 +16,7 @@ from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.open_home import open_sessions
 from memoranda.cli.sessions.lookup import all_users_option, find_session
 from memoranda.errors import StorageError
-from memoranda.support.files import write_private
+from memoranda.support.durable_files import write_private
 
 _SPACE = re.compile(r"\s*")
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

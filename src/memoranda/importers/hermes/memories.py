@@ -7,20 +7,20 @@ for, and what the scanner objects to, is kept in a file beside the import's repo
 from collections.abc import Sequence
 from pathlib import Path
 
-from memoranda.curated.draft import Draft, judge
-from memoranda.curated.entries import parse, serialise
+from memoranda.curated.entry_format import parse, serialise
+from memoranda.curated.entry_scanner import EntryScanner
 from memoranda.curated.operations import Add, plan
-from memoranda.curated.outcome import Refusal
-from memoranda.curated.screening import Screening
 from memoranda.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.curated.store import MemoryStore
+from memoranda.curated.write_request import WriteRequest, validate_request
+from memoranda.curated.write_result import MemoryRefusal
 from memoranda.errors import StorageError
 from memoranda.importers.hermes.outcomes import ORIGIN, MigrationOutcome
 from memoranda.importers.report import DIRECTORY
 from memoranda.safety.redaction import Redactor
-from memoranda.support.files import make_private_directory, write_private
-from memoranda.support.text import canonical
-from memoranda.support.text_file import Missing, Text, read_text
+from memoranda.support.canonical_text import canonical
+from memoranda.support.durable_files import make_private_directory, write_private
+from memoranda.support.text_file import MissingFile, TextFile, read_text
 
 _NO_ROOM = "there is no room for it"
 _TRIES = 2
@@ -36,9 +36,9 @@ def plan_entries(home: Path, store: MemoryStore, *, again: bool = False) -> list
     found: list[MigrationOutcome] = []
     for target in TARGETS:
         state = read_text(home / "memories" / FILE_NAMES[target])
-        if isinstance(state, Text):
+        if isinstance(state, TextFile):
             found += _sorted_out(target, parse(state.text), store, again=again)
-        elif not isinstance(state, Missing):
+        elif not isinstance(state, MissingFile):
             found.append(MigrationOutcome(target, str(state.path), "unreadable", state.problem))
     return found
 
@@ -65,7 +65,7 @@ def write_down(root: Path, fates: Sequence[MigrationOutcome]) -> list[Path]:
         left = [fate.name for fate in fates if fate.kind == target and fate.status == "left"]
         file = left_entries_file(root, target)
         state = read_text(file)
-        before = parse(state.text) if isinstance(state, Text) else []
+        before = parse(state.text) if isinstance(state, TextFile) else []
         kept = list(dict.fromkeys([*before, *left]))
         if left and kept != before:
             make_private_directory(file.parent)
@@ -84,7 +84,7 @@ def _sorted_out(target: Target, entries: Sequence[str], store: MemoryStore, *, a
     except StorageError as error:
         return [MigrationOutcome(target, entry, "left", str(error)) for entry in entries]
     gone = set() if again else _once_here(target, store)
-    redactor, screening = Redactor(), Screening(store.directory / "allowed.json")
+    redactor, scanner = Redactor(), EntryScanner(store.directory / "allowed.json")
     found: dict[str, MigrationOutcome] = {}
     for entry in entries:
         # As it will be stored: without a credential that was in it, and in our form.
@@ -95,7 +95,7 @@ def _sorted_out(target: Target, entries: Sequence[str], store: MemoryStore, *, a
             found[text] = MigrationOutcome(target, text, "there")
         elif text in gone:
             found[text] = MigrationOutcome(target, text, "gone", "it has been removed here since")
-        elif reason := _refused(target, text, current, screening, store.settings.limit(target)):
+        elif reason := _refused(target, text, current, scanner, store.settings.limit(target)):
             found[text] = MigrationOutcome(target, text, "left", reason)
         else:
             current.append(text)
@@ -103,11 +103,14 @@ def _sorted_out(target: Target, entries: Sequence[str], store: MemoryStore, *, a
     return list(found.values())
 
 
-def _refused(target: Target, text: str, current: Sequence[str], screening: Screening, limit: int) -> str:
-    verdict = judge(
-        Draft(target, "add", ORIGIN, lambda entries: plan(entries, [Add(text)]), done=""), current, screening, limit
+def _refused(target: Target, text: str, current: Sequence[str], scanner: EntryScanner, limit: int) -> str:
+    verdict = validate_request(
+        WriteRequest(target, "add", ORIGIN, lambda entries: plan(entries, [Add(text)]), done=""),
+        current,
+        scanner,
+        limit,
     )
-    if not isinstance(verdict, Refusal):
+    if not isinstance(verdict, MemoryRefusal):
         return ""
     if verdict.reason == "over_budget":
         return _NO_ROOM
@@ -119,9 +122,9 @@ def _added(target: Target, texts: Sequence[str], store: MemoryStore) -> str:
     for _ in range(_TRIES):
         outcome = store.apply(target, [Add(text) for text in texts], ORIGIN)
         # Somebody else's change is recorded by the refusal, and the file is then known.
-        if not isinstance(outcome, Refusal) or outcome.reason != "drift":
+        if not isinstance(outcome, MemoryRefusal) or outcome.reason != "drift":
             break
-    return outcome.message if isinstance(outcome, Refusal) else ""
+    return outcome.message if isinstance(outcome, MemoryRefusal) else ""
 
 
 def _once_here(target: Target, store: MemoryStore) -> set[str]:

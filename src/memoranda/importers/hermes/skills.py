@@ -6,12 +6,12 @@ from pathlib import Path
 
 from memoranda.importers.hermes.outcomes import ORIGIN, MigrationOutcome
 from memoranda.safety.redaction import Redactor
-from memoranda.skills import planning
+from memoranda.skills import content_checks
 from memoranda.skills.catalogue import find_skills
 from memoranda.skills.names import SKILL_FILE, file_problem
-from memoranda.skills.outcome import Refusal
 from memoranda.skills.store import SkillStore, files_of
-from memoranda.support.text_file import Text, read_text
+from memoranda.skills.write_result import SkillRefusal
+from memoranda.support.text_file import TextFile, read_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,8 @@ def _texts(directory: Path) -> tuple[dict[str, str], dict[str, str]]:
         state = read_text(directory / file)
         if problem := file_problem(file):
             behind[file] = problem
-        elif isinstance(state, Text):
-            texts[file] = planning.canonical_file(redactor.text(state.text)[0])
+        elif isinstance(state, TextFile):
+            texts[file] = content_checks.canonical_file(redactor.text(state.text)[0])
         else:
             behind[file] = getattr(state, "problem", "it is gone")
     return texts, behind
@@ -82,8 +82,8 @@ def _texts(directory: Path) -> tuple[dict[str, str], dict[str, str]]:
 
 def _refused(name: str, file: str, text: str, store: SkillStore) -> str:
     limit = store.settings.skill_char_limit if file == SKILL_FILE else store.settings.file_char_limit
-    refusal = planning.judge(name, file, text, "", limit)
-    refusal = refusal or planning.screen_new(name, text, "", store.screen, frozenset())
+    refusal = content_checks.check_content(name, file, text, "", limit)
+    refusal = refusal or content_checks.scan_new_passages(name, text, "", store.screen, frozenset())
     return refusal.message if refusal else ""
 
 
@@ -91,7 +91,7 @@ def _present(store: SkillStore, name: str, file: str) -> str | None:
     """The text of a file of our own skill, as it would be written; None when there is none."""
     skill = store.catalogue().get(name)
     state = read_text(skill.directory / file) if skill and skill.root == store.root else None
-    return planning.canonical_file(state.text) if isinstance(state, Text) else None
+    return content_checks.canonical_file(state.text) if isinstance(state, TextFile) else None
 
 
 def _make(plan: SkillMigration, store: SkillStore) -> str:
@@ -103,6 +103,6 @@ def _make(plan: SkillMigration, store: SkillStore) -> str:
             outcome = store.create(plan.fate.name, text, ORIGIN)
         else:
             outcome = store.write_file(plan.fate.name, file, text, ORIGIN)
-        if isinstance(outcome, Refusal):
+        if isinstance(outcome, SkillRefusal):
             return outcome.message
     return ""

@@ -14,7 +14,7 @@ from memoranda.importers.openclaw.installation import Installation, section
 from memoranda.importers.openclaw.migration.redaction import is_reference, is_secret_name
 from memoranda.importers.source_databases import opened
 from memoranda.llm.vendors import VENDORS
-from memoranda.support.text_file import Text, read_text
+from memoranda.support.text_file import TextFile, read_text
 
 # The only ones that ever move: keys of the models and of the external memories that can be used here.
 USABLE = frozenset(
@@ -55,7 +55,7 @@ def find_credentials(found: Installation) -> list[Credential]:
 def _all(found: Installation) -> Iterator[Credential]:
     env_file = found.root / ".env"
     state = read_text(env_file)
-    if isinstance(state, Text):
+    if isinstance(state, TextFile):
         for name, value in dotenv_values(stream=StringIO(state.text), interpolate=False).items():
             if value and (name in USABLE or is_secret_name(name)):
                 yield Credential(name, value, env_file)
@@ -63,7 +63,7 @@ def _all(found: Installation) -> Iterator[Credential]:
         yield from _in_config(found.config, found.config_file)
     for profiles in sorted(found.root.glob("agents/*/agent/auth-profiles.json")):
         state = read_text(profiles)
-        yield from _in_profiles(state.text if isinstance(state, Text) else "", profiles)
+        yield from _in_profiles(state.text if isinstance(state, TextFile) else "", profiles)
     for database, (table, column) in _databases(found.root):
         for text in _column(database, table, column):
             yield from _in_profiles(text, database)

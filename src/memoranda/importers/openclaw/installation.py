@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.importers.openclaw.json5 import Json5Error, parse_json5
-from memoranda.support.text_file import Missing, Text, read_text
+from memoranda.support.text_file import MissingFile, TextFile, read_text
 
 DIRECTORIES = (".openclaw", ".clawdbot", ".moltbot")
 CONFIG_FILES = ("openclaw.json", "clawdbot.json", "moltbot.json")
@@ -79,9 +79,9 @@ def _read_config(path: Path | None) -> tuple[Mapping[str, Any], list[str]]:
     if path is None:
         return {}, []
     state = read_text(path)
-    if isinstance(state, Missing):
+    if isinstance(state, MissingFile):
         return {}, []
-    if not isinstance(state, Text):
+    if not isinstance(state, TextFile):
         return {}, [f"{path} cannot be read: {state.problem}"]
     try:
         found = parse_json5(state.text)

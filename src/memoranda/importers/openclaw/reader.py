@@ -24,7 +24,7 @@ from memoranda.importers.openclaw.installation import find_directories, inspect_
 from memoranda.importers.reader_protocol import ImportedMessage, ImportItem, ReadEvent
 from memoranda.importers.source_files import files_under, item_at
 from memoranda.safety.redaction import Redactor
-from memoranda.support.text_file import Text, read_text
+from memoranda.support.text_file import TextFile, read_text
 
 # What a person deleted there does not come back here.
 _TRANSCRIPT = re.compile(r"(?P<id>.+?)\.jsonl(?:\.reset\..+|\.bak(?:[.-].*)?|\.migrated.*)?")
@@ -142,7 +142,7 @@ def _stored_entry(store: Path, host_id: str) -> dict[str, Any]:
     """What the list of sessions beside the transcripts says of one."""
     state = read_text(store)
     try:
-        stored = json.loads(state.text) if isinstance(state, Text) else {}
+        stored = json.loads(state.text) if isinstance(state, TextFile) else {}
     except (ValueError, RecursionError):
         return {}
     for key, entry in stored.items() if isinstance(stored, dict) else ():

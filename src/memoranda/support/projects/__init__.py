@@ -4,7 +4,7 @@
 called and which names mean the same one, `git` asks git, `finding` goes from a directory to its project.
 """
 
-from memoranda.support.projects.finding import project_of
-from memoranda.support.projects.identity import Project, among, project_at, project_name
+from memoranda.support.projects.identity import Project, matching_projects, project_at, project_name
+from memoranda.support.projects.project_lookup import project_of
 
-__all__ = ["Project", "among", "project_at", "project_name", "project_of"]
+__all__ = ["Project", "matching_projects", "project_at", "project_name", "project_of"]

@@ -9,7 +9,7 @@ project that moved, and one that was not published yet when it was first worked 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from memoranda.support.projects.remotes import remote_name
+from memoranda.support.projects.remote_names import remote_name
 
 COMMIT = 12
 _SIGN = "#"
@@ -53,7 +53,7 @@ def project_name(text: str | None) -> str:
     return read_project(text or "").name
 
 
-def among(known: Iterable[str], wanted: str) -> frozenset[str]:
+def matching_projects(known: Iterable[str], wanted: str) -> frozenset[str]:
     """Those of the projects that somebody means by a project, an address, `owner/name` or just a name."""
     projects = {text: read_project(text) for text in known}
     asked = _asked(wanted)

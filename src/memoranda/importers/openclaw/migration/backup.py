@@ -8,7 +8,14 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memoranda.support.files import PRIVATE_FILE, discard_staged, make_private_directory, publish, staged_path, sync
+from memoranda.support.durable_files import (
+    PRIVATE_FILE,
+    discard_staged,
+    make_private_directory,
+    publish,
+    staged_path,
+    sync,
+)
 
 DIRECTORY = "backups"
 _PREFIX = "before-import-"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memoranda.support.files import sync_directory
+from memoranda.support.durable_files import sync_directory
 
 _SUFFIX = ".pre-migration"
 

@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from memoranda.support.files import make_private_directory, write_private
-from memoranda.support.text import digest
-from memoranda.support.text_file import Text, read_text
+from memoranda.support.canonical_text import digest
+from memoranda.support.durable_files import make_private_directory, write_private
+from memoranda.support.text_file import TextFile, read_text
 
 DIRECTORY = Path("migration") / "openclaw"
 _FILE = "taken.json"
@@ -19,7 +19,7 @@ class MigrationHistory:
         self.directory = root / DIRECTORY
         state = read_text(self.directory / _FILE)
         try:
-            stored = json.loads(state.text) if isinstance(state, Text) else {}
+            stored = json.loads(state.text) if isinstance(state, TextFile) else {}
         except ValueError:
             # Then everything is looked at once more: what is there already is found by its text.
             stored = {}

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoranda.curated.draft import Draft, judge
-from memoranda.curated.entries import size
-from memoranda.curated.operations import Add, Plan, plan
-from memoranda.curated.outcome import Origin, Receipt, Refusal
-from memoranda.curated.screening import Screening
+from memoranda.curated.entry_format import size
+from memoranda.curated.entry_scanner import EntryScanner
+from memoranda.curated.operations import Add, EntryPlan, plan
 from memoranda.curated.settings import FILE_NAMES, Target
 from memoranda.curated.store import MemoryStore
+from memoranda.curated.write_request import WriteRequest, validate_request
+from memoranda.curated.write_result import MemoryReceipt, MemoryRefusal, Origin
 from memoranda.errors import StorageError
 from memoranda.importers.openclaw.installation import Installation
 from memoranda.importers.openclaw.migration.history import MigrationHistory
@@ -24,8 +24,8 @@ from memoranda.importers.openclaw.migration.markdown_entries import parse_entrie
 from memoranda.importers.openclaw.migration.redaction import MigrationRedactor
 from memoranda.importers.openclaw.migration.steps import AddEntries, MigrationStep, OmittedEntry, Status
 from memoranda.importers.openclaw.migration.templates import is_template_entry
-from memoranda.support.text import canonical
-from memoranda.support.text_file import Text, read_text
+from memoranda.support.canonical_text import canonical
+from memoranda.support.text_file import TextFile, read_text
 
 ORIGIN = Origin("import", explicit=True)
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -118,16 +118,16 @@ def plan_entries(
     return MigrationStep(kind, source, destination, status, reason, details, work if planned else None)
 
 
-def keep_entries(work: AddEntries, store: MemoryStore) -> Receipt | Refusal | None:
+def keep_entries(work: AddEntries, store: MemoryStore) -> MemoryReceipt | MemoryRefusal | None:
     """Add the entries as one change, which one undo takes back; None when there are none."""
     if not work.entries:
         return None
     for _ in range(_TRIES):
         outcome = store.apply(work.target, [Add(text) for text in work.entries], ORIGIN)
         # Somebody else's change is recorded by the refusal, and the file is then known.
-        if not isinstance(outcome, Refusal) or outcome.reason != "drift":
+        if not isinstance(outcome, MemoryRefusal) or outcome.reason != "drift":
             break
-    assert isinstance(outcome, Receipt | Refusal), "an explicit wish is never staged"
+    assert isinstance(outcome, MemoryReceipt | MemoryRefusal), "an explicit wish is never staged"
     return outcome
 
 
@@ -143,7 +143,7 @@ def _sort_out(
     gathered: GatheredEntries, target: Target, store: MemoryStore, ledger: MigrationHistory, current: Sequence[str]
 ) -> _SortedOut:
     found = _SortedOut([], list(gathered.left))
-    screening = Screening(store.directory / "allowed.json")
+    scanner = EntryScanner(store.directory / "allowed.json")
     limit, entries = store.settings.limit(target), list(current)
     there = {" ".join(entry.split()) for entry in current}
     for candidate in gathered.candidates:
@@ -153,7 +153,7 @@ def _sort_out(
             found.gone += 1
         elif size([*entries, candidate.text]) > limit:
             found.left.append(OmittedEntry(candidate.text, NO_ROOM, candidate.file))
-        elif isinstance(judged := _judged(target, candidate.text, entries, screening, limit), Refusal):
+        elif isinstance(judged := _judged(target, candidate.text, entries, scanner, limit), MemoryRefusal):
             why = ", ".join(judged.findings)
             reason = f"the scanner found: {why}" if why else judged.message.split(". ")[0]
             found.left.append(OmittedEntry(candidate.text, reason, candidate.file))
@@ -163,9 +163,11 @@ def _sort_out(
     return found
 
 
-def _judged(target: Target, text: str, entries: Sequence[str], screening: Screening, limit: int) -> Plan | Refusal:
-    draft = Draft(target, "add", ORIGIN, lambda current: plan(current, [Add(text)]), done="")
-    return judge(draft, entries, screening, limit)
+def _judged(
+    target: Target, text: str, entries: Sequence[str], scanner: EntryScanner, limit: int
+) -> EntryPlan | MemoryRefusal:
+    draft = WriteRequest(target, "add", ORIGIN, lambda current: plan(current, [Add(text)]), done="")
+    return validate_request(draft, entries, scanner, limit)
 
 
 def _files(found: Installation, target: Target) -> Iterator[tuple[Path, str]]:
@@ -187,7 +189,7 @@ def _read(file: Path, gathered: GatheredEntries) -> str | None:
         gathered.problems.append(f"{file} is too large ({file.stat().st_size:,} bytes)")
         return None
     state = read_text(file)
-    if not isinstance(state, Text):
+    if not isinstance(state, TextFile):
         gathered.problems.append(f"{file}: {getattr(state, 'problem', 'it is gone')}")
         return None
     return state.text

@@ -7,7 +7,7 @@ from typing import Any
 
 from memoranda.importers.openclaw.migration.runner import MigrationPlan
 from memoranda.importers.openclaw.migration.steps import ArchiveText, MigrationStep
-from memoranda.support.files import make_private_directory, write_private
+from memoranda.support.durable_files import make_private_directory, write_private
 
 FILE_NAME = "report.json"
 _WORDS = {

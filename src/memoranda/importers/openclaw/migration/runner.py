@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, assert_never
 
-from memoranda.curated.entries import serialise
-from memoranda.curated.outcome import Refusal as MemoryRefusal
+from memoranda.curated.entry_format import serialise
+from memoranda.curated.write_result import MemoryRefusal
 from memoranda.errors import MemorandaError
 from memoranda.importers.openclaw.credentials import find_credentials
 from memoranda.importers.openclaw.installation import Installation
@@ -34,9 +34,9 @@ from memoranda.importers.openclaw.migration.workspace_files import (
     plan_instructions,
     plan_notes,
 )
-from memoranda.skills.outcome import Refusal as SkillRefusal
-from memoranda.support.files import make_private_directory, write_private
-from memoranda.support.lock import FileLock
+from memoranda.skills.write_result import SkillRefusal
+from memoranda.support.durable_files import make_private_directory, write_private
+from memoranda.support.file_lock import FileLock
 
 _PATIENCE = 10.0
 _WHILE_IT_CHANGED = "It was changed meanwhile. Nothing was written; import again."

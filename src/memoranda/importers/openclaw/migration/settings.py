@@ -11,7 +11,7 @@ from memoranda.importers.openclaw.migration.history import MigrationHistory
 from memoranda.importers.openclaw.migration.redaction import MigrationRedactor
 from memoranda.importers.openclaw.migration.steps import MigrationOptions, MigrationStep, MigrationTarget, StoreSecret
 from memoranda.importers.openclaw.migration.workspace_files import archived_text
-from memoranda.support.text_file import Text, read_text
+from memoranda.support.text_file import TextFile, read_text
 
 _OTHER_FILES = ("cron/jobs.json", "exec-approvals.json", "plugins/installs.json", "hooks/transforms.json")
 # What is looked at in a workspace; everything else is work, and stays where it is.
@@ -39,7 +39,7 @@ def plan_settings(found: Installation, ledger: MigrationHistory, gate: Migration
         yield archived_text("settings", str(found.config_file), found.config_file.name, text, ledger, reason)
     for name in _OTHER_FILES:
         state = read_text(found.root / name)
-        if not isinstance(state, Text):
+        if not isinstance(state, TextFile):
             continue
         try:
             text = json.dumps(gate.settings(parse_json5(state.text)), ensure_ascii=False, indent=2) + "\n"

@@ -11,13 +11,13 @@ from memoranda.importers.openclaw.migration.memories import ORIGIN
 from memoranda.importers.openclaw.migration.redaction import MigrationRedactor
 from memoranda.importers.openclaw.migration.steps import MigrationStep, SkillConflict, WriteSkill
 from memoranda.importers.openclaw.migration.workspace_files import archived_text
-from memoranda.skills import planning
+from memoranda.skills import content_checks
 from memoranda.skills.names import SKILL_FILE, file_problem, name_problem
-from memoranda.skills.outcome import Receipt, Refusal
 from memoranda.skills.skill_text import parse_skill
 from memoranda.skills.store import SkillStore, files_of
+from memoranda.skills.write_result import SkillReceipt, SkillRefusal
 from memoranda.support.front_matter import split_front_matter
-from memoranda.support.text_file import Text, read_text
+from memoranda.support.text_file import TextFile, read_text
 
 _NAME_LINE = re.compile(r"^name[ \t]*:.*$", re.MULTILINE)
 _MOST_NUMBERS = 20
@@ -52,17 +52,17 @@ def plan_skills(
             yield from _plan(skill, store, ledger, conflict)
 
 
-def make_skill(work: WriteSkill, store: SkillStore) -> Receipt | Refusal:
+def make_skill(work: WriteSkill, store: SkillStore) -> SkillReceipt | SkillRefusal:
     """Make a skill, file by file; what is there already is not written again."""
-    outcome: Receipt | Refusal | None = None
+    outcome: SkillReceipt | SkillRefusal | None = None
     for file, text in work.files.items():
         if store.catalogue().get(work.name) is None:
             outcome = store.create(work.name, text, ORIGIN)
-        elif _present(store, work.name, file) != planning.canonical_file(text):
+        elif _present(store, work.name, file) != content_checks.canonical_file(text):
             outcome = store.write_file(work.name, file, text, ORIGIN)
-        if isinstance(outcome, Refusal):
+        if isinstance(outcome, SkillRefusal):
             return outcome
-    return outcome or Receipt(work.name, store.root / work.name, "It was there already.")
+    return outcome or SkillReceipt(work.name, store.root / work.name, "It was there already.")
 
 
 def _plan(
@@ -83,7 +83,7 @@ def _plan(
     if differing and conflict == "skip":
         reason = "Another skill of this name is here; --skill-conflict overwrite or rename takes it along."
         yield MigrationStep("skill", source, destination, "conflict", reason, details)
-    elif all(_present(store, name, file) == planning.canonical_file(text) for file, text in skill.files.items()):
+    elif all(_present(store, name, file) == content_checks.canonical_file(text) for file, text in skill.files.items()):
         yield MigrationStep("skill", source, destination, "unchanged", "It is there already.", details)
     else:
         reason = "Replaces the one that is there; 'memoranda skills undo' brings it back." if differing else ""
@@ -97,10 +97,10 @@ def _refused(name: str, files: dict[str, str], store: SkillStore) -> str:
     if not store.settings.enabled:
         return "Skills are switched off here."
     for file in list(files):
-        text = planning.canonical_file(files[file])
+        text = content_checks.canonical_file(files[file])
         limit = store.settings.skill_char_limit if file == SKILL_FILE else store.settings.file_char_limit
-        refusal = planning.judge(name, file, text, "", limit)
-        refusal = refusal or planning.screen_new(name, text, "", store.screen, frozenset())
+        refusal = content_checks.check_content(name, file, text, "", limit)
+        refusal = refusal or content_checks.scan_new_passages(name, text, "", store.screen, frozenset())
         if refusal and file == SKILL_FILE:
             return refusal.message.removesuffix(" Nothing was changed.")
         if refusal:
@@ -110,7 +110,7 @@ def _refused(name: str, files: dict[str, str], store: SkillStore) -> str:
 
 def _read(directory: Path, gate: MigrationRedactor) -> _Found | None:
     main = read_text(directory / SKILL_FILE)
-    if not isinstance(main, Text) or (directory / SKILL_FILE).is_symlink():
+    if not isinstance(main, TextFile) or (directory / SKILL_FILE).is_symlink():
         return None
     named = parse_skill(main.text).name
     skill = _Found(named if named and not name_problem(named) else directory.name, directory)
@@ -120,7 +120,7 @@ def _read(directory: Path, gate: MigrationRedactor) -> _Found | None:
         state = read_text(directory / file)
         if problem := file_problem(file):
             skill.left[file] = problem
-        elif isinstance(state, Text):
+        elif isinstance(state, TextFile):
             skill.files[file] = gate.text(state.text)
         else:
             skill.left[file] = getattr(state, "problem", "it is gone")
@@ -151,13 +151,13 @@ def _present(store: SkillStore, name: str, file: str) -> str | None:
     """A file of a skill as it is here; None when there is none."""
     skill = store.catalogue().get(name)
     state = read_text(skill.directory / file) if skill is not None else None
-    return state.text if isinstance(state, Text) else None
+    return state.text if isinstance(state, TextFile) else None
 
 
 def _differing(store: SkillStore, name: str, files: Mapping[str, str]) -> list[str]:
     """The files that are here with another content."""
     present = {file: _present(store, name, file) for file in files}
-    return [file for file, text in files.items() if present[file] not in (None, planning.canonical_file(text))]
+    return [file for file, text in files.items() if present[file] not in (None, content_checks.canonical_file(text))]
 
 
 def _free_name(store: SkillStore, skill: _Found) -> str:

@@ -4,7 +4,7 @@ They are known by digests, of whole files and of the entries that the files woul
 taken for somebody's own, which costs at most an entry.
 """
 
-from memoranda.support.text import digest
+from memoranda.support.canonical_text import digest
 
 _FILES = """
     00e3fbbd7ed09d99 01fae279106570f1 053c6794342b3dd9 0794d8fffb7aa3e4 07f9b6fc6efa1b12 0853965481571bf3

@@ -8,7 +8,7 @@ from memoranda.importers.openclaw.migration.history import MigrationHistory
 from memoranda.importers.openclaw.migration.redaction import MigrationRedactor
 from memoranda.importers.openclaw.migration.steps import ArchiveText, MigrationOptions, MigrationStep, Status, WriteText
 from memoranda.importers.openclaw.migration.templates import is_template
-from memoranda.support.text_file import Missing, Text, fingerprint, read_text
+from memoranda.support.text_file import MissingFile, TextFile, fingerprint, read_text
 
 IDENTITY = "SOUL.md"
 INSTRUCTIONS = "AGENTS.md"
@@ -82,16 +82,16 @@ def _copied(
     clean = gate.text(text)
     status, reason = _judged(place, clean, wishes)
     present = read_text(place)
-    work = WriteText(place, clean, present.fingerprint if isinstance(present, Text) else None)
+    work = WriteText(place, clean, present.fingerprint if isinstance(present, TextFile) else None)
     return MigrationStep(kind, str(file), str(place), status, reason, work=work if status == "planned" else None)
 
 
 def _judged(place: Path, text: str, wishes: MigrationOptions) -> tuple[Status, str]:
     """What becomes of a text that belongs to a place, and why."""
     present = read_text(place)
-    if isinstance(present, Missing):
+    if isinstance(present, MissingFile):
         return "planned", ""
-    if not isinstance(present, Text):
+    if not isinstance(present, TextFile):
         return "error", f"{place} cannot be read: {present.problem}."
     if present.text == text:
         return "unchanged", "It is there already."
@@ -106,10 +106,10 @@ def is_as_seen(work: WriteText) -> bool:
     """Whether the file that would be written is still as it was when that was planned."""
     state = read_text(work.path)
     if work.seen is None:
-        return isinstance(state, Missing) or (
-            isinstance(state, Text) and state.fingerprint == fingerprint(work.text.encode())
+        return isinstance(state, MissingFile) or (
+            isinstance(state, TextFile) and state.fingerprint == fingerprint(work.text.encode())
         )
-    return isinstance(state, Text) and state.fingerprint == work.seen
+    return isinstance(state, TextFile) and state.fingerprint == work.seen
 
 
 def _text_of(file: Path) -> str | MigrationStep:
@@ -118,6 +118,6 @@ def _text_of(file: Path) -> str | MigrationStep:
             "archive", str(file), "", "skipped", f"It is too large ({file.stat().st_size:,} bytes); left there."
         )
     state = read_text(file)
-    if isinstance(state, Text):
+    if isinstance(state, TextFile):
         return state.text
     return MigrationStep("archive", str(file), "", "error", getattr(state, "problem", "it is gone"))

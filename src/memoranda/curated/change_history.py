@@ -1,0 +1,138 @@
+"""Looking back and going back: the log, the difference since a change, undo, and purging for good."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memoranda.curated import refusals
+from memoranda.curated.backups import backups_of
+from memoranda.curated.journal import MemoryChange, restate
+from memoranda.curated.operations import EntryPlan, apply_edit
+from memoranda.curated.settings import FILE_NAMES, TARGETS, Target
+from memoranda.curated.store import MemoryStore
+from memoranda.curated.write_request import WriteRequest
+from memoranda.curated.write_result import EntryEdit, MemoryReceipt, MemoryRefusal, Origin
+from memoranda.support.journal_file import undone_numbers
+
+
+@dataclass(frozen=True, slots=True)
+class EntryDifference:
+    """What came and what went between two states of a target, in file order."""
+
+    target: Target
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PurgedMemory:
+    changes: int
+    backups: int
+    proposals: int
+
+
+def log(store: MemoryStore, target: Target | None = None) -> list[MemoryChange]:
+    """The changes to a memory directory, oldest first."""
+    return [change for change in store.journal.changes() if target in (None, change.target)]
+
+
+def difference_since(store: MemoryStore, target: Target, number: int) -> EntryDifference:
+    """What differs between the state before a change and the file as it is now, outside changes included."""
+    began = [change.number for change in log(store, target) if change.action == "found"]
+    # Before the first line that took entries down as they were found, nothing is known.
+    before = store.journal.entries_after(target, max([number - 1, *[each for each in began if each <= number]]))
+    after = [entry.text for entry in store.view(target).entries]
+    return EntryDifference(target, tuple(_without(after, before or [])), tuple(_without(before or [], after)))
+
+
+def undo(store: MemoryStore, number: int | None, origin: Origin) -> MemoryReceipt | MemoryRefusal:
+    """Take one change back (by default the latest that was not taken back), as a new change of its own.
+
+    The rest of the file may have moved on since; only the entries that the change touched must still be there.
+    """
+    changes = [change for change in log(store) if number is not None or store.settings.enabled(change.target)]
+    change = _latest_undoable(changes) if number is None else next((c for c in changes if c.number == number), None)
+    if change is None or not change.edits or change.action == "found" or change.number in undone_numbers(changes):
+        return refusals.nothing_to_undo(change.target if change else "memory", number)
+    return store.commit(
+        WriteRequest(
+            change.target,
+            "undo",
+            origin,
+            lambda current: _reverse_if_it_stands(store, change, current),
+            done=f"Took change {change.number} ({change.action}) back in {FILE_NAMES[change.target]}.",
+            refers_to=change.number,
+            restores=frozenset(edit.before for edit in change.edits if edit.before is not None),
+        )
+    )
+
+
+def purge(store: MemoryStore, through: int | None = None) -> PurgedMemory:
+    """Forget for good: the journal's lines, every backup and every rejected proposal.
+
+    With a number, only the lines up to that change are forgotten and the rest stays.
+    """
+    with store.exclusive():
+        forgotten = [change for change in log(store) if through is None or change.number <= through]
+        base = _restatement(store, forgotten[-1]) if forgotten else []
+        count = store.journal.purge(forgotten[-1].number if forgotten else 0, base)
+        if through is not None:
+            return PurgedMemory(count, 0, 0)
+        store.sweep()
+        backups = [backup for target in TARGETS for backup in backups_of(store.path(target))]
+        for backup in backups:
+            backup.unlink()
+        return PurgedMemory(count, len(backups), store.proposals.purge_rejected())
+
+
+def _restatement(store: MemoryStore, newest: MemoryChange) -> list[MemoryChange]:
+    """Lines that say what stood in each file after a change, in the place of all lines up to it."""
+    found = [(target, store.journal.entries_after(target, newest.number)) for target in TARGETS]
+    # What damaged lines made unknown is taken down when the file is next written.
+    known = {str(target) for target, entries in found if entries is not None}
+    heads = {target: head for target, head in newest.heads.items() if target in known}
+    return [
+        restate(newest, target, entries, heads) for target, entries in found if entries is not None and target in heads
+    ]
+
+
+def _latest_undoable(changes: Sequence[MemoryChange]) -> MemoryChange | None:
+    """The newest change that stands, undos and what was found left out."""
+    gone = undone_numbers(changes)
+    standing = [change for change in changes if change.edits and change.number not in gone]
+    return next((change for change in reversed(standing) if change.action not in ("undo", "found")), None)
+
+
+def _reverse_if_it_stands(
+    store: MemoryStore, change: MemoryChange, current: Sequence[str]
+) -> EntryPlan | MemoryRefusal:
+    # Asked again under the lock: somebody else may have undone it a moment ago.
+    if change.number in undone_numbers(log(store)):
+        return refusals.nothing_to_undo(change.target, change.number)
+    return _reverse(change, current)
+
+
+def _reverse(change: MemoryChange, current: Sequence[str]) -> EntryPlan | MemoryRefusal:
+    entries = list(current)
+    edits: list[EntryEdit] = []
+    for edit in reversed(change.edits):
+        if edit.after is None:
+            assert edit.before is not None
+            backwards = EntryEdit(min(edit.index, len(entries)), None, edit.before)
+        elif edit.after in entries:
+            backwards = EntryEdit(entries.index(edit.after), edit.after, edit.before)
+        else:
+            return refusals.no_longer_fits(change.target, change.number)
+        edits.append(backwards)
+        apply_edit(entries, backwards)
+    return EntryPlan(tuple(entries), tuple(edits))
+
+
+def _without(entries: Sequence[str], others: Sequence[str]) -> list[str]:
+    remaining = list(others)
+    result: list[str] = []
+    for entry in entries:
+        if entry in remaining:
+            remaining.remove(entry)
+        else:
+            result.append(entry)
+    return result

@@ -1,0 +1,143 @@
+"""What can be wrong with a memory directory, and how to mend it."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from memoranda.curated import memory_file
+from memoranda.curated.backups import backups_of
+from memoranda.curated.journal import MemoryJournal
+from memoranda.curated.memory_file import ReadableMemoryFile, UndecodableFile, UnreadableFile
+from memoranda.curated.settings import FILE_NAMES, TARGETS, CuratedSettings, Target
+from memoranda.curated.store import MemoryStore
+from memoranda.errors import StorageError
+from memoranda.safety.allowances import read_allowances
+from memoranda.support.health_issues import HealthIssue, check_permissions, check_writable, issues_until_error
+
+
+def check(directory: Path, settings: CuratedSettings, whose: str = "") -> Iterator[HealthIssue]:
+    """Every finding about one memory directory; `whose` is the option by which commands reach it."""
+    if not directory.is_dir():
+        return
+    store = MemoryStore(directory, settings)
+    checks: list[Callable[[], Iterator[HealthIssue]]] = [
+        lambda: _check_file(store, "memory", whose),
+        lambda: _check_file(store, "user", whose),
+        lambda: _check_journal(directory),
+        lambda: _check_allowances(directory),
+        lambda: _check_proposals(store),
+        lambda: _check_leftovers(store),
+        lambda: check_writable(directory),
+        lambda: _check_permissions(directory),
+    ]
+    for each in checks:
+        yield from issues_until_error(directory, each)
+
+
+def _check_permissions(directory: Path) -> Iterator[HealthIssue]:
+    for path in (directory, *_own_files(directory)):
+        yield from check_permissions(path)
+
+
+def _own_files(directory: Path) -> Iterator[Path]:
+    """Everything in a memory directory, the directories of users left out: each is examined by itself."""
+    for path in sorted(directory.iterdir()):
+        if path.is_dir() and path.name == "pending":
+            yield from (path, *sorted(path.rglob("*")))
+        else:
+            yield path
+
+
+def _check_file(store: MemoryStore, target: Target, whose: str) -> Iterator[HealthIssue]:
+    path = store.path(target)
+    state = memory_file.read(path)
+    if path.is_symlink():
+        yield HealthIssue(
+            "error",
+            path,
+            f"is a link to {path.resolve()}, which is never written over",
+            "put the file itself in its place",
+        )
+    if isinstance(state, UnreadableFile):
+        yield HealthIssue("error", path, f"cannot be read: {state.problem}", "give yourself read permission: chmod 600")
+    elif isinstance(state, UndecodableFile):
+        yield HealthIssue("error", path, f"is not UTF-8: {state.problem}", "convert it, for example with iconv")
+    elif isinstance(state, ReadableMemoryFile):
+        yield from _check_content(store, target, state, whose)
+
+
+def _check_content(store: MemoryStore, target: Target, state: ReadableMemoryFile, whose: str) -> Iterator[HealthIssue]:
+    path, limit = state.path, store.settings.limit(target)
+    edit = f"memoranda memory edit {target}{whose}"
+    if state.is_odd(limit):
+        yield HealthIssue(
+            "warning", path, "has blank or oversized pieces; the agent cannot write to it", f"run '{edit}'"
+        )
+    view = store.view(target)
+    if view.used > limit:
+        yield HealthIssue("warning", path, f"is over its limit ({view.usage})", f"shorten or remove entries: '{edit}'")
+    for entry in view.entries:
+        if entry.findings:
+            yield HealthIssue(
+                "warning",
+                path,
+                f"{entry.handle} is hidden from the agent: {', '.join(entry.findings)}",
+                f"'memoranda memory remove {entry.handle} --target {target}{whose}', or 'allow' instead of 'remove'",
+            )
+    last = store.journal.last()
+    if last and last.heads.get(target, state.fingerprint) != state.fingerprint:
+        yield HealthIssue(
+            "note",
+            path,
+            "was changed outside Memoranda since the last recorded change",
+            "nothing to do: see 'memoranda memory diff'; the next write records it",
+        )
+
+
+def _check_journal(directory: Path) -> Iterator[HealthIssue]:
+    path = directory / "journal.jsonl"
+    try:
+        damaged = MemoryJournal(path).damaged_lines()
+    except OSError as error:
+        yield HealthIssue(
+            "error", path, f"cannot be read: {error.strerror}", "give yourself read permission: chmod 600"
+        )
+        return
+    if damaged:
+        yield HealthIssue(
+            "warning",
+            path,
+            f"has unreadable lines ({', '.join(map(str, damaged))}), which are passed over",
+            "nothing to do; 'memoranda memory purge' drops them with the history",
+        )
+
+
+def _check_allowances(directory: Path) -> Iterator[HealthIssue]:
+    try:
+        read_allowances(directory / "allowed.json")
+    except StorageError as error:
+        yield HealthIssue("error", directory / "allowed.json", str(error), "mend or delete the file")
+
+
+def _check_proposals(store: MemoryStore) -> Iterator[HealthIssue]:
+    try:
+        waiting = len(store.proposals.all())
+    except StorageError as error:
+        yield HealthIssue("error", store.directory / "pending", str(error), "mend or delete the file")
+        return
+    if waiting:
+        yield HealthIssue("note", store.directory / "pending", f"{waiting} proposals wait", "memoranda memory pending")
+
+
+def _check_leftovers(store: MemoryStore) -> Iterator[HealthIssue]:
+    for path in store.leftovers():
+        # While somebody holds the lock it may be alive; mending then says so and leaves it.
+        yield HealthIssue("warning", path, "was left by a writer that was killed", "delete it", store.mend)
+    kept = sum(len(backups_of(store.path(target))) for target in TARGETS)
+    if kept:
+        names = " and ".join(f"{name}.bak.*" for name in FILE_NAMES.values())
+        yield HealthIssue(
+            "note",
+            store.directory,
+            f"keeps {kept} backups ({names})",
+            "delete them when you need them no more, or run 'memoranda memory purge'",
+        )

@@ -1,0 +1,63 @@
+"""What a change makes of a text, and whether that may be written."""
+
+from collections.abc import Callable
+
+from memoranda.safety.withheld_passages import ScreenedText
+from memoranda.skills import refusals
+from memoranda.skills.names import SKILL_FILE
+from memoranda.skills.skill_text import parse_skill
+from memoranda.skills.write_result import SkillRefusal
+from memoranda.support.canonical_text import BYTE_ORDER_MARK, unify_newlines, unstorable_character
+
+
+def canonical_file(content: str) -> str:
+    """A text as we write it: LF, one line end at its end."""
+    text = unify_newlines(content).lstrip(BYTE_ORDER_MARK).strip("\n")
+    return f"{text}\n" if text.strip() else ""
+
+
+def apply_patch(text: str, old_text: str, new_text: str, skill: str, file: str) -> str | SkillRefusal:
+    """A text with one passage replaced; everything else of it stays as it is, line ends included."""
+    if not old_text:
+        return refusals.empty(skill, "old_text")
+    if old_text not in text and "\r\n" in text:
+        old_text, new_text = (unify_newlines(each).replace("\n", "\r\n") for each in (old_text, new_text))
+    count = text.count(old_text)
+    if count == 1 and text.find(old_text, text.find(old_text) + 1) >= 0:
+        # Occurrences that overlap are not counted, and would be just as doubtful.
+        count = 2
+    if not count:
+        return refusals.no_match(skill, file)
+    return text.replace(old_text, new_text) if count == 1 else refusals.ambiguous(skill, file, count)
+
+
+def check_content(skill: str, file: str, planned: str, before: str, limit: int) -> SkillRefusal | None:
+    """Why a text may not become the content of a file, whatever it says."""
+    if not planned.strip():
+        return refusals.empty(skill, "The content")
+    if unstorable := unstorable_character(planned):
+        return refusals.unstorable_text(skill, unstorable)
+    if len(planned) > limit and len(planned) > len(before):
+        return refusals.too_large(skill, file, len(planned), limit)
+    if file != SKILL_FILE:
+        return None
+    parsed = parse_skill(planned)
+    # A skill from elsewhere may have problems already; a change must not make new ones.
+    new = [problem for problem in parsed.problems if problem not in parse_skill(before).problems or not before]
+    if new:
+        return refusals.bad_text(skill, "; ".join(new))
+    if not parsed.description:
+        return refusals.bad_text(skill, "it has no description")
+    if parsed.name != skill and (not before or parse_skill(before).name != parsed.name):
+        return refusals.other_name(skill, parsed.name)
+    return None
+
+
+def scan_new_passages(
+    skill: str, planned: str, before: str, screen: Callable[[str], ScreenedText], allow: frozenset[str]
+) -> SkillRefusal | None:
+    """Why a text may not be written: passages that were not there before are suspicious."""
+    old = {passage.text for passage in screen(before).passages} if before else set()
+    new = [passage for passage in screen(planned).passages if passage.text not in old]
+    found = tuple(sorted({finding for passage in new for finding in passage.findings} - allow))
+    return refusals.blocked(skill, found) if found else None

@@ -1,0 +1,48 @@
+"""What a change to a skill answers: a receipt or a refusal. Values, not exceptions."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+SkillRefusalReason = Literal[
+    "invalid",  # the arguments, a name or the front matter make no sense
+    "disabled",  # skills are switched off
+    "approval",  # only a person may change skills
+    "protected",  # a review may not change what a person made, nor remove anything
+    "exists",
+    "not_found",
+    "no_match",  # the text to be replaced is not there
+    "ambiguous",
+    "blocked",  # the scanner found something
+    "too_large",
+    "not_seen",  # it would be written over without having been read as it is now
+    "conflict",  # an undo no longer fits what is there, or another program wrote meanwhile
+    "unreadable",
+    "read_only",
+    "symlink",
+    "locked",
+    "storage",  # the disk refused
+]
+
+
+@dataclass(frozen=True, slots=True)
+class SkillReceipt:
+    """A change that was made, or that had nothing to do (then `change` is None)."""
+
+    skill: str
+    stored_in: Path
+    message: str
+    change: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SkillRefusal:
+    """A change that was not made, or a file that is not shown; nothing is different."""
+
+    skill: str
+    reason: SkillRefusalReason
+    message: str
+    findings: tuple[str, ...] = ()
+
+
+SkillWriteResult = SkillReceipt | SkillRefusal

@@ -1,0 +1,131 @@
+"""A lock between processes and threads that waits for a bounded time and can name who holds it.
+
+It is the system's own file lock (`flock`, on Windows a byte-range lock), so it falls with the process that holds
+it, kill -9 included. The holder writes its name into the lock file, where it stays until the next holder writes its
+own; the file itself is never deleted.
+"""
+
+import errno
+import json
+import os
+import platform
+import random
+import sys
+import time
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Self
+
+from memoranda.errors import LockTimeoutError, StorageError
+from memoranda.support.durable_files import open_without_following
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+# Windows forbids others to read a locked region, so the lock lies far behind the holder's name.
+_WINDOWS_LOCK_OFFSET = 1 << 30
+_BUSY = {errno.EAGAIN, errno.EACCES, errno.EDEADLK}
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.02
+
+
+class FileLock:
+    """Exclusive use of whatever a lock file stands for: `with FileLock(path, timeout=10): …`."""
+
+    def __init__(self, path: Path, timeout: float) -> None:
+        self._path = path
+        self._timeout = timeout
+        self._descriptor: int | None = None
+
+    def __enter__(self) -> Self:
+        deadline = time.monotonic() + self._timeout
+        while self._descriptor is None:
+            descriptor = open_without_following(self._path)
+            try:
+                self._wait(descriptor, deadline)
+                if _is_file_at(descriptor, self._path):
+                    # The name is a courtesy to those who wait; the lock holds without it.
+                    with suppress(OSError):
+                        _write_holder(descriptor)
+                    self._descriptor = descriptor
+            finally:
+                if self._descriptor is None:
+                    os.close(descriptor)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._descriptor is not None
+        descriptor, self._descriptor = self._descriptor, None
+        try:
+            _unlock(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def _wait(self, descriptor: int, deadline: float) -> None:
+        pause = _FIRST_PAUSE
+        while not _try_lock(descriptor, self._path):
+            if time.monotonic() >= deadline:
+                raise LockTimeoutError(
+                    f"{self._path.parent} is locked by {lock_holder(self._path)}; waited {self._timeout:g} s. "
+                    "Nothing was written. Try again when that process is done, or stop it."
+                )
+            time.sleep(pause * random.uniform(0.5, 1.5))
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def _is_file_at(descriptor: int, path: Path) -> bool:
+    """Whether the locked file is still the one that others will open: somebody may have deleted it meanwhile."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def lock_holder(path: Path) -> str:
+    """Who wrote its name into a lock file last, in words."""
+    try:
+        name = json.loads(path.read_text("utf-8"))
+        return f"process {name['pid']} ({name['program']}) on {name['host']}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process that left no name"
+
+
+def _write_holder(descriptor: int) -> None:
+    """Leave our name, unless it is there from the last time."""
+    name = _name(os.getpid())
+    if os.read(descriptor, len(name) + 1) != name:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        os.ftruncate(descriptor, os.write(descriptor, name))
+
+
+@cache
+def _name(process: int) -> bytes:
+    program = os.path.basename(sys.argv[0]) or "python"
+    return json.dumps({"pid": process, "program": program, "host": platform.node()}).encode()
+
+
+def _try_lock(descriptor: int, path: Path) -> bool:
+    try:
+        if sys.platform == "win32":
+            os.lseek(descriptor, _WINDOWS_LOCK_OFFSET, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _BUSY:
+            return False
+        raise StorageError(
+            f"{path} cannot be locked: {error.strerror}. The file system may not support locks; "
+            "choose a home on a local disk."
+        ) from error
+    return True
+
+
+def _unlock(descriptor: int) -> None:
+    if sys.platform == "win32":
+        os.lseek(descriptor, _WINDOWS_LOCK_OFFSET, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+    else:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)

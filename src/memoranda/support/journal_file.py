@@ -1,0 +1,138 @@
+"""A journal: one JSON object per line in a file that only grows, each synced before what it tells of is done.
+
+It knows nothing of what the lines say but that they are numbered, that a `void` line takes the line it refers to
+back, and that an `undo` line undoes it. A line that cannot be read is passed over and spoils nothing but itself.
+"""
+
+import errno
+import json
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from memoranda.support.durable_files import append_private, read_file, write_private
+
+_TAIL_BLOCK = 64 * 1024
+
+
+class Numbered(Protocol):
+    """What every line of a journal has: it is a dataclass whose fields are written."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def action(self) -> str: ...
+    @property
+    def refers_to(self) -> int | None: ...
+
+
+Line = TypeVar("Line", bound=Numbered)
+
+
+class JournalFile(Generic[Line]):
+    """The lines of one journal. Appending and rewriting need the lock of whatever the journal tells of."""
+
+    def __init__(self, path: Path, from_record: Callable[[Any], Line | None]) -> None:
+        self._path = path
+        self._from_record = from_record
+        # The newest line and the file it was read from; lines are only ever added to the same file.
+        self._newest: tuple[tuple[int, int, int], Line | None] = ((0, 0, 0), None)
+        self._is_torn = False
+
+    def last(self) -> Line | None:
+        """The newest line, read from the end of the file however long it is."""
+        try:
+            status = os.stat(self._path)
+        except FileNotFoundError:
+            return None
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "Not a regular file", str(self._path))
+        identity = (status.st_ino, status.st_size, status.st_mtime_ns)
+        if self._newest[0] != identity:
+            self._newest = (identity, self._read_last())
+        return self._newest[1]
+
+    def append(self, lines: Sequence[Line]) -> None:
+        """Add lines durably, all of them or none."""
+        self.last()
+        # A line torn by a power cut gets an end of its own, so that it spoils nothing but itself.
+        append_private(self._path, (b"\n" if self._is_torn else b"") + self._encode(lines))
+        self._is_torn = False
+        status = os.stat(self._path)
+        self._newest = ((status.st_ino, status.st_size, status.st_mtime_ns), lines[-1])
+
+    def changes(self) -> Iterator[Line]:
+        """Every change from the oldest to the newest, void ones left out."""
+        everything = list(self._all())
+        void = {line.refers_to for line in everything if line.action == "void"}
+        return (line for line in everything if line.action != "void" and line.number not in void)
+
+    def damaged_lines(self) -> list[int]:
+        """The numbers of lines that cannot be read, for the doctor."""
+        try:
+            lines = read_file(self._path).split(b"\n")
+        except FileNotFoundError:
+            return []
+        return [number for number, line in enumerate(lines, start=1) if line and self._decode(line) is None]
+
+    def purge(self, through: int, base: Sequence[Line]) -> int:
+        """Forget all changes up to a number, and void ones; `base` re-states what stood after it."""
+        changes = list(self.changes())
+        if not self._path.exists():
+            return 0
+        kept = [change for change in changes if change.number > through]
+        write_private(self._path, self._encode([*base, *kept]))
+        return len(changes) - len(kept)
+
+    def _all(self) -> Iterator[Line]:
+        self.last()
+        try:
+            with self._path.open("rb") as file:
+                for raw in file:
+                    if line := self._decode(raw):
+                        yield line
+        except FileNotFoundError:
+            return
+
+    def _read_last(self) -> Line | None:
+        with self._path.open("rb") as file:
+            end = file.seek(0, 2)
+            block = _TAIL_BLOCK
+            while True:
+                start = max(0, end - block)
+                file.seek(start)
+                lines = file.read(end - start).split(b"\n")
+                self._is_torn = lines[-1] != b""
+                # Unless we read from the very beginning, the first piece may be half a line.
+                for raw in reversed(lines if start == 0 else lines[1:]):
+                    if line := self._decode(raw):
+                        return line
+                if start == 0:
+                    return None
+                block *= 4
+
+    def _encode(self, lines: Sequence[Line]) -> bytes:
+        records = map(asdict, lines)
+        text = "".join(json.dumps(each, ensure_ascii=False, separators=(",", ":")) + "\n" for each in records)
+        # What we write is always UTF-8; a session id from elsewhere may hold half a surrogate, kept as its escape.
+        return text.encode("utf-8", "backslashreplace")
+
+    def _decode(self, raw: bytes) -> Line | None:
+        try:
+            return self._from_record(json.loads(raw))
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None
+
+
+def undone_numbers(changes: Iterable[Numbered]) -> set[int | None]:
+    """The changes that were undone; one whose undo was itself undone stands again."""
+    gone: set[int | None] = set()
+    for change in reversed(list(changes)):
+        if change.action == "undo" and change.number not in gone:
+            gone.add(change.refers_to)
+    return gone

@@ -1,0 +1,89 @@
+"""The file format, byte for byte as other programs write and read it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memoranda.curated.entry_format import handle, is_faithful, parse, serialise, size
+from memoranda.support.canonical_text import canonical, unstorable_character
+
+
+@pytest.mark.parametrize(
+    ("text", "entries"),
+    [
+        ("a\n§\nb", ["a", "b"]),
+        ("a\n§\nb\n", ["a", "b"]),
+        ("\na\n§\nb", ["a", "b"]),
+        ("a\r\n§\r\nb", ["a", "b"]),
+        ("a\r§\rb", ["a", "b"]),
+        ("\ufeffa\n§\nb", ["a", "b"]),
+        ("a\n§\n b", ["a", "b"]),
+        ("a\n§\n\n§\nb", ["a", "b"]),
+        ("§", ["§"]),
+        ("§\na", ["§\na"]),
+        ("a\n§", ["a\n§"]),
+        ("a § b", ["a § b"]),
+        ("a\n§\n§\n§\nb", ["a", "§", "b"]),
+        ("a\u2028§\u2028b", ["a\u2028§\u2028b"]),
+        ("line one\nline two\n§\nb", ["line one\nline two", "b"]),
+        ("dup\n§\nother\n§\ndup", ["dup", "other", "dup"]),
+        ("", []),
+        (" \n\t", []),
+        ("\n§\n", []),
+    ],
+)
+def test_a_file_is_parsed_as_the_format_says(text: str, entries: list[str]) -> None:
+    """Only a line that holds nothing but the sign separates entries."""
+    assert parse(text) == entries
+
+
+@given(st.lists(st.text()))
+def test_what_was_parsed_and_proves_faithful_survives_another_round(pieces: list[str]) -> None:
+    """A file that is faithful parses to the same entries after it was written again."""
+    text = "\n§\n".join(pieces)
+    entries = parse(text)
+    if is_faithful(text, entries):
+        assert parse(serialise(entries)) == entries
+
+
+@given(st.lists(st.text(min_size=1)))
+def test_the_size_is_the_length_of_the_whole_text(entries: list[str]) -> None:
+    """Delimiters count, code points count once, whatever their width in bytes."""
+    assert size(entries) == len(serialise(entries))
+
+
+def test_two_entries_of_three_letters_cost_nine() -> None:
+    """The delimiter costs three characters."""
+    assert size(["aaa", "bbb"]) == 9
+
+
+@pytest.mark.parametrize(
+    "text", ["a\n§\n b", "a \n§\nb", "a\n\n§\n\nb", "a\n§\n\n§\nb", "a\n§\nb\n§\n  ", "a\n§\n\u00a0b", "x\n§ \n§\ny"]
+)
+def test_blanks_around_a_delimiter_are_not_faithful(text: str) -> None:
+    """Rewriting such a file would alter it."""
+    assert not is_faithful(text, parse(text))
+
+
+@pytest.mark.parametrize("text", ["a\n§\nb\n\n", "\n\na", "a\r\n§\r\nb\r\n", "\ufeffa\n§\nb", "a\n§\na"])
+def test_blank_edges_line_ends_and_a_byte_order_mark_are_faithful(text: str) -> None:
+    """Editors add these; nothing that anybody wrote gets lost when they go."""
+    assert is_faithful(text, parse(text))
+
+
+def test_content_is_stored_composed_with_plain_line_ends_and_no_blank_edges() -> None:
+    """NFC, LF, trimmed."""
+    assert canonical("  cafe\u0301\r\nnext\r ") == "café\nnext"
+
+
+@pytest.mark.parametrize(("text", "what"), [("a\0b", "NUL"), ("a\ud800", "surrogate"), ("a", None), ("👩‍👩‍👧", None)])
+def test_what_cannot_be_stored_is_named(text: str, what: str | None) -> None:
+    """NUL and half characters are recognised, whole characters pass."""
+    found = unstorable_character(text)
+    assert (found is None) if what is None else (found is not None and what in found)
+
+
+def test_a_handle_shows_nothing_of_the_text() -> None:
+    """It is a short digest."""
+    assert handle("secret plan").startswith("entry:")
+    assert "plan" not in handle("secret plan")
