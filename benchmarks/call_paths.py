@@ -24,8 +24,7 @@ from memoranda.adapters.hosts.hooks.answering import answer
 from memoranda.adapters.hosts.hooks.capture import capture
 from memoranda.adapters.hosts.hooks.payload import read_payload
 from memoranda.importers.claude_code import ClaudeCode
-from memoranda.importers.import_lock import import_lock
-from memoranda.importers.importer import Importer
+from memoranda.importers.importer import Importer, import_lock
 from memoranda.support.projects import project_of
 
 _PACKAGE = f"{Path(memoranda.__file__).parent}/"

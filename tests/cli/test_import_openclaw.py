@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from memoranda.cli.imports import openclaw_migration
 from memoranda.cli.main import command
-from memoranda.importers.import_lock import import_lock
+from memoranda.importers.importer import import_lock
 from memoranda.recall.session_db import SessionDB
 from tests.importers.openclaw.material import OPENAI, SESSION, TELEGRAM, contents, make_openclaw
 
@@ -65,7 +65,7 @@ def test_while_another_import_is_at_work_nothing_moves(
     home: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither memories nor conversations, and no copy of the home is made; who is at work is said."""
-    monkeypatch.setattr("memoranda.cli.imports.turns._PATIENCE", 0.05)
+    monkeypatch.setattr("memoranda.cli.imports.workflow._PATIENCE", 0.05)
     with import_lock(home, 0.0):
         result = run(home, "--yes")
     assert (result.exit_code, f"at work: process {os.getpid()} " in result.stderr) == (1, True)

@@ -15,8 +15,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from memoranda.cli.main import command
-from memoranda.importers.import_lock import import_lock
-from memoranda.importers.report import KEPT
+from memoranda.importers.importer import import_lock
+from memoranda.importers.summary import KEPT
 from memoranda.recall.session_db import SessionDB
 from tests.importers import cursor_stores
 from tests.importers.claude_code_lines import PRESENT, SESSION, assistant, text
@@ -210,7 +210,7 @@ def test_while_another_import_is_at_work_nothing_is_imported(
     home: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who that is, is said before anything is waited for, and again when it took too long."""
-    monkeypatch.setattr("memoranda.cli.imports.turns._PATIENCE", 0.05)
+    monkeypatch.setattr("memoranda.cli.imports.workflow._PATIENCE", 0.05)
     with import_lock(home, 0.0):
         result = run(home, "claude-code", "--yes")
         refused = run(home, "claude-code", "--yes", "--json")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.importers.moments import parse_timestamp
+from memoranda.importers.chat_messages import parse_timestamp
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.importers import settling
+from memoranda.importers import source_files
 from memoranda.importers.cursor import Cursor
 from tests.importers import cursor_stores as stores
 from tests.importers.import_home import Home
@@ -109,7 +109,7 @@ def test_a_bubble_that_was_awaited_in_vain_is_taken_later(
     now = int(time.time() * 1000)
     source = stores.write_editor(tmp_path / "User", status="generating", lastUpdatedAt=now)
     home.take(Cursor(), source)
-    monkeypatch.setattr(settling, "_SETTLED_AFTER", 0.0)
+    monkeypatch.setattr(source_files, "_SETTLED_AFTER", 0.0)
     home.take(Cursor(), source)
     assert _words(home) == stores.WORDS
 

@@ -7,7 +7,7 @@ import pytest
 
 import memoranda
 from memoranda.adapters.hosts.hooks import capture as capturing
-from memoranda.importers.import_lock import LOCK, import_lock
+from memoranda.importers.importer import LOCK, import_lock
 from memoranda.support.file_lock import FileLock
 from tests.importers.claude_code_lines import PRESENT, SESSION
 from tests.importers.import_home import write_lines

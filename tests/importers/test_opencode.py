@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.importers import settling
+from memoranda.importers import source_files
 from memoranda.importers.opencode import OpenCode
 from tests.importers import opencode_sessions as sessions
 from tests.importers.import_home import Home
@@ -132,7 +132,7 @@ def test_what_was_awaited_in_vain_is_taken_later(home: Home, tmp_path: Path, mon
         sessions.add_session(connection, [*sessions.TALK, sessions.UNFINISHED], updated=now)
     home.take(OpenCode(), tmp_path / "opencode")
     assert _words(home) == sessions.WORDS
-    monkeypatch.setattr(settling, "_SETTLED_AFTER", 0.0)
+    monkeypatch.setattr(source_files, "_SETTLED_AFTER", 0.0)
     home.take(OpenCode(), tmp_path / "opencode")
     assert _words(home)[len(sessions.WORDS)] == ("assistant", "It is also")
     assert home.take(OpenCode(), tmp_path / "opencode").items_unchanged == 1

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from memoranda.importers.claude_code import ClaudeCode
 from memoranda.importers.jsonl import JsonLines
-from memoranda.importers.lines import json_lines
 from memoranda.importers.reader_protocol import (
     Checkpoint,
     ConversationReader,
@@ -22,6 +21,7 @@ from memoranda.importers.reader_protocol import (
     Problem,
     Skipped,
 )
+from memoranda.importers.source_files import json_lines
 from tests.examples import examples
 from tests.importers.claude_code_lines import COMPACTED, EARLIER, PRESENT
 from tests.importers.import_home import Home

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.importers import lines
-from memoranda.importers.lines import Line, json_lines
+from memoranda.importers import source_files
 from memoranda.importers.reader_protocol import Checkpoint, ImportItem, Problem
-from memoranda.importers.source_files import files_under, item_at, open_source, seal
+from memoranda.importers.source_files import Line, files_under, item_at, json_lines, open_source, seal
 
 
 def read(file: Path, begin: Checkpoint | None = None) -> list[Line | Problem]:
@@ -36,7 +35,7 @@ def test_reading_may_begin_at_a_mark(tmp_path: Path) -> None:
 
 def test_an_endless_line_is_a_problem_and_the_next_one_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is never in memory as a whole."""
-    monkeypatch.setattr(lines, "LONGEST_LINE", 100)
+    monkeypatch.setattr(source_files, "LONGEST_LINE", 100)
     file = tmp_path / "a.jsonl"
     file.write_bytes(b'"' + b"x" * 1000 + b'"\n{"a": 1}\n')
     (problem, line) = read(file)

@@ -8,10 +8,12 @@ Some programs copy a session into a new file when it is resumed or forked. Sessi
 a family: what a relative has already stays there, and the new session is its branch.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from memoranda.errors import LockTimeoutError
 from memoranda.importers.import_state import ImportState, ItemState
 from memoranda.importers.item_import import ItemImport
 from memoranda.importers.reader_protocol import ConversationReader, ImportItem
@@ -20,6 +22,8 @@ from memoranda.importers.source_files import seal
 from memoranda.importers.summary import ImportSummary
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
+from memoranda.support.durable_files import make_private_directory
+from memoranda.support.file_lock import FileLock, lock_holder
 from memoranda.support.projects import project_of
 
 
@@ -99,3 +103,28 @@ def _from_mark(item: ImportItem, known: ItemState | None) -> ImportItem:
     if known is None or mark is None or item.size < mark.offset or seal(item.file, mark.offset) != known.seal:
         return item
     return replace(item, begin=mark)
+
+
+LOCK = "imports.lock"
+
+
+@contextmanager
+def import_lock(root: Path, wait: float, waiting: Callable[[str], None] = lambda other: None) -> Iterator[str]:
+    """Be the only import as long as this lasts; gives "", or who else is importing when it took longer than `wait`.
+
+    `waiting` is told who that is before anything is waited for.
+    """
+    make_private_directory(root)
+    path, other = root / LOCK, ""
+    with ExitStack() as held:
+        for patience in dict.fromkeys((0.0, wait)):
+            try:
+                held.enter_context(FileLock(path, patience))
+            except LockTimeoutError:
+                other = lock_holder(path)
+                if patience < wait:
+                    waiting(other)
+            else:
+                other = ""
+                break
+        yield other

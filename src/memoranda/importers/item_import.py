@@ -1,12 +1,12 @@
 """One item on its way in: what a reader gives is gathered by session and handed on in batches."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, assert_never
 
+from memoranda.importers.chat_messages import parse_timestamp
 from memoranda.importers.import_state import ImportState, SeenSession
-from memoranda.importers.moments import parse_timestamp
-from memoranda.importers.own_answers import without_own_answer
 from memoranda.importers.reader_protocol import (
     Checkpoint,
     ConversationReader,
@@ -234,3 +234,16 @@ def _length(message: dict[str, Any]) -> int:
     return sum(len(value) if isinstance(value, str) else 500 if value else 0 for value in message.values()) + sum(
         len(str(call)) for call in message.get("tool_calls") or ()
     )
+
+
+# Each program writes the server's name before the tool's in its own way: mcp__memoranda__memory, memoranda.memory ...
+_OURS = re.compile(r"(?:mcp[_.:/-]{1,2})?memoranda[_.:/-]{1,2}\w+", re.IGNORECASE)
+
+
+def without_own_answer(message: dict[str, Any]) -> dict[str, Any]:
+    """A message as it is; of an answer of one of our own tools, how long it was."""
+    tool, content = message.get("tool_name"), message.get("content")
+    if message.get("role") != "tool" or not content or not isinstance(tool, str) or not _OURS.fullmatch(tool):
+        return message
+    size = len(content if isinstance(content, str) else str(content))
+    return {**message, "content": f"[an answer of memory: {size:,} characters, not imported]"}

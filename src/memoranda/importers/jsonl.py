@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.lines import Line, json_lines, read_lines
-from memoranda.importers.moments import parse_timestamp
+from memoranda.importers.chat_messages import parse_timestamp
 from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ImportItem, Problem, ReadEvent
-from memoranda.importers.source_files import files_under, item_at
+from memoranda.importers.source_files import Line, files_under, item_at, json_lines, read_lines
 
 _OF_SESSIONS = ("session", "title", "model", "directory", "started_at", "parent", "relation")
 _RELATIONS = ("branch", "delegation", "compression")

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.importers.exports.strands import Branch, split_branches
+from memoranda.importers.exports.conversation_tree import Branch, split_branches
 
 
 def test_the_line_that_is_seen_comes_first_and_others_have_only_their_own() -> None:

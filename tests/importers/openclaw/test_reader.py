@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoranda.importers.lines import json_lines
-from memoranda.importers.openclaw import OpenClaw, frames
+from memoranda.importers import zstandard
+from memoranda.importers.openclaw import OpenClaw
 from memoranda.importers.reader_protocol import ImportedMessage, Problem, Skipped
+from memoranda.importers.source_files import json_lines
 from tests.examples import examples
 from tests.importers.import_home import Home
 from tests.importers.openclaw.material import EVENTS, KEY, SESSION, contents, write_database, write_transcript
@@ -173,12 +174,12 @@ def test_packed_events_wait_for_something_that_unpacks_them(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are named with what to do; when it is done, the next import takes them, though no file has changed."""
-    monkeypatch.setattr(frames, "_unpacking", lambda: None)
+    monkeypatch.setattr(zstandard, "_unpacking", lambda: None)
     write_database(tmp_path / "oc", [*EVENTS[:6], _packed(EVENTS[6]), b"no frame"])
     tally = home.take(OpenClaw(), tmp_path / "oc")
     assert tally.messages == 3
     assert "pip install 'memoranda[zstd]'" in tally.problems[0].text
-    monkeypatch.setattr(frames, "_unpacking", lambda: lambda frame: frame[12:])
+    monkeypatch.setattr(zstandard, "_unpacking", lambda: lambda frame: frame[12:])
     assert home.take(OpenClaw(), tmp_path / "oc").messages == 1
 
 

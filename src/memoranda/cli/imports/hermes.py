@@ -8,9 +8,8 @@ import click
 
 from memoranda.app import open_memory
 from memoranda.cli.context import Invocation, memory_options
-from memoranda.cli.imports.beside import StepReport
 from memoranda.cli.imports.found_sources import find_source
-from memoranda.cli.imports.workflow import import_options, import_options_from, run_import
+from memoranda.cli.imports.workflow import StepReport, import_options, import_options_from, run_import
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.config import directory_from_variable
 from memoranda.importers.hermes.migration import HermesMigration, apply_migration, home_of, plan_migration

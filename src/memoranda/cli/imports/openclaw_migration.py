@@ -11,7 +11,7 @@ from memoranda.app import Memory, open_memory
 from memoranda.cli.context import EXIT_UNUSABLE, Invocation
 from memoranda.cli.imports.progress import ProgressBar
 from memoranda.cli.imports.summary_text import size, told
-from memoranda.cli.imports.turns import hold_import_lock
+from memoranda.cli.imports.workflow import hold_import_lock
 from memoranda.cli.open_home import open_home
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.config import directory_from_variable, read_secrets, set_secret

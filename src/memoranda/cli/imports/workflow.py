@@ -3,25 +3,45 @@
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import click
 
 from memoranda.app import Memory
 from memoranda.cli.context import Invocation
-from memoranda.cli.imports.beside import Companion, StepReport
 from memoranda.cli.imports.found_sources import FoundSource
 from memoranda.cli.imports.progress import ProgressBar
 from memoranda.cli.imports.summary_text import in_one_line, told
-from memoranda.cli.imports.turns import hold_import_lock
 from memoranda.cli.open_home import open_home
-from memoranda.importers.import_lock import import_lock
-from memoranda.importers.importer import Importer
-from memoranda.importers.report import keep_report, report, report_path
-from memoranda.importers.summary import ImportSummary
+from memoranda.importers.importer import Importer, import_lock
+from memoranda.importers.summary import ImportSummary, keep_report, report, report_path
 from memoranda.recall.session_db import SessionDB
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """What would happen or has happened: in words, as fields of the answer, and how many things are new."""
+
+    lines: Sequence[str] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+    new: int = 0
+
+
+class Companion(Protocol):
+    """Something that is imported together with transcripts."""
+
+    def plan(self, invocation: Invocation) -> StepReport:
+        """Say what would happen; nothing is written."""
+        ...
+
+    def take(self, invocation: Invocation) -> StepReport:
+        """Take it over, and say what was done."""
+        ...
+
 
 _ROUND_SECONDS = 2.0
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -171,3 +191,24 @@ def _text(findings: Sequence[FoundSource], tallies: Sequence[ImportSummary], mor
     pairs = zip(findings, tallies, strict=True)
     lines = [line for finding, tally in pairs for line in told(finding.source.program, tally, done=done)]
     return "\n".join([*lines, *more.lines])
+
+
+# What a hook takes in takes a moment; everything longer is for a person to wait for.
+_PATIENCE = 5.0
+
+
+@contextmanager
+def hold_import_lock(invocation: Invocation, root: Path) -> Iterator[None]:
+    """Import while nobody else does, or say who does and leave."""
+    with import_lock(root, _PATIENCE, _say_waiting) as other:
+        if other:
+            invocation.fail(
+                f"Another import into this home is at work: {other}. Nothing was imported; try again when it is done, "
+                "or stop it.",
+                {"holder": other},
+            )
+        yield
+
+
+def _say_waiting(other: str) -> None:
+    click.echo(f"Waiting up to {_PATIENCE:g} s for another import into this home: {other}.", err=True)

@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from memoranda.importers.chat_messages import parse_timestamp
 from memoranda.importers.claude_code.messages import Entry, given_by, title_of
-from memoranda.importers.lines import Line, json_lines, read_lines
-from memoranda.importers.moments import parse_timestamp
 from memoranda.importers.reader_protocol import Checkpoint, ImportedConversation, ImportItem, ReadEvent, Skipped
 from memoranda.importers.resume_command import in_directory
-from memoranda.importers.source_files import files_under, item_at
+from memoranda.importers.source_files import Line, files_under, item_at, json_lines, read_lines
 
 _SIDE = "-agent-"
 _UNKNOWN_AGENT = "sidechain"

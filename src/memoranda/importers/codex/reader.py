@@ -12,13 +12,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from memoranda.importers.chat_messages import field, text_field
-from memoranda.importers.codex.compressed import compressed_lines
 from memoranda.importers.codex.rollout import Rollout
-from memoranda.importers.documents import document
-from memoranda.importers.lines import Line, json_lines, read_lines
 from memoranda.importers.reader_protocol import Checkpoint, ImportItem, Problem, ReadEvent
 from memoranda.importers.resume_command import in_directory
-from memoranda.importers.source_files import files_under, item_at
+from memoranda.importers.source_files import Line, document, files_under, item_at, json_lines, read_lines
+from memoranda.importers.zstandard import compressed_lines
 
 _NAMED = re.compile(r"rollout-.*\.(jsonl|jsonl\.zst|json)")
 _ID = re.compile(r"([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.")

@@ -11,9 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from memoranda.importers.chat_messages import fingerprint, text_field
+from memoranda.importers.chat_messages import fingerprint, parse_timestamp, text_field
 from memoranda.importers.cursor.agent_messages import directory_in, given_by
-from memoranda.importers.moments import parse_timestamp
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
 from memoranda.importers.source_databases import opened, rows, tables
 

@@ -12,9 +12,8 @@ from typing import Any
 
 from memoranda.importers.chat_messages import field, fingerprint, said
 from memoranda.importers.cursor.agent_messages import given_by
-from memoranda.importers.documents import content
-from memoranda.importers.lines import Line, json_lines, read_lines
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
+from memoranda.importers.source_files import Line, content, json_lines, read_lines
 
 _SPEAKER = re.compile(r"^(user|assistant|A):\s*$", re.MULTILINE)
 _QUERY = re.compile(r"</?user_query>")

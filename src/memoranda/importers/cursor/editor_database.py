@@ -11,15 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from memoranda.importers import chat_messages
-from memoranda.importers.chat_messages import objects, text_field
+from memoranda.importers.chat_messages import objects, parse_timestamp, text_field
 from memoranda.importers.cursor.bubbles import given_by, is_ended, model_of
-from memoranda.importers.cursor.workspaces import folder_of
-from memoranda.importers.moments import parse_timestamp
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
-from memoranda.importers.settling import is_settling, when_changed
 from memoranda.importers.source_databases import database_at, opened, rows, tables
+from memoranda.importers.source_files import document, is_settling, item_at, when_changed
 
 COMPOSER = "composer "
 TAB = "tab "
@@ -235,3 +234,23 @@ def _object(value: Any) -> dict[str, Any] | None:
     except (ValueError, TypeError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def folder_of(workspace: Path) -> str | None:
+    """The directory, if it is one on this machine."""
+    item = item_at(workspace / "workspace.json", "workspace")
+    address = text_field(document(item), "folder") if item else None
+    return path_of(address) if address else None
+
+
+def path_of(address: str) -> str | None:
+    """The path of a `file:` address; None for any other one."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return None
+    if parts.scheme != "file" or not parts.path:
+        return None
+    path = unquote(parts.path)
+    # A drive of Windows is written as /c:/...
+    return path[1:] if len(path) > 2 and path[2] == ":" else path

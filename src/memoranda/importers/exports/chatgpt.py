@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from memoranda.importers.chat_messages import parse_timestamp
 from memoranda.importers.exports.archives import find_exports
 from memoranda.importers.exports.chatgpt_content import chat_message, custom_instructions, is_call
-from memoranda.importers.exports.conversation_tree import ConversationTree, read_list
+from memoranda.importers.exports.conversation_tree import ConversationTree, conversation_of, message_name, read_list
 from memoranda.importers.exports.json_array import ArrayElement
-from memoranda.importers.exports.naming import conversation_of, message_name
-from memoranda.importers.moments import parse_timestamp
 from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ImportItem, ReadEvent, Skipped
 
 _FACTS = ("gizmo_id", "conversation_template_id", "conversation_origin", "is_archived", "is_starred", "update_time")

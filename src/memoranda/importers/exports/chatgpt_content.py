@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from memoranda.importers.moments import parse_timestamp
+from memoranda.importers.chat_messages import parse_timestamp
 
 _EVERYBODY = (None, "", "all")
 _INSTRUCTIONS = "user_editable_context"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memoranda.importers.moments import parse_timestamp
+from memoranda.importers.chat_messages import parse_timestamp
 
 _ROLES = {"human": "user"}
 _EXTRACTED = "extracted_content"

@@ -5,13 +5,12 @@ The line that its owner sees is the session; every other line becomes a branch o
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from memoranda.importers.exports.archives import opened
 from memoranda.importers.exports.json_array import ArrayElement, read_elements
-from memoranda.importers.exports.naming import branch_name
-from memoranda.importers.exports.strands import split_branches
 from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ImportItem, Problem, ReadEvent
 
 
@@ -65,3 +64,50 @@ def read_list(item: ImportItem, kind: type[ConversationTree]) -> Iterator[ReadEv
                 yield found
             else:
                 yield from kind(found, item.file).given()
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A line of messages, and the number of the strand that it leaves; the first is the one that people see."""
+
+    nodes: tuple[str, ...]
+    leaves: int | None
+
+
+def split_branches(parents: Mapping[str, str | None], current: str | None) -> list[Branch]:
+    """Every node of a tree once: the line that ends in `current`, then for each other end what it has of its own."""
+    inner = set(parents.values())
+    ends = [node for node in parents if node not in inner]
+    first = current if current in parents else ends[-1] if ends else next(iter(parents), None)
+    found: list[Branch] = []
+    placed: dict[str, int] = {}
+    # Whatever hangs in a circle has no end; it comes last.
+    for end in [*([first] if first is not None else []), *ends, *parents]:
+        line: dict[str, None] = {}
+        node: str | None = end
+        while node is not None and node in parents and node not in placed and node not in line:
+            line[node] = None
+            node = parents[node]
+        if line:
+            leaves = placed.get(node) if node is not None else None
+            placed.update(dict.fromkeys(line, len(found)))
+            found.append(Branch(tuple(reversed(line)), leaves))
+    return found
+
+
+_BRANCH = "~"
+
+
+def message_name(host_id: str, name: str) -> str:
+    """The name of a message in its conversation, without half characters, which no database takes."""
+    return f"{host_id}/{name}".encode("utf-8", "backslashreplace").decode()
+
+
+def branch_name(host_id: str, first: str) -> str:
+    """The name of a branch: the conversation, and the message with which it goes its own way."""
+    return f"{host_id}{_BRANCH}{first}"
+
+
+def conversation_of(host_id: str) -> str:
+    """The conversation that a session is, or is a branch of."""
+    return host_id.split(_BRANCH, maxsplit=1)[0]

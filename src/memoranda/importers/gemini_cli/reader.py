@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.importers.chat_messages import text_field
-from memoranda.importers.documents import document
 from memoranda.importers.gemini_cli.projects import directory_of
 from memoranda.importers.gemini_cli.records import given_by, learned, saved
-from memoranda.importers.lines import json_lines, read_lines
 from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ImportItem, Problem, ReadEvent
 from memoranda.importers.resume_command import in_directory
-from memoranda.importers.source_files import files_under, item_at
+from memoranda.importers.source_files import document, files_under, item_at, json_lines, read_lines
 
 _CHECKPOINT = "checkpoint"
 

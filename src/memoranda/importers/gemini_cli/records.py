@@ -16,12 +16,12 @@ from memoranda.importers.chat_messages import (
     field,
     fingerprint,
     objects,
+    parse_timestamp,
     said,
     text_field,
     thought,
     words,
 )
-from memoranda.importers.moments import parse_timestamp
 from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, Problem, ReadEvent, Skipped
 
 Record = dict[str, Any]

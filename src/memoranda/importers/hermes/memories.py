@@ -16,7 +16,7 @@ from memoranda.curated.write_request import WriteRequest, validate_request
 from memoranda.curated.write_result import MemoryRefusal
 from memoranda.errors import StorageError
 from memoranda.importers.hermes.outcomes import ORIGIN, MigrationOutcome
-from memoranda.importers.report import DIRECTORY
+from memoranda.importers.summary import DIRECTORY
 from memoranda.safety.redaction import Redactor
 from memoranda.support.canonical_text import canonical
 from memoranda.support.durable_files import make_private_directory, write_private

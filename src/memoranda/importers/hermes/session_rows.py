@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memoranda.importers.moments import parse_timestamp
+from memoranda.importers.chat_messages import parse_timestamp
 from memoranda.importers.reader_protocol import ImportedConversation
 from memoranda.importers.source_databases import rows
 

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.moments import parse_timestamp
+from memoranda.importers.chat_messages import parse_timestamp
 from memoranda.importers.openclaw.events import EventThread
-from memoranda.importers.openclaw.frames import unpack
 from memoranda.importers.reader_protocol import ImportItem, Problem, ReadEvent
 from memoranda.importers.source_databases import database_at, opened
-from memoranda.importers.zstandard import LACKING
+from memoranda.importers.zstandard import LACKING, unpack
 
 FILE_NAME = "openclaw-agent.sqlite"
 _HELP = f"{LACKING}, and import again"

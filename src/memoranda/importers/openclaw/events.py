@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from memoranda.importers.moments import parse_timestamp
+from memoranda.importers.chat_messages import parse_timestamp
 from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ReadEvent, Skipped
 
 Event = dict[str, Any]

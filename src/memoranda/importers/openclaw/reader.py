@@ -16,13 +16,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.lines import json_lines, read_lines
 from memoranda.importers.openclaw.credentials import find_credentials
 from memoranda.importers.openclaw.database import FILE_NAME, database_item, read_database
 from memoranda.importers.openclaw.events import EventThread
 from memoranda.importers.openclaw.installation import find_directories, inspect_installation
 from memoranda.importers.reader_protocol import ImportedMessage, ImportItem, ReadEvent
-from memoranda.importers.source_files import files_under, item_at
+from memoranda.importers.source_files import files_under, item_at, json_lines, read_lines
 from memoranda.safety.redaction import Redactor
 from memoranda.support.text_file import TextFile, read_text
 

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.importers.chat_messages import text_field
-from memoranda.importers.opencode.messages import StoredMessage, StoredSession, said_in, session_of
-from memoranda.importers.opencode.newer import said_in_row
+from memoranda.importers.opencode.messages import StoredMessage, StoredSession, said_in, said_in_row, session_of
 from memoranda.importers.reader_protocol import ImportItem, Problem
-from memoranda.importers.settling import when_changed
 from memoranda.importers.source_databases import database_at, opened, rows, tables
+from memoranda.importers.source_files import when_changed
 
 OF_DATABASE = "session "
 _UNREADABLE = "database"

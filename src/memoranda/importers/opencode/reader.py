@@ -14,8 +14,7 @@ from memoranda.importers.opencode.messages import StoredMessage, StoredSession
 from memoranda.importers.opencode.parts import messages_of
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent
 from memoranda.importers.resume_command import in_directory
-from memoranda.importers.settling import is_settling
-from memoranda.importers.source_files import item_at
+from memoranda.importers.source_files import is_settling, item_at
 
 
 class OpenCode:

@@ -4,11 +4,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from memoranda.importers.documents import document
 from memoranda.importers.opencode.messages import StoredMessage, StoredSession, said_in, session_of
 from memoranda.importers.reader_protocol import ImportItem, Problem
-from memoranda.importers.settling import when_changed
-from memoranda.importers.source_files import files_under, item_at
+from memoranda.importers.source_files import document, files_under, item_at, when_changed
 
 _WHAT = "session"
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from memoranda.app import Memory
 from memoranda.importers.claude_code import ClaudeCode
-from memoranda.importers.import_lock import import_lock
-from memoranda.importers.importer import Importer
+from memoranda.importers.importer import Importer, import_lock
 from memoranda.importers.reader_protocol import ImportItem
 from memoranda.importers.summary import ImportSummary
 from memoranda.support.projects import project_of
