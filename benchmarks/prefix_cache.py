@@ -110,7 +110,7 @@ class Naive:
         return f"{now}\n\n{recalled}".strip(), said
 
     def _block(self) -> str:
-        store = self._memory.curated_for(None)
+        store = self._memory.services.curated_for(None)
         store.load_from_disk()
         return store.format_for_system_prompt("memory") or ""
 

@@ -37,7 +37,7 @@ def test_a_delegate_works_in_a_conversation_of_its_own_and_its_result_comes_back
     """The parent sees the result alone; the child's session is linked to it, and whoever asked hears of it."""
     heard: list[tuple[str, str, str]] = []
     model = ScriptedModel([calling("delegate_task", TASK), Reply("There are 12."), Reply("Twelve tests.")])
-    delegation = Delegation(room, model, begin, delegated=lambda *about: heard.append(about))
+    delegation = Delegation(room, model, begin, on_result=lambda *about: heard.append(about))
     assert Agent(room, model, tools=delegation.definitions()).turn("How many tests?") == "Twelve tests."
     model.check()
 
@@ -80,7 +80,7 @@ def test_delegation_goes_no_deeper_than_it_may(memory: Memory, room: Room, begin
     heard: list[str] = []
     settings = DelegationSettings(max_depth=2)
     with ScriptedModel([calling("delegate_task", TASK), Reply("Below."), Reply("Above.")]) as model:
-        delegation = Delegation(room, model, begin, settings=settings, delegated=lambda *it: heard.append(it[2]))
+        delegation = Delegation(room, model, begin, settings=settings, on_result=lambda *it: heard.append(it[2]))
         assert delegation.call({"task": "Split it."})["result"] == "Above."
     offered = [[tool.name for tool in request.tools] for request in model.requests]
     assert ["delegate_task" in names for names in offered] == [True, False, True]
@@ -93,7 +93,7 @@ def test_a_delegate_that_fails_is_a_result_and_not_an_error(memory: Memory, room
     """The parent reads why; nobody is told that the work was done."""
     heard: list[Any] = []
     model = ScriptedModel([ModelOverloadedError("The service is busy.")])
-    result = Delegation(room, model, begin, delegated=lambda *about: heard.append(about)).call({"task": "Try."})
+    result = Delegation(room, model, begin, on_result=lambda *about: heard.append(about)).call({"task": "Try."})
     assert (result["success"], heard) == (False, [])
     assert "busy" in result["error"]
     assert memory.sessions.get_session(result["session_id"]) is not None

@@ -97,7 +97,7 @@ def test_the_tools_stay_the_same_while_the_session_does(room: Room, monkeypatch:
     monkeypatch.setattr(Room, "tools", property(lambda room: (*room.session.tools, late)))
     agent.turn("Hi")
     assert [len(request.tools) for request in model.requests] == [5, 5, 5]
-    room.session.id = "another"
+    monkeypatch.setattr(Room, "id", "another")
     assert [tool.name for tool in agent.tools] == [*OWN_TOOLS, "late"]
 
 

@@ -33,7 +33,7 @@ def past(terminal: Terminal) -> Terminal:
         )
         tell(db, "20250616_b", ["The plum cake needs butter", "How much?"], at=BEGIN + 86_400, source="telegram")
         db.end_session("20250616_b", "user_exit")
-        tell(memory.sessions_for("ana"), "20250617_c", ["Ana's zebra"], at=BEGIN + 2 * 86_400)
+        tell(memory.services.sessions_for("ana"), "20250617_c", ["Ana's zebra"], at=BEGIN + 2 * 86_400)
     return terminal
 
 

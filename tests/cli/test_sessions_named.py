@@ -96,7 +96,7 @@ def test_an_id_comes_before_a_title_and_that_is_said(terminal: Terminal) -> None
 def test_a_title_that_several_users_have_is_refused_with_their_ids(terminal: Terminal) -> None:
     """Whoever sees all users has to say which one."""
     with memoranda.open(terminal.home) as memory:
-        tell(memory.sessions_for("ana"), "hers", ["Ana's plan"], title="Plan")
+        tell(memory.services.sessions_for("ana"), "hers", ["Ana's plan"], title="Plan")
     for words in (["show"], ["delete", "--yes"]):
         result = terminal.run("sessions", words[0], "Plan", "--all-users", *words[1:])
         assert result.exit_code == 1

@@ -38,7 +38,7 @@ def test_a_session_is_told_until_it_knows(directory: Path, store: MemoryStore) -
     assert since.note() == since.note() != ""
     assert MemoryChanges(store, json.loads(json.dumps(since.known))).note() == since.note()
     store.add("memory", "Tests run with xdist.")
-    since.told("memory")
+    since.mark_seen("memory")
     assert since.note() == ""
     assert since.known == {"memory": ["CI runs on Debian 12.", "Tests run with xdist."], "user": []}
 

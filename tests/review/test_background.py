@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from memoranda.agent.session_views import ReviewableSession
 from memoranda.errors import ModelOverloadedError
 from memoranda.llm.model import Message, Reply, ToolCall
 from memoranda.review.background import BackgroundReview
 from memoranda.review.report import ReviewReport
-from memoranda.review.reviewable_session import ReviewableSession
 from memoranda.review.settings import ReviewSettings
 from memoranda.spending.ledger import Ledger
 from memoranda.spending.settings import BudgetSettings

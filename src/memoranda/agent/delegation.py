@@ -31,12 +31,12 @@ PARAMETERS: JsonObject = {
     },
     "required": ["task"],
 }
-READING = frozenset({"session_search", "skills_list", "skill_view"})
+READ_ONLY_TOOLS = frozenset({"session_search", "skills_list", "skill_view"})
 """The tools of a session that change nothing; a delegate gets no others of them."""
 
 Begin = Callable[[str], AbstractContextManager[Conversation]]
 """Begins the conversation of a delegate of the session with that id; leaving it ends it."""
-Delegated = Callable[[str, str, str], None]
+OnResult = Callable[[str, str, str], None]
 """Hears of work that was done: the task, the result, and the id of the session in which it was done."""
 
 
@@ -50,7 +50,7 @@ class Delegation:
         begin: Begin,
         *,
         settings: DelegationSettings | None = None,
-        delegated: Delegated | None = None,
+        on_result: OnResult | None = None,
         tools: tuple[Tool, ...] = (),
         depth: int = 0,
     ) -> None:
@@ -59,7 +59,7 @@ class Delegation:
         self._model = model
         self._begin = begin
         self._settings = settings or DelegationSettings()
-        self._delegated = delegated
+        self._on_result = on_result
         self._tools = tools
         self._depth = depth
 
@@ -83,21 +83,21 @@ class Delegation:
             except ModelError as error:
                 return tool_refusal("failed", f"The delegate could not finish: {error}") | {"session_id": child.id}
             done_in = child.id
-        if self._delegated:
-            self._delegated(task, answer, done_in)
+        if self._on_result:
+            self._on_result(task, answer, done_in)
         return {"success": True, "result": answer, "session_id": done_in}
 
     def _agent(self, child: Conversation) -> Agent:
         limits = AgentSettings(max_steps=self._settings.max_steps, turn_seconds=self._settings.turn_seconds)
         below = Delegation(
             child, self._model, self._begin,
-            settings=self._settings, delegated=self._delegated, tools=self._tools, depth=self._depth + 1,
+            settings=self._settings, on_result=self._on_result, tools=self._tools, depth=self._depth + 1,
         )  # fmt: skip
         tools = (ScratchTool().tool(), *self._tools, *below.definitions())
-        return Agent(_Reading(child), self._model, settings=limits, tools=tools)
+        return Agent(_ReadOnlyConversation(child), self._model, settings=limits, tools=tools)
 
 
-class _Reading:
+class _ReadOnlyConversation:
     """A conversation whose tools cannot change any memory."""
 
     def __init__(self, conversation: Conversation) -> None:
@@ -113,7 +113,7 @@ class _Reading:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        return tuple(tool for tool in self._conversation.tools if tool.name in READING)
+        return tuple(tool for tool in self._conversation.tools if tool.name in READ_ONLY_TOOLS)
 
     def turn(self, text: Any) -> AbstractContextManager[Exchange]:
         return self._conversation.turn(text)

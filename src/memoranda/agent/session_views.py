@@ -1,22 +1,27 @@
-"""What the loop needs of a conversation, and nothing more.
+"""What other parts need of a session: one narrow view for each of them.
 
-`memoranda.app.Session` and `Turn` are the one real pair; the protocols keep the loop below the composition root. A
-conversation may go on under a new id after `compress`: object and turn stay the same, `id`, `prompt` and `messages`
-are then those of the continuation. That can happen in the middle of a turn.
+`memoranda.app.Session` and the state behind it are the only real session; these protocols keep the loop, a turn,
+compression and reviews below the composition root. A conversation may continue under a new id after `compress`, even
+in the middle of a turn: object and turn stay the same, and `id`, `prompt` and `messages` are then those of the
+continuation.
 """
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from memoranda.curated.settings import Target
 from memoranda.llm.model import Message, Usage
 from memoranda.tools import JsonObject, Tool
+
+if TYPE_CHECKING:
+    from memoranda.providers.external_memory import ExternalMemory
 
 
 @dataclass(frozen=True, slots=True)
 class Compression:
-    """What came of asking for a shorter context: done, or why not."""
+    """The result of asking for a shorter context: done, or why not."""
 
     done: bool
     why: str
@@ -27,28 +32,14 @@ class Compression:
 
 @dataclass(frozen=True, slots=True)
 class UndoneTurn:
-    """A turn that was undone: what the user had said, and how many messages went."""
+    """A turn that was undone: the user's text, and how many messages were removed from the context."""
 
     text: str
     messages: int
 
 
-class Exchange(Protocol):
-    """One turn of a conversation, begun when the user's words were on the disk."""
-
-    @property
-    def messages(self) -> list[Message]:
-        """The context as it is sent: the record, with what was recalled fenced into a copy of the last user message."""
-
-    def record(self, role: str, content: Any = None, **fields: Any) -> int:
-        """Record a step; it is durable when this returns."""
-
-    def done(self, reply: str | Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[int]:
-        """Record the answer and hand the turn over to whoever is to hear of it."""
-
-
-class Conversation(Protocol):
-    """A session as the loop sees it."""
+class SessionView(Protocol):
+    """What every view of a session has."""
 
     @property
     def id(self) -> str: ...
@@ -58,14 +49,88 @@ class Conversation(Protocol):
         """The whole system prompt, byte-identical until compression."""
 
     @property
-    def tools(self) -> tuple[Tool, ...]: ...
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools as the model is sent them."""
+
+
+class Exchange(Protocol):
+    """One turn of a conversation; the user's message was durable when it began."""
+
+    @property
+    def messages(self) -> list[Message]:
+        """The context as it is sent: the record, with recalled memory fenced into a copy of the last user message."""
+
+    def record(self, role: str, content: Any = None, **fields: Any) -> int:
+        """Record a step; it is durable when this returns."""
+
+    def done(self, reply: str | Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[int]:
+        """Record the answer, and deliver the turn to the external memory."""
+
+
+class Conversation(SessionView, Protocol):
+    """A session as the agent's loop sees it."""
 
     def turn(self, text: Any) -> AbstractContextManager[Exchange]: ...
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject: ...
 
     def note_usage(self, usage: Usage, *, model: str, provider: str) -> None:
-        """Remember what a call used, which also says how full the context is; never raises, never waits for long."""
+        """Store what a call used, which also says how full the context is; never raises, never waits for long."""
 
     def compress(self, *, force: bool = False, focus: str = "") -> Compression:
-        """Make the context shorter if it is due, or at once when `force`; quick when there is nothing to do."""
+        """Shorten the context if it is due, or at once when `force`; quick when there is nothing to do."""
+
+
+class TurnSession(Protocol):
+    """A session as one of its turns sees it."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def external(self) -> "ExternalMemory": ...
+
+    def conversation(self) -> list[Message]:
+        """The recorded messages, as chat APIs take them."""
+
+    def recorded(self, message_id: int) -> Message:
+        """One message as it was recorded; empty when it was rewound."""
+
+    def note_of_changes(self) -> str:
+        """A fenced note for the user's next message: what others saved or removed since the prompt was built."""
+
+
+class CompressibleSession(SessionView, Protocol):
+    """A session as compression sees it."""
+
+    def before_compression(self) -> str:
+        """What the external memory wants the summary to hold."""
+
+    def flush_provider(self) -> None:
+        """Notify the external memory of the turns so far, before the session ends."""
+
+    def new_prompt_columns(self) -> dict[str, Any]:
+        """Build the prompt of the continuation, as columns of its row."""
+
+    def continue_as(self, session_id: str) -> None:
+        """Become the session that continues the conversation."""
+
+
+class ReviewableSession(SessionView, Protocol):
+    """A session as a background review sees it."""
+
+    @property
+    def user(self) -> str | None:
+        """The user of a gateway; None for the home itself."""
+
+    def conversation(self) -> list[Message]:
+        """The messages as they are sent, without what an external memory recalled."""
+
+    def user_words(self) -> Sequence[str]:
+        """The user's own messages in this conversation; summaries and notes are not the user's."""
+
+    def entries(self, target: Target) -> Sequence[str]:
+        """The live entries of curated memory as they may be shown."""
+
+    def review_tools(self) -> Sequence[Tool]:
+        """The memory and skill tools of the review: actor "review" in the journal, not mirrored to the provider."""

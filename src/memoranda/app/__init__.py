@@ -1,11 +1,11 @@
-"""The composition root and public face: `memoranda.open()` gives a `Memory`, a `Memory` gives sessions and agents.
+"""The composition root and public API: `memoranda.open()` gives a `Memory`, a `Memory` gives sessions and agents.
 
-Everything is wired here and nowhere else. A session freezes its prompt when it begins; its tools write to disk at
-once; its turns are recorded before anything else happens with them. Whoever owns a loop needs nothing deeper.
+Everything is wired here and nowhere else. A session builds its prompt when it starts; its tools write to disk at once;
+its turns are recorded before anything else happens with them. A program with its own loop needs nothing deeper.
 """
 
 from memoranda.app.memory import Memory as Memory
-from memoranda.app.memory import new_session_id as new_session_id
 from memoranda.app.memory import open_memory as open_memory
+from memoranda.app.services import new_session_id as new_session_id
 from memoranda.app.session import Session as Session
 from memoranda.app.turn import Turn as Turn

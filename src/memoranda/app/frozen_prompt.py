@@ -1,9 +1,9 @@
-"""A session's prompt: composed when it begins, restored when it is taken up again, composed anew by compression."""
+"""A session's prompt: built when the session starts, restored when it is resumed, rebuilt by compression."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from memoranda.curated.store import MemoryStore
 from memoranda.prompt.assembly import Prompt, restore_prompt
@@ -12,13 +12,13 @@ from memoranda.prompt.date import today
 from memoranda.prompt.memory_changes import MemoryChanges
 from memoranda.prompt.settings import PromptSettings
 
-# Where a session's row keeps what its prompt says about curated memory.
-KNOWN = "known_memory"
+# The column of a session's row that holds the curated entries which its prompt shows.
+KNOWN_MEMORY = "known_memory"
 
 
 @dataclass(frozen=True, slots=True)
 class PromptContext:
-    """What a prompt is made of beside memory; the same for the whole life of a session."""
+    """What a prompt is built from beside memory; the same for the whole life of a session."""
 
     home: Path
     settings: PromptSettings
@@ -30,58 +30,60 @@ class PromptContext:
 
 @dataclass(frozen=True, slots=True)
 class FrozenPrompt:
-    """A prompt, and what changed in curated memory since."""
+    """A prompt, and what changed in curated memory since it was built."""
 
     prompt: Prompt
     changes: MemoryChanges
 
-    def kept(self) -> dict[str, Any]:
-        """What is stored with the session beside the text."""
-        return {KNOWN: self.changes.known} if any(self.changes.known.values()) else {}
+    @classmethod
+    def build(
+        cls,
+        context: PromptContext,
+        store: MemoryStore,
+        redact: Callable[[str], str],
+        *,
+        tools: Collection[str],
+        skills: str,
+        provider: str,
+    ) -> Self:
+        """Build the prompt of a session that starts now, or whose context was just compressed.
+
+        Credentials are redacted before the prompt is sent and stored, so it is the same bytes in every process.
+        """
+        store.load_from_disk()
+        inputs = PromptInputs(
+            home=context.home,
+            day=today(context.settings.timezone),
+            tools=tools,
+            instructions=context.instructions,
+            skills=skills,
+            directory=context.directory,
+            memory=[store.format_for_system_prompt(target) for target in store.settings.targets()],
+            provider=provider,
+            platform=context.platform,
+            window=context.window,
+        )
+        prompt = build_prompt(context.settings, inputs)
+        return cls(replace(prompt, text=redact(prompt.text)), MemoryChanges(store, clean=redact))
+
+    @classmethod
+    def restore(cls, row: dict[str, Any], store: MemoryStore, redact: Callable[[str], str]) -> Self | None:
+        """Restore the prompt that is stored with a session; None when its row has none."""
+        text = row.get("system_prompt")
+        if not text:
+            return None
+        known = _entries_by_target(row.get(KNOWN_MEMORY), store)
+        return cls(restore_prompt(text), MemoryChanges(store, known, clean=redact))
+
+    def as_columns(self) -> dict[str, Any]:
+        """The columns of the session's row that are stored beside the text of the prompt."""
+        return {KNOWN_MEMORY: self.changes.known} if any(self.changes.known.values()) else {}
 
 
-def freeze(
-    around: PromptContext,
-    store: MemoryStore,
-    redacted: Callable[[str], str],
-    *,
-    tools: Collection[str],
-    skills: str,
-    provider: str,
-) -> FrozenPrompt:
-    """The prompt of a session that begins now, or whose context was just compressed.
-
-    Credentials are taken out of it before it is sent and stored: the same bytes in this process and the next.
-    """
-    store.load_from_disk()
-    ingredients = PromptInputs(
-        home=around.home,
-        day=today(around.settings.timezone),
-        tools=tools,
-        instructions=around.instructions,
-        skills=skills,
-        directory=around.directory,
-        memory=[store.format_for_system_prompt(target) for target in store.settings.targets()],
-        provider=provider,
-        platform=around.platform,
-        window=around.window,
-    )
-    prompt = build_prompt(around.settings, ingredients)
-    return FrozenPrompt(replace(prompt, text=redacted(prompt.text)), MemoryChanges(store, clean=redacted))
-
-
-def thaw(row: dict[str, Any], store: MemoryStore, redacted: Callable[[str], str]) -> FrozenPrompt | None:
-    """The prompt as it was stored with a session; None when none was."""
-    text = row.get("system_prompt")
-    if not text:
-        return None
-    return FrozenPrompt(restore_prompt(text), MemoryChanges(store, _entries(row.get(KNOWN), store), clean=redacted))
-
-
-def _entries(known: Any, store: MemoryStore) -> dict[str, list[str]]:
-    """What a row says about curated memory; where it says nothing, there was none."""
+def _entries_by_target(known: Any, store: MemoryStore) -> dict[str, list[str]]:
+    """The entries in a row's column; targets that it does not mention had none."""
     entries: dict[str, list[str]] = {target: [] for target in store.settings.targets()}
-    for target, found in known.items() if isinstance(known, dict) else ():
-        if isinstance(found, list):
-            entries[str(target)] = [str(entry) for entry in found]
+    for target, stored in known.items() if isinstance(known, dict) else ():
+        if isinstance(stored, list):
+            entries[str(target)] = [str(entry) for entry in stored]
     return entries

@@ -10,14 +10,14 @@ from typing import Any
 from memoranda.tools import JsonObject, Tool, tool_refusal
 
 # Where a session's row keeps them.
-TOOLS = "provider_tools"
+PROVIDER_TOOLS = "provider_tools"
 
 
 def tools_as_columns(tools: Sequence[Tool]) -> dict[str, Any]:
     """What is stored with a session."""
     if not tools:
         return {}
-    return {TOOLS: [{"name": each.name, "description": each.description, "parameters": each.parameters}
+    return {PROVIDER_TOOLS: [{"name": each.name, "description": each.description, "parameters": each.parameters}
                     for each in tools]}  # fmt: skip
 
 

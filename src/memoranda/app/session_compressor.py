@@ -8,44 +8,18 @@ the lease, and the other finds where the conversation goes on.
 import secrets
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from memoranda.agent.session_views import Compression
-from memoranda.app.frozen_prompt import FrozenPrompt
+from memoranda.agent.session_views import CompressibleSession, Compression
 from memoranda.compression.compressor import CompressedContext, Compressor, NotCompressed
 from memoranda.compression.settings import CompressionSettings
 from memoranda.compression.trigger import CompressionProgress, TokenReading, context_tokens
 from memoranda.llm.model import ChatModel
 from memoranda.sessions.rotation import LiveMessage, NoLease, NotRotated, Rotated
 from memoranda.support.process_identity import has_ended, this_process
-from memoranda.tools import Tool
 
 if TYPE_CHECKING:
     from memoranda.recall.session_db import SessionDB
-
-
-class Compressible(Protocol):
-    """What compression needs of a session."""
-
-    id: str
-
-    @property
-    def prompt(self) -> str: ...
-
-    @property
-    def tools(self) -> tuple[Tool, ...]: ...
-
-    def before_compression(self, context: list[LiveMessage]) -> str:
-        """What the external memory wants a summary to hold."""
-
-    def flush_provider(self) -> None:
-        """Tell the external memory what was said so far, before the session ends."""
-
-    def new_prompt(self) -> FrozenPrompt:
-        """The prompt with which the conversation goes on."""
-
-    def continue_as(self, session_id: str) -> None:
-        """The conversation goes on in another session."""
 
 
 @dataclass(slots=True)
@@ -64,12 +38,12 @@ class SessionCompressor:
         self.usage = usage
         self._settings = settings
 
-    def is_due(self, session: Compressible, db: "SessionDB") -> bool:
+    def is_due(self, session: CompressibleSession, db: "SessionDB") -> bool:
         """Whether the context is full, and compressing it may help."""
         used, limit = self._used(session, db.live_context(session.id)), self._limit()
         return self._settings.enabled and self._progress(session, db).is_due(used, limit, self.usage.window)
 
-    def note(self, session: Compressible, db: "SessionDB", reading: TokenReading) -> None:
+    def note(self, session: CompressibleSession, db: "SessionDB", reading: TokenReading) -> None:
         """The provider has counted the context; what that says about the last compression is kept."""
         self.usage.reading = reading
         before = self._progress(session, db)
@@ -78,7 +52,14 @@ class SessionCompressor:
             db.note_compression(session.id, after.to_json())
 
     def compress(
-        self, session: Compressible, db: "SessionDB", model: ChatModel | None, new_id: str, *, focus: str, force: bool
+        self,
+        session: CompressibleSession,
+        db: "SessionDB",
+        model: ChatModel | None,
+        new_id: str,
+        *,
+        focus: str,
+        force: bool,
     ) -> Compression:
         """Make the context shorter now."""
         lease = db.take_compression_lease(session.id, _holder(), is_gone=_is_gone)
@@ -90,13 +71,20 @@ class SessionCompressor:
             db.release_compression_lease(lease)
 
     def _with_lease(
-        self, session: Compressible, db: "SessionDB", model: ChatModel | None, new_id: str, *, focus: str, force: bool
+        self,
+        session: CompressibleSession,
+        db: "SessionDB",
+        model: ChatModel | None,
+        new_id: str,
+        *,
+        focus: str,
+        force: bool,
     ) -> Compression:
         old, window, progress = session.id, self.usage.window, self._progress(session, db)
         context = db.live_context(old)
         result = Compressor(self._settings).compress(
             context, model=model, window=window, session_id=old, focus=focus, force=force,
-            provider_notes=session.before_compression(context),
+            provider_notes=session.before_compression(),
         )  # fmt: skip
         if isinstance(result, NotCompressed):
             db.note_compression(old, progress.after_failure(self._used(session, context), window).to_json())
@@ -112,26 +100,24 @@ class SessionCompressor:
         return Compression(True, result.why, result.how, result.tokens_before, result.tokens_after)
 
     def _rotate(
-        self, session: Compressible, db: "SessionDB", result: CompressedContext, new_id: str
+        self, session: CompressibleSession, db: "SessionDB", result: CompressedContext, new_id: str
     ) -> Rotated | NotRotated:
-        frozen = session.new_prompt()
         return db.rotate_session(
-            session.id, new_id, result.context, last_seen=result.last_seen, system_prompt=frozen.prompt.text,
-            **frozen.kept(),
-        )  # fmt: skip
+            session.id, new_id, result.context, last_seen=result.last_seen, **session.new_prompt_columns()
+        )
 
-    def _used(self, session: Compressible, context: list[LiveMessage]) -> int:
+    def _used(self, session: CompressibleSession, context: list[LiveMessage]) -> int:
         numbered = [(each.id, each.message) for each in context]
         return context_tokens(numbered, self.usage.reading, system=session.prompt, tools=session.tools)
 
     def _limit(self) -> int:
         return self._settings.limit(self.usage.window, self.usage.reserved)
 
-    def _progress(self, session: Compressible, db: "SessionDB") -> CompressionProgress:
+    def _progress(self, session: CompressibleSession, db: "SessionDB") -> CompressionProgress:
         return CompressionProgress.from_json(db.compression_notes(session.id))
 
 
-def _elsewhere(session: Compressible, successor: str | None) -> Compression:
+def _elsewhere(session: CompressibleSession, successor: str | None) -> Compression:
     """Somebody else has compressed the conversation, or is about to."""
     if successor is None:
         return Compression(False, "Somebody else is compressing this conversation, or it has changed meanwhile.")

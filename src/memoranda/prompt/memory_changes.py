@@ -41,7 +41,7 @@ class MemoryChanges:
         """The fenced note for the user's message; "" when there is nothing to tell."""
         return note_of_changes(self._known, self._shown(entries_now(self._store)))
 
-    def told(self, target: str) -> None:
+    def mark_seen(self, target: str) -> None:
         """The model has just seen the live entries of a file, in the result of a memory call of its own."""
         now = self._shown(entries_now(self._store))
         self._known |= {name: entries for name, entries in now.items() if name == target}

@@ -6,10 +6,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from memoranda.agent.session_views import ReviewableSession
 from memoranda.errors import LockTimeoutError
 from memoranda.llm.model import ChatModel
 from memoranda.review.report import ReviewReport
-from memoranda.review.reviewable_session import ReviewableSession, ReviewSnapshot, take_snapshot
+from memoranda.review.reviewable_session import ReviewSnapshot, take_snapshot
 from memoranda.review.reviewer import Reviewer
 from memoranda.review.schedule import DueReview, ReviewSchedule
 from memoranda.review.settings import ReviewSettings

@@ -8,7 +8,7 @@ class MemoryText:
     """The notes and the user's profile as they were when this was made; `text` never changes."""
 
     def __init__(self, memory: Memory) -> None:
-        store = memory.curated_for(memory.user)
+        store = memory.services.curated_for(memory.user)
         store.load_from_disk()
         blocks = [store.format_for_system_prompt(target) for target in store.settings.targets()]
         self.text = "\n\n".join(block for block in blocks if block)

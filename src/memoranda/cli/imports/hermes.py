@@ -69,7 +69,7 @@ class _Beside:
     def _told(self, invocation: Invocation, *, done: bool) -> StepReport:
         with open_memory(invocation.home, profile=invocation.profile, user=invocation.user) as memory:
             entries = memory.curated if "memories" in self._wanted else None
-            skills = memory.skills_for(memory.user) if "skills" in self._wanted else None
+            skills = memory.services.skills_for(memory.user) if "skills" in self._wanted else None
             found = plan_migration(self._home, entries, skills, again=self._again)
             if done:
                 found = apply_migration(memory.home.root, found, entries, skills)

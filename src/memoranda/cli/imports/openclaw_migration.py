@@ -199,7 +199,7 @@ def _household(memory: Memory) -> MigrationTarget:
     return MigrationTarget(
         memory.home.root,
         memory.curated,
-        memory.skills_for(memory.user),
+        memory.services.skills_for(memory.user),
         read_secrets(memory.home),
         lambda name, value: set_secret(memory.home, name, value),
     )

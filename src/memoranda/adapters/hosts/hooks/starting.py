@@ -9,7 +9,7 @@ _MOST_CHARS = 9_500
 
 def remembered(memory: Memory) -> str:
     """The notes and the profile, screened where they are kept; "" when nothing is remembered."""
-    store = memory.curated_for(memory.user)
+    store = memory.services.curated_for(memory.user)
     store.load_from_disk()
     blocks = [store.format_for_system_prompt(target) for target in store.settings.targets()]
     text = "\n\n".join(block for block in blocks if block)

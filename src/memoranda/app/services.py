@@ -1,0 +1,177 @@
+"""What all sessions of a home share: stores, settings, redaction, the external memory and the spend ledger.
+
+Nothing here knows a session, so sessions, agents and `Memory` can all depend on it.
+"""
+
+import logging
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memoranda import config
+from memoranda.curated.store import MemoryStore
+from memoranda.curated.write_result import MemoryReceipt, Origin
+from memoranda.db.lost import is_there
+from memoranda.errors import StorageError
+from memoranda.providers.external_memory import ExternalMemory
+from memoranda.safety.redaction import Redactor
+from memoranda.sessions.scope import Scope
+from memoranda.skills.store import SkillStore
+from memoranda.support.home import Home
+from memoranda.support.projects import project_of
+
+if TYPE_CHECKING:
+    # Loaded when they are first used: a caller that only wants the prompt starts twice as fast.
+    from memoranda.llm.model import ChatModel, Usage
+    from memoranda.recall.session_db import SessionDB
+    from memoranda.recall.summaries import Summarize
+    from memoranda.recall.tool import SessionSearchTool
+    from memoranda.spending.ledger import Ledger
+
+_log = logging.getLogger(__name__)
+
+
+class HomeServices:
+    """Opens the stores of one home when they are first used, and closes them together."""
+
+    def __init__(self, home: Home, settings: config.Config, *, summarize: "Summarize | None" = None) -> None:
+        self.home = home
+        self.config = settings
+        self._summarize = summarize
+        self._opening = threading.Lock()
+        self._external: set[ExternalMemory] = set()
+        self._db: SessionDB | None = None
+        self._ledger: Ledger | None = None
+        self._redactor: Redactor | None = None
+
+    def curated_for(self, user: str | None) -> MemoryStore:
+        """The curated memory of one user; None is the home itself."""
+        return MemoryStore(self.home.memories(user), self.config.curated)
+
+    def skills_for(self, user: str | None) -> SkillStore:
+        """The skills of one user, who can also read those of the home."""
+        also = [] if user is None else [self.home.skills()]
+        return SkillStore(self.home.skills(user), self.config.skills, also=also)
+
+    @property
+    def has_record(self) -> bool:
+        """Whether the home has a session store; asking does not create one."""
+        return is_there(self.home.state_db)
+
+    def sessions_for(self, user: str | None) -> "SessionDB":
+        """The conversations of one user; None is the home itself."""
+        from memoranda.recall.session_db import SessionDB
+
+        with self._opening:
+            if self._db is None:
+                self._db = SessionDB(self.home.state_db, redactor=self._opened_redactor())
+            return self._db.scoped(Scope.of(user))
+
+    def latest_session(self, session_id: str, user: str | None) -> str:
+        """The session that continues a conversation now; an id without a row stays as it is."""
+        if not self.has_record:
+            return session_id
+        return self.sessions_for(user).get_compression_tip(session_id) or session_id
+
+    def search_tool(
+        self, user: str | None, current_session_id: str | None = None, directory: Path | None = None
+    ) -> "SessionSearchTool":
+        """The session_search tool of one user; it leaves out the current session, and `directory` is "this" project."""
+        from memoranda.recall.tool import SessionSearchTool
+
+        return SessionSearchTool(
+            lambda: self.sessions_for(user),
+            self.config.recall,
+            current_session_id=current_session_id,
+            here=lambda: project_of(directory) if directory else None,
+            summarize=self._summarize,
+        )
+
+    def redact(self, text: str) -> str:
+        """The text without credentials, as it may be stored."""
+        redactor = self._opened_redactor()
+        return text if redactor is None else redactor.text(text)[0]
+
+    def external_for(self, session_id: str, source: str, user: str | None) -> ExternalMemory:
+        """The external memory that is configured, started for one session; it is closed with the home at the latest."""
+        if not self.config.provider:
+            return ExternalMemory()
+        from memoranda.providers.attach import join
+        from memoranda.providers.recorded_turns import RecordedTurns
+
+        turns = RecordedTurns(lambda: self.sessions_for(user) if self.has_record else None, self.config.provider)
+        external = join(
+            self.home.root, self.config.provider, self.config.external, session_id, turns,
+            lend=lambda names: config.lease_secrets(self.home, names),
+            secrets=lambda: config.known_secrets(self.home), toolsets=self.config.toolsets.get(source),
+            platform=source, user_id=user or "", agent_identity=self.home.profile, agent_context="primary",
+        )  # fmt: skip
+        self._external.add(external)
+        external.at_the_end(lambda: self._external.discard(external))
+        return external
+
+    def queue_memory_write(self, store: MemoryStore, receipt: MemoryReceipt, origin: Origin, user: str | None) -> None:
+        """Queue a curated write outside any session for the provider, which receives it at its next start."""
+        if self.config.provider:
+            from memoranda.providers.attach import queue_writes
+
+            queue_writes(
+                self.home.root, self.config.provider, self.config.external, receipt, origin,
+                lambda text: store.shown(receipt.target, text), user or "",
+            )  # fmt: skip
+
+    def metered(
+        self,
+        model: "ChatModel",
+        purpose: str,
+        session_id: str | Callable[[], str],
+        user: str | None,
+        *,
+        background: bool = False,
+    ) -> "ChatModel":
+        """The same model, whose calls are entered in the ledger; background calls must fit the day's budget."""
+        return self._opened_ledger().metered(
+            model, purpose, session_id=session_id, user_id=user or "", background=background
+        )
+
+    def count_usage(self, user: str | None, session_id: str, usage: "Usage", *, model: str, provider: str) -> None:
+        """Add what a call used to its session; a failure is logged and does not fail the call."""
+        try:
+            self.sessions_for(user).update_token_counts(
+                session_id, **asdict(usage), api_call_count=1, model=model, billing_provider=provider
+            )
+        except StorageError as error:
+            _log.warning("The usage of a call could not be stored for session %s: %s", session_id, error)
+
+    def close(self) -> None:
+        """Close the ledger, the external memories and the session store; every write was durable when answered."""
+        if self._ledger is not None:
+            self._ledger.close()
+        for external in list(self._external):
+            external.close()
+        with self._opening:
+            if self._db is not None:
+                self._db.close()
+                self._db = None
+
+    def _opened_redactor(self) -> Redactor | None:
+        if self._redactor is None and self.config.redact_secrets:
+            self._redactor = Redactor(config.known_secrets(self.home))
+        return self._redactor
+
+    def _opened_ledger(self) -> "Ledger":
+        from memoranda.spending.ledger import Ledger
+
+        with self._opening:
+            if self._ledger is None:
+                self._ledger = Ledger(self.home.root, self.config.budget)
+            return self._ledger
+
+
+def new_session_id() -> str:
+    """An id for a new session; ids sort by time."""
+    return f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(3)}"

@@ -1,0 +1,82 @@
+"""One session in the record: its row, the user's messages in its context, and what its provider has yet to receive."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from memoranda.app.services import HomeServices
+
+if TYPE_CHECKING:
+    from memoranda.recall.session_db import SessionDB
+    from memoranda.sessions.rotation import LiveMessage
+
+
+class SessionRecord:
+    """The row of a session, and reads of its messages; `id` changes when the conversation continues."""
+
+    def __init__(self, services: HomeServices, session_id: str, user: str | None) -> None:
+        self.id = session_id
+        # Whether the session has a row, and whether that row is open: neither ended nor still to be created.
+        self.exists = self.is_open = False
+        self._services = services
+        self._user = user
+
+    @property
+    def db(self) -> "SessionDB":
+        """The session store of this session's user."""
+        return self._services.sessions_for(self._user)
+
+    def load(self) -> dict[str, Any] | None:
+        """Read the row; None when the session has none yet."""
+        row = self.db.get_session(self.id) if self._services.has_record else None
+        if row is not None:
+            self.exists, self.is_open = True, row.get("ended_at") is None
+        return row
+
+    def create(self, source: str, **columns: Any) -> None:
+        """Create the row, or reopen the one there is."""
+        db = self.db
+        db.create_session(self.id, source, **columns)
+        db.reopen_session(self.id)
+        self.exists = self.is_open = True
+
+    def end(self, reason: str) -> None:
+        """End the session if its row is open."""
+        if self.is_open:
+            self.db.end_session(self.id, reason)
+            self.is_open = False
+
+    def continuation(self) -> str | None:
+        """The session that continues this one, because another process compressed the conversation; else None."""
+        latest = self.db.get_compression_tip(self.id) if self.exists else None
+        return latest if latest != self.id else None
+
+    def context(self) -> "list[LiveMessage]":
+        """The messages that the model is sent."""
+        return self.db.live_context(self.id) if self.exists else []
+
+    def user_messages(self) -> "list[LiveMessage]":
+        """The user's messages in the context; a summary has the same role but is not the user's."""
+        return _user_messages(self.context())
+
+    def last_undoable(self) -> "LiveMessage | None":
+        """The user message that begins the last turn after the latest summary: undoing more would undo the summary."""
+        context = self.context()
+        summaries = [index for index, message in enumerate(context) if message.is_summary]
+        asked = _user_messages(context[summaries[-1] + 1 :] if summaries else context)
+        return asked[-1] if asked else None
+
+    def completed_turns(self) -> list[dict[str, Any]]:
+        """The messages of completed turns that this session itself recorded, for the provider.
+
+        Copies and summaries are left out: the provider received the originals with an earlier session.
+        """
+        if not self.is_open:
+            return []
+        from memoranda.providers.recorded_turns import completed
+
+        messages = self.db.get_messages(self.id)
+        return completed([message for message in messages if message["copy_of"] is None and not message["is_summary"]])
+
+
+def _user_messages(context: "Sequence[LiveMessage]") -> "list[LiveMessage]":
+    return [message for message in context if message.message["role"] == "user" and not message.is_summary]

@@ -1,0 +1,172 @@
+"""The state of one open session that changes as a whole when compression continues its conversation in another one."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from memoranda.app.frozen_prompt import FrozenPrompt, PromptContext
+from memoranda.app.provider_tools import PROVIDER_TOOLS, tools_as_columns
+from memoranda.app.services import HomeServices
+from memoranda.app.session_options import SessionOptions
+from memoranda.app.session_record import SessionRecord
+from memoranda.app.session_tools import SessionTools
+from memoranda.app.strip_recall import strip_recall
+from memoranda.curated.write_result import MemoryReceipt, Origin
+from memoranda.errors import ContinuedError
+from memoranda.providers.external_memory import ExternalMemory
+from memoranda.support.projects import project_of
+from memoranda.tools import Tool
+
+if TYPE_CHECKING:
+    # Loaded when they are first used: a caller that only wants the prompt starts twice as fast.
+    from memoranda.app.session_compressor import SessionCompressor
+    from memoranda.recall.session_db import SessionDB
+
+
+class SessionState:
+    """Prompt, tools, record and external memory of one session, and how they continue together.
+
+    Compression sees a session through this class (`agent.session_views.CompressibleSession`), and so does a turn.
+    """
+
+    def __init__(self, services: HomeServices, session_id: str, options: SessionOptions, *, is_new: bool) -> None:
+        self.services = services
+        self.options = options
+        self.model = options.model
+        self.store = services.curated_for(options.user)
+        self.store.written = self._on_memory_write
+        self.record = SessionRecord(services, session_id, options.user)
+        self.toolbox = SessionTools(services, options, self.store)
+        self.external = self._start_external()
+        self.toolbox.bind(session_id)
+        self._compressor: SessionCompressor | None = None
+        self.frozen = (None if is_new else self._restore_prompt()) or self._build_prompt()
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    @property
+    def prompt(self) -> str:
+        return self.frozen.prompt.text
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        return self.toolbox.definitions(self.external.tools())
+
+    @property
+    def compressor(self) -> "SessionCompressor":
+        from memoranda.app.session_compressor import ContextUsage, SessionCompressor
+        from memoranda.llm.context_windows import context_window
+
+        if self._compressor is None:
+            settings = self.services.config
+            window = settings.model.window or context_window(self.model)
+            self._compressor = SessionCompressor(settings.compression, ContextUsage(window))
+        return self._compressor
+
+    def conversation(self) -> list[dict[str, Any]]:
+        """The recorded messages, as chat APIs take them."""
+        return self.record.db.get_messages_as_conversation(self.id)
+
+    def recorded(self, message_id: int) -> dict[str, Any]:
+        """One message as it was recorded; empty when it was rewound."""
+        return self.record.db.get_message(message_id) or {}
+
+    def note_of_changes(self) -> str:
+        """A fenced note for the user's next message: what others saved or removed since the prompt was built."""
+        return self.frozen.changes.note()
+
+    def open_record(self) -> "SessionDB":
+        """The session store; creates or reopens the session's row before the first write."""
+        if not self.record.is_open:
+            options = self.options
+            self.record.create(
+                options.source, model=self.model or None, system_prompt=self.prompt or None,
+                parent_session_id=options.parent, relation=options.relation,
+                project=project_of(options.directory) if options.directory else None,
+                **self.frozen.as_columns(), **tools_as_columns(self.external.tools()),
+            )  # fmt: skip
+        return self.record.db
+
+    def append(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
+        """Record messages in one commit, without recalled memory that the model repeats in them."""
+        clean = [strip_recall(message) for message in messages]
+        while True:
+            try:
+                return self.open_record().append_messages(self.id, clean, at_the_tip=True)
+            except ContinuedError as error:
+                # Another process has compressed the conversation meanwhile.
+                self.continue_as(error.successor)
+
+    def follow_continuation(self) -> None:
+        """Continue in the latest session when another process has compressed the conversation."""
+        if continuation := self.record.continuation():
+            self.continue_as(continuation)
+
+    def restart_external(self) -> None:
+        """Start the external memory again for a session that is resumed after its end."""
+        self.external = self._start_external()
+
+    def after_rewind(self) -> None:
+        """Bring everything up to date after messages were undone."""
+        if self._compressor is not None:
+            self._compressor.usage.reading = None
+        # The model no longer sees the memory writes that it made in the undone turn.
+        self.frozen = self._restore_prompt() or self.frozen
+        self.external.switch(self.id, reason="undo", rewound=True)
+
+    # What compression needs.
+
+    def before_compression(self) -> str:
+        return self.external.before_compression(self._provider_messages()) if self.external.active else ""
+
+    def flush_provider(self) -> None:
+        self.external.commit(self._provider_messages(), self.id)
+
+    def new_prompt_columns(self) -> dict[str, Any]:
+        frozen = self._build_prompt()
+        return {"system_prompt": frozen.prompt.text, **frozen.as_columns()}
+
+    def continue_as(self, session_id: str) -> None:
+        old, self.record.id = self.id, session_id
+        self.toolbox.bind(session_id)
+        self.frozen = self._restore_prompt() or self.frozen
+        self.external.switch(session_id, old, "compression")
+
+    def _provider_messages(self) -> list[dict[str, Any]]:
+        return self.record.completed_turns() if self.external.active else []
+
+    def _start_external(self) -> ExternalMemory:
+        if not self.options.external:
+            return ExternalMemory()
+        return self.services.external_for(self.id, self.options.source, self.options.user)
+
+    def _build_prompt(self) -> FrozenPrompt:
+        context = PromptContext(
+            self.services.home.root, self.services.config.prompt, self.options.source, self.options.instructions,
+            self.options.directory, self.compressor.usage.window if self.model else 0,
+        )  # fmt: skip
+        names = [tool.name for tool in self.tools]
+        skills = self.toolbox.skill_index()
+        return FrozenPrompt.build(
+            context, self.store, self.services.redact, tools=names,
+            skills=skills if "skill_view" in names else "", provider=self.external.system_prompt(),
+        )  # fmt: skip
+
+    def _restore_prompt(self) -> FrozenPrompt | None:
+        """The prompt that is stored with the session: resuming the session changes no byte of it."""
+        row = self.record.load()
+        if row is None:
+            return None
+        self.model = self.model or row.get("model") or ""
+        self.toolbox.stored_provider_tools = row.get(PROVIDER_TOOLS)
+        return FrozenPrompt.restore(row, self.store, self.services.redact)
+
+    def _on_memory_write(self, receipt: MemoryReceipt, origin: Origin) -> None:
+        """Mirror a curated write to the external memory, or queue it when none is running."""
+        if origin.session == self.id:
+            self.frozen.changes.mark_seen(receipt.target)
+        if self.external.active:
+            self.external.mirror(receipt, origin, lambda text: self.store.shown(receipt.target, text))
+        else:
+            self.services.queue_memory_write(self.store, receipt, origin, self.options.user)

@@ -1,0 +1,71 @@
+"""The tools of one session: memory, search, skills and the provider's, as far as its platform allows them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from memoranda.app.provider_tools import restore_tools
+from memoranda.app.services import HomeServices
+from memoranda.app.session_options import SessionOptions
+from memoranda.curated.store import MemoryStore
+from memoranda.curated.tool import MemoryTool
+from memoranda.curated.write_result import Origin
+from memoranda.skills.prompt_list import render_index
+from memoranda.skills.tool import SkillTools
+from memoranda.tools import Tool
+
+
+class SessionTools:
+    """Builds the tools of a session; `bind` names the session in the journals of what they write."""
+
+    def __init__(self, services: HomeServices, options: SessionOptions, store: MemoryStore) -> None:
+        self._services = services
+        self._options = options
+        self._store = store
+        self._skills = services.skills_for(options.user)
+        # The provider's tools as the session's row has them; None in a new session.
+        self.stored_provider_tools: Any = None
+
+    def bind(self, session_id: str) -> None:
+        """Build the tools for a session, which is another one after compression."""
+        self._memory_tool = MemoryTool(self._store, Origin("agent", session_id))
+        self._skill_tools = SkillTools(self._skills, Origin("agent", session_id))
+        self._session_id = session_id
+
+    def begin_turn(self) -> None:
+        """Start counting failed memory calls from zero."""
+        self._memory_tool.begin_turn()
+
+    def definitions(self, provider_tools: Iterable[Tool]) -> tuple[Tool, ...]:
+        """Everything the model may call; a part that is switched off offers no tool.
+
+        A resumed session offers the provider's tools as they were, whatever the provider offers now.
+        """
+        search = self._services.search_tool(self._options.user, self._session_id, self._options.directory)
+        own = (*self._memory_tool.definitions(), *search.definitions(), *self._skill_tools.definitions())
+        return (*self._allowed(own), *restore_tools(self.stored_provider_tools, tuple(provider_tools)))
+
+    def for_review(self, session_id: str) -> tuple[Tool, ...]:
+        """Memory and skill tools whose writes are journalled as a review's, and not mirrored to the provider."""
+        reviewer = Origin("review", session_id)
+        store = self._services.curated_for(self._options.user)
+        store.load_from_disk()
+        skills = SkillTools(self._services.skills_for(self._options.user), reviewer)
+        return self._allowed((*MemoryTool(store, reviewer).definitions(), *skills.definitions()))
+
+    def skill_index(self) -> str:
+        """The list of skills for the prompt."""
+        return render_index(self._skills.catalogue(), self._skills.settings.index_char_limit)
+
+    def allows(self, tool: str) -> bool:
+        """Whether the session's platform has a tool; delegated work only gets tools that change nothing."""
+        toolset = self._services.config.toolsets.get(self._options.platform or self._options.source)
+        if toolset is not None and tool not in toolset:
+            return False
+        if self._options.relation != "delegation":
+            return True
+        from memoranda.agent.delegation import READ_ONLY_TOOLS
+
+        return tool in READ_ONLY_TOOLS
+
+    def _allowed(self, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
+        return tuple(tool for tool in tools if self.allows(tool.name))
