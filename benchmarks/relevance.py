@@ -20,8 +20,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.recall import _fill
-from memoranda.index.postings import Filter
-from memoranda.recall.relevance import worth_saying
+from memoranda.index.postings import Filters
+from memoranda.recall.relevance import relevant_hits
 from memoranda.recall.session_db import SessionDB
 
 EVERYDAY = Path(__file__).with_name("everyday_prompts.txt")
@@ -73,7 +73,7 @@ def measure(sets: dict[str, Any], name: str) -> dict[str, list[Tried]]:
             db.index.catch_up()
             for kind, prompt, gold in prompts(sets, name, store):
                 start = time.process_time()
-                hits = worth_saying(db, prompt, Filter(db.scope, titles=False), limit=6)
+                hits = relevant_hits(db, prompt, Filters(db.scope, titles=False), limit=6)
                 right = bool(hits) and names[hits[0].session_id] in gold
                 found[kind].append(Tried(bool(hits), right, time.process_time() - start))
     return found

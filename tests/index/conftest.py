@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.index.postings import And, Filter, Pattern, Phrase, Posting, Word
+from memoranda.index.postings import And, Filters, Pattern, Phrase, Posting, Word
 from memoranda.index.search_index import SearchIndex
-from memoranda.index.segments import query_words
+from memoranda.index.tokenizer import query_words
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
 
-EVERYONE = Filter(Scope.everyone())
+EVERYONE = Filters(Scope.everyone())
 
 Find = Callable[..., list[int]]
 
@@ -22,12 +22,12 @@ def pattern(text: str) -> Pattern:
     return And(tuple(Word(word[0]) if len(word) == 1 else Phrase(word) for word in words))
 
 
-def ids(index: SearchIndex, text: str, among: Filter = EVERYONE) -> list[int]:
+def ids(index: SearchIndex, text: str, among: Filters = EVERYONE) -> list[int]:
     """The ids of the messages that have all of the typed words, newest first; 0 for a title."""
     return [posting.message for posting in postings(index, text, among)]
 
 
-def postings(index: SearchIndex, text: str, among: Filter = EVERYONE) -> list[Posting]:
+def postings(index: SearchIndex, text: str, among: Filters = EVERYONE) -> list[Posting]:
     with index.reading() as reader:
         return reader.postings(pattern(text), among, 10_000)
 

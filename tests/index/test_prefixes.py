@@ -4,7 +4,7 @@ import pytest
 
 from memoranda.index.postings import And, Or, Pattern, Prefix, Word
 from memoranda.index.prefixes import prefix_pattern
-from memoranda.index.segments import segment
+from memoranda.index.tokenizer import tokenize
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_an_open_word_is_a_prefix_and_the_stems_it_may_have_become(typed: str, p
 @pytest.mark.parametrize("word", ["migration", "cities", "running", "deployments", "planning", "decision", "agreed"])
 def test_every_beginning_of_a_word_finds_it(word: str) -> None:
     """From three letters on to the whole word."""
-    token = segment(word)[0]
+    token = tokenize(word)[0]
     for size in range(3, len(word) + 1):
         assert _finds(prefix_pattern(word[:size]), token), word[:size]
 

@@ -1,6 +1,6 @@
 """The index knows the projects of sessions, from the file and from what is not in it yet."""
 
-from memoranda.index.postings import Filter
+from memoranda.index.postings import Filters
 from memoranda.index.search_index import SearchIndex
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
@@ -9,8 +9,8 @@ from tests.index.conftest import Find
 ONE, TWO = "github.com/ana/one#aaaaaaaaaaaa", "two#bbbbbbbbbbbb"
 
 
-def about(*projects: str) -> Filter:
-    return Filter(Scope.everyone(), projects=frozenset(projects))
+def about(*projects: str) -> Filters:
+    return Filters(Scope.everyone(), projects=frozenset(projects))
 
 
 def fill(sessions: SessionStore) -> dict[str, int]:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.index import scan, search_index
+from memoranda.index import search_index, unindexed_scan
 from memoranda.index.postings import (
     ASSISTANT,
     TITLE,
     TOOL,
     USER,
     And,
-    Filter,
+    Filters,
     Or,
     Pattern,
     Phrase,
@@ -113,7 +113,7 @@ def test_filters(sessions: SessionStore, index: SearchIndex) -> None:
     c = sessions.append_message("hers", "user", "owl", timestamp=200.0)
 
     def found(**among: object) -> set[int]:
-        return set(ids(index, "owls", Filter(**({"scope": Scope.everyone()} | among))))  # type: ignore[arg-type]
+        return set(ids(index, "owls", Filters(**({"scope": Scope.everyone()} | among))))  # type: ignore[arg-type]
 
     assert found() == {0, a, b, c}
     assert found(scope=Scope.of(None)) == {0, a, b}
@@ -169,8 +169,8 @@ def test_a_session_made_again_under_the_same_name_is_another_one(sessions: Sessi
     sessions.delete_session("s")
     sessions.create_session("s", "cli", user_id="bob", started_at=2.0)
     again = sessions.append_message("s", "user", "public lynx")
-    assert find("lynx", Filter(Scope.of("bob"))) == [again]
-    assert find("lynx", Filter(Scope.of("ann"))) == []
+    assert find("lynx", Filters(Scope.of("bob"))) == [again]
+    assert find("lynx", Filters(Scope.of("ann"))) == []
 
 
 def test_a_session_imported_again_is_found_once(sessions: SessionStore, find: Find) -> None:
@@ -198,7 +198,7 @@ def test_compressed_messages_stay_and_copies_do_not_count(sessions: SessionStore
         ],
     )
     assert find("ibex") == [a]
-    assert find("ibex", Filter(Scope.everyone(), roles=frozenset({"user"}))) == [a]
+    assert find("ibex", Filters(Scope.everyone(), roles=frozenset({"user"}))) == [a]
 
 
 def test_unchanged_messages_are_not_indexed_again(sessions: SessionStore, index: SearchIndex) -> None:
@@ -221,13 +221,13 @@ def test_catching_up_says_how_far_it_is(
     monkeypatch.setattr(search_index, "BATCH", 10)
     sessions.create_session("s", "cli")
     sessions.append_messages("s", [{"role": "user", "content": f"word{n}"} for n in range(35)])
-    assert index.state() == search_index.State(0, 35, None)
+    assert index.state() == search_index.IndexProgress(0, 35, None)
     steps: list[tuple[int, int]] = []
     state = index.catch_up(most=20, progress=lambda done, total: steps.append((done, total)))
     assert (state.indexed, state.total, state.complete) == (20, 35, False)
     assert steps == [(10, 35), (20, 35)]
     assert index.catch_up().complete
-    assert index.state() == search_index.State(35, 35, None)
+    assert index.state() == search_index.IndexProgress(35, 35, None)
 
 
 def test_what_is_not_indexed_yet_is_searched_directly(
@@ -235,13 +235,13 @@ def test_what_is_not_indexed_yet_is_searched_directly(
 ) -> None:
     """Part of the answer comes from the index, the rest from the store, and a note says so."""
     monkeypatch.setattr(search_index, "FEW", 5)
-    monkeypatch.setattr(scan, "FEW", 5)
+    monkeypatch.setattr(unindexed_scan, "FEW", 5)
     sessions.create_session("s", "cli", title="Tapir talk")
     made = sessions.append_messages("s", [{"role": "user", "content": f"The tapirs ran {n} 数据库"} for n in range(30)])
     index.catch_up(most=10)
     with index.reading() as reader:
         for pattern in (Word("tapir"), Word("run"), Phrase(("tapir", "run")), Word("数据"), Word("库")):
-            found = reader.postings(pattern, Filter(Scope.everyone(), titles=False), 100)
+            found = reader.postings(pattern, Filters(Scope.everyone(), titles=False), 100)
             assert [posting.message for posting in found] == made[::-1]
             assert len({posting.session for posting in found}) == 1
         assert set(reader.sessions([found[0].session])) == {found[0].session}
@@ -254,7 +254,7 @@ def test_deletions_reach_a_half_built_index_too(
 ) -> None:
     """However much is missing, nothing deleted is found."""
     monkeypatch.setattr(search_index, "FEW", 5)
-    monkeypatch.setattr(scan, "FEW", 5)
+    monkeypatch.setattr(unindexed_scan, "FEW", 5)
     for name in ("gone", "here"):
         sessions.create_session(name, "cli", title=f"{name} gecko")
         sessions.append_messages(name, [{"role": "user", "content": f"gecko {n}"} for n in range(20)])

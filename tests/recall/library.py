@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memoranda.index.postings import Filter
+from memoranda.index.postings import Filters
 from memoranda.index.search_index import SearchIndex
-from memoranda.recall.search import Found, Search
+from memoranda.recall.search import Search, SearchResult
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
 
@@ -19,7 +19,7 @@ Message = str | Mapping[str, Any]
 class Library:
     """Sessions by name; each message is a text, or a mapping with a role and a text."""
 
-    everyone = Filter(Scope.everyone())
+    everyone = Filters(Scope.everyone())
 
     def __init__(self, home: Path, sessions: Mapping[str, Sequence[Message]] | None = None) -> None:
         self.store = SessionStore(home / "state.db")
@@ -39,7 +39,7 @@ class Library:
         self.ids[name] = self.store.append_messages(name, timed) if timed else []
         return self.ids[name]
 
-    def find(self, text: str, **options: Any) -> Found:
+    def find(self, text: str, **options: Any) -> SearchResult:
         options = {"limit": 10, "now": NOW, **options}
         among = options.pop("among", None) or self.everyone
         return self.search.find(text, among, **options)

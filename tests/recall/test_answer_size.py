@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memoranda.errors import StorageError
+from memoranda.recall.json_size import echo_input, echo_list, fit_json, size_of
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.settings import RecallSettings
-from memoranda.recall.sizes import cut_to, repeated, size_of, some_of
 from memoranda.recall.tool import PARAMETERS, SessionSearchTool
 from memoranda.sessions.scope import Scope
 from tests.examples import examples
@@ -142,10 +142,10 @@ def test_a_conversation_that_does_not_fit_is_passed_over(db: SessionDB) -> None:
 @given(text=st.text(st.characters()), room=st.integers(1, 60))
 def test_text_is_cut_to_its_room(text: str, room: int) -> None:
     """As JSON, in UTF-8."""
-    cut = cut_to(text * 5, room)
+    cut = fit_json(text * 5, room)
     assert not cut or size_of(cut) <= room
     cut.encode()
-    short = repeated(text * 5, room)
+    short = echo_input(text * 5, room)
     assert size_of(short) <= 2 * room + 2
     short.encode()
 
@@ -153,6 +153,6 @@ def test_text_is_cut_to_its_room(text: str, room: int) -> None:
 @given(texts=st.lists(st.text(st.characters(), min_size=1)), room=st.integers(20, 300))
 def test_as_many_names_are_repeated_as_there_is_room_for(texts: list[str], room: int) -> None:
     """One at least, cut if it must be."""
-    shown = some_of(texts, room)
+    shown = echo_list(texts, room)
     assert size_of(shown) <= room + 2
     assert bool(shown) == bool(texts)

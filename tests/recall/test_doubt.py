@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.index.postings import Filter
+from memoranda.index.postings import Filters
 from memoranda.index.search_index import SearchIndex
 from memoranda.recall.session_db import SessionDB
 from memoranda.sessions.scope import Scope
@@ -21,5 +21,5 @@ def test_the_index_is_checked_when_something_is_not_found(
     with SessionDB(tmp_path / "state.db") as db:
         db.create_session("s", "cli")
         db.append_message("s", "user", "a weasel")
-        db.find(typed, Filter(Scope.everyone()), limit=3)
+        db.find(typed, Filters(Scope.everyone()), limit=3)
         assert checked.wait(10 if doubted else 0.5) == doubted

@@ -6,15 +6,15 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.index.postings import ASSISTANT, TITLE, TOOL, USER, Posting, Size
-from memoranda.recall.dates import Stretch, closeness, stretches
-from memoranda.recall.ranking import Matched, Outlook, Pair, rank, rank_messages
-from memoranda.recall.words import Perspective, perspective
+from memoranda.index.postings import ASSISTANT, TITLE, TOOL, USER, IndexSize, Posting
+from memoranda.recall.dates import TimeRange, date_closeness, time_ranges
+from memoranda.recall.ranking import AdjacentTerms, RankingContext, TermMatches, rank, rank_messages
+from memoranda.recall.words import Perspective, find_perspective
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0
-SIZE = Size(messages=10_000, sessions=500, tokens=500_000)
-ANYBODY = Outlook(Perspective.ANYBODY, (), NOW)
+SIZE = IndexSize(messages=10_000, sessions=500, tokens=500_000)
+ANYBODY = RankingContext(Perspective.ANYBODY, (), NOW)
 LONG_AGO = NOW - 1_000 * DAY
 
 
@@ -22,12 +22,12 @@ def said(session: int, place: int, role: int = USER, length: int = 50, time: flo
     return Posting(session * 1_000 + place, session, place, role, length, time)
 
 
-def term(*rows: Posting, frequency: int = 20) -> Matched:
-    return Matched(list(rows), frequency)
+def term(*rows: Posting, frequency: int = 20) -> TermMatches:
+    return TermMatches(list(rows), frequency)
 
 
-def order(*matched: Matched, pairs: Sequence[Pair] = (), outlook: Outlook = ANYBODY) -> list[int]:
-    return [standing.session for standing in rank(matched, pairs, SIZE, outlook)]
+def order(*matched: TermMatches, pairs: Sequence[AdjacentTerms] = (), context: RankingContext = ANYBODY) -> list[int]:
+    return [standing.session for standing in rank(matched, pairs, SIZE, context)]
 
 
 def test_more_of_the_terms_is_better() -> None:
@@ -68,22 +68,22 @@ def test_a_short_message_says_more_about_its_words() -> None:
 def test_the_one_who_is_asked_about_comes_first() -> None:
     """What I said is asked of the user, what you said of the assistant; tool output is behind both."""
     found = term(said(1, 0, USER), said(2, 0, ASSISTANT), said(3, 0, TOOL))
-    assert order(found, outlook=replace(ANYBODY, perspective=Perspective.USER))[0] == 1
-    assert order(found, outlook=replace(ANYBODY, perspective=Perspective.ASSISTANT))[0] == 2
+    assert order(found, context=replace(ANYBODY, perspective=Perspective.USER))[0] == 1
+    assert order(found, context=replace(ANYBODY, perspective=Perspective.ASSISTANT))[0] == 2
     assert order(found)[-1] == 3
 
 
 def test_words_side_by_side_count_more() -> None:
     """The pair as typed stands before the same words apart."""
     both = [said(1, 0), said(2, 0)]
-    assert order(term(*both), term(*both), pairs=[Pair((0, 1), [said(2, 0)])]) == [2, 1]
+    assert order(term(*both), term(*both), pairs=[AdjacentTerms((0, 1), [said(2, 0)])]) == [2, 1]
 
 
 def test_a_named_date_lifts_what_was_said_then() -> None:
     """A session within the stretch stands first."""
     found = term(said(1, 0, time=LONG_AGO), said(2, 0, time=LONG_AGO - 50 * DAY))
-    then = Stretch(LONG_AGO - 51 * DAY, LONG_AGO - 49 * DAY)
-    assert order(found, outlook=replace(ANYBODY, stretches=(then,))) == [2, 1]
+    then = TimeRange(LONG_AGO - 51 * DAY, LONG_AGO - 49 * DAY)
+    assert order(found, context=replace(ANYBODY, time_ranges=(then,))) == [2, 1]
 
 
 def test_recency_is_mild() -> None:
@@ -130,24 +130,24 @@ def test_every_session_has_one_finite_place(terms: list[list[Posting]]) -> None:
 
 def test_whose_words_a_question_asks_for() -> None:
     """A request to the assistant is not a question about what it said."""
-    assert perspective("How many books have I read?") is Perspective.USER
-    assert perspective("Which restaurant did you recommend?") is Perspective.ASSISTANT
-    assert perspective("Can you recommend a film for me?") is Perspective.USER
-    assert perspective("What does Melanie paint?") is Perspective.ANYBODY
+    assert find_perspective("How many books have I read?") is Perspective.USER
+    assert find_perspective("Which restaurant did you recommend?") is Perspective.ASSISTANT
+    assert find_perspective("Can you recommend a film for me?") is Perspective.USER
+    assert find_perspective("What does Melanie paint?") is Perspective.ANYBODY
 
 
 def test_dates_are_read() -> None:
     """Days, months and counted-back days; a year that is left out can be any recent one."""
     for text in ("on 9 November, 2022", "November 9th 2022", "2022-11-09", "2022年11月9日"):
-        (stretch,) = stretches(text, NOW)
+        (stretch,) = time_ranges(text, NOW)
         assert stretch.end - stretch.start <= 1.1 * DAY
-        assert closeness([stretch], stretch.start + 1) == 1.0
-    (month,) = stretches("in June 2022", NOW)
+        assert date_closeness([stretch], stretch.start + 1) == 1.0
+    (month,) = time_ranges("in June 2022", NOW)
     assert 29 * DAY < month.end - month.start < 31 * DAY
-    assert len(stretches("what did I do in June", NOW)) > 3
-    (ago,) = stretches("ten days ago", NOW)
+    assert len(time_ranges("what did I do in June", NOW)) > 3
+    (ago,) = time_ranges("ten days ago", NOW)
     assert ago.start <= NOW - 10 * DAY <= ago.end
-    assert stretches("last Saturday", NOW)[0].end <= NOW
+    assert time_ranges("last Saturday", NOW)[0].end <= NOW
     for text in ("31 February 2022", "may I ask", "version 2022-99-99", "9999 days ago", "the last word"):
-        assert stretches(text, NOW) == []
-    assert closeness([ago], NOW + 300 * DAY) == 0.0
+        assert time_ranges(text, NOW) == []
+    assert date_closeness([ago], NOW + 300 * DAY) == 0.0

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.index.postings import Filter
-from memoranda.recall.relevance import ASKED, UNASKED, Bearing, asks_about_the_past, bearings, worth_saying
+from memoranda.index.postings import Filters
+from memoranda.recall.relevance import ASKED, UNASKED, Relevance, asks_about_the_past, measure_relevance, relevant_hits
 from memoranda.recall.search import Hit
 from memoranda.recall.session_db import SessionDB
 
@@ -32,7 +32,7 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SessionDB]:
 
 
 def _worth(db: SessionDB, prompt: str) -> list[str]:
-    return [hit.session_id for hit in worth_saying(db, prompt, Filter(db.scope), limit=3)]
+    return [hit.session_id for hit in relevant_hits(db, prompt, Filters(db.scope), limit=3)]
 
 
 @pytest.mark.parametrize(
@@ -80,17 +80,17 @@ def test_one_user_s_past_is_not_said_to_another(tmp_path: Path) -> None:
         ana.append_message(ana.create_session("s", "cli"), "user", _SAID[0])
         everyone.index.catch_up()
         prompt = "Which port did the heron cluster of staging have?"
-        assert [hit.session_id for hit in worth_saying(ana, prompt, Filter(ana.scope), limit=3)] == ["s"]
-        assert worth_saying(ben, prompt, Filter(ben.scope), limit=3) == []
+        assert [hit.session_id for hit in relevant_hits(ana, prompt, Filters(ana.scope), limit=3)] == ["s"]
+        assert relevant_hits(ben, prompt, Filters(ben.scope), limit=3) == []
 
 
 def test_an_asked_prompt_has_to_clear_less() -> None:
     """Each part of a floor has to be cleared."""
     hit = Hit("s", "s", 1, "user", 1.0, {}, 1)
-    assert Bearing(hit, 0.6, 1.5, 2).clears(ASKED) and not Bearing(hit, 0.6, 1.5, 2).clears(UNASKED)
-    assert Bearing(hit, 0.6, 2.4, 2).clears(UNASKED)
-    assert not Bearing(hit, 0.4, 3.0, 3).clears(ASKED)
-    assert not Bearing(hit, 0.9, 2.0, 1).clears(ASKED)
+    assert Relevance(hit, 0.6, 1.5, 2).clears(ASKED) and not Relevance(hit, 0.6, 1.5, 2).clears(UNASKED)
+    assert Relevance(hit, 0.6, 2.4, 2).clears(UNASKED)
+    assert not Relevance(hit, 0.4, 3.0, 3).clears(ASKED)
+    assert not Relevance(hit, 0.9, 2.0, 1).clears(ASKED)
 
 
 def test_questions_about_the_past_are_known_by_their_words() -> None:
@@ -104,5 +104,5 @@ def test_questions_about_the_past_are_known_by_their_words() -> None:
 @given(st.text(max_size=60))
 def test_any_prompt_is_measured_without_an_error(db: SessionDB, prompt: str) -> None:
     """And no share is over the whole."""
-    for each in bearings(db, prompt, Filter(db.scope), limit=3):
+    for each in measure_relevance(db, prompt, Filters(db.scope), limit=3):
         assert 0 <= each.share <= 1.0001

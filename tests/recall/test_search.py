@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.index.postings import Filter
+from memoranda.index.postings import Filters
 from memoranda.recall.by_time import Sort
 from memoranda.recall.finding import ALL_WORDS, ANY_WORD, AS_TYPED, NEARBY, NOT_EXACT, NOT_FOUND, WITHOUT_SMALL
 from memoranda.sessions.scope import Scope
@@ -199,7 +199,7 @@ def test_titles_count(library: Library) -> None:
     library.add("titled", "Hello.", title="Zanzibar rollout plan")
     (hit,) = library.find("zanzibar rollout").hits
     assert (hit.session_id, hit.role, hit.message_id, hit.matches) == ("titled", "session_title", None, 0)
-    assert library.names("zanzibar", among=Filter(Scope.everyone(), titles=False)) == []
+    assert library.names("zanzibar", among=Filters(Scope.everyone(), titles=False)) == []
 
 
 def test_hidden_messages_are_not_found(library: Library) -> None:
@@ -227,10 +227,10 @@ def test_filters_hold_in_every_stage(library: Library) -> None:
     library.add("cli", "zebra crossing", time=NOW - 9 * DAY)
     library.add("chat", "zebra crossing", source="telegram", time=NOW - DAY)
     for typed in ("zebra crossing", "where is the zebra crossing?", "zebra zeppelin", "zebra OR lion"):
-        assert library.names(typed, among=Filter(Scope.everyone(), sources=frozenset({"cli"}))) == ["cli"]
-        assert library.names(typed, among=Filter(Scope.everyone(), since=NOW - 2 * DAY)) == ["chat"]
-        assert library.names(typed, among=Filter(Scope.everyone(), roles=frozenset({"assistant"}))) == []
-        assert library.names(typed, among=Filter(Scope.of("somebody"))) == []
+        assert library.names(typed, among=Filters(Scope.everyone(), sources=frozenset({"cli"}))) == ["cli"]
+        assert library.names(typed, among=Filters(Scope.everyone(), since=NOW - 2 * DAY)) == ["chat"]
+        assert library.names(typed, among=Filters(Scope.everyone(), roles=frozenset({"assistant"}))) == []
+        assert library.names(typed, among=Filters(Scope.of("somebody"))) == []
 
 
 def test_the_signals_explain_the_score(library: Library) -> None:

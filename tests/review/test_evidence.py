@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.index.segments import segment
+from memoranda.index.tokenizer import tokenize
 from memoranda.review.evidence import UserEvidence, is_covered, keeps_most
 from memoranda.safety.fence import build_memory_context_block
 
@@ -141,7 +141,7 @@ _WORDS = st.lists(st.from_regex(r"[a-z]{4,9}", fullmatch=True), min_size=3, max_
 def test_words_of_which_the_user_used_none_are_never_supported(said: list[str], noted: list[str]) -> None:
     """And words that the user used just so always are, unless they say nothing at all."""
     evidence = UserEvidence([" ".join(said)])
-    if not set(segment(" ".join(said))) & set(segment(" ".join(noted))):
+    if not set(tokenize(" ".join(said))) & set(tokenize(" ".join(noted))):
         assert evidence.lacks(" ".join(noted)) is not None
     repeated = evidence.lacks(" ".join(said))
     assert repeated is None or not repeated.missing

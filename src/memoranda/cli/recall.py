@@ -15,7 +15,7 @@ from memoranda.cli.terminal_text import bold
 from memoranda.curated.settings import FILE_NAMES, Target
 from memoranda.errors import StorageError
 from memoranda.importers.resume_command import resume_command
-from memoranda.recall.noted import bearing_on
+from memoranda.recall.related_entries import entries_matching
 from memoranda.recall.tool import SessionSearchTool
 from memoranda.safety.fence import build_memory_context_block
 
@@ -91,7 +91,7 @@ def _ask(invocation: Invocation, question: str, limit: int, project: str | None)
 
 def _noted(memory: Memory, target: Target, question: str) -> list[str]:
     try:
-        return bearing_on(question, memory.entries(target))
+        return entries_matching(question, memory.entries(target))
     except StorageError as error:
         click.echo(f"{FILE_NAMES[target]} is left out: {error}", err=True)
         return []

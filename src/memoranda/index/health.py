@@ -7,12 +7,12 @@ from contextlib import closing
 from pathlib import Path
 
 from memoranda.index import generations
-from memoranda.index.content import words_of
-from memoranda.index.postings import And, Filter, Word
-from memoranda.index.reader import Reader, View
-from memoranda.index.search_index import SearchIndex, misfit
-from memoranda.index.segments import everything
+from memoranda.index.message_text import searchable_text
+from memoranda.index.postings import And, Filters, Word
+from memoranda.index.reader import IndexConnection, IndexReader
+from memoranda.index.search_index import SearchIndex, find_mismatch
 from memoranda.index.tables import read_state
+from memoranda.index.tokenizer import index_tokens
 from memoranda.sessions.feed import Feed, FeedMessage
 from memoranda.sessions.scope import Scope
 from memoranda.support.health_issues import HealthIssue
@@ -57,7 +57,7 @@ def _problem(connection: sqlite3.Connection, feed: Feed) -> str | None:
         return f"is damaged ({verdict})"
     connection.execute("BEGIN")
     state = read_state(connection)
-    if reason := misfit(state, feed):
+    if reason := find_mismatch(state, feed):
         return f"cannot be used: {reason}"
     (docs,) = connection.execute("SELECT count(*) FROM docs WHERE message > 0").fetchone()
     if docs != state.messages:
@@ -76,15 +76,15 @@ def _lost(connection: sqlite3.Connection, feed: Feed, last: int) -> list[int]:
     chosen = random.Random(last)
     others = [feed.messages_after(chosen.randrange(last), 1) for _ in range(_RANDOM if last > 0 else 0)]
     sample = {message.id: message for some in (recent, *others) for message in some if message.id <= last}
-    with closing(Reader(feed, feed.head(), View(connection, failed), None)) as reader:
+    with closing(IndexReader(feed, feed.head(), IndexConnection(connection, failed), None)) as reader:
         return [number for number, message in sorted(sample.items()) if not _found(reader, message)]
 
 
-def _found(reader: Reader, message: FeedMessage) -> bool:
-    words = words_of(message)
-    tokens = everything(f"{words.said}\n{words.beside}")
+def _found(reader: IndexReader, message: FeedMessage) -> bool:
+    words = searchable_text(message)
+    tokens = index_tokens(f"{words.said}\n{words.beside}")
     chosen = sorted({*tokens.words.split(), *tokens.pairs.split()}, key=len, reverse=True)[:_TOKENS]
     if not chosen:
         return True
-    found = reader.postings(And(tuple(map(Word, chosen))), Filter(Scope.everyone(), titles=False), _ENOUGH)
+    found = reader.postings(And(tuple(map(Word, chosen))), Filters(Scope.everyone(), titles=False), _ENOUGH)
     return len(found) == _ENOUGH or any(posting.message == message.id for posting in found)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from memoranda.db.lost import identity
 from memoranda.index import generations
-from memoranda.index.damage import is_damage
-from memoranda.index.tables import State, create, read_state
+from memoranda.index.sqlite_errors import is_damage
+from memoranda.index.tables import IndexState, create, read_state
 
 _log = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ _FEW_PAGES = 16
 _LOG_PAGES = 256
 _CACHE_KIB = 16_384
 
-Misfit = Callable[[State], str | None]
+MismatchCheck = Callable[[IndexState], str | None]
 """Why an index is none of the store that is asked; None when it is."""
 
 
@@ -52,7 +52,7 @@ class IndexFile:
         """Whether the file still lies where it was opened."""
         return self._identity is not None and identity(self.file) == self._identity
 
-    def state(self) -> State:
+    def state(self) -> IndexState:
         return read_state(self._writer)
 
     @contextmanager
@@ -119,11 +119,11 @@ class IndexFile:
 _of_parents: list[sqlite3.Connection] = []
 
 
-def open_newest(path: Path, store: str, misfit: Misfit) -> IndexFile:
+def open_newest(path: Path, store: str, find_mismatch: MismatchCheck) -> IndexFile:
     """The newest generation that fits the store, made if there is none. What does not fit, or is older, is deleted."""
     for _ in range(_TRIES):
         for file in generations.generations(path):
-            opened = _fitting(file, misfit)
+            opened = _fitting(file, find_mismatch)
             if opened is not None:
                 if not opened.read_only:
                     generations.remove_older(path, file)
@@ -135,7 +135,7 @@ def open_newest(path: Path, store: str, misfit: Misfit) -> IndexFile:
     raise OSError(errno.EIO, "a new file is damaged as soon as it is made", str(path))
 
 
-def _fitting(file: Path, misfit: Misfit) -> IndexFile | None:
+def _fitting(file: Path, find_mismatch: MismatchCheck) -> IndexFile | None:
     """The file, opened; None when it is damaged or is no index of the store."""
     try:
         opened = _open(file)
@@ -144,7 +144,7 @@ def _fitting(file: Path, misfit: Misfit) -> IndexFile | None:
             raise
         reason: str | None = str(error)
     else:
-        reason = misfit(opened.opened_at)
+        reason = find_mismatch(opened.opened_at)
         if reason is None:
             return opened
         opened.close()

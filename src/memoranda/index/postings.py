@@ -27,7 +27,7 @@ class Posting(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class Filters:
     """Which messages may be seen at all. `roles` are the roles of the truth; `titles` says whether titles count.
 
     `projects` are the projects of the truth, word for word. `without` are messages that are left out by their ids.
@@ -44,7 +44,7 @@ class Filter:
     projects: frozenset[str] | None = None
 
 
-class Size(NamedTuple):
+class IndexSize(NamedTuple):
     """How much is indexed."""
 
     messages: int

@@ -1,8 +1,8 @@
 """Words with an open end (`migrati*`): which tokens the words that begin so have become."""
 
 from memoranda.index.postings import And, Or, Pattern, Prefix, Word
-from memoranda.index.segments import query_words, segment
-from memoranda.index.stems import stem
+from memoranda.index.stemmer import stem
+from memoranda.index.tokenizer import query_words, tokenize
 
 _ENDINGS = (
     "s",
@@ -40,7 +40,7 @@ def prefix_pattern(text: str) -> Pattern | None:
 
 def _open_end(text: str, last: str) -> Pattern:
     # A letter behind the text keeps the stemmer from taking its end for an ending.
-    typed = segment(text.strip() + "x")[-1].removesuffix("x")
+    typed = tokenize(text.strip() + "x")[-1].removesuffix("x")
     if not (typed.isascii() and typed.isalpha()):
         return Prefix(last)
     stems = {stem(typed + rest) for rest in _rests(typed)}

@@ -6,13 +6,13 @@ from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
-from memoranda.index.content import kinds_of
-from memoranda.index.damage import in_words
-from memoranda.index.matching import Question, question
-from memoranda.index.postings import TITLE, Filter, IndexedSession, Pattern, Posting, Size
-from memoranda.index.scan import FIRST_NUMBER, Scan
-from memoranda.index.tables import State, read_state
-from memoranda.index.verifying import in_order
+from memoranda.index.match_query import MatchQuery, match_query
+from memoranda.index.message_text import kinds_for_roles
+from memoranda.index.phrase_order import in_order
+from memoranda.index.postings import TITLE, Filters, IndexedSession, IndexSize, Pattern, Posting
+from memoranda.index.sqlite_errors import describe_error
+from memoranda.index.tables import IndexState, read_state
+from memoranda.index.unindexed_scan import FIRST_NUMBER, UnindexedScan
 from memoranda.sessions.feed import Feed, Head
 
 _Answer = TypeVar("_Answer")
@@ -21,30 +21,30 @@ _MOST_COUNTED = 20_000
 _AT_ONCE = 500
 
 
-class View(NamedTuple):
+class IndexConnection(NamedTuple):
     """A connection to the index file, and whom to tell when it fails."""
 
     connection: sqlite3.Connection
     failed: Callable[[sqlite3.DatabaseError], None]
 
 
-class Reader:
+class IndexReader:
     """Answers from the index file, and for what is not in it from the truth itself."""
 
     def __init__(
         self,
         feed: Feed,
         head: Head,
-        view: View | None,
+        view: IndexConnection | None,
         problem: str | None,
     ) -> None:
         self._feed = feed
         self._head = head
         self._view = view
         self._problem = problem
-        self._scan: Scan | None = None
+        self._scan: UnindexedScan | None = None
         self._stale: set[int] = set()
-        self._state: State | None = None
+        self._state: IndexState | None = None
         self._guarded(self._begin)
         if self._state is None or self._state.message < head.message:
             self._start_scan()
@@ -65,12 +65,12 @@ class Reader:
             said += ". Only the newest of very many matches were looked at"
         return said + "."
 
-    def postings(self, pattern: Pattern, among: Filter, most: int) -> list[Posting]:
+    def postings(self, pattern: Pattern, filters: Filters, most: int) -> list[Posting]:
         """What matches, newest first."""
-        asked = question(pattern)
+        asked = match_query(pattern)
         if asked is None:
             return []
-        statement, values = _statement(asked, among)
+        statement, values = _statement(asked, filters)
         values.append(most)
         indexed = self._guarded(lambda connection: self._indexed(connection, statement, values, most))
         found: list[Posting] = []
@@ -85,7 +85,7 @@ class Reader:
 
     def frequency(self, pattern: Pattern) -> int:
         """How many messages and titles match, at least; counting stops somewhere beyond what is frequent."""
-        asked = question(pattern)
+        asked = match_query(pattern)
         if asked is None:
             return 0
         counted = self._guarded(lambda connection: _count(connection, asked)) or 0
@@ -94,15 +94,15 @@ class Reader:
             counted += _count(self._scan.connection, asked)
         return counted
 
-    def size(self) -> Size:
+    def size(self) -> IndexSize:
         """How much can be found; what is not indexed is estimated."""
         counted = self._guarded(_count_sessions)
         if self._state is None or counted is None:
-            return Size(self._head.message, max(1, self._head.message // 20), self._head.message * 100)
+            return IndexSize(self._head.message, max(1, self._head.message // 20), self._head.message * 100)
         state = self._state
         missing = max(0, self._head.message - state.message)
         average = state.tokens / state.messages if state.messages else 100
-        return Size(state.messages + missing, counted, state.tokens + int(missing * average))
+        return IndexSize(state.messages + missing, counted, state.tokens + int(missing * average))
 
     def sessions(self, numbers: Collection[int]) -> dict[int, IndexedSession]:
         """What is known of sessions; those that are gone are missing."""
@@ -139,7 +139,7 @@ class Reader:
     def _start_scan(self) -> None:
         if self._scan is None:
             after = 0 if self._state is None else self._state.message
-            self._scan = Scan(self._feed, after, self._head.message, self._number_of)
+            self._scan = UnindexedScan(self._feed, after, self._head.message, self._number_of)
 
     def _is_indexed_title(self, role: int, session: int) -> bool:
         """Whether a title is found in the file too."""
@@ -163,7 +163,7 @@ class Reader:
         try:
             return ask(self._view.connection)
         except sqlite3.DatabaseError as error:
-            self._problem = in_words(error)
+            self._problem = describe_error(error)
             self._view.failed(error)
         self._view, self._state, self._stale = None, None, set()
         self.close()
@@ -176,20 +176,20 @@ _as_posting: Callable[[tuple[Any, ...]], Posting] = partial(tuple.__new__, Posti
 """Like `Posting._make`, in half the time: a search has thousands."""
 
 
-def _statement(asked: Question, among: Filter) -> tuple[str, list[object]]:
+def _statement(asked: MatchQuery, filters: Filters) -> tuple[str, list[object]]:
     """The question to the tables and its values, without the last one: the limit."""
-    conditions, values = _of_sessions(among)
+    conditions, values = _of_sessions(filters)
     join = " CROSS JOIN sessions s ON s.number = d.session" if conditions else ""
-    if among.roles is not None:
-        kinds = kinds_of(among.roles)
+    if filters.roles is not None:
+        kinds = kinds_for_roles(filters.roles)
         conditions.append(f"(d.role IN ({_marks(kinds)}) OR d.role = {TITLE})")
         values += kinds
-    if not among.titles:
+    if not filters.titles:
         conditions.append(f"d.role <> {TITLE}")
-    if among.without:
+    if filters.without:
         # Numbers of ours, so they can stand in the statement; there may be more than it takes as values.
-        conditions.append(f"d.message NOT IN ({', '.join(map(str, sorted(among.without)))})")
-    for bound, operator in ((among.since, ">="), (among.until, "<=")):
+        conditions.append(f"d.message NOT IN ({', '.join(map(str, sorted(filters.without)))})")
+    for bound, operator in ((filters.since, ">="), (filters.until, "<=")):
         if bound is not None:
             conditions.append(f"d.time {operator} ?")
             values.append(bound)
@@ -205,25 +205,25 @@ def _statement(asked: Question, among: Filter) -> tuple[str, list[object]]:
     return f"{columns} {found} LIMIT ?", [asked.text, *values]
 
 
-def _of_sessions(among: Filter) -> tuple[list[str], list[object]]:
+def _of_sessions(filters: Filters) -> tuple[list[str], list[object]]:
     conditions: list[str] = []
     values: list[object] = []
-    if not among.scope.all:
+    if not filters.scope.all:
         conditions.append("s.user IS ?")
-        values.append(among.scope.user)
-    if among.sources is not None:
-        conditions.append(f"s.source IN ({_marks(among.sources)})")
-        values += sorted(among.sources)
-    if among.excluded_sources:
-        conditions.append(f"s.source NOT IN ({_marks(among.excluded_sources)})")
-        values += sorted(among.excluded_sources)
-    if among.projects is not None:
-        conditions.append(f"s.project IN ({_marks(among.projects)})")
-        values += sorted(among.projects)
+        values.append(filters.scope.user)
+    if filters.sources is not None:
+        conditions.append(f"s.source IN ({_marks(filters.sources)})")
+        values += sorted(filters.sources)
+    if filters.excluded_sources:
+        conditions.append(f"s.source NOT IN ({_marks(filters.excluded_sources)})")
+        values += sorted(filters.excluded_sources)
+    if filters.projects is not None:
+        conditions.append(f"s.project IN ({_marks(filters.projects)})")
+        values += sorted(filters.projects)
     return conditions, values
 
 
-def _count(connection: sqlite3.Connection, asked: Question) -> int:
+def _count(connection: sqlite3.Connection, asked: MatchQuery) -> int:
     rows = asked.rows()
     (found,) = connection.execute(
         f"SELECT count(*) FROM (SELECT * FROM ({rows.text}) LIMIT {_MOST_COUNTED})", rows.values

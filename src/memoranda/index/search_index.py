@@ -19,11 +19,11 @@ from typing import TypeVar
 from memoranda.db import forks
 from memoranda.errors import StorageError
 from memoranda.index import generations, tables
-from memoranda.index.damage import in_words, is_damage
 from memoranda.index.index_file import IndexFile, open_newest
-from memoranda.index.ledger import Ledger
-from memoranda.index.reader import Reader, View
-from memoranda.index.scan import FEW
+from memoranda.index.reader import IndexConnection, IndexReader
+from memoranda.index.sqlite_errors import describe_error, is_damage
+from memoranda.index.unindexed_scan import FEW
+from memoranda.index.updater import IndexUpdater
 from memoranda.sessions.feed import Feed, Head
 
 _log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ _Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class IndexProgress:
     """How far the index has got, in message ids, and why it cannot go on (None: it can)."""
 
     indexed: int
@@ -69,14 +69,14 @@ class SearchIndex:
         """The files of the index that are there, the one in use first."""
         return generations.generations(self._path)
 
-    def state(self) -> State:
+    def state(self) -> IndexProgress:
         """How far the index has got; nothing is pulled."""
         head = self._feed.head()
         with self._lock:
             state = self._usable(lambda file: file.state())
-        return State(0 if state is None else state.message, head.message, self._problem)
+        return IndexProgress(0 if state is None else state.message, head.message, self._problem)
 
-    def catch_up(self, *, most: int | None = None, progress: Progress | None = None) -> State:
+    def catch_up(self, *, most: int | None = None, progress: Progress | None = None) -> IndexProgress:
         """Pull what is new, in short transactions; at most so many messages. Any number of processes may do it."""
         pulled = 0
         while True:
@@ -95,10 +95,10 @@ class SearchIndex:
         if problem is None and after >= head.message:
             with self._lock:
                 self._usable(IndexFile.give_back_room)
-        return State(after, max(after, head.message), problem)
+        return IndexProgress(after, max(after, head.message), problem)
 
     @contextmanager
-    def reading(self) -> Iterator[Reader]:
+    def reading(self) -> Iterator[IndexReader]:
         """One consistent view for a search; it includes everything that was committed before."""
         head = self._feed.head()
         with ExitStack() as stack:
@@ -111,7 +111,7 @@ class SearchIndex:
                     view = self._usable(lambda file: self._view(file, stack))
                 finally:
                     lock.release()
-            reader = Reader(self._feed, head, view, self._problem)
+            reader = IndexReader(self._feed, head, view, self._problem)
             stack.callback(reader.close)
             yield reader
 
@@ -134,7 +134,7 @@ class SearchIndex:
             with forks.inside, generations.making(file) as connection:
                 self._build(connection, progress)
         except (sqlite3.Error, OSError) as error:
-            raise StorageError(f"The search index could not be rebuilt: {in_words(error)}.") from error
+            raise StorageError(f"The search index could not be rebuilt: {describe_error(error)}.") from error
         with self._lock, forks.inside:
             self._close()
             generations.remove_older(self._path, file)
@@ -145,13 +145,13 @@ class SearchIndex:
         while more:
             head = self._feed.head()
             connection.execute("BEGIN")
-            ledger = Ledger(connection, self._feed)
-            more = ledger.follow(BATCH)
-            ledger.close()
+            updater = IndexUpdater(connection, self._feed)
+            more = updater.follow(BATCH)
+            updater.close()
             connection.execute("COMMIT")
             forks.inside.give_way()
             if progress is not None:
-                progress(ledger.state.message, max(ledger.state.message, head.message))
+                progress(updater.state.message, max(updater.state.message, head.message))
         # One segment per table: smallest and fastest, and nobody waits for it here.
         connection.execute("INSERT INTO words (words) VALUES ('optimize')")
         connection.execute("INSERT INTO pairs (pairs) VALUES ('optimize')")
@@ -181,10 +181,10 @@ class SearchIndex:
         if state.message >= head.message and state.change >= head.change:
             return False, state.message
         with file.writing() as connection:
-            ledger = Ledger(connection, self._feed)
-            more = ledger.follow(size)
-            ledger.close()
-        return more, ledger.state.message
+            updater = IndexUpdater(connection, self._feed)
+            more = updater.follow(size)
+            updater.close()
+        return more, updater.state.message
 
     def _freshen(self, head: Head) -> None:
         """Bring the file up to date if that is a matter of moments; deletions reach it in any case."""
@@ -201,9 +201,9 @@ class SearchIndex:
 
     def _follow_changes(self, file: IndexFile) -> bool:
         with file.writing() as connection:
-            ledger = Ledger(connection, self._feed)
-            more = ledger.follow_changes()
-            ledger.close()
+            updater = IndexUpdater(connection, self._feed)
+            more = updater.follow_changes()
+            updater.close()
         return more
 
     def _usable(self, ask: Callable[[IndexFile], _Answer]) -> _Answer | None:
@@ -218,20 +218,20 @@ class SearchIndex:
                     self._discard(file, error)
                     raise
         except sqlite3.DatabaseError as error:
-            self._problem = None if is_damage(error) else in_words(error)
+            self._problem = None if is_damage(error) else describe_error(error)
         except OSError as error:
-            self._problem = in_words(error)
+            self._problem = describe_error(error)
         return None
 
     def _current(self) -> IndexFile:
         if self._open is not None and not self._open.is_current():
             self._close()
         if self._open is None:
-            self._open = open_newest(self._path, self._feed.store_id(), partial(misfit, feed=self._feed))
+            self._open = open_newest(self._path, self._feed.store_id(), partial(find_mismatch, feed=self._feed))
         return self._open
 
-    def _view(self, file: IndexFile, stack: ExitStack) -> View:
-        return View(stack.enter_context(file.reading()), lambda error: self._discard(file, error))
+    def _view(self, file: IndexFile, stack: ExitStack) -> IndexConnection:
+        return IndexConnection(stack.enter_context(file.reading()), lambda error: self._discard(file, error))
 
     def _discard(self, file: IndexFile, error: sqlite3.DatabaseError) -> None:
         """Delete a file that turned out to be damaged, if somebody else has not done it already."""
@@ -255,7 +255,7 @@ class SearchIndex:
         self._open, self._process, self._thread_lock = None, os.getpid(), threading.RLock()
 
 
-def misfit(state: tables.State, feed: Feed) -> str | None:
+def find_mismatch(state: tables.IndexState, feed: Feed) -> str | None:
     """Why an index is none of this store; None when it is.
 
     Where a store was put back from an older copy, its numbers are given again to other messages.

@@ -10,7 +10,7 @@ comes again gets a new number; numbers are never used twice.
 import sqlite3
 from dataclasses import astuple, dataclass
 
-from memoranda.index.segments import VERSION as SEGMENTATION
+from memoranda.index.tokenizer import VERSION as SEGMENTATION
 
 # Changes with these tables, or with what is indexed of a message.
 LAYOUT = 3
@@ -65,7 +65,7 @@ CREATE VIRTUAL TABLE pairs USING fts5 (text, content = '', columnsize = 0, token
 
 
 @dataclass(slots=True)
-class State:
+class IndexState:
     """The one row of `state`."""
 
     store: str
@@ -90,14 +90,14 @@ def create(connection: sqlite3.Connection, store: str) -> None:
     connection.execute("INSERT INTO state VALUES (?, ?, 0, 0, 1, 0, 0, 0, '')", (store, FORMAT))
 
 
-def read_state(connection: sqlite3.Connection) -> State:
+def read_state(connection: sqlite3.Connection) -> IndexState:
     row = connection.execute("SELECT * FROM state").fetchone()
     if row is None:
         raise sqlite3.DatabaseError("the index has lost its state")
-    return State(*row)
+    return IndexState(*row)
 
 
-def write_state(connection: sqlite3.Connection, state: State) -> None:
+def write_state(connection: sqlite3.Connection, state: IndexState) -> None:
     connection.execute(
         "UPDATE state SET message = ?, change = ?, next_doc = ?, messages = ?, tokens = ?, dead = ?, mark = ?",
         astuple(state)[2:],

@@ -33,14 +33,14 @@ _YESTERDAY = re.compile(r"\byesterday\b|昨天|昨日", re.IGNORECASE)
 _LENGTHS = {"day": 1, "week": 7, "month": 30, "year": 365}
 
 
-class Stretch(NamedTuple):
+class TimeRange(NamedTuple):
     """From one moment to another, in seconds since the epoch."""
 
     start: float
     end: float
 
 
-def stretches(text: str, now: float) -> list[Stretch]:
+def time_ranges(text: str, now: float) -> list[TimeRange]:
     """The days and months that a text names; a year that is left out can be any of the last ones."""
     if not re.search(r"\d|\b(?:ago|last|yesterday)\b|昨", text, re.IGNORECASE) and not _IN_MONTH.search(text):
         return []
@@ -52,7 +52,7 @@ def stretches(text: str, now: float) -> list[Stretch]:
     return found
 
 
-def closeness(found: Sequence[Stretch], time: float) -> float:
+def date_closeness(found: Sequence[TimeRange], time: float) -> float:
     """1 within one of the stretches, falling to 0 a week away from it."""
     gap = min((max(start - time, time - end, 0.0) for start, end in found), default=_SLACK_DAYS * _DAY)
     return max(0.0, 1.0 - gap / (_SLACK_DAYS * _DAY))
@@ -73,17 +73,17 @@ def _calendar(text: str) -> list[tuple[int | None, int, int | None]]:
     return found + [(None, _NUMBER_OF[m[1].lower()], None) for m in _IN_MONTH.finditer(text)]
 
 
-def _stretch(year: int, month: int, day: int | None) -> Stretch | None:
+def _stretch(year: int, month: int, day: int | None) -> TimeRange | None:
     """A day or a month by the local calendar; None when there is no such date."""
     try:
         first = datetime(year, month, day or 1)
         length = 1 if day else monthrange(year, month)[1]
-        return Stretch(first.timestamp(), (first + timedelta(days=length)).timestamp())
+        return TimeRange(first.timestamp(), (first + timedelta(days=length)).timestamp())
     except (ValueError, OverflowError, OSError):
         return None
 
 
-def _relative(text: str, today: date) -> list[Stretch]:
+def _relative(text: str, today: date) -> list[TimeRange]:
     """What is counted back from today; the further back, the wider."""
     days: list[tuple[int, int]] = []
     for match in _AGO.finditer(text):
@@ -103,11 +103,11 @@ def _relative(text: str, today: date) -> list[Stretch]:
     for first, last in days:
         start, end = _stretch_of(today, first), _stretch_of(today, last)
         if start is not None and end is not None:
-            found.append(Stretch(start.start, end.end))
+            found.append(TimeRange(start.start, end.end))
     return found
 
 
-def _stretch_of(today: date, days_back: int) -> Stretch | None:
+def _stretch_of(today: date, days_back: int) -> TimeRange | None:
     try:
         day = today - timedelta(days=days_back)
     except OverflowError:

@@ -4,18 +4,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from memoranda.index.content import words_of
-from memoranda.index.postings import Filter
+from memoranda.index.message_text import searchable_text
+from memoranda.index.postings import Filters
 from memoranda.recall import guidance
 from memoranda.recall.by_time import Sort
-from memoranda.recall.evidence import Evidence, show
-from memoranda.recall.left_out import why_nothing
+from memoranda.recall.evidence import Evidence, fit_message
+from memoranda.recall.explain_empty import explain_empty
+from memoranda.recall.json_size import echo_input, echo_list, fit_json, size_of
 from memoranda.recall.query import Query
-from memoranda.recall.request import Request
-from memoranda.recall.search import Found, Hit
+from memoranda.recall.request import SearchRequest
+from memoranda.recall.search import Hit, SearchResult
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.settings import RecallSettings
-from memoranda.recall.sizes import cut_to, repeated, size_of, some_of
 from memoranda.recall.snippets import excerpt
 from memoranda.recall.times import show_time
 from memoranda.tools import JsonObject
@@ -37,7 +37,7 @@ _NEEDED = ("session_id", "title", "when", "source", "matched_role", "match_messa
 
 def discover(
     db: SessionDB,
-    request: Request,
+    request: SearchRequest,
     settings: RecallSettings,
     current: str | None,
     in_context: frozenset[int],
@@ -48,10 +48,10 @@ def discover(
     Of the `current` session, what is `in_context` does not count, and neither does its title. `projects` are the only
     ones that count, unless it is None.
     """
-    among = replace(_filter(db, request, settings), without=in_context, projects=projects)
+    filters = replace(_build_filters(db, request, settings), without=in_context, projects=projects)
     found = db.find(
         request.query,
-        among,
+        filters,
         limit=request.cursor + request.limit + 1,
         sort=request.sort,
         explain=request.why,
@@ -60,9 +60,9 @@ def discover(
     if place is not None:
         others = [hit for hit in found.hits if hit.message_id or hit.conversation_id != place.conversation_id]
         found = replace(found, hits=tuple(others))
-    answer = _envelope(request, found, among)
+    answer = _envelope(request, found, filters)
     if not found.hits:
-        return answer | why_nothing(db, request, among, found, current)
+        return answer | explain_empty(db, request, filters, found, current)
     looked_at = _fill(db, answer, found, request, Evidence(db, in_context), settings.answer_chars - size_of(answer))
     answer["count"] = len(answer["results"])
     if len(found.hits) > request.cursor + looked_at:
@@ -75,7 +75,9 @@ def discover(
     return answer
 
 
-def _fill(db: SessionDB, answer: JsonObject, found: Found, request: Request, evidence: Evidence, room: int) -> int:
+def _fill(
+    db: SessionDB, answer: JsonObject, found: SearchResult, request: SearchRequest, evidence: Evidence, room: int
+) -> int:
     """Add the results that there is room for; how many hits were looked at."""
     room -= _REST
     hits = found.hits[request.cursor : request.cursor + request.limit]
@@ -100,12 +102,12 @@ def _fill(db: SessionDB, answer: JsonObject, found: Found, request: Request, evi
 def _smaller(result: JsonObject, room: int) -> JsonObject | None:
     """A result that does not fit by itself, without what can be asked for again; None when that is still too much."""
     kept = {key: value for key, value in result.items() if key in _NEEDED}
-    kept["snippet"] = cut_to(result["snippet"], room - size_of(kept | {"snippet": ""}))
+    kept["snippet"] = fit_json(result["snippet"], room - size_of(kept | {"snippet": ""}))
     return kept if size_of(kept) <= room - 2 else None
 
 
-def _filter(db: SessionDB, request: Request, settings: RecallSettings) -> Filter:
-    return Filter(
+def _build_filters(db: SessionDB, request: SearchRequest, settings: RecallSettings) -> Filters:
+    return Filters(
         db.scope,
         sources=request.sources,
         excluded_sources=frozenset() if request.sources else frozenset(settings.hidden_sources),
@@ -116,43 +118,43 @@ def _filter(db: SessionDB, request: Request, settings: RecallSettings) -> Filter
     )
 
 
-def _envelope(request: Request, found: Found, among: Filter) -> JsonObject:
+def _envelope(request: SearchRequest, found: SearchResult, filters: Filters) -> JsonObject:
     """Everything but the results; what was typed is cut, so that there is room for them."""
     answer: JsonObject = {
         "success": True,
         "mode": "discover",
-        "query": repeated(request.query, _QUERY),
-        "matched": repeated(found.how, _MATCHED),
+        "query": echo_input(request.query, _QUERY),
+        "matched": echo_input(found.how, _MATCHED),
         "results": [],
         "count": 0,
         "sessions_matched": found.matched_sessions,
     }
     if found.missing:
-        answer["not_found"] = some_of(found.missing[:_MOST_MISSING], _TERMS)
+        answer["not_found"] = echo_list(found.missing[:_MOST_MISSING], _TERMS)
     if found.note:
-        answer["note"] = repeated(found.note, _NOTE)
+        answer["note"] = echo_input(found.note, _NOTE)
     if request.why:
         order = guidance.BY_TIME[request.sort] if request.sort else guidance.BY_RELEVANCE
-        answer["why"] = {"order": order, "terms": some_of(found.terms, _TERMS), "filters": _describe(among)}
+        answer["why"] = {"order": order, "terms": echo_list(found.terms, _TERMS), "filters": _describe(filters)}
     return answer
 
 
-def _describe(among: Filter) -> JsonObject:
-    filters: JsonObject = {
-        "user": "everyone" if among.scope.all else among.scope.user and repeated(among.scope.user, _NAME),
-        "sources": some_of(sorted(among.sources), _FILTERS) if among.sources else None,
-        "hidden_sources": some_of(sorted(among.excluded_sources), _FILTERS) or None,
-        "roles": sorted(among.roles) if among.roles else None,
-        "projects": some_of(sorted(among.projects), _FILTERS) if among.projects is not None else None,
-        "since": show_time(among.since),
-        "until": show_time(among.until),
-        "messages_in_context": len(among.without) or None,
+def _describe(filters: Filters) -> JsonObject:
+    described: JsonObject = {
+        "user": "everyone" if filters.scope.all else filters.scope.user and echo_input(filters.scope.user, _NAME),
+        "sources": echo_list(sorted(filters.sources), _FILTERS) if filters.sources else None,
+        "hidden_sources": echo_list(sorted(filters.excluded_sources), _FILTERS) or None,
+        "roles": sorted(filters.roles) if filters.roles else None,
+        "projects": echo_list(sorted(filters.projects), _FILTERS) if filters.projects is not None else None,
+        "since": show_time(filters.since),
+        "until": show_time(filters.until),
+        "messages_in_context": len(filters.without) or None,
     }
-    return {name: value for name, value in filters.items() if value is not None}
+    return {name: value for name, value in described.items() if value is not None}
 
 
 def _result(
-    db: SessionDB, hit: Hit, query: Query, evidence: Evidence, room: int, request: Request
+    db: SessionDB, hit: Hit, query: Query, evidence: Evidence, room: int, request: SearchRequest
 ) -> JsonObject | None:
     session = db.get_session(hit.session_id)
     if session is None:
@@ -160,16 +162,16 @@ def _result(
         return None
     result: JsonObject = {
         "session_id": hit.session_id,
-        "title": session["title"] and repeated(session["title"]),
+        "title": session["title"] and echo_input(session["title"]),
         "when": None,
-        "source": repeated(session["source"]),
-        "model": session["model"] and repeated(session["model"]),
+        "source": echo_input(session["source"]),
+        "model": session["model"] and echo_input(session["model"]),
         "matched_role": hit.role,
         "match_message_id": hit.message_id,
         "matches": hit.matches,
         "snippet": "",
     }
-    result |= with_project(session)
+    result |= project_field(session)
     if session["parent_session_id"]:
         result["parent_session_id"] = session["parent_session_id"]
     if request.why:
@@ -180,13 +182,13 @@ def _result(
     if matched is None:
         return None
     message = matched.message
-    words = words_of(message)
+    words = searchable_text(message)
     shown = excerpt(words.said, query)
     if shown.at is None and words.beside:
         # What a tool was asked is beside the text, which has no match.
         shown = excerpt(words.beside, query)._replace(at=0)
     result |= {
-        "matched_role": repeated(message.role),
+        "matched_role": echo_input(message.role),
         "when": show_time(message.timestamp),
         "snippet": shown.text.translate(_CONTROL),
     }
@@ -199,9 +201,9 @@ def _why(hit: Hit, sort: Sort | None) -> JsonObject:
     return order | {"score": round(hit.score, 3)} | {name: round(value, 3) for name, value in hit.signals.items()}
 
 
-def with_project(session: Mapping[str, Any]) -> JsonObject:
+def project_field(session: Mapping[str, Any]) -> JsonObject:
     """The project of a session as a field of what is shown of it; nothing when it has none."""
-    return {"project": repeated(session["project"])} if session.get("project") else {}
+    return {"project": echo_input(session["project"])} if session.get("project") else {}
 
 
 def _opening(db: SessionDB, hit: Hit, session: dict[str, Any], result: JsonObject, room: int) -> JsonObject | None:
@@ -211,7 +213,7 @@ def _opening(db: SessionDB, hit: Hit, session: dict[str, Any], result: JsonObjec
         return None
     window = db.messages_behind(place, 0, _OPENING)
     share = (room - size_of(result) - 200) // _OPENING
-    fitting = [show(message, 500, share) for message in window.messages]
+    fitting = [fit_message(message, 500, share) for message in window.messages]
     shown = [each.entry for each in fitting if each is not None]
     return result | {
         "when": show_time(session["started_at"]),

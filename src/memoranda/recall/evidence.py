@@ -9,7 +9,7 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from memoranda.recall.sizes import size_of
+from memoranda.recall.json_size import size_of
 from memoranda.recall.times import show_time
 from memoranda.sessions.feed import FeedMessage
 from memoranda.sessions.records import text_of
@@ -17,7 +17,7 @@ from memoranda.sessions.views import Place, Views, Window
 from memoranda.support.canonical_text import cut_short
 from memoranda.tools import JsonObject
 
-SPOKEN = ("user", "assistant")
+CONVERSATION_ROLES = ("user", "assistant")
 _WINDOW = 5
 _BOOKEND = 3
 _ANCHOR = 1_200
@@ -34,14 +34,16 @@ _NAME = 100
 _COUNTS = 120
 
 
-class Shown(NamedTuple):
+class FittedMessage(NamedTuple):
     """A message as a model reads it, and how many characters it takes at most as JSON in a list."""
 
     entry: JsonObject
     size: int
 
 
-def show(message: FeedMessage, most: int, room: int, *, start: int = 0, anchor: bool = False) -> Shown | None:
+def fit_message(
+    message: FeedMessage, most: int, room: int, *, start: int = 0, anchor: bool = False
+) -> FittedMessage | None:
     """One message as a model reads it: at most `most` characters of its text, from `start` on.
 
     Its JSON takes at most `room`: what does not fit is cut, and None means that not even a little of it fits.
@@ -78,7 +80,7 @@ def show(message: FeedMessage, most: int, room: int, *, start: int = 0, anchor: 
     shown["content"] = content
     if start or len(text) > start + most:
         shown |= {"truncated": True, "chars": len(text)}
-    return Shown(shown, size)
+    return FittedMessage(shown, size)
 
 
 def shorten_calls(calls: Any) -> list[str]:
@@ -94,7 +96,7 @@ def shorten_calls(calls: Any) -> list[str]:
     return shown if len(every) <= _CALLS else [*shown, f"… and {len(every) - _CALLS} more"]
 
 
-def outwards(
+def add_neighbours(
     messages: Sequence[FeedMessage], position: int, shown: list[JsonObject], most: int, room: int
 ) -> tuple[int, int, int]:
     """Add the neighbours of the message that is in `shown`, the nearest first and by turns, as long as they fit.
@@ -105,7 +107,7 @@ def outwards(
     while shown and (before or after):
         take_after = bool(after) and (not before or len(after) >= len(before))
         message = after[0] if take_after else before[-1]
-        fitting = show(message, min(most, max(80, room // 3)), room)
+        fitting = fit_message(message, min(most, max(80, room // 3)), room)
         if fitting is None:
             break
         room -= fitting.size
@@ -118,7 +120,7 @@ def outwards(
     return len(before), len(after), room
 
 
-class Matched(NamedTuple):
+class MatchedMessage(NamedTuple):
     """A message that was found, and its place in the window around it."""
 
     message: FeedMessage
@@ -133,24 +135,24 @@ class Evidence:
         self._store = store
         self._in_context = in_context
 
-    def find(self, message_id: int) -> Matched | None:
+    def find(self, message_id: int) -> MatchedMessage | None:
         """A message that was found, and what stands around it; None when it cannot be seen."""
-        window = self._store.window_around(message_id, _WINDOW, roles=SPOKEN, without=self._in_context)
+        window = self._store.window_around(message_id, _WINDOW, roles=CONVERSATION_ROLES, without=self._in_context)
         if window is None:
             return None
         position = next(place for place, message in enumerate(window.messages) if message.id == message_id)
-        return Matched(window.messages[position], position, window)
+        return MatchedMessage(window.messages[position], position, window)
 
-    def around(self, matched: Matched, match_at: int, budget: int) -> JsonObject:
+    def around(self, matched: MatchedMessage, match_at: int, budget: int) -> JsonObject:
         """The window and bookends for a match, together within `budget`."""
         anchor, position, window = matched
         most = max(80, min(_ANCHOR, budget // 2))
         start = max(0, match_at - most // 4) if len(text_of(anchor.content)) > most else 0
         room = budget - _COUNTS
-        first = show(anchor, most, room, start=start, anchor=True)
+        first = fit_message(anchor, most, room, start=start, anchor=True)
         shown = [] if first is None else [first.entry]
         room -= 0 if first is None else first.size
-        before, after, room = outwards(window.messages, position, shown, _NEIGHBOUR, room)
+        before, after, room = add_neighbours(window.messages, position, shown, _NEIGHBOUR, room)
         result: JsonObject = {
             "messages": shown,
             "messages_before": window.before + before,
@@ -162,7 +164,9 @@ class Evidence:
         ends: dict[str, list[JsonObject]] = {"bookend_start": [], "bookend_end": []}
         if room > _BOOKEND_TEXT:
             outside = (shown[0]["id"], shown[-1]["id"])
-            first, last = self._store.ends_of(place, _BOOKEND, outside=outside, roles=SPOKEN, without=self._in_context)
+            first, last = self._store.ends_of(
+                place, _BOOKEND, outside=outside, roles=CONVERSATION_ROLES, without=self._in_context
+            )
             room = _fill(ends["bookend_start"], first, room, room // 2)
             _fill(ends["bookend_end"], last[::-1], room, 0)
             ends["bookend_end"].reverse()
@@ -171,7 +175,7 @@ class Evidence:
 
 def _fill(entries: list[JsonObject], messages: Iterable[FeedMessage], room: int, keep: int) -> int:
     for message in messages:
-        fitting = show(message, _BOOKEND_TEXT, room - keep)
+        fitting = fit_message(message, _BOOKEND_TEXT, room - keep)
         if fitting is None:
             break
         room -= fitting.size

@@ -5,13 +5,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
-from memoranda.index.postings import And, Filter, Or, Pattern, Phrase, Posting, Without
-from memoranda.index.reader import Reader
+from memoranda.index.postings import And, Filters, Or, Pattern, Phrase, Posting, Without
+from memoranda.index.reader import IndexReader
 from memoranda.recall.by_time import Sort, by_time, in_order, well_matching
-from memoranda.recall.dates import stretches
+from memoranda.recall.dates import time_ranges
 from memoranda.recall.query import Part, Query, Term
-from memoranda.recall.ranking import Matched, Outlook, Pair, Standing, rank, rank_messages, weight
-from memoranda.recall.words import perspective
+from memoranda.recall.ranking import (
+    AdjacentTerms,
+    RankingContext,
+    SessionScore,
+    TermMatches,
+    rank,
+    rank_messages,
+    weight,
+)
+from memoranda.recall.words import find_perspective
 
 _session_of = itemgetter(1)
 
@@ -53,7 +61,7 @@ _LEAST_SHARE = 0.06
 class Outcome:
     """What a stage found: sessions in order, in words how, terms that it did not find, and how many sessions match."""
 
-    standings: Sequence[Standing]
+    scores: Sequence[SessionScore]
     how: str
     missing: tuple[Term, ...] = ()
     sessions: int = 0
@@ -63,7 +71,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    standings: list[Standing]
+    scores: list[SessionScore]
     texts: tuple[str, ...]
     """By bit: only the terms that occur."""
     missing: tuple[Term, ...]
@@ -81,17 +89,19 @@ class _Ranked:
 class Finding:
     """Asks the reader stage by stage; a stage that finds nothing hands over to the next."""
 
-    def __init__(self, reader: Reader, query: Query, among: Filter, now: float, *, thorough: bool = False) -> None:
+    def __init__(
+        self, reader: IndexReader, query: Query, filters: Filters, now: float, *, thorough: bool = False
+    ) -> None:
         """`thorough` looks at many more matches of single terms; for filters that let only a few through."""
         self._reader = reader
         self._query = query
-        self._among = among
+        self._filters = filters
         self._excluded = query.excluded
         self._thorough = thorough
         self._cut = False
         """Whether there were more matches than were looked at."""
         self._size = reader.size()
-        self._outlook = Outlook(perspective(query.text), stretches(query.text, now), now)
+        self._context = RankingContext(find_perspective(query.text), time_ranges(query.text, now), now)
 
     def conversations(self, limit: int, sort: Sort | None, *, explain: bool = False) -> Outcome:
         """The sessions that match, by the strictest stage that finds any; ordered by time, the first `limit` for sure.
@@ -127,13 +137,13 @@ class Finding:
         rows = self._postings(everything, _MOST_BY_TIME if sort == "oldest" else windows * _MOST_STRICT)
         if sort is None:
             some = (rows[start : start + _MOST_STRICT] for start in range(0, len(rows), _MOST_STRICT))
-            return [row for each in some for row in self._rank_messages([Matched(each, len(each))])]
+            return [row for each in some for row in self._rank_messages([TermMatches(each, len(each))])]
         if sort == "newest" and len(rows) >= windows * _MOST_STRICT:
             rows = self._with_later(rows, everything, in_order(rows, sort)[:most][-1:])
         return in_order(rows, sort)
 
-    def _rank_messages(self, matched: Sequence[Matched], pairs: Sequence[Pair] = ()) -> list[Posting]:
-        return rank_messages(matched, pairs, self._size, self._outlook)
+    def _rank_messages(self, matched: Sequence[TermMatches], pairs: Sequence[AdjacentTerms] = ()) -> list[Posting]:
+        return rank_messages(matched, pairs, self._size, self._context)
 
     def _strict(self, limit: int, sort: Sort | None, *, explain: bool) -> Outcome | None:
         """Everything in one message; if that is rare, everything within a few messages. None when there is nothing."""
@@ -155,7 +165,7 @@ class Finding:
         ranked = self._rank_parts(self._query.parts)
         if self._query.question:
             return self._with_the_exact(ranked, sort)
-        full = [each for each in ranked.standings if ranked.complete and each.near == ranked.full]
+        full = [each for each in ranked.scores if ranked.complete and each.near == ranked.full]
         seen = {each.session for each in full}
         full += [each for each in self._rank_rows(found) if each.session not in seen] if found else []
         return Outcome(well_matching(full, sort), how if found else NEARBY, (), len(full)) if full else None
@@ -166,7 +176,7 @@ class Finding:
         need = sum(1 << place for place, text in enumerate(ranked.texts) if text in exact)
         if need.bit_count() < len(exact):
             return None
-        kept = [each for each in ranked.standings if each.near & need == need]
+        kept = [each for each in ranked.scores if each.near & need == need]
         return (
             Outcome(well_matching(kept, sort), self._in_words(ranked, kept), ranked.missing, len(kept))
             if kept
@@ -175,16 +185,16 @@ class Finding:
 
     def _alternatives(self) -> Outcome | None:
         ranked = self._rank_parts(self._query.leaves)
-        if not ranked.standings:
+        if not ranked.scores:
             return None
-        return Outcome(ranked.standings, ANY_WORD, ranked.missing, ranked.sessions)
+        return Outcome(ranked.scores, ANY_WORD, ranked.missing, ranked.sessions)
 
     def _relaxed(self, limit: int, sort: Sort | None) -> Outcome:
         """By the single terms: the more of their weight a conversation holds, the better."""
         # What is left out of a group has no group any more to be left out of.
         self._excluded = self._query.unwanted
         ranked = self._rank_terms(self._query.terms)
-        found = ranked.standings
+        found = ranked.scores
         if not found or ranked.share * max(each.signals["coverage"] for each in found) < _LEAST_SHARE:
             return Outcome((), NOT_FOUND, ranked.missing)
         how = self._in_words(ranked, found)
@@ -195,18 +205,20 @@ class Finding:
             kept = self._with_later_sessions(found, kept, limit + _SPARE)
         return Outcome(kept, how, ranked.missing, ranked.sessions)
 
-    def _with_later_sessions(self, found: list[Standing], kept: list[Standing], most: int) -> list[Standing]:
+    def _with_later_sessions(
+        self, found: list[SessionScore], kept: list[SessionScore], most: int
+    ) -> list[SessionScore]:
         """The newest of what was ranked, and beside it what was said since, but recorded too long ago to be seen."""
-        among = replace(self._among, since=kept[:most][-1].best.time)
-        later = Finding(self._reader, self._query, among, self._outlook.now, thorough=True)
+        filters = replace(self._filters, since=kept[:most][-1].best.time)
+        later = Finding(self._reader, self._query, filters, self._context.now, thorough=True)
         later._excluded = self._excluded
         best = {each.session: each for each in found}
-        for each in later._rank_terms(self._query.terms).standings:
+        for each in later._rank_terms(self._query.terms).scores:
             if each.session not in best or each.score > best[each.session].score:
                 best[each.session] = each
         return well_matching(list(best.values()), "newest")
 
-    def _in_words(self, ranked: _Ranked, kept: Sequence[Standing]) -> str:
+    def _in_words(self, ranked: _Ranked, kept: Sequence[SessionScore]) -> str:
         best = max(kept, key=lambda each: each.score)
         if best.whole != ranked.full or not ranked.complete:
             return SOME_WORDS + ", ".join(text for place, text in enumerate(ranked.texts) if best.whole >> place & 1)
@@ -218,18 +230,18 @@ class Finding:
         patterns = tuple(part.pattern for part in self._query.parts)
         return patterns[0] if len(patterns) == 1 else And(patterns)
 
-    def _rank_rows(self, found: list[Posting], *, every: bool = False) -> list[Standing]:
-        return rank([Matched(found, len(found))], (), self._size, self._outlook, every=every)
+    def _rank_rows(self, found: list[Posting], *, every: bool = False) -> list[SessionScore]:
+        return rank([TermMatches(found, len(found))], (), self._size, self._context, every=every)
 
     def _rank_parts(self, parts: Sequence[Part]) -> _Ranked:
         """By whole parts, each looked for everywhere."""
         terms = [Term(part.text, part.pattern) for part in parts]
         most = max(_LEAST_PER_PART, _MOST_LOOKED_AT // len(terms))
-        found: dict[Term, Matched] = {}
+        found: dict[Term, TermMatches] = {}
         for term in terms:
             if rows := self._widely(term.pattern, most):
                 frequency = len(rows) if len(rows) < most else self._reader.frequency(term.pattern)
-                found[term] = Matched(rows, max(frequency, len(rows)))
+                found[term] = TermMatches(rows, max(frequency, len(rows)))
         return self._rank(terms, found, [term for term in terms if term not in found], ())
 
     def _rank_terms(self, terms: Sequence[Term]) -> _Ranked:
@@ -237,14 +249,18 @@ class Finding:
         return self._rank(terms, found, absent, self._pairs([term for term in terms if term in found]))
 
     def _rank(
-        self, terms: Sequence[Term], found: Mapping[Term, Matched], absent: Sequence[Term], pairs: Sequence[Pair]
+        self,
+        terms: Sequence[Term],
+        found: Mapping[Term, TermMatches],
+        absent: Sequence[Term],
+        pairs: Sequence[AdjacentTerms],
     ) -> _Ranked:
         kept = [term for term in terms if term in found]
         matched = [found[term] for term in kept]
-        standings = rank(matched, pairs, self._size, self._outlook, every=self._thorough) if matched else []
+        scores = rank(matched, pairs, self._size, self._context, every=self._thorough) if matched else []
         sessions = len(set().union(*(map(_session_of, each.postings) for each in matched)))
         return _Ranked(
-            standings,
+            scores,
             tuple(term.text for term in kept),
             tuple(absent),
             sessions,
@@ -252,20 +268,20 @@ class Finding:
             len(kept) == len(terms),
         )
 
-    def _share(self, found: Mapping[Term, Matched], absent: Sequence[Term]) -> float:
+    def _share(self, found: Mapping[Term, TermMatches], absent: Sequence[Term]) -> float:
         """How much of the weight of the terms occurs at all."""
         messages = self._size.messages
         there = sum(weight(each.frequency, messages, framing=each.framing) for each in found.values())
         return there / (there + sum(weight(0, messages, framing=term.framing) for term in absent) or 1.0)
 
-    def _fetch(self, terms: Sequence[Term]) -> tuple[dict[Term, Matched], list[Term]]:
+    def _fetch(self, terms: Sequence[Term]) -> tuple[dict[Term, TermMatches], list[Term]]:
         """Where the terms are, and those that are nowhere.
 
         The rarer ones are fetched everywhere; the common and the framing ones only beside these, unless the filter
         lets so little through that nothing is common.
         """
         counts = {term: self._reader.frequency(term.pattern) for term in terms}
-        found: dict[Term, Matched] = {}
+        found: dict[Term, TermMatches] = {}
         absent = [term for term in terms if not counts[term]]
         leading: list[Pattern] = []
         most_looked_at = _MOST_FLOODED if self._thorough else _MOST_LOOKED_AT
@@ -287,19 +303,19 @@ class Finding:
                 asked += count
                 leading.append(pattern)
             if rows:
-                found[term] = Matched(rows, max(count, len(rows)), term.framing)
+                found[term] = TermMatches(rows, max(count, len(rows)), term.framing)
             elif not beside:
                 absent.append(term)
         return found, absent
 
-    def _pairs(self, terms: Sequence[Term]) -> list[Pair]:
+    def _pairs(self, terms: Sequence[Term]) -> list[AdjacentTerms]:
         places = {term.token: place for place, term in enumerate(terms)}
         found = []
         for pair in self._query.pairs:
             telling = tuple(places[token] for token in pair if token in places)
             rows = self._postings(Phrase(pair), _MOST_PER_PAIR) if telling else []
             if rows:
-                found.append(Pair(telling, rows))
+                found.append(AdjacentTerms(telling, rows))
         return found
 
     def _widely(self, pattern: Pattern, most: int) -> list[Posting]:
@@ -319,13 +335,13 @@ class Finding:
 
     def _with_later(self, found: list[Posting], pattern: Pattern, last: Sequence[Posting]) -> list[Posting]:
         """What was recorded last, with all that was said since the last of these, or with everything."""
-        among = replace(self._among, since=last[0].time) if last else self._among
-        return list(dict.fromkeys([*found, *self._postings(pattern, _MOST_BY_TIME, among)]))
+        filters = replace(self._filters, since=last[0].time) if last else self._filters
+        return list(dict.fromkeys([*found, *self._postings(pattern, _MOST_BY_TIME, filters)]))
 
-    def _postings(self, pattern: Pattern, most: int, among: Filter | None = None) -> list[Posting]:
+    def _postings(self, pattern: Pattern, most: int, filters: Filters | None = None) -> list[Posting]:
         if self._excluded is not None:
             pattern = Without(pattern, self._excluded)
-        return self._reader.postings(pattern, among or self._among, most)
+        return self._reader.postings(pattern, filters or self._filters, most)
 
 
 def _shares(rows: Sequence[Posting], counts: Counter[int], share: int) -> list[Posting]:

@@ -10,10 +10,17 @@ from itertools import pairwise
 
 from memoranda.index.postings import And, Or, Pattern, Phrase, Prefix, Without, Word
 from memoranda.index.prefixes import prefix_pattern
-from memoranda.index.segments import apart, is_single, is_unspaced, query_words, segment, spans
-from memoranda.index.small_words import SMALL
+from memoranda.index.stop_words import STOP_WORDS
+from memoranda.index.tokenizer import (
+    camel_case_parts,
+    is_single_character,
+    is_unspaced,
+    query_words,
+    token_spans,
+    tokenize,
+)
 from memoranda.recall.syntax import Either, Every, Kind, Not, Tree, Typed, affirmed, read
-from memoranda.recall.words import FRAMING, asks
+from memoranda.recall.words import FRAMING, is_question
 
 LONGEST_QUERY = 2_000
 _MOST_PARTS = 32
@@ -185,14 +192,14 @@ def _leaves(typed: Typed) -> list[Part]:
         for tokens in words:
             others = _otherwise(piece, tokens) if len(words) == 1 else []
             pattern = Or((_sequence(tokens), *others)) if others else _sequence(tokens)
-            found.append(Part(text, pattern, tokens, small=SMALL.issuperset(tokens)))
+            found.append(Part(text, pattern, tokens, small=STOP_WORDS.issuperset(tokens)))
     return found
 
 
 def _otherwise(text: str, tokens: tuple[str, ...]) -> list[Pattern]:
     """How else a typed word may stand in a text: inside a longer name, in snake_case, or as a hash in full."""
-    parts = apart(text)
-    if parts != tuple(segment(text)):
+    parts = camel_case_parts(text)
+    if parts != tuple(tokenize(text)):
         return [Phrase(parts)]
     is_hash = len(tokens) == 1 and _HASH.fullmatch(tokens[0]) and not tokens[0].isalpha() and not tokens[0].isdigit()
     return [Prefix(tokens[0])] if is_hash else []
@@ -200,10 +207,10 @@ def _otherwise(text: str, tokens: tuple[str, ...]) -> list[Pattern]:
 
 def _phrase(text: str) -> list[Part]:
     """What stands between quotation marks, word after word."""
-    sequences = {_open_ended(segment(text))}
+    sequences = {_open_ended(tokenize(text))}
     if not text.isascii():
         # In a script without spaces, a space in the query need not be one in the text.
-        sequences.add(_open_ended(segment("".join(text.split()))))
+        sequences.add(_open_ended(tokenize("".join(text.split()))))
     patterns = [_in_order(tokens) for tokens in sorted(sequences) if tokens]
     pattern = _any_of(patterns)
     tokens = tuple(token for word in query_words(text) for token in word)
@@ -212,7 +219,7 @@ def _phrase(text: str) -> list[Part]:
 
 def _open_ended(tokens: list[str]) -> tuple[str, ...]:
     """Without the single last character of an unspaced run: the text may go on behind it."""
-    if len(tokens) > 1 and is_single(tokens[-1]) and len(tokens[-2]) > 1 and tokens[-2].endswith(tokens[-1]):
+    if len(tokens) > 1 and is_single_character(tokens[-1]) and len(tokens[-2]) > 1 and tokens[-2].endswith(tokens[-1]):
         tokens = tokens[:-1]
     return tuple(tokens)
 
@@ -231,8 +238,8 @@ def _is_question(parts: list[Part]) -> bool:
     plain = [part for part in parts if not part.exact]
     if any(part.small for part in plain) or sum(not part.small for part in plain) > _FEW_WORDS:
         return True
-    unspaced = [part for part in plain if is_single(part.tokens[0][0])]
-    return any(len(part.tokens) >= _LONG_RUN or asks(part.text) for part in unspaced)
+    unspaced = [part for part in plain if is_single_character(part.tokens[0][0])]
+    return any(len(part.tokens) >= _LONG_RUN or is_question(part.text) for part in unspaced)
 
 
 def _terms(leaves: list[Part]) -> tuple[Term, ...]:
@@ -246,7 +253,7 @@ def _terms(leaves: list[Part]) -> tuple[Term, ...]:
         written = _written(part.text) if len(part.tokens) > 1 else {}
         for token in part.tokens:
             text = written.get(token, token) if written else part.text
-            little = part.small or (token in SMALL and len(part.tokens) > 1) or is_single(token)
+            little = part.small or (token in STOP_WORDS and len(part.tokens) > 1) or is_single_character(token)
             kept = small if little else found
             pattern = part.pattern if len(part.tokens) == 1 else Word(token)
             kept.setdefault(token, Term(text, pattern, token, token in FRAMING))
@@ -255,7 +262,7 @@ def _terms(leaves: list[Part]) -> tuple[Term, ...]:
 
 def _written(text: str) -> dict[str, str]:
     """How the tokens of a text stand in it."""
-    return {token: text[span.start : span.end] for span in spans(text) for token in span.tokens}
+    return {token: text[span.start : span.end] for span in token_spans(text) for token in span.tokens}
 
 
 def _pairs(parts: list[Part]) -> tuple[tuple[str, str], ...]:
@@ -264,8 +271,8 @@ def _pairs(parts: list[Part]) -> tuple[tuple[str, str], ...]:
     with_small = len(tokens) <= _SHORT_QUERY
     found = []
     for left, right in pairwise(tokens):
-        small = (left in SMALL) + (right in SMALL)
+        small = (left in STOP_WORDS) + (right in STOP_WORDS)
         telling = small == 0 or (small == 1 and with_small)
-        if telling and left != right and not is_single(left[0]) and not is_single(right[0]):
+        if telling and left != right and not is_single_character(left[0]) and not is_single_character(right[0]):
             found.append((left, right))
     return tuple(dict.fromkeys(found))[:_MOST_PAIRS]

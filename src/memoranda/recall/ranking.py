@@ -17,8 +17,8 @@ from math import exp2, log
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from memoranda.index.postings import ASSISTANT, TITLE, TOOL, USER, Posting, Size
-from memoranda.recall.dates import Stretch, closeness
+from memoranda.index.postings import ASSISTANT, TITLE, TOOL, USER, IndexSize, Posting
+from memoranda.recall.dates import TimeRange, date_closeness
 from memoranda.recall.words import Perspective
 
 SATURATION = 1.2
@@ -45,7 +45,7 @@ _session_of = itemgetter(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
+class TermMatches:
     """A term and where it was found. `frequency` counts also what was not fetched."""
 
     postings: list[Posting]
@@ -54,7 +54,7 @@ class Matched:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class AdjacentTerms:
     """Where two terms stand side by side; they are named by their places among the terms."""
 
     terms: tuple[int, ...]
@@ -62,15 +62,15 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class RankingContext:
     """What a question says beside its words."""
 
     perspective: Perspective
-    stretches: Sequence[Stretch]
+    time_ranges: Sequence[TimeRange]
     now: float
 
 
-class Standing(NamedTuple):
+class SessionScore(NamedTuple):
     """A session and why it stands where it does. Terms are bits, in their order."""
 
     session: int
@@ -102,15 +102,22 @@ _as_scored: Callable[[tuple[Any, ...]], _Scored] = partial(tuple.__new__, _Score
 
 
 def rank(
-    matched: Sequence[Matched], pairs: Sequence[Pair], size: Size, outlook: Outlook, *, every: bool = False
-) -> list[Standing]:
+    matched: Sequence[TermMatches],
+    pairs: Sequence[AdjacentTerms],
+    size: IndexSize,
+    context: RankingContext,
+    *,
+    every: bool = False,
+) -> list[SessionScore]:
     """The sessions that hold any of the terms, best first; of very many the most promising, unless `every` counts."""
-    return _Ranking(matched, pairs, size, outlook, None if every else _MOST_SESSIONS).standings()
+    return _Ranking(matched, pairs, size, context, None if every else _MOST_SESSIONS).scores()
 
 
-def rank_messages(matched: Sequence[Matched], pairs: Sequence[Pair], size: Size, outlook: Outlook) -> list[Posting]:
+def rank_messages(
+    matched: Sequence[TermMatches], pairs: Sequence[AdjacentTerms], size: IndexSize, context: RankingContext
+) -> list[Posting]:
     """The messages that hold any of the terms, best first, whatever their sessions."""
-    return _Ranking(matched, pairs, size, outlook, most_sessions=None).messages()
+    return _Ranking(matched, pairs, size, context, most_sessions=None).messages()
 
 
 def weight(frequency: float, documents: int, *, framing: bool) -> float:
@@ -121,13 +128,13 @@ def weight(frequency: float, documents: int, *, framing: bool) -> float:
 class _Ranking:
     def __init__(
         self,
-        matched: Sequence[Matched],
-        pairs: Sequence[Pair],
-        size: Size,
-        outlook: Outlook,
+        matched: Sequence[TermMatches],
+        pairs: Sequence[AdjacentTerms],
+        size: IndexSize,
+        context: RankingContext,
         most_sessions: int | None = _MOST_SESSIONS,
     ) -> None:
-        self._outlook = outlook
+        self._context = context
         self._weights = [weight(each.frequency, size.messages, framing=each.framing) for each in matched]
         self._total = sum(self._weights) or 1.0
         self._counts = [Counter(map(_session_of, each.postings)) for each in matched]
@@ -139,13 +146,13 @@ class _Ranking:
         self._session_total = sum(self._session_weights) or 1.0
         self._value = _valuer([worth / self._total for worth in self._weights])
         self._everything = (1 << len(self._weights)) - 1
-        self._heft = _hefter(size, outlook.perspective)
+        self._heft = _hefter(size, context.perspective)
         self._places = _placer()
         kept = self._promising(most_sessions)
         self._masks, self._rows = _gather(matched, kept)
         self._side_by_side = self._bonuses(pairs, kept)
 
-    def standings(self) -> list[Standing]:
+    def scores(self) -> list[SessionScore]:
         by_session: dict[int, list[_Scored]] = {}
         nearest: dict[int, int] = {}
         for key, mask in self._masks.items():
@@ -176,7 +183,7 @@ class _Ranking:
         # What is newer comes first among equals: Counter keeps the order of the postings.
         return frozenset(sorted(promise, key=promise.__getitem__, reverse=True)[:most])
 
-    def _bonuses(self, pairs: Sequence[Pair], kept: Collection[int]) -> dict[int, float]:
+    def _bonuses(self, pairs: Sequence[AdjacentTerms], kept: Collection[int]) -> dict[int, float]:
         bonuses: dict[int, float] = {}
         for pair in pairs:
             worth = SIDE_BY_SIDE * sum(self._weights[term] for term in pair.terms) / 2 / self._total
@@ -206,7 +213,7 @@ class _Ranking:
         score = (own + around) * (1.0 + COVERAGE * covered)
         return _as_scored((score, row[5], own, around, mask, heft, row)), seen
 
-    def _stand(self, session: int, scored: list[_Scored], near: int) -> Standing:
+    def _stand(self, session: int, scored: list[_Scored], near: int) -> SessionScore:
         scored.sort(reverse=True)
         # A title names the conversation, but the evidence is a message, where there is one.
         best = scored[0]
@@ -221,10 +228,10 @@ class _Ranking:
             titles += each.row[3] == TITLE
         conversation = CONVERSATION * self._said(scored)
         lift = 1.0
-        if self._outlook.stretches:
-            lift += DATE * closeness(self._outlook.stretches, best.row.time)
+        if self._context.time_ranges:
+            lift += DATE * date_closeness(self._context.time_ranges, best.row.time)
         recency = self._recency(best.row)
-        return Standing(
+        return SessionScore(
             session,
             (messages + conversation) * lift * recency,
             best.row,
@@ -244,7 +251,7 @@ class _Ranking:
         )
 
     def _recency(self, row: Posting) -> float:
-        age = max(0.0, self._outlook.now - row[5])
+        age = max(0.0, self._context.now - row[5])
         return 1.0 + RECENCY * exp2(-age / _HALF_LIFE)
 
     def _said(self, scored: list[_Scored]) -> float:
@@ -264,7 +271,7 @@ def _rarity(frequency: float, documents: int) -> float:
     return log(1 + (max(documents - frequency, 0.0) + 0.5) / (frequency + 0.5))
 
 
-def _gather(matched: Sequence[Matched], kept: Collection[int]) -> tuple[dict[int, int], dict[int, Posting]]:
+def _gather(matched: Sequence[TermMatches], kept: Collection[int]) -> tuple[dict[int, int], dict[int, Posting]]:
     """Which terms each message holds. Messages are keyed so that neighbours differ by one."""
     masks: dict[int, int] = {}
     rows: dict[int, Posting] = {}
@@ -308,7 +315,7 @@ def _placer() -> Callable[[int], tuple[int, ...]]:
     return places
 
 
-def _hefter(size: Size, perspective: Perspective) -> Callable[[Posting], float]:
+def _hefter(size: IndexSize, perspective: Perspective) -> Callable[[Posting], float]:
     """How much a message counts by its length and by who said it."""
     average = max(1.0, size.tokens / max(1, size.messages))
     roles = {USER: 1.0, ASSISTANT: 1.0, TOOL: OTHER_ROLE, TITLE: 1.0}

@@ -11,16 +11,16 @@ import re
 from collections.abc import Set
 from dataclasses import dataclass
 
-from memoranda.index.content import words_of
-from memoranda.index.postings import Filter, Prefix, Word
-from memoranda.index.segments import is_single, segment
+from memoranda.index.message_text import searchable_text
+from memoranda.index.postings import Filters, Prefix, Word
+from memoranda.index.tokenizer import is_single_character, tokenize
 from memoranda.recall.query import Query, Term
 from memoranda.recall.ranking import weight
 from memoranda.recall.search import Hit
 from memoranda.recall.session_db import SessionDB
-from memoranda.recall.words import asks
+from memoranda.recall.words import is_question
 
-LEAST_WORDS = 2
+MIN_WORDS = 2
 # A question and its answer, and what led to them, are looked at together.
 _NEIGHBOURS = 2
 # Longer prompts are work, whatever tense they are in.
@@ -50,7 +50,7 @@ UNASKED = Floor(0.5, 2.3)
 
 
 @dataclass(frozen=True, slots=True)
-class Bearing:
+class Relevance:
     """What the best message of a conversation holds of a prompt (`rarity`: with its neighbours).
 
     `words` counts those in it that say something.
@@ -62,23 +62,23 @@ class Bearing:
     words: int
 
     def clears(self, floor: Floor) -> bool:
-        return self.share >= floor.share and self.rarity >= floor.rarity and self.words >= LEAST_WORDS
+        return self.share >= floor.share and self.rarity >= floor.rarity and self.words >= MIN_WORDS
 
 
-def worth_saying(db: SessionDB, prompt: str, among: Filter, *, limit: int) -> list[Hit]:
+def relevant_hits(db: SessionDB, prompt: str, filters: Filters, *, limit: int) -> list[Hit]:
     """The conversations that bear on a prompt, the best first; for most prompts there are none."""
     floor = ASKED if asks_about_the_past(prompt) else UNASKED
-    return [each.hit for each in bearings(db, prompt, among, limit=limit) if each.clears(floor)]
+    return [each.hit for each in measure_relevance(db, prompt, filters, limit=limit) if each.clears(floor)]
 
 
 def asks_about_the_past(prompt: str) -> bool:
     """Whether a prompt asks what was, as far as its words tell."""
-    return len(prompt) <= _LONGEST_QUESTION and bool(_ASKS_BACK.search(prompt) or asks(prompt))
+    return len(prompt) <= _LONGEST_QUESTION and bool(_ASKS_BACK.search(prompt) or is_question(prompt))
 
 
-def bearings(db: SessionDB, prompt: str, among: Filter, *, limit: int) -> list[Bearing]:
+def measure_relevance(db: SessionDB, prompt: str, filters: Filters, *, limit: int) -> list[Relevance]:
     """What is found for the words of a prompt, measured."""
-    found = db.find(_as_words(prompt), among, limit=limit)
+    found = db.find(_as_words(prompt), filters, limit=limit)
     if not found.hits:
         return []
     measure = _Measure(db, found.query)
@@ -103,7 +103,7 @@ class _Measure:
         self._total = sum(self._weights.values()) or 1.0
         self._rare = weight(1, messages, framing=False)
 
-    def of(self, hit: Hit) -> Bearing | None:
+    def of(self, hit: Hit) -> Relevance | None:
         """None for what was found by its title alone, or is gone."""
         window = None if hit.message_id is None else self._db.window_around(hit.message_id, _NEIGHBOURS)
         if window is None:
@@ -111,12 +111,12 @@ class _Measure:
         own: frozenset[str] = frozenset()
         around: set[str] = set()
         for message in window.messages:
-            words = words_of(message)
-            tokens = frozenset(segment(f"{words.said}\n{words.beside}"))
+            words = searchable_text(message)
+            tokens = frozenset(tokenize(f"{words.said}\n{words.beside}"))
             own = tokens if message.id == hit.message_id else own
             around |= tokens
         held = [term for term in self._weights if _holds(own, term)]
-        return Bearing(
+        return Relevance(
             hit,
             self._worth(own) / self._total,
             self._worth(around) / self._rare,
@@ -129,6 +129,6 @@ class _Measure:
 
 def _holds(tokens: Set[str], term: Term) -> bool:
     pattern = term.pattern
-    if isinstance(pattern, Prefix) or (isinstance(pattern, Word) and is_single(pattern.token)):
+    if isinstance(pattern, Prefix) or (isinstance(pattern, Word) and is_single_character(pattern.token)):
         return any(token.startswith(pattern.token) for token in tokens)
     return (pattern.token if isinstance(pattern, Word) else term.token) in tokens

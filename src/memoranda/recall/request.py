@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from memoranda.recall.sizes import well_formed
+from memoranda.recall.json_size import replace_surrogates
 from memoranda.recall.times import parse_time
 from memoranda.tools import InvalidArgumentsError
 
-MOST_RESULTS = 10
-MOST_WINDOW = 20
+MAX_RESULTS = 10
+MAX_WINDOW = 20
 _DEFAULT_RESULTS = 3
 _DEFAULT_WINDOW = 5
 _MOST_NAMES = 50
@@ -21,7 +21,7 @@ ROLES = ("user", "assistant", "tool", "system")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SearchRequest:
     """One call: which of its fields are set decides what it means."""
 
     query: str = ""
@@ -39,7 +39,7 @@ class Request:
     why: bool = False
 
 
-def read_request(arguments: Any, now: float) -> Request:
+def read_request(arguments: Any, now: float) -> SearchRequest:
     """The request in a model's arguments; numbers out of range are brought into it."""
     if not isinstance(arguments, Mapping):
         raise InvalidArgumentsError(f"The arguments must be an object, not {type(arguments).__name__}.")
@@ -50,12 +50,12 @@ def read_request(arguments: Any, now: float) -> Request:
     if around is not None and not session_id:
         raise InvalidArgumentsError("around_message_id needs the session_id it belongs to.")
     window, limit = _number(arguments, "window"), _number(arguments, "limit")
-    return Request(
+    return SearchRequest(
         query=query,
         session_id=session_id,
         around=around,
-        window=_clamp(_DEFAULT_WINDOW if window is None else window, MOST_WINDOW),
-        limit=_clamp(_DEFAULT_RESULTS if limit is None else limit, MOST_RESULTS),
+        window=_clamp(_DEFAULT_WINDOW if window is None else window, MAX_WINDOW),
+        limit=_clamp(_DEFAULT_RESULTS if limit is None else limit, MAX_RESULTS),
         sort=_sort(arguments.get("sort")),
         roles=_roles(arguments),
         sources=_names(arguments, "source"),
@@ -84,7 +84,7 @@ def _text(arguments: Mapping[str, Any], name: str) -> str:
         return ""
     if not isinstance(value, str):
         raise InvalidArgumentsError(f"{name} must be text, not {type(value).__name__}.")
-    return well_formed(value).strip()
+    return replace_surrogates(value).strip()
 
 
 def _number(arguments: Mapping[str, Any], name: str) -> int | None:
@@ -124,7 +124,7 @@ def _names(arguments: Mapping[str, Any], name: str) -> frozenset[str] | None:
         return None
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
         raise InvalidArgumentsError(f"{name} must be names separated by commas, not {type(value).__name__}.")
-    names = frozenset(well_formed(item).strip() for item in value if item.strip())
+    names = frozenset(replace_surrogates(item).strip() for item in value if item.strip())
     if len(names) > _MOST_NAMES:
         raise InvalidArgumentsError(f"{name} takes {_MOST_NAMES} names at most, not {len(names)}.")
     return names or None

@@ -8,13 +8,13 @@ is given up only when it finds nothing; what is excluded stays excluded.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from memoranda.index.postings import TITLE, Filter, IndexedSession
-from memoranda.index.reader import Reader
+from memoranda.index.postings import TITLE, Filters, IndexedSession
+from memoranda.index.reader import IndexReader
 from memoranda.index.search_index import SearchIndex
 from memoranda.recall.by_time import Sort
 from memoranda.recall.finding import Finding, Outcome
 from memoranda.recall.query import Query, Term, parse
-from memoranda.recall.ranking import Standing
+from memoranda.recall.ranking import SessionScore
 
 NOTHING_TYPED = "nothing to look for"
 NOT_ALL = "So much matches that only the newest of it was looked at; add a word or a time."
@@ -41,7 +41,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """The answer to a search. `how` says in words what was asked of the hits.
 
     `missing` occurs nowhere in what this user can see, whatever the filter leaves out.
@@ -67,24 +67,24 @@ class Search:
     def find(
         self,
         text: str,
-        among: Filter,
+        filters: Filters,
         *,
         limit: int,
         sort: Sort | None = None,
         now: float,
         explain: bool = False,
-    ) -> Found:
+    ) -> SearchResult:
         """The conversations that match best, or the newest or oldest of those that match.
 
         With `explain` every hit has its signals, also where the order does not need them.
         """
         query = parse(text)
         if not query.parts:
-            return Found(query, (), NOTHING_TYPED)
+            return SearchResult(query, (), NOTHING_TYPED)
         with self._index.reading() as reader:
             hits: list[Hit] = []
             told = None
-            for each in _in_order(among, sort):
+            for each in _in_order(filters, sort):
                 # What was said first was mostly recorded first, and the newest records are looked at first.
                 finding = Finding(reader, query, each, now, thorough=sort == "oldest")
                 outcome = finding.conversations(limit, sort, explain=explain)
@@ -94,21 +94,21 @@ class Search:
                 if len(hits) >= limit:
                     break
             assert told is not None
-            return Found(
+            return SearchResult(
                 query,
                 tuple(hits[: max(0, limit)]),
                 told.how,
                 tuple(dict.fromkeys(term.text for term in query.terms)),
-                _nowhere(reader, among, told.missing),
+                _nowhere(reader, filters, told.missing),
                 max(told.sessions, outcome.sessions),
                 reader.note or (NOT_ALL if told.more else None),
-                any(len(each.standings) < each.sessions for each in (told, outcome)),
+                any(len(each.scores) < each.sessions for each in (told, outcome)),
             )
 
     def messages(
         self,
         text: str,
-        among: Filter,
+        filters: Filters,
         *,
         limit: int,
         offset: int = 0,
@@ -121,21 +121,21 @@ class Search:
             return []
         most = _MOST_MESSAGES if limit < 0 else limit
         with self._index.reading() as reader:
-            found = Finding(reader, query, among, now).messages(offset + most, sort)
+            found = Finding(reader, query, filters, now).messages(offset + most, sort)
         return [row.message for row in found if row.role != TITLE][offset : offset + most]
 
 
-def _in_order(among: Filter, sort: Sort | None) -> tuple[Filter, ...]:
+def _in_order(filters: Filters, sort: Sort | None) -> tuple[Filters, ...]:
     """Where to look: first where people sat, so that the runs of a job cannot crowd them out, then everywhere."""
-    behind = _BEHIND if among.sources is None else _BEHIND & among.sources
-    if sort is not None or among.excluded_sources >= behind or among.sources == behind:
-        return (among,)
-    return replace(among, excluded_sources=among.excluded_sources | behind), among
+    behind = _BEHIND if filters.sources is None else _BEHIND & filters.sources
+    if sort is not None or filters.excluded_sources >= behind or filters.sources == behind:
+        return (filters,)
+    return replace(filters, excluded_sources=filters.excluded_sources | behind), filters
 
 
-def _nowhere(reader: Reader, among: Filter, terms: Sequence[Term]) -> tuple[str, ...]:
+def _nowhere(reader: IndexReader, filters: Filters, terms: Sequence[Term]) -> tuple[str, ...]:
     """Those of the terms that a search did not find and would not find without its filter either."""
-    visible = Filter(among.scope)
+    visible = Filters(filters.scope)
     return tuple(dict.fromkeys(term.text for term in terms if not reader.postings(term.pattern, visible, 1)))
 
 
@@ -144,32 +144,32 @@ def _joined(first: list[Hit], then: list[Hit]) -> list[Hit]:
     return first + [hit for hit in then if hit.conversation_id not in seen]
 
 
-def _fold(reader: Reader, outcome: Outcome, sort: Sort | None, most: int) -> list[Hit]:
+def _fold(reader: IndexReader, outcome: Outcome, sort: Sort | None, most: int) -> list[Hit]:
     """One hit per conversation, scheduled jobs last; the first of them."""
-    sessions = reader.sessions([standing.session for standing in outcome.standings])
-    best: dict[str, tuple[Standing, IndexedSession]] = {}
+    sessions = reader.sessions([score.session for score in outcome.scores])
+    best: dict[str, tuple[SessionScore, IndexedSession]] = {}
     matches: dict[str, int] = {}
-    for standing in outcome.standings:
-        session = sessions.get(standing.session)
+    for score in outcome.scores:
+        session = sessions.get(score.session)
         if session is None:
             # Gone since the index was asked.
             continue
-        best.setdefault(session.conversation_id, (standing, session))
-        matches[session.conversation_id] = matches.get(session.conversation_id, 0) + standing.matches
+        best.setdefault(session.conversation_id, (score, session))
+        matches[session.conversation_id] = matches.get(session.conversation_id, 0) + score.matches
     found = list(best.values())
     if sort is None:
         found.sort(key=lambda each: each[1].source in _BEHIND)
-    return [_hit(standing, session, matches[session.conversation_id]) for standing, session in found[: max(0, most)]]
+    return [_hit(score, session, matches[session.conversation_id]) for score, session in found[: max(0, most)]]
 
 
-def _hit(standing: Standing, session: IndexedSession, matches: int) -> Hit:
-    row = standing.best
+def _hit(score: SessionScore, session: IndexedSession, matches: int) -> Hit:
+    row = score.best
     return Hit(
         session.id,
         session.conversation_id,
         None if row.role == TITLE else row.message,
         _ROLES[row.role],
-        standing.score,
-        standing.signals,
+        score.score,
+        score.signals,
         matches,
     )

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from memoranda.errors import SessionError
-from memoranda.index.content import words_of
 from memoranda.index.follower import Follower
-from memoranda.index.postings import Filter
+from memoranda.index.message_text import searchable_text
+from memoranda.index.postings import Filters
 from memoranda.index.search_index import SearchIndex
 from memoranda.recall.query import parse
-from memoranda.recall.search import Found, Search
+from memoranda.recall.search import Search, SearchResult
 from memoranda.recall.snippets import snippet
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.records import text_of
@@ -68,9 +68,9 @@ class SessionDB(SessionStore):
         self._follower.nudge()
         return report
 
-    def find(self, query: str, among: Filter, **options: Any) -> Found:
+    def find(self, query: str, filters: Filters, **options: Any) -> SearchResult:
         """The conversations that match best; see `Search.find`. An index that is far behind goes on behind it."""
-        found = self._search.find(query, among, now=time.time(), **options)
+        found = self._search.find(query, filters, now=time.time(), **options)
         if found.note or found.missing or not found.hits:
             # What is not found may have been lost from the index.
             self._follower.nudge(hurry=True, doubtful=not found.note)
@@ -94,7 +94,7 @@ class SessionDB(SessionStore):
         source, model and start. `context` is the message before and the one after, cut short.
         """
         _require_sense(query, sort, limit=limit, offset=offset, since=since, until=until)
-        among = Filter(
+        filters = Filters(
             self.scope,
             sources=None if source_filter is None else _names(source_filter),
             excluded_sources=_names(exclude_sources or ()),
@@ -106,13 +106,13 @@ class SessionDB(SessionStore):
         )
         parsed = parse(query)
         results = []
-        for message_id in self._search.messages(query, among, limit=limit, offset=max(0, offset), sort=sort):
+        for message_id in self._search.messages(query, filters, limit=limit, offset=max(0, offset), sort=sort):
             window = self.window_around(message_id, 1)
             if window is None:
                 continue
             message = next(each for each in window.messages if each.id == message_id)
             session = self.get_session(message.session_id) or {}
-            words = words_of(message)
+            words = searchable_text(message)
             results.append(
                 {
                     "id": message.id,

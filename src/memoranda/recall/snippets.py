@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from memoranda.index.postings import And, Or, Pattern, Phrase, Prefix, Without, Word
-from memoranda.index.segments import Span, is_single, spans
+from memoranda.index.tokenizer import TokenSpan, is_single_character, token_spans
 from memoranda.recall.query import Query
 
 OPEN, CLOSE, CUT = ">>>", "<<<", "…"
@@ -75,7 +75,7 @@ class _Wanted:
         match pattern:
             case Word(token):
                 # A single character stands for every token that begins with it.
-                (self.prefixes.append if is_single(token) else self.tokens.add)(token)
+                (self.prefixes.append if is_single_character(token) else self.tokens.add)(token)
             case Prefix(token):
                 self.prefixes.append(token)
             case Phrase(tokens):
@@ -90,7 +90,7 @@ class _Wanted:
 def _matches(text: str, query: Query) -> list[_Match]:
     """Everything in the text that is looked for, in order."""
     wanted = _Wanted(query)
-    found = list(spans(text))
+    found = list(token_spans(text))
     matches = list(_in_sequence(found, wanted.sequences))
     tokens = wanted.tokens
     if not matches and wanted.sequences:
@@ -108,11 +108,11 @@ def _matches(text: str, query: Query) -> list[_Match]:
 
 def _end_of(start: int, end: int, token: str, prefixes: tuple[str, ...]) -> int:
     """Of a pair of characters of which one is looked for, only that one is marked."""
-    single = is_single(token[0]) and any(len(prefix) == 1 and token.startswith(prefix) for prefix in prefixes)
+    single = is_single_character(token[0]) and any(len(prefix) == 1 and token.startswith(prefix) for prefix in prefixes)
     return start + 1 if single else end
 
 
-def _in_sequence(found: list[Span], sequences: list[tuple[str, ...]]) -> Iterator[_Match]:
+def _in_sequence(found: list[TokenSpan], sequences: list[tuple[str, ...]]) -> Iterator[_Match]:
     """Where the tokens of a sequence follow each other."""
     if not sequences:
         return

@@ -12,10 +12,10 @@ from queue import Empty, SimpleQueue
 
 from memoranda.errors import StorageError
 from memoranda.recall import guidance
+from memoranda.recall.json_size import fit_json, size_of
 from memoranda.recall.query import LONGEST_QUERY, Query, parse
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.settings import RecallSettings
-from memoranda.recall.sizes import cut_to, size_of
 from memoranda.recall.snippets import match_spans
 from memoranda.recall.times import show_time
 from memoranda.sessions.records import text_of
@@ -49,7 +49,7 @@ def add_summaries(
             results[number].pop(part, None)
     room = settings.answer_chars - size_of(answer) - NOTE
     for number, summary in summaries.items():
-        if text := cut_to(summary, min(_LONGEST_SUMMARY, room // len(summaries) - _FIELD)):
+        if text := fit_json(summary, min(_LONGEST_SUMMARY, room // len(summaries) - _FIELD)):
             results[number]["summary"] = text
     missing = len(results) - len(summaries)
     if missing:

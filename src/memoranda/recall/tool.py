@@ -11,13 +11,13 @@ from typing import Any
 
 from memoranda.errors import StorageError
 from memoranda.recall import guidance
-from memoranda.recall.discovery import discover, with_project
-from memoranda.recall.evidence import outwards, show
-from memoranda.recall.left_out import impossible
-from memoranda.recall.request import MOST_RESULTS, MOST_WINDOW, Request, read_request
+from memoranda.recall.discovery import discover, project_field
+from memoranda.recall.evidence import add_neighbours, fit_message
+from memoranda.recall.explain_empty import impossible_filter
+from memoranda.recall.json_size import echo_input, fit_json, size_of
+from memoranda.recall.request import MAX_RESULTS, MAX_WINDOW, SearchRequest, read_request
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.settings import RecallSettings
-from memoranda.recall.sizes import cut_to, repeated, size_of
 from memoranda.recall.summaries import NOTE, Summarize, add_summaries
 from memoranda.recall.times import show_time
 from memoranda.sessions.feed import FeedMessage
@@ -41,7 +41,7 @@ PARAMETERS: JsonObject = {
     "type": "object",
     "properties": {
         "query": {"type": "string", "description": guidance.QUERY},
-        "limit": {"type": "integer", "minimum": 1, "maximum": MOST_RESULTS, "description": guidance.LIMIT},
+        "limit": {"type": "integer", "minimum": 1, "maximum": MAX_RESULTS, "description": guidance.LIMIT},
         "sort": {"type": "string", "enum": ["newest", "oldest"], "description": guidance.SORT},
         "role_filter": {"type": "string", "description": guidance.ROLES},
         "since": {"type": "string", "description": guidance.SINCE},
@@ -50,7 +50,7 @@ PARAMETERS: JsonObject = {
         "project": {"type": "string", "description": guidance.PROJECT},
         "session_id": {"type": "string", "description": guidance.SESSION_ID},
         "around_message_id": {"type": "integer", "description": guidance.AROUND},
-        "window": {"type": "integer", "minimum": 1, "maximum": MOST_WINDOW, "description": guidance.WINDOW},
+        "window": {"type": "integer", "minimum": 1, "maximum": MAX_WINDOW, "description": guidance.WINDOW},
         "cursor": {"type": "string", "description": guidance.CURSOR},
         "why": {"type": "boolean", "default": False, "description": guidance.WHY},
     },
@@ -93,7 +93,7 @@ class SessionSearchTool:
             return _refused("internal", f"Search failed unexpectedly ({type(error).__name__}: {error}).")
         return answer if size_of(answer) <= self._settings.answer_chars else _refused("too_large", guidance.TOO_LARGE)
 
-    def _answer(self, request: Request, db: SessionDB) -> JsonObject:
+    def _answer(self, request: SearchRequest, db: SessionDB) -> JsonObject:
         if request.around is not None:
             return self._scroll(db, request, request.around)
         if request.session_id:
@@ -103,7 +103,7 @@ class SessionSearchTool:
             return self._discover(db, request, projects)
         return self._browse(db, request, projects)
 
-    def _discover(self, db: SessionDB, request: Request, projects: frozenset[str] | None) -> JsonObject:
+    def _discover(self, db: SessionDB, request: SearchRequest, projects: frozenset[str] | None) -> JsonObject:
         in_context, settings = self._in_context(db), self._settings
         if self._summarize is None:
             return discover(db, request, settings, self._current, in_context, projects)
@@ -126,7 +126,7 @@ class SessionSearchTool:
     def _in_context(self, db: SessionDB) -> frozenset[int]:
         return frozenset() if self._current is None else db.live_message_ids(self._current)
 
-    def _browse(self, db: SessionDB, request: Request, projects: frozenset[str] | None) -> JsonObject:
+    def _browse(self, db: SessionDB, request: SearchRequest, projects: frozenset[str] | None) -> JsonObject:
         rows = db.list_sessions_rich(
             source=request.sources,
             exclude_sources=() if request.sources else self._settings.hidden_sources,
@@ -159,13 +159,13 @@ class SessionSearchTool:
         if not answer["results"]:
             limited = request.sources or request.since or request.until or request.cursor or rows or projects
             said = {"message": guidance.NO_OTHERS if limited else guidance.EMPTY}
-            answer |= impossible(db, request, projects) or said
+            answer |= impossible_filter(db, request, projects) or said
         return answer
 
-    def _scroll(self, db: SessionDB, request: Request, around: int) -> JsonObject:
+    def _scroll(self, db: SessionDB, request: SearchRequest, around: int) -> JsonObject:
         place = db.conversation_of(request.session_id)
         if place is None:
-            return _refused("not_found", f"There is no session {repeated(request.session_id)!r}.")
+            return _refused("not_found", f"There is no session {echo_input(request.session_id)!r}.")
         in_context = self._in_context(db)
         if around in in_context:
             return _refused("in_context", guidance.IN_CONTEXT)
@@ -175,16 +175,16 @@ class SessionSearchTool:
         related = {row["id"] for row in db.get_ancestors(request.session_id)}
         if window is None or owner not in {*place.sessions, *related}:
             return _refused(
-                "not_found", f"Message {around} is not in the conversation of {repeated(request.session_id)!r}."
+                "not_found", f"Message {around} is not in the conversation of {echo_input(request.session_id)!r}."
             )
         answer = {"success": True, "mode": "scroll", "around_message_id": around, "window": request.window}
         answer |= _meta(db, owner)
         return _fill_scroll(answer, window, around, request.cursor, self._settings.answer_chars)
 
-    def _read(self, db: SessionDB, request: Request) -> JsonObject:
+    def _read(self, db: SessionDB, request: SearchRequest) -> JsonObject:
         place = db.conversation_of(request.session_id)
         if place is None:
-            return _refused("not_found", f"There is no session {repeated(request.session_id)!r}.")
+            return _refused("not_found", f"There is no session {echo_input(request.session_id)!r}.")
         window = db.messages_behind(place, request.cursor, _READ_AT_ONCE, without=self._in_context(db))
         answer: JsonObject = {"success": True, "mode": "read"} | _meta(db, request.session_id)
         if not window.before and (parent := _parent(db, place)):
@@ -192,7 +192,7 @@ class SessionSearchTool:
         answer |= {"messages": [], "messages_before": window.before, "messages_after": window.after}
         room = self._settings.answer_chars - size_of(answer) - 200
         for number, message in enumerate(window.messages):
-            fitting = show(message, _most_of(message), room)
+            fitting = fit_message(message, _most_of(message), room)
             if fitting is None:
                 answer["messages_after"] += len(window.messages) - number
                 break
@@ -206,7 +206,7 @@ class SessionSearchTool:
 
 
 def _refused(reason: str, error: str) -> JsonObject:
-    return tool_refusal(reason, cut_to(error, _LONGEST_ERROR))
+    return tool_refusal(reason, fit_json(error, _LONGEST_ERROR))
 
 
 def _meta(db: SessionDB, session_id: str) -> JsonObject:
@@ -214,12 +214,12 @@ def _meta(db: SessionDB, session_id: str) -> JsonObject:
     return {
         "session_id": session_id,
         "session_meta": {
-            "title": session.get("title") and repeated(session["title"]),
+            "title": session.get("title") and echo_input(session["title"]),
             "when": show_time(session.get("started_at")),
-            "source": repeated(session.get("source") or ""),
-            "model": repeated(session.get("model") or "") or None,
+            "source": echo_input(session.get("source") or ""),
+            "model": echo_input(session.get("model") or "") or None,
         }
-        | with_project(session),
+        | project_field(session),
     }
 
 
@@ -233,13 +233,13 @@ def _parent(db: SessionDB, place: Place) -> str | None:
 def _list_entry(row: Mapping[str, Any]) -> JsonObject:
     return {
         "session_id": row["id"],
-        "title": row["title"] and repeated(row["title"]),
-        "source": repeated(row["source"]),
+        "title": row["title"] and echo_input(row["title"]),
+        "source": echo_input(row["source"]),
         "started": show_time(row["started_at"]),
         "last_active": show_time(row["last_active"]),
         "message_count": row["message_count"],
         "preview": row["preview"],
-    } | with_project(row)
+    } | project_field(row)
 
 
 def _most_of(message: FeedMessage) -> int:
@@ -252,10 +252,10 @@ def _fill_scroll(answer: JsonObject, window: Window, around: int, start: int, bu
     room = budget - size_of(answer) - _CURSOR
     # Neighbours get a share, so that one long message does not hide what was said around it.
     for_anchor = room - min(room // 2, _NEIGHBOUR_SHARE * (len(window.messages) - 1))
-    anchor = show(window.messages[position], for_anchor, for_anchor, start=start, anchor=True)
+    anchor = fit_message(window.messages[position], for_anchor, for_anchor, start=start, anchor=True)
     shown = [] if anchor is None else [anchor.entry]
     room -= 0 if anchor is None else anchor.size
-    before, after, _ = outwards(window.messages, position, shown, _READ_MESSAGE, room)
+    before, after, _ = add_neighbours(window.messages, position, shown, _READ_MESSAGE, room)
     answer |= {"messages": shown, "messages_before": window.before + before, "messages_after": window.after + after}
     end = start + len(anchor.entry["content"]) if anchor else start
     if anchor and anchor.entry.get("chars", 0) > end > start:

@@ -7,7 +7,7 @@ conversation") say how an answer is wanted, not what it is about, so they count 
 import re
 from enum import Enum
 
-from memoranda.index.small_words import SMALL, as_tokens
+from memoranda.index.stop_words import STOP_WORDS, tokens_of
 
 _FRAMING = """
 kind type sort number amount total often item summary summarize summarise comprehensive aspect detail different
@@ -30,7 +30,7 @@ _SECOND_PERSON = re.compile(
 )
 
 
-FRAMING = as_tokens(_FRAMING) - SMALL
+FRAMING = tokens_of(_FRAMING) - STOP_WORDS
 
 
 class Perspective(Enum):
@@ -41,13 +41,13 @@ class Perspective(Enum):
     ASSISTANT = "assistant"
 
 
-def perspective(text: str) -> Perspective:
+def find_perspective(text: str) -> Perspective:
     """Whose words answer this: "what did you recommend" the assistant's, "how many books have I read" the user's."""
     if _SECOND_PERSON.search(text):
         return Perspective.ASSISTANT
     return Perspective.USER if _FIRST_PERSON.search(text) else Perspective.ANYBODY
 
 
-def asks(text: str) -> bool:
+def is_question(text: str) -> bool:
     """Whether a text without spaces between its words reads like a question."""
     return _ASKS.search(text) is not None

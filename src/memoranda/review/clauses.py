@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memoranda.index.segments import everything, is_single, is_unspaced, segment, spans
+from memoranda.index.tokenizer import index_tokens, is_single_character, is_unspaced, token_spans, tokenize
 
 _LONGEST_SENTENCE = 600
 
@@ -32,7 +32,7 @@ won't wouldn't shouldn't haven't hasn't ain't nicht kein keine keinen nie niemal
 
 
 def _tokens(words: str) -> frozenset[str]:
-    return frozenset(token for word in words.split() for token in segment(word))
+    return frozenset(token for word in words.split() for token in tokenize(word))
 
 
 _DENYING = _tokens(_NEGATIONS)
@@ -84,12 +84,12 @@ def clauses(text: str) -> list[str]:
 def denies(text: str) -> bool:
     """Whether a text says that something is not so."""
     plain = _DENIES_NOTHING.sub(" ", text)
-    return bool(_UNSPACED_DENYING.search(plain)) or not _DENYING.isdisjoint(segment(plain))
+    return bool(_UNSPACED_DENYING.search(plain)) or not _DENYING.isdisjoint(tokenize(plain))
 
 
 def token_set(text: str) -> frozenset[str]:
     """Every token of a text, as the search index has them."""
-    return frozenset(" ".join(everything(text)).split())
+    return frozenset(" ".join(index_tokens(text)).split())
 
 
 def telling_words(clause: str, empty: frozenset[str] = EMPTY) -> list[ClauseWord]:
@@ -97,7 +97,7 @@ def telling_words(clause: str, empty: frozenset[str] = EMPTY) -> list[ClauseWord
     clause = _UNSPACED_FRAME.sub(" ", clause)
     chunks = [(match.start(), match.end(), match.group()) for match in _CHUNK.finditer(clause)]
     found = []
-    for span in spans(clause):
+    for span in token_spans(clause):
         text = clause[span.start : span.end]
         tokens = _tokens_at(clause, span.start, text)
         if not tokens or all(token in empty for token in tokens):
@@ -109,9 +109,9 @@ def telling_words(clause: str, empty: frozenset[str] = EMPTY) -> list[ClauseWord
 
 def _tokens_at(clause: str, start: int, text: str) -> tuple[str, ...]:
     if not is_unspaced(text[:1]):
-        return tuple(segment(text))
+        return tuple(tokenize(text))
     # The last character of a run is part of the pair before it.
-    ends_a_run = is_single(text) and start > 0 and is_unspaced(clause[start - 1])
+    ends_a_run = is_single_character(text) and start > 0 and is_unspaced(clause[start - 1])
     return () if ends_a_run else (text,)
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from memoranda.index.stems import stem
+from memoranda.index.stemmer import stem
 from memoranda.providers.holographic import lexicon
 
 ENTITY = "\x00"

@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from memoranda.db.sqlite import Connection
-from memoranda.index.small_words import SMALL
+from memoranda.index.stop_words import STOP_WORDS
 from memoranda.providers.holographic.algebra import Vector, noise, similarity
 from memoranda.providers.holographic.claims import ENTITY, Claim, read
 from memoranda.providers.holographic.comparing import Difference, compare, keys
@@ -122,7 +122,7 @@ def _score(encoder: Encoder, difference: Difference) -> tuple[float, float] | No
 
 
 def _alike(encoder: Encoder, sides: tuple[tuple[str, ...], tuple[str, ...]]) -> float:
-    first, second = (tuple(sorted({token for token in side if token not in SMALL} or set(side))) for side in sides)
+    first, second = (tuple(sorted({token for token in side if token not in STOP_WORDS} or set(side))) for side in sides)
     return 1.0 if first == second else similarity(_bundle(encoder, first), _bundle(encoder, second))
 
 

@@ -9,8 +9,8 @@ a bundle of the triples of its characters, so that a misspelt or partial name re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from memoranda.index.segments import segment
-from memoranda.index.small_words import SMALL
+from memoranda.index.stop_words import STOP_WORDS
+from memoranda.index.tokenizer import tokenize
 from memoranda.providers.holographic.algebra import (
     SKETCH_FACTOR,
     Vector,
@@ -50,8 +50,8 @@ class Encoder:
 
     def text(self, text: str) -> Vector:
         """The bundle of the words of a text; small words are left out unless there is nothing else."""
-        tokens = list(dict.fromkeys(segment(text)))
-        return self.tokens([token for token in tokens if token not in SMALL] or tokens or [""])
+        tokens = list(dict.fromkeys(tokenize(text)))
+        return self.tokens([token for token in tokens if token not in STOP_WORDS] or tokens or [""])
 
     def tokens(self, tokens: Sequence[str]) -> Vector:
         return bundle([atom(token, self.dimension) for token in tokens[:_MOST_WORDS]])

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from memoranda.index.segments import is_unspaced
+from memoranda.index.tokenizer import is_unspaced
 
 LONGEST_NAME = 80
 _MOST_QUOTED_WORDS = 5

@@ -1,6 +1,6 @@
 """What words mean for telling whether two facts can both be right: kinds of words, and other words for the same."""
 
-from memoranda.index.stems import stem
+from memoranda.index.stemmer import stem
 
 
 def _words(text: str) -> frozenset[str]:

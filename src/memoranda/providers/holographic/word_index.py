@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from memoranda.db.sqlite import Connection
-from memoranda.index.segments import everything, is_single, is_unspaced, query_words
-from memoranda.index.small_words import SMALL
+from memoranda.index.stop_words import STOP_WORDS
+from memoranda.index.tokenizer import index_tokens, is_single_character, is_unspaced, query_words
 
 # Japanese writes its small words in these letters.
 _GRAMMAR = re.compile("[\u3041-\u309f]{2}")
@@ -30,7 +30,7 @@ class WordMatch(NamedTuple):
 def store_words(connection: Connection, fact_id: int, content: str, tags: Iterable[str]) -> None:
     """Index a fact, or index it again."""
     forget_words(connection, fact_id)
-    text = " ".join(everything("\n".join([content, *tags])))
+    text = " ".join(index_tokens("\n".join([content, *tags])))
     connection.execute("INSERT INTO fact_words (rowid, text) VALUES (?, ?)", (fact_id, text))
 
 
@@ -78,11 +78,11 @@ def _phrases(query: str, small_too: bool) -> list[str]:
         # A run of an unspaced script may be a whole question: each of its pairs is a word.
         words += [(token,) for token in word] if is_unspaced(word[0]) else [word]
     words = list(dict.fromkeys(words))
-    telling = [word for word in words if not all(token in SMALL or _GRAMMAR.fullmatch(token) for token in word)]
+    telling = [word for word in words if not all(token in STOP_WORDS or _GRAMMAR.fullmatch(token) for token in word)]
     return [_phrase(word) for word in (telling or (words if small_too else []))[:_MOST_WORDS]]
 
 
 def _phrase(tokens: tuple[str, ...]) -> str:
     """A word is looked for as it is, several as a phrase; a single character begins some pair."""
     tokens = tokens[:_LONGEST_PHRASE]
-    return f'"{" ".join(tokens)}"' + (" *" if is_single(tokens[-1]) else "")
+    return f'"{" ".join(tokens)}"' + (" *" if is_single_character(tokens[-1]) else "")

@@ -4,10 +4,10 @@ from memoranda.adapters.hosts.hooks import guidance
 from memoranda.adapters.hosts.hooks.payload import Payload
 from memoranda.app import Memory
 from memoranda.db.lost import is_there
-from memoranda.index.postings import Filter
+from memoranda.index.postings import Filters
 from memoranda.recall.evidence import Evidence
 from memoranda.recall.query import parse
-from memoranda.recall.relevance import worth_saying
+from memoranda.recall.relevance import relevant_hits
 from memoranda.recall.search import Hit
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.snippets import excerpt
@@ -30,8 +30,8 @@ def evidence(memory: Memory, payload: Payload, host: str) -> str:
     if len(prompt) < _LEAST_PROMPT or prompt.startswith(("/", "!", "#")) or not is_there(memory.home.state_db):
         return ""
     db = memory.sessions
-    among = Filter(db.scope, excluded_sources=frozenset(memory.config.recall.hidden_sources), titles=False)
-    hits = worth_saying(db, prompt, among, limit=_LOOKED_AT)
+    filters = Filters(db.scope, excluded_sources=frozenset(memory.config.recall.hidden_sources), titles=False)
+    hits = relevant_hits(db, prompt, filters, limit=_LOOKED_AT)
     others = [hit for hit in hits if not _is_of(hit, host, payload.session_id)]
     told = [text for hit in others[:_MOST_CONVERSATIONS] if (text := _told(db, hit, prompt))]
     if not told:

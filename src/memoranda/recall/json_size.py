@@ -20,32 +20,32 @@ def size_of(value: Any) -> int:
     return len(encode_basestring(value)) if isinstance(value, str) else len(_encode(value))
 
 
-def well_formed(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """A text that can be stored and sent: half a character becomes a sign that something was there."""
     return text if text.isascii() else _HALF_CHARACTER.sub("\ufffd", text)
 
 
-def repeated(text: str, most: int = _LONGEST_REPETITION) -> str:
+def echo_input(text: str, most: int = _LONGEST_REPETITION) -> str:
     """Something that was typed, or a name from elsewhere, as an answer repeats it: short, and on one line.
 
     Each of its characters takes at most two in JSON.
     """
-    return cut_short(well_formed(text[: most + 1]).translate(_CONTROL).strip(), most)
+    return cut_short(replace_surrogates(text[: most + 1]).translate(_CONTROL).strip(), most)
 
 
-def cut_to(text: str, room: int) -> str:
+def fit_json(text: str, room: int) -> str:
     """As much of a text as its JSON has room for."""
-    text = well_formed(text[: max(0, room)])
+    text = replace_surrogates(text[: max(0, room)])
     while text and size_of(text) > room:
         text = text[: len(text) * 3 // 4]
     return text
 
 
-def some_of(texts: Iterable[str], room: int) -> list[str]:
+def echo_list(texts: Iterable[str], room: int) -> list[str]:
     """The first of some texts, as many as there is room for as a list; each as an answer repeats it."""
     shown: list[str] = []
     for text in texts:
-        short = repeated(text, min(_LONGEST_REPETITION, room // 2 - 4))
+        short = echo_input(text, min(_LONGEST_REPETITION, room // 2 - 4))
         room -= size_of(short) + 2
         if room < 0:
             break

@@ -5,11 +5,11 @@ import sqlite3
 from collections.abc import Callable, Collection
 from itertools import count
 
-from memoranda.index.ledger import Ledger
 from memoranda.index.postings import And, Or, Pattern, Phrase, Prefix, Without, Word
-from memoranda.index.segments import LONGEST_TOKEN, NAMES
-from memoranda.index.stems import roots
+from memoranda.index.stemmer import roots
 from memoranda.index.tables import create
+from memoranda.index.tokenizer import LONGEST_TOKEN, NAMES
+from memoranda.index.updater import IndexUpdater
 from memoranda.sessions.feed import Feed, FeedMessage
 
 # So many messages are simply all read.
@@ -18,7 +18,7 @@ MOST_CANDIDATES = 3_000
 FIRST_NUMBER = 1 << 40
 
 
-class Scan:
+class UnindexedScan:
     """An index in memory of what may match, for the messages behind one. It grows with every pattern."""
 
     def __init__(self, feed: Feed, after: int, head: int, number_of: Callable[[str], int | None]) -> None:
@@ -73,9 +73,9 @@ class Scan:
         self._seen.update(message.id for message in messages)
         self.connection.execute("BEGIN")
         # Most of their neighbours are not here, so their ids say best how far apart they stand.
-        ledger = Ledger(self.connection, self._feed, self._number, lambda message: FIRST_NUMBER + message.id)
-        ledger.add(messages, sessions)
-        ledger.close()
+        updater = IndexUpdater(self.connection, self._feed, self._number, lambda message: FIRST_NUMBER + message.id)
+        updater.add(messages, sessions)
+        updater.close()
         self.connection.execute("COMMIT")
 
     def _number(self, session_id: str) -> int:

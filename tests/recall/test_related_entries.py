@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.recall.noted import bearing_on
+from memoranda.recall.related_entries import entries_matching
 
 ENTRIES = (
     "The staging database is called heron.",
@@ -27,24 +27,24 @@ ENTRIES = (
 )
 def test_an_entry_that_shares_a_word_is_found(question: str, place: int) -> None:
     """In any of its forms, in any script."""
-    assert bearing_on(question, ENTRIES)[:1] == [ENTRIES[place]]
+    assert entries_matching(question, ENTRIES)[:1] == [ENTRIES[place]]
 
 
 @pytest.mark.parametrize("question", ["", "the", "what is it?", "zebra", "可以", "?!"])
 def test_small_words_and_other_subjects_find_nothing(question: str) -> None:
     """Silence is better than noise."""
-    found = bearing_on(question, ["Zoo: no stripes.", "Lunch at noon."])
+    found = entries_matching(question, ["Zoo: no stripes.", "Lunch at noon."])
     assert found == []
 
 
 def test_those_that_share_most_come_first() -> None:
     """Equal ones in their own order."""
     entries = ["heron", "staging heron", "staging"]
-    assert bearing_on("heron on staging", entries) == ["staging heron", "heron", "staging"]
+    assert entries_matching("heron on staging", entries) == ["staging heron", "heron", "staging"]
 
 
 @given(question=st.text(), entries=st.lists(st.text(), max_size=5))
 def test_what_is_found_was_there(question: str, entries: list[str]) -> None:
     """Nothing is made up or said twice, whatever is asked."""
-    found = bearing_on(question, entries)
+    found = entries_matching(question, entries)
     assert all(found.count(entry) <= entries.count(entry) for entry in found)

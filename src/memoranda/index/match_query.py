@@ -7,7 +7,7 @@ numbers that its parts find.
 from typing import Literal, NamedTuple, assert_never
 
 from memoranda.index.postings import And, Or, Pattern, Phrase, Prefix, Without, Word
-from memoranda.index.segments import is_single, is_unspaced
+from memoranda.index.tokenizer import is_single_character, is_unspaced
 
 Table = Literal["words", "pairs"]
 
@@ -15,21 +15,21 @@ Table = Literal["words", "pairs"]
 _DEEPEST = 40
 
 
-class Question(NamedTuple):
+class MatchQuery(NamedTuple):
     """What to ask: a MATCH expression for one table, or a query for row numbers (`table` is None) with its values."""
 
     table: Table | None
     text: str
     values: tuple[str, ...] = ()
 
-    def rows(self) -> "Question":
+    def rows(self) -> "MatchQuery":
         """The same as a query for row numbers."""
         if self.table is None:
             return self
-        return Question(None, f"SELECT rowid FROM {self.table} WHERE {self.table} MATCH ?", (self.text,))
+        return MatchQuery(None, f"SELECT rowid FROM {self.table} WHERE {self.table} MATCH ?", (self.text,))
 
 
-def question(pattern: Pattern, depth: int = 0) -> Question | None:
+def match_query(pattern: Pattern, depth: int = 0) -> MatchQuery | None:
     """The question that a pattern asks; None when nothing can match it. It is never a syntax error."""
     if depth > _DEEPEST:
         return None
@@ -41,19 +41,19 @@ def question(pattern: Pattern, depth: int = 0) -> Question | None:
         case Phrase(tokens):
             return _phrase(tokens)
         case And(parts):
-            asked = [question(part, depth + 1) for part in parts]
+            asked = [match_query(part, depth + 1) for part in parts]
             return None if None in asked else _combined("AND", "INTERSECT", [part for part in asked if part])
         case Or(parts):
-            asked = [question(part, depth + 1) for part in parts]
+            asked = [match_query(part, depth + 1) for part in parts]
             return _combined("OR", "UNION", [part for part in asked if part])
         case Without(keep, drop):
-            kept, dropped = question(keep, depth + 1), question(drop, depth + 1)
+            kept, dropped = match_query(keep, depth + 1), match_query(drop, depth + 1)
             return _combined("NOT", "EXCEPT", [kept, dropped]) if kept and dropped else kept
         case _:
             assert_never(pattern)
 
 
-def _phrase(tokens: tuple[str, ...]) -> Question | None:
+def _phrase(tokens: tuple[str, ...]) -> MatchQuery | None:
     """A phrase of words is one; pairs must all be there; a phrase of both is the pieces of each."""
     pieces: list[tuple[str, ...]] = []
     for token in tokens:
@@ -62,18 +62,18 @@ def _phrase(tokens: tuple[str, ...]) -> Question | None:
         else:
             pieces.append((token,))
     # A single character begins some pair, wherever it stands in a run.
-    asked = [_match(piece, " *" if is_single(piece[-1]) else "") for piece in dict.fromkeys(pieces)]
+    asked = [_match(piece, " *" if is_single_character(piece[-1]) else "") for piece in dict.fromkeys(pieces)]
     return None if None in asked else _combined("AND", "INTERSECT", [part for part in asked if part])
 
 
-def _match(tokens: tuple[str, ...], ending: str) -> Question | None:
+def _match(tokens: tuple[str, ...], ending: str) -> MatchQuery | None:
     plain = all(token and all(c.isalnum() or not c.isascii() for c in token) for token in tokens)
     if not plain:
         return None
-    return Question("pairs" if is_unspaced(tokens[0]) else "words", f'"{" ".join(tokens)}"{ending}')
+    return MatchQuery("pairs" if is_unspaced(tokens[0]) else "words", f'"{" ".join(tokens)}"{ending}')
 
 
-def _combined(operator: str, compound: str, parts: list[Question]) -> Question | None:
+def _combined(operator: str, compound: str, parts: list[MatchQuery]) -> MatchQuery | None:
     if not parts:
         return None
     if operator != "NOT":
@@ -81,17 +81,17 @@ def _combined(operator: str, compound: str, parts: list[Question]) -> Question |
     if len(parts) == 1:
         return parts[0]
     if len({part.table for part in parts}) == 1 and parts[0].table is not None:
-        return Question(parts[0].table, _joined(operator, parts))
+        return MatchQuery(parts[0].table, _joined(operator, parts))
     rows = [part.rows() for part in parts]
     text = f" {compound} ".join(f"SELECT * FROM ({part.text})" for part in rows)
-    return Question(None, text, tuple(value for part in rows for value in part.values))
+    return MatchQuery(None, text, tuple(value for part in rows for value in part.values))
 
 
-def _of_table(table: Table | None, operator: str, parts: list[Question]) -> list[Question]:
+def _of_table(table: Table | None, operator: str, parts: list[MatchQuery]) -> list[MatchQuery]:
     """The parts that ask one table, as one; those that ask both stay apart."""
     found = [part for part in parts if part.table == table]
-    return [Question(table, _joined(operator, found))] if table is not None and len(found) > 1 else found
+    return [MatchQuery(table, _joined(operator, found))] if table is not None and len(found) > 1 else found
 
 
-def _joined(operator: str, parts: list[Question]) -> str:
+def _joined(operator: str, parts: list[MatchQuery]) -> str:
     return f" {operator} ".join(f"({part.text})" for part in parts)

@@ -5,19 +5,28 @@ from typing import Any
 
 import pytest
 
-from memoranda.index.content import CALLS, MOST_CHARACTERS, OTHER, SUMMARY, SYSTEM, Words, kinds_of, words_of
+from memoranda.index.message_text import (
+    CALLS,
+    MOST_CHARACTERS,
+    OTHER,
+    SUMMARY,
+    SYSTEM,
+    SearchableText,
+    kinds_for_roles,
+    searchable_text,
+)
 from memoranda.index.postings import ASSISTANT, TOOL, USER
 from memoranda.sessions.feed import FeedMessage
 
 
-def _words(role: str = "user", content: Any = None, **fields: Any) -> Words:
+def _words(role: str = "user", content: Any = None, **fields: Any) -> SearchableText:
     values = {"tool_name": None, "tool_calls": None, "timestamp": 0.0} | fields
-    return words_of(FeedMessage(1, "s", role, content, **values))
+    return searchable_text(FeedMessage(1, "s", role, content, **values))
 
 
 def test_text_is_taken_as_it_is() -> None:
     """Plain content is what was said."""
-    assert _words("user", "Hello\nthere") == Words(USER, "Hello\nthere", "")
+    assert _words("user", "Hello\nthere") == SearchableText(USER, "Hello\nthere", "")
 
 
 def test_structured_content_gives_its_texts() -> None:
@@ -53,7 +62,7 @@ def test_tool_arguments_are_plain_values(arguments: str) -> None:
 
 def test_a_result_is_found_by_the_name_of_its_tool() -> None:
     """The name stands beside what the tool said."""
-    assert _words("tool", "done", tool_name="web_search") == Words(TOOL, "done", "web_search")
+    assert _words("tool", "done", tool_name="web_search") == SearchableText(TOOL, "done", "web_search")
 
 
 @pytest.mark.parametrize("calls", ["text", [1, None, {"function": None}, {"function": {"arguments": 5}}], {"a": 1}])
@@ -66,7 +75,7 @@ def test_kinds() -> None:
     """Who spoke is told apart, and a summary was said by nobody."""
     assert [_words(role, "x").kind for role in ("system", "developer")] == [SYSTEM, OTHER]
     assert _words("user", "x", is_summary=True).kind == SUMMARY
-    assert kinds_of(frozenset({"assistant", "function"})) == (ASSISTANT, CALLS, OTHER)
+    assert kinds_for_roles(frozenset({"assistant", "function"})) == (ASSISTANT, CALLS, OTHER)
 
 
 def test_very_long_messages_are_clipped() -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memoranda.index import scan, search_index
-from memoranda.index.postings import And, Filter, Or, Pattern, Phrase, Posting, Prefix, Without, Word
+from memoranda.index import search_index, unindexed_scan
+from memoranda.index.postings import And, Filters, Or, Pattern, Phrase, Posting, Prefix, Without, Word
 from memoranda.index.prefixes import prefix_pattern
 from memoranda.index.search_index import SearchIndex
 from memoranda.sessions.scope import Scope
@@ -117,14 +117,14 @@ def test_scanning_answers_as_the_index_does(
     full = SearchIndex(tmp_path / "full.db", sessions)
     full.catch_up()
     monkeypatch.setattr(search_index, "FEW", 3)
-    monkeypatch.setattr(scan, "FEW", 3)
+    monkeypatch.setattr(unindexed_scan, "FEW", 3)
     part = SearchIndex(tmp_path / "part.db", sessions)
     if indexed:
         part.catch_up(most=indexed)
     else:
         # Titles come with changes, which any search applies.
         monkeypatch.setattr(part, "_freshen", lambda head: None)
-    among = Filter(Scope.everyone(), titles=False)
+    among = Filters(Scope.everyone(), titles=False)
     for query in QUERIES:
         with full.reading() as one, part.reading() as other:
             assert [p.message for p in one.postings(query, among, 99)] == [

@@ -5,19 +5,19 @@ That takes further searches, so it is asked only when there is nothing else to s
 
 from dataclasses import replace
 
-from memoranda.index.postings import Filter
+from memoranda.index.postings import Filters
 from memoranda.recall import guidance
-from memoranda.recall.request import Request
-from memoranda.recall.search import Found
+from memoranda.recall.json_size import echo_input, echo_list
+from memoranda.recall.request import SearchRequest
+from memoranda.recall.search import SearchResult
 from memoranda.recall.session_db import SessionDB
-from memoranda.recall.sizes import repeated, some_of
 from memoranda.tools import JsonObject
 
 _NAME = 60
 _NAMES = 300
 
 
-def impossible(db: SessionDB, request: Request, projects: frozenset[str] | None) -> JsonObject | None:
+def impossible_filter(db: SessionDB, request: SearchRequest, projects: frozenset[str] | None) -> JsonObject | None:
     """What to say when a request is limited to something that there is not; None when it is not."""
     if projects is not None and not projects:
         return _blaming(guidance.NO_PROJECT, "project")
@@ -26,21 +26,23 @@ def impossible(db: SessionDB, request: Request, projects: frozenset[str] | None)
     if request.sources:
         known = db.statistics()["by_source"]
         if unknown := sorted(request.sources.difference(known)):
-            there = ", ".join(some_of(known, _NAMES))
-            said = guidance.NO_SOURCE.format(repeated(unknown[0], _NAME))
+            there = ", ".join(echo_list(known, _NAMES))
+            said = guidance.NO_SOURCE.format(echo_input(unknown[0], _NAME))
             return _blaming(f"{said} There are: {there}." if there else said, "source")
     return None
 
 
-def why_nothing(db: SessionDB, request: Request, among: Filter, found: Found, current: str | None) -> JsonObject:
+def explain_empty(
+    db: SessionDB, request: SearchRequest, filters: Filters, found: SearchResult, current: str | None
+) -> JsonObject:
     """A `message` that says why nothing was found, and `left_out_by`, what to blame for it, if anything is."""
     if not found.terms:
         return {"message": guidance.NO_WORDS}
-    if (said := impossible(db, request, among.projects)) is not None:
+    if (said := impossible_filter(db, request, filters.projects)) is not None:
         return said
     if set(found.missing).issuperset(found.terms):
         return {"message": guidance.NOTHING}
-    return _Search(db, request.query, current).blame(among)
+    return _Search(db, request.query, current).blame(filters)
 
 
 class _Search:
@@ -51,39 +53,39 @@ class _Search:
         self._query = query
         self._place = db.conversation_of(current) if current else None
 
-    def blame(self, among: Filter) -> JsonObject:
-        visible = Filter(among.scope)
+    def blame(self, filters: Filters) -> JsonObject:
+        visible = Filters(filters.scope)
         if not self._finds(visible, with_current=True):
             return {"message": guidance.NOTHING}
-        given = _without_each(among)
+        given = _without_each(filters)
         if alone := [name for name, each in given.items() if self._finds(each)]:
             return _blaming(guidance.LEFT_OUT.format(" or ".join(f"`{name}`" for name in alone)), *alone)
-        if self._finds(replace(among, excluded_sources=frozenset())):
-            hidden = ", ".join(some_of(sorted(among.excluded_sources), _NAMES))
+        if self._finds(replace(filters, excluded_sources=frozenset())):
+            hidden = ", ".join(echo_list(sorted(filters.excluded_sources), _NAMES))
             return _blaming(guidance.HIDDEN.format(hidden), "hidden_sources")
-        if self._finds(replace(among, without=frozenset()), with_current=True):
+        if self._finds(replace(filters, without=frozenset()), with_current=True):
             return _blaming(guidance.ONLY_IN_CONTEXT, "context")
         if given:
             return _blaming(guidance.LEFT_OUT.format(" and ".join(f"`{name}`" for name in given)), *given)
         return {"message": guidance.NOTHING}
 
-    def _finds(self, among: Filter, *, with_current: bool = False) -> bool:
+    def _finds(self, filters: Filters, *, with_current: bool = False) -> bool:
         """Whether anything is found; the title of the conversation that is going on counts only `with_current`."""
         here = None if with_current or self._place is None else self._place.conversation_id
-        hits = self._db.find(self._query, among, limit=2).hits
+        hits = self._db.find(self._query, filters, limit=2).hits
         return any(hit.message_id is not None or hit.conversation_id != here for hit in hits)
 
 
-def _without_each(among: Filter) -> dict[str, Filter]:
+def _without_each(filters: Filters) -> dict[str, Filters]:
     """The filter without each of the things that were asked for, by the names of the arguments."""
     wider = {
-        "since": replace(among, since=None),
-        "until": replace(among, until=None),
-        "role_filter": replace(among, roles=None, titles=True),
-        "source": replace(among, sources=None),
-        "project": replace(among, projects=None),
+        "since": replace(filters, since=None),
+        "until": replace(filters, until=None),
+        "role_filter": replace(filters, roles=None, titles=True),
+        "source": replace(filters, sources=None),
+        "project": replace(filters, projects=None),
     }
-    return {name: each for name, each in wider.items() if each != among}
+    return {name: each for name, each in wider.items() if each != filters}
 
 
 def _blaming(message: str, *names: str) -> JsonObject:

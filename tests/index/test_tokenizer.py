@@ -7,20 +7,20 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memoranda.index.segments import (
+from memoranda.index.tokenizer import (
     LONGEST_TOKEN,
-    everything,
-    is_single,
+    index_tokens,
+    is_single_character,
     is_unspaced,
     query_words,
-    segment,
-    spans,
+    token_spans,
+    tokenize,
 )
 from tests.examples import examples
 
 
 def parts(text: str) -> list[str]:
-    return everything(text).parts.split()
+    return index_tokens(text).parts.split()
 
 
 TABLE = {
@@ -60,7 +60,7 @@ TABLE = {
 @pytest.mark.parametrize(("text", "tokens"), TABLE.items())
 def test_text_falls_into_tokens(text: str, tokens: str) -> None:
     """Each script and each kind of writing by its own rule."""
-    assert " ".join(segment(text)) == tokens
+    assert " ".join(tokenize(text)) == tokens
 
 
 def test_camel_case_words_are_found_in_part() -> None:
@@ -77,7 +77,7 @@ def test_random_characters_have_no_parts() -> None:
 def test_everything_is_both_in_one_pass() -> None:
     """Indexing cuts a text once."""
     text = "getUserName in 数据库 for O'Brien"
-    found = everything(text)
+    found = index_tokens(text)
     assert found.words == "getusernam in for o brien"
     assert found.pairs == "数据 据库 库"
     assert found.parts == "get user name"
@@ -103,7 +103,7 @@ def test_typed_words_become_words_and_phrases(typed: str, wanted: list[tuple[str
 def test_spans_say_where_tokens_come_from() -> None:
     """Every token of the text has its stretch, pairs overlap, parts belong to their word."""
     text = "我们Docker getUserName"
-    assert [(text[span.start : span.end], span.tokens) for span in spans(text)] == [
+    assert [(text[span.start : span.end], span.tokens) for span in token_spans(text)] == [
         ("我们", ("我们",)),
         ("们", ("们",)),
         ("Docker", ("docker",)),
@@ -124,7 +124,7 @@ TEXTS = st.one_of(
 @settings(max_examples=examples(400))
 def test_tokens_are_plain(text: str) -> None:
     """A token is short, folded, has no ASCII character but a-z and 0-9, and stays itself when cut again."""
-    for token in (*segment(text), *parts(text)):
+    for token in (*tokenize(text), *parts(text)):
         assert 1 <= len(token) <= LONGEST_TOKEN
         assert all(c.isalnum() and not c.isupper() for c in token if c.isascii())
         assert not token.isspace()
@@ -135,8 +135,10 @@ def test_tokens_are_plain(text: str) -> None:
 @settings(max_examples=examples(400))
 def test_spans_and_segments_agree(text: str) -> None:
     """What is marked is what was indexed."""
-    from_spans = [token for span in spans(text) for token in span.tokens]
-    assert sorted(from_spans) == sorted(segment(text) + [t for s in spans(text) for t in parts(text[s.start : s.end])])
+    from_spans = [token for span in token_spans(text) for token in span.tokens]
+    assert sorted(from_spans) == sorted(
+        tokenize(text) + [t for s in token_spans(text) for t in parts(text[s.start : s.end])]
+    )
 
 
 @given(TEXTS)
@@ -144,8 +146,8 @@ def test_spans_and_segments_agree(text: str) -> None:
 @settings(max_examples=examples(400))
 def test_what_is_indexed_is_what_is_looked_for(text: str) -> None:
     """Each token lies in the table in which a query for it looks."""
-    words, pairs, parts = (tokens.split() for tokens in everything(text))
-    assert sorted(words + pairs) == sorted(segment(text))
+    words, pairs, parts = (tokens.split() for tokens in index_tokens(text))
+    assert sorted(words + pairs) == sorted(tokenize(text))
     assert all(map(is_unspaced, pairs))
     assert not any(map(is_unspaced, words + parts))
 
@@ -153,20 +155,20 @@ def test_what_is_indexed_is_what_is_looked_for(text: str) -> None:
 @given(TEXTS)
 def test_one_blank_stands_between_tokens(text: str) -> None:
     """So that they can be counted by their blanks."""
-    assert all(tokens == " ".join(tokens.split()) for tokens in everything(text))
+    assert all(tokens == " ".join(tokens.split()) for tokens in index_tokens(text))
 
 
 @given(TEXTS)
 def test_a_typed_text_finds_itself(text: str) -> None:
     """The tokens of a typed word stand in the text in that order, a single last character as a beginning."""
-    indexed = segment(text)
+    indexed = tokenize(text)
     for tokens in query_words(text):
         assert any(_stands_at(indexed, place, tokens) for place in range(len(indexed)))
 
 
 def _stands_at(indexed: list[str], place: int, tokens: tuple[str, ...]) -> bool:
     there = indexed[place : place + len(tokens)]
-    if is_single(tokens[-1]):
+    if is_single_character(tokens[-1]):
         return there[:-1] == list(tokens[:-1]) and there[-1:] != [] and there[-1].startswith(tokens[-1])
     return there == list(tokens)
 
@@ -175,7 +177,7 @@ def _stands_at(indexed: list[str], place: int, tokens: tuple[str, ...]) -> bool:
 @settings(max_examples=examples(400))
 def test_tokens_pass_through_the_full_text_table_unchanged(text: str) -> None:
     """Each token is found by its quoted self, and the table holds just these tokens."""
-    tokens = segment(text)
+    tokens = tokenize(text)
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE VIRTUAL TABLE words USING fts5 (text, tokenize = 'ascii', content = '')")
     connection.execute("CREATE VIRTUAL TABLE terms USING fts5vocab (words, row)")
@@ -191,10 +193,10 @@ def test_what_is_large_is_not_remembered(word: str) -> None:
     """A blob in a text must not stay in memory after it was cut."""
     tracemalloc.start()
     # Python keeps some of the small objects that were freed, once.
-    assert list(spans(f"{word}first"))
+    assert list(token_spans(f"{word}first"))
     before, _ = tracemalloc.get_traced_memory()
     for number in range(5):
-        assert list(spans(f"{word}{number}"))
+        assert list(token_spans(f"{word}{number}"))
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert after - before < 10_000

@@ -2,20 +2,20 @@
 
 from collections.abc import Iterable
 
-from memoranda.index.segments import is_single, segment
-from memoranda.index.small_words import SMALL
+from memoranda.index.stop_words import STOP_WORDS
+from memoranda.index.tokenizer import is_single_character, tokenize
 from memoranda.recall.words import FRAMING
 
 
-def bearing_on(question: str, entries: Iterable[str]) -> list[str]:
+def entries_matching(question: str, entries: Iterable[str]) -> list[str]:
     """The entries that share a word with a question, those that share most first; equal ones keep their order."""
     wanted = _subject(question)
-    shared = [(len(wanted.intersection(segment(entry))), entry) for entry in entries]
+    shared = [(len(wanted.intersection(tokenize(entry))), entry) for entry in entries]
     return [entry for count, entry in sorted(shared, key=lambda each: -each[0]) if count]
 
 
 def _subject(question: str) -> frozenset[str]:
     """What a question is about: its words, but for those that are small, only frame it, or are half a word."""
-    words = frozenset(segment(question))
-    telling = frozenset(word for word in words - SMALL if not is_single(word))
+    words = frozenset(tokenize(question))
+    telling = frozenset(word for word in words - STOP_WORDS if not is_single_character(word))
     return telling - FRAMING or telling or words

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.index.stems import roots, stem
+from memoranda.index.stemmer import roots, stem
 
 FAMILIES = """
 migrate migrated migrates migration migrating migrations

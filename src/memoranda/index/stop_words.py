@@ -1,6 +1,6 @@
 """Small words, which say little about what a text is about, as the tokens that are indexed."""
 
-from memoranda.index.segments import segment
+from memoranda.index.tokenizer import tokenize
 
 _SMALL = """
 a an the and or but if then else of at by for with about against between into through during before after above below
@@ -13,9 +13,9 @@ i'm i've i'd you've you'd don't didn't doesn't isn't wasn't weren't can't won't 
 """
 
 
-def as_tokens(words: str) -> frozenset[str]:
+def tokens_of(words: str) -> frozenset[str]:
     """The tokens of words that stand in one text."""
-    return frozenset(token for word in words.split() for token in segment(word))
+    return frozenset(token for word in words.split() for token in tokenize(word))
 
 
-SMALL = as_tokens(_SMALL)
+STOP_WORDS = tokens_of(_SMALL)

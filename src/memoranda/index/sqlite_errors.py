@@ -39,7 +39,7 @@ def is_damage(error: sqlite3.Error) -> bool:
     return code & 0xFF in _DAMAGED or code in _DAMAGED_READING
 
 
-def in_words(error: sqlite3.Error | OSError) -> str:
+def describe_error(error: sqlite3.Error | OSError) -> str:
     """Why a file cannot be used now."""
     if isinstance(error, OSError):
         return f"{error.strerror or error}"

@@ -31,7 +31,7 @@ _ENCODED_LINE = 60
 _BLOB = re.compile(r"[A-Za-z0-9+/=_\r\n-]{400,}\Z")
 
 
-class Words(NamedTuple):
+class SearchableText(NamedTuple):
     """The text of one message: `said` in its own words, `beside` what belongs to it but was not said."""
 
     kind: int
@@ -39,7 +39,7 @@ class Words(NamedTuple):
     beside: str
 
 
-def words_of(message: FeedMessage) -> Words:
+def searchable_text(message: FeedMessage) -> SearchableText:
     """What can be found of a message."""
     said = _clipped(texts(message.content))
     beside = _clipped(_beside(message)) if message.tool_name or message.tool_calls else ""
@@ -49,14 +49,14 @@ def words_of(message: FeedMessage) -> Words:
         kind = CALLS
     else:
         kind = _KINDS.get(message.role, OTHER)
-    return Words(kind, said, beside)
+    return SearchableText(kind, said, beside)
 
 
-def title_words(title: str) -> Words:
-    return Words(TITLE, title[:MOST_CHARACTERS], "")
+def title_text(title: str) -> SearchableText:
+    return SearchableText(TITLE, title[:MOST_CHARACTERS], "")
 
 
-def kinds_of(roles: frozenset[str]) -> tuple[int, ...]:
+def kinds_for_roles(roles: frozenset[str]) -> tuple[int, ...]:
     """The kinds that messages with these roles have; roles that we have no word for are one kind."""
     return tuple(sorted({kind for role in roles for kind in _ROLES.get(role, (OTHER,))}))
 

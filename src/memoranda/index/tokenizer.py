@@ -18,7 +18,7 @@ from itertools import chain, filterfalse
 from operator import add
 from typing import NamedTuple
 
-from memoranda.index.stems import stem
+from memoranda.index.stemmer import stem
 
 VERSION = 1
 LONGEST_TOKEN = 48
@@ -88,7 +88,7 @@ def _wide() -> _Wide:
     )
 
 
-class Span(NamedTuple):
+class TokenSpan(NamedTuple):
     """A stretch of a text and every token that it gives, parts included."""
 
     start: int
@@ -96,7 +96,7 @@ class Span(NamedTuple):
     tokens: tuple[str, ...]
 
 
-class Tokens(NamedTuple):
+class IndexTokens(NamedTuple):
     """The tokens of a text by how they are indexed, with blanks between them."""
 
     words: str
@@ -106,16 +106,16 @@ class Tokens(NamedTuple):
     """Of camelCase words."""
 
 
-def segment(text: str) -> list[str]:
+def tokenize(text: str) -> list[str]:
     """The tokens of a text in order of position.
 
-    >>> segment("We've migrated src/user_profile.py")
+    >>> tokenize("We've migrated src/user_profile.py")
     ['we', 'migrat', 'src', 'user', 'profil', 'py']
     """
     return " ".join(map(_main.__getitem__, _words(_plain(text)))).split()
 
 
-def everything(text: str) -> Tokens:
+def index_tokens(text: str) -> IndexTokens:
     """All tokens of a text in one pass, as they are indexed."""
     text = _plain(text)
     words = _words(text)
@@ -128,7 +128,7 @@ def everything(text: str) -> Tokens:
     if _HUMPED in tokens:
         tokens = tokens.replace(f" {_HUMPED}", "")
         parts = " ".join(filter(None, map(_parts.__getitem__, dict.fromkeys(filterfalse(str.islower, words)))))
-    return Tokens(tokens, " ".join(chain.from_iterable(map(_pairs, runs))), parts)
+    return IndexTokens(tokens, " ".join(chain.from_iterable(map(_pairs, runs))), parts)
 
 
 def query_words(text: str) -> list[tuple[str, ...]]:
@@ -139,24 +139,24 @@ def query_words(text: str) -> list[tuple[str, ...]]:
     """
     found = []
     for word in _BREAK.split(text):
-        tokens = segment(word)
-        if len(tokens) > 1 and is_single(tokens[-1]) and len(tokens[-2]) == 2 and tokens[-2][1] == tokens[-1]:
+        tokens = tokenize(word)
+        if len(tokens) > 1 and is_single_character(tokens[-1]) and len(tokens[-2]) == 2 and tokens[-2][1] == tokens[-1]:
             tokens.pop()
         if tokens:
             found.append(tuple(tokens))
     return found
 
 
-def apart(text: str) -> tuple[str, ...]:
+def camel_case_parts(text: str) -> tuple[str, ...]:
     """The tokens of a text with each camelCase word in its parts: so it stands in longer ones, and in snake_case.
 
-    >>> apart("userProfile")
+    >>> camel_case_parts("userProfile")
     ('user', 'profil')
     """
     return tuple(" ".join(_parts[word] or _main[word] for word in _words(_plain(text))).split())
 
 
-def spans(text: str) -> Iterator[Span]:
+def token_spans(text: str) -> Iterator[TokenSpan]:
     """Where in the text the tokens come from, for marking what matched. Spans of pairs overlap."""
     text = _plain(text)
     pattern = _ASCII_WORDS if text.isascii() else _wide().words
@@ -165,9 +165,9 @@ def spans(text: str) -> Iterator[Span]:
         tokens = _remembered(word) if word.isascii() and len(word) <= _LONGEST_REMEMBERED else _with_parts(word)
         if len(tokens) == len(word) > 1 and is_unspaced(word):
             for offset, token in enumerate(tokens):
-                yield Span(start + offset, start + offset + len(token), (token,))
+                yield TokenSpan(start + offset, start + offset + len(token), (token,))
         else:
-            yield Span(start, end, tokens)
+            yield TokenSpan(start, end, tokens)
 
 
 def _with_parts(word: str) -> tuple[str, ...]:
@@ -182,7 +182,7 @@ def is_unspaced(token: str) -> bool:
     return token > _FIRST_UNSPACED and _wide().unspaced.match(token) is not None
 
 
-def is_single(token: str) -> bool:
+def is_single_character(token: str) -> bool:
     """Whether a token is one character of an unspaced script."""
     return len(token) == 1 and is_unspaced(token)
 

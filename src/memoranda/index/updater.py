@@ -8,10 +8,10 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator
 from zlib import crc32
 
-from memoranda.index.content import Words, title_words, words_of
+from memoranda.index.message_text import SearchableText, searchable_text, title_text
 from memoranda.index.postings import TITLE
-from memoranda.index.segments import everything
 from memoranda.index.tables import read_state, write_state
+from memoranda.index.tokenizer import index_tokens
 from memoranda.sessions.feed import Change, Feed, FeedMessage, FeedSession
 
 MOST_CHANGES = 500
@@ -20,7 +20,7 @@ _AT_ONCE = 500
 GAP = "\ue000"
 
 
-class Ledger:
+class IndexUpdater:
     """One transaction's view of an index: what it has, what is added and taken away, written by `close`."""
 
     def __init__(
@@ -84,7 +84,7 @@ class Ledger:
             session = self._open_sessions.get(message.session_id)
             # A session that is gone already has no messages to be found.
             if session is not None:
-                self._add(message, words_of(message), session, self._placing(message))
+                self._add(message, searchable_text(message), session, self._placing(message))
 
     def close(self) -> None:
         """Write everything down; the caller commits."""
@@ -100,18 +100,18 @@ class Ledger:
         write_state(self._connection, self.state)
         self._words, self._pairs, self._docs = [], [], []
 
-    def _add(self, message: FeedMessage, words: Words, session: "_Session", place: int | None = None) -> None:
+    def _add(self, message: FeedMessage, words: SearchableText, session: "_Session", place: int | None = None) -> None:
         """Index one message, in the place that it had before or behind the others."""
         new = session.places if place is None else place
         doc = self._index(words, message.id, session.number, new, message.timestamp)
         if doc is not None:
             session.took(doc, new)
 
-    def _index(self, words: Words, message: int, session: int, place: int, time: float) -> int | None:
-        said, pairs, parts = everything(words.said)
+    def _index(self, words: SearchableText, message: int, session: int, place: int, time: float) -> int | None:
+        said, pairs, parts = index_tokens(words.said)
         length = _count(said) + _count(pairs)
         if words.beside:
-            beside = everything(words.beside)
+            beside = index_tokens(words.beside)
             length += _count(beside.words) + _count(beside.pairs)
             pairs = f"{pairs} {beside.pairs}".strip()
             parts = f"{beside.words} {beside.parts} {parts}".strip()
@@ -171,7 +171,7 @@ class Ledger:
         opened.touched = True
         opened.title_doc = None
         if session.title:
-            opened.title_doc = self._index(title_words(session.title), 0, opened.number, -1, session.started_at)
+            opened.title_doc = self._index(title_text(session.title), 0, opened.number, -1, session.started_at)
 
     def _refresh(self, session: FeedSession) -> None:
         """Take over what the truth says of a session."""
@@ -221,7 +221,7 @@ class Ledger:
             return
         known = {message: (doc, mark, place) for doc, message, mark, place in self._docs_of(session, first)}
         for message in self._messages(session_id, first):
-            words = words_of(message)
+            words = searchable_text(message)
             doc, mark, place = known.get(message.id, (None, None, None))
             if doc is not None and mark == _mark(words):
                 del known[message.id]
@@ -305,7 +305,7 @@ def _count(tokens: str) -> int:
     return tokens.count(" ") + 1 if tokens else 0
 
 
-def _mark(words: Words) -> int:
+def _mark(words: SearchableText) -> int:
     """Three bytes that change with the text."""
     text = f"{words.kind}\0{words.said}\0{words.beside}"
     return crc32(text.encode("utf-8", "surrogatepass")) & 0x7FFFFF

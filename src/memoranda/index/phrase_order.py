@@ -6,9 +6,9 @@ candidates are read again.
 
 from collections.abc import Callable, Collection
 
-from memoranda.index.content import words_of
+from memoranda.index.message_text import searchable_text
 from memoranda.index.postings import And, Or, Pattern, Phrase, Posting, Without
-from memoranda.index.segments import is_single, segment
+from memoranda.index.tokenizer import is_single_character, tokenize
 from memoranda.sessions.feed import FeedMessage
 
 _AT_ONCE = 200
@@ -44,8 +44,8 @@ def _asks_for_order(pattern: Pattern) -> bool:
 
 
 def _holds(pattern: Pattern, message: FeedMessage) -> bool:
-    words = words_of(message)
-    texts = [segment(words.said), segment(words.beside)]
+    words = searchable_text(message)
+    texts = [tokenize(words.said), tokenize(words.beside)]
 
     def holds(part: Pattern) -> bool:
         match part:
@@ -69,6 +69,6 @@ def _stands_in(tokens: tuple[str, ...], text: list[str]) -> bool:
     for place in range(len(text) - len(before)):
         if text[place : place + len(before)] == before:
             there = text[place + len(before)]
-            if there == last or (is_single(last) and there.startswith(last)):
+            if there == last or (is_single_character(last) and there.startswith(last)):
                 return True
     return False
