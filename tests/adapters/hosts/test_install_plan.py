@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from memoranda.adapters.hosts.claude_code import EVENTS
 from memoranda.adapters.hosts.host import HostEnvironment
 from memoranda.adapters.hosts.install_plan import plan_install, plan_uninstall
-from memoranda.adapters.hosts.jsonc import parse
 from memoranda.adapters.hosts.launch_command import LaunchCommand, is_our_hook
 from memoranda.adapters.hosts.settings_change import SettingsError, apply_change
 from memoranda.adapters.hosts.supported_hosts import HOSTS
+from memoranda.support.relaxed_json import parse
 from tests.conftest import mode
 
 PROGRAM = LaunchCommand(("/opt/bin/memoranda",), ("--home", "/data/my memory"))

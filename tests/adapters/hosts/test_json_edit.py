@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.adapters.hosts.json_edit import rewrite
-from memoranda.adapters.hosts.jsonc import JsonTextError, parse
+from memoranda.support.relaxed_json import JsonTextError, parse
 
 _names = st.text('abc"\\/é中 \n', max_size=4)
 _scalars = st.none() | st.booleans() | st.integers(-9, 9) | st.floats(allow_nan=False, allow_infinity=False) | _names

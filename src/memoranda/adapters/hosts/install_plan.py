@@ -5,11 +5,11 @@ from collections.abc import Callable
 from memoranda.adapters.hosts import toml_edit
 from memoranda.adapters.hosts.host import Host, HostEnvironment, Settings, SettingsFile
 from memoranda.adapters.hosts.json_edit import rewrite
-from memoranda.adapters.hosts.jsonc import JsonTextError, parse
 from memoranda.adapters.hosts.launch_command import LaunchCommand
 from memoranda.adapters.hosts.server_entry import UnexpectedSettingsError
 from memoranda.adapters.hosts.settings_change import HostFileChange, SettingsError, read_settings
 from memoranda.adapters.hosts.toml_edit import TomlTextError
+from memoranda.support.relaxed_json import JsonTextError, parse
 
 _BLANK = " \t\r\n\ufeff"
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from memoranda.adapters.hosts.jsonc import Child, JsonTextError, Node, parse
+from memoranda.support.relaxed_json import Child, JsonTextError, Node, parse
 
 _MOST_EDITS = 200
 _BLANK = " \t\r\n"

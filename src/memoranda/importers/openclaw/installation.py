@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.openclaw.json5 import Json5Error, parse_json5
+from memoranda.support.relaxed_json import JsonTextError, parse_json5
 from memoranda.support.text_file import MissingFile, TextFile, read_text
 
 DIRECTORIES = (".openclaw", ".clawdbot", ".moltbot")
@@ -85,7 +85,7 @@ def _read_config(path: Path | None) -> tuple[Mapping[str, Any], list[str]]:
         return {}, [f"{path} cannot be read: {state.problem}"]
     try:
         found = parse_json5(state.text)
-    except Json5Error as error:
+    except JsonTextError as error:
         return {}, [f"{path} cannot be understood: {error}"]
     if not isinstance(found, dict):
         return {}, [f"{path} holds no settings"]

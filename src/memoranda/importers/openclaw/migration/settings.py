@@ -6,11 +6,11 @@ from pathlib import Path
 
 from memoranda.importers.openclaw.credentials import Credential
 from memoranda.importers.openclaw.installation import Installation, section
-from memoranda.importers.openclaw.json5 import Json5Error, parse_json5
 from memoranda.importers.openclaw.migration.history import MigrationHistory
 from memoranda.importers.openclaw.migration.redaction import MigrationRedactor
 from memoranda.importers.openclaw.migration.steps import MigrationOptions, MigrationStep, MigrationTarget, StoreSecret
 from memoranda.importers.openclaw.migration.workspace_files import archived_text
+from memoranda.support.relaxed_json import JsonTextError, parse_json5
 from memoranda.support.text_file import TextFile, read_text
 
 _OTHER_FILES = ("cron/jobs.json", "exec-approvals.json", "plugins/installs.json", "hooks/transforms.json")
@@ -43,7 +43,7 @@ def plan_settings(found: Installation, ledger: MigrationHistory, gate: Migration
             continue
         try:
             text = json.dumps(gate.settings(parse_json5(state.text)), ensure_ascii=False, indent=2) + "\n"
-        except Json5Error as error:
+        except JsonTextError as error:
             yield MigrationStep("settings", str(state.path), "", "error", str(error))
         else:
             yield archived_text("settings", str(state.path), name, text, ledger)

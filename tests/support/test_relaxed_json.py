@@ -1,4 +1,4 @@
-"""JSON5: whatever JSON says is read as JSON reads it, what people add is understood, and nonsense is named by line."""
+"""Relaxed JSON: plain JSON means the same, what people add is understood, and errors name the line."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.importers.openclaw.json5 import Json5Error, parse_json5
+from memoranda.support.relaxed_json import JsonTextError, parse, parse_json5
 
 _values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
@@ -24,10 +24,10 @@ def test_all_json_is_read_as_json_reads_it(value: Any, plain: bool, indent: int 
 
 @given(text=st.text(alphabet="{}[]:,'\"\\/*ab1.-+eExu \n", max_size=40) | st.text(max_size=40))
 def test_any_other_text_is_refused_and_never_more_than_that(text: str) -> None:
-    """A value, or a Json5Error."""
+    """A value, or a JsonTextError."""
     try:
         parse_json5(text)
-    except Json5Error as error:
+    except JsonTextError as error:
         assert str(error).startswith("line ")
 
 
@@ -44,9 +44,32 @@ b', t: true, n: null, 'q"': "\\x41\\u00e9\\ud83d\\ude00", }"""
 
 @pytest.mark.parametrize(
     ("text", "line"),
-    [("{\n a: 1,\n b: }", 3), ("[1,\n2", 2), ('"open\n"', 1), ("{a 1}", 1), ("1 2", 1), ("[" * 500, 1)],
+    [
+        ("{\n a: 1,\n b: }", 3),
+        ("[1,\n2", 2),
+        ('"open\n"', 1),
+        ("{a 1}", 1),
+        ("1 2", 1),
+        ("[" * 500, 1),
+        ("\n'\\x4'", 2),
+    ],
 )
 def test_what_is_wrong_is_named_with_its_line(text: str, line: int) -> None:
     """So that a person finds it."""
-    with pytest.raises(Json5Error, match=f"line {line}: "):
+    with pytest.raises(JsonTextError, match=f"line {line}: "):
         parse_json5(text)
+
+
+@pytest.mark.parametrize("text", ["{a: 1}", "{'a': 1}", "[.5]", "[+1]", "[0x1F]", '["a\\\nb"]', "[NaN]", '["\\x41"]'])
+def test_what_hosts_would_reject_is_rejected_in_their_dialect(text: str) -> None:
+    """An edit must not write back settings that the host itself cannot read."""
+    parse_json5(text)
+    with pytest.raises(JsonTextError):
+        parse(text)
+
+
+@given(value=_values)
+def test_both_dialects_agree_on_plain_json(value: Any) -> None:
+    """They differ in what they add, never in what JSON means."""
+    text = json.dumps(value)
+    assert parse(text).value == parse_json5(text) == value
