@@ -21,7 +21,7 @@ from memoranda.spending.ledger import Ledger
 from memoranda.support.home import Home
 from memoranda.testing.scripted.model import ScriptedModel
 from tests.conftest import mode, tree
-from tests.db.lost_stores import LOSSES, killed_store
+from tests.db.orphaned_stores import LOSSES, killed_store
 from tests.forked import forking, in_child
 
 

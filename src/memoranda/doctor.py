@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memoranda import config
 from memoranda.curated import health_checks
-from memoranda.db.checkup import check_store, plain_store
+from memoranda.db.health import check_store, plain_store
 from memoranda.errors import ConfigError, HomeError, StorageError
 from memoranda.importers import import_state as imports
 from memoranda.index import health as index_health

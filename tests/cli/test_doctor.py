@@ -8,7 +8,7 @@ import pytest
 from memoranda.sessions.store import SessionStore
 from tests.cli.terminal import Terminal
 from tests.conftest import tree
-from tests.db.lost_stores import killed_store
+from tests.db.orphaned_stores import killed_store
 from tests.forked import Forked, Say, forking
 
 pytestmark = forking

@@ -179,10 +179,10 @@ def test_a_running_openclaw_is_warned_of(home: Path, source: Path, monkeypatch: 
 
 def test_at_a_terminal_a_person_is_asked(home: Path, source: Path) -> None:
     """A no leaves everything as it is, a yes does it."""
-    for said, is_there in (("n", False), ("y", True)):
+    for said, database_exists in (("n", False), ("y", True)):
         shown = _at_a_terminal(home, said)
         assert "Import this?" in shown
-        assert (home / "memories" / "MEMORY.md").exists() is is_there
+        assert (home / "memories" / "MEMORY.md").exists() is database_exists
 
 
 def test_cleanup_renames_after_a_yes_and_not_before(home: Path, source: Path) -> None:

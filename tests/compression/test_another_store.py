@@ -10,8 +10,8 @@ import pytest
 from memoranda.compression.compressor import CompressedContext, Compressor
 from memoranda.compression.summary import parse_summaries
 from memoranda.recall.session_db import SessionDB
-from memoranda.sessions.numbers import translated
-from memoranda.testing.asserting import contents
+from memoranda.sessions.message_references import translated
+from memoranda.testing.store_contract.assertions import contents
 from tests.compression.conftest import calls, result, said
 from tests.compression.test_found_again import go_on, search
 

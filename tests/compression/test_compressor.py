@@ -20,7 +20,7 @@ from memoranda.errors import (
 from memoranda.llm.model import Message, Reply
 from memoranda.llm.tokens import estimate_request
 from memoranda.safety.fence import build_memory_context_block
-from memoranda.sessions.rotation import LiveMessage, Repeated, Summary
+from memoranda.sessions.rotation import KeptMessage, LiveMessage, Summary
 from memoranda.testing.scripted.model import ScriptedModel, Step
 from memoranda.tools import Tool
 from tests.compression.conftest import calls, chatter, good_model, numbered, result, said, sections, work
@@ -43,7 +43,7 @@ def test_the_middle_becomes_a_summary() -> None:
     assert (done.how, done.why) == ("model", "")
     places = [place for place, item in enumerate(done.context) if isinstance(item, Summary)]
     assert places == [3]
-    kept = [item.message_id for item in done.context if isinstance(item, Repeated)]
+    kept = [item.message_id for item in done.context if isinstance(item, KeptMessage)]
     gone = [each.id for each in live if each.id not in kept]
     assert (done.first_id, done.last_id) == (gone[0], gone[-1])
     assert f"messages {gone[0]} to {gone[-1]}" in done.summary
@@ -58,9 +58,9 @@ def test_old_output_is_pruned_first_and_then_no_model_is_asked() -> None:
         done = _compress(live, model, window=20_000)
     assert done.how == "pruned"
     assert done.summary == ""
-    assert [item.message_id for item in done.context if isinstance(item, Repeated)] == [each.id for each in live]
+    assert [item.message_id for item in done.context if isinstance(item, KeptMessage)] == [each.id for each in live]
     assert done.tokens_after < done.tokens_before / 2
-    cut = [item for item in done.context if isinstance(item, Repeated) and item.replacement]
+    cut = [item for item in done.context if isinstance(item, KeptMessage) and item.replacement]
     assert cut and all(item.replacement and item.replacement["role"] == "tool" for item in cut)
 
 
@@ -174,7 +174,7 @@ def test_the_model_is_asked_within_its_window_and_its_time() -> None:
         assert (request.deadline, request.tools) == (120.0, ())
         assert request.max_tokens is not None and request.max_tokens <= 8_000
     transcripts = "".join(str(request.messages[0]["content"]) for request in model.requests)
-    kept = {item.message_id for item in done.context if isinstance(item, Repeated)}
+    kept = {item.message_id for item in done.context if isinstance(item, KeptMessage)}
     assert all(f"[{each.id}] " in transcripts for each in live if each.id not in kept)
 
 
@@ -206,7 +206,7 @@ def test_the_latest_request_is_never_cut() -> None:
     live = numbered([*chatter(60), said("user", request), *(said("assistant", "ok " * 100),) * 30])
     done = _compress(live, good_model())
     (place,) = [each.id for each in live if each.message["content"] == request]
-    assert Repeated(place) in done.context
+    assert KeptMessage(place) in done.context
     assert "tokens are left" in done.why
 
 
@@ -215,11 +215,11 @@ def test_huge_output_at_the_end_is_cut_when_it_must_be() -> None:
     live = numbered([*chatter(60), calls("c"), result("c", "0123456789" * 5_000)])
     done = _compress(live, good_model())
     last = done.context[-1]
-    assert isinstance(last, Repeated) and last.replacement is not None
+    assert isinstance(last, KeptMessage) and last.replacement is not None
     assert "around_message_id" in last.replacement["content"]
     roomy = _compress(numbered([*chatter(60), calls("c"), result("c", "x" * 1_000)]), good_model())
     last = roomy.context[-1]
-    assert isinstance(last, Repeated) and last.replacement is None
+    assert isinstance(last, KeptMessage) and last.replacement is None
 
 
 def test_nothing_to_compress_is_said() -> None:

@@ -13,7 +13,7 @@ from memoranda.compression.summary import parse_sections, parse_summaries
 from memoranda.errors import ModelOverloadedError
 from memoranda.llm.model import ChatModel, Message, Reply
 from memoranda.llm.tokens import estimate_message
-from memoranda.sessions.rotation import LiveMessage, Repeated, Summary
+from memoranda.sessions.rotation import KeptMessage, LiveMessage, Summary
 from memoranda.testing.scripted.model import ScriptedModel
 from tests.compression.conftest import calls, chatter, good_model, numbered, result, said
 from tests.examples import examples
@@ -82,7 +82,7 @@ def _pairs(live: list[LiveMessage]) -> list[tuple[int, int]]:
 
 
 def _check(live: list[LiveMessage], done: CompressedContext, chosen: CompressionSettings, window: int) -> None:
-    kept = [item.message_id for item in done.context if isinstance(item, Repeated)]
+    kept = [item.message_id for item in done.context if isinstance(item, KeptMessage)]
     by_id = {each.id: each for each in live}
     # In order, each once, and no call without its result.
     assert kept == sorted(set(kept))
@@ -94,7 +94,7 @@ def _check(live: list[LiveMessage], done: CompressedContext, chosen: Compression
     # The latest request is there, word for word.
     asked = latest_request(live)
     if asked is not None:
-        assert Repeated(live[asked].id) in done.context
+        assert KeptMessage(live[asked].id) in done.context
     summaries = [item for item in done.context if isinstance(item, Summary)]
     assert len(summaries) == (1 if done.how != "pruned" or any(each.is_summary for each in live) else 0)
     size = sum(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.db import forks
+from memoranda.db import fork_safety
 from memoranda.sessions.store import SessionStore
 from tests.interrupts import interrupted_at, moments
 
@@ -51,5 +51,5 @@ def test_an_interrupted_read_holds_nobody_up(store: SessionStore) -> None:
             interrupted_at(moment, lambda: store.get_messages("s"))
             assert len(other.submit(store.get_messages, "s").result(10)) == len(store.get_messages("s"))
             other.submit(store.append_message, "s", "assistant", "from another thread").result(10)
-        assert forks.inside._is_free()
+        assert fork_safety.gate._is_free()
     assert last > 20

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.db.schema import Column, Migration, Schema, Table, bring_up
+from memoranda.db.schema import Column, Migration, Schema, Table, upgrade_schema
 from memoranda.db.sqlite import Connection, Database
 from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
 from memoranda.sessions.schema import SCHEMA
@@ -112,19 +112,19 @@ def test_a_migration_is_done_once(tmp_path: Path) -> None:
 
     second = replace(FIRST, version=2, tables=(WIDER,), migrations=(Migration("double", double),))
     database = _database(tmp_path / "old.db")
-    bring_up(database, FIRST)
+    upgrade_schema(database, FIRST)
     with database.writing() as connection:
         connection.execute("INSERT INTO things (name) VALUES ('a')")
     for _ in range(3):
-        bring_up(database, second)
+        upgrade_schema(database, second)
     with database.reading() as connection:
         assert connection.execute("SELECT name, size FROM things").fetchall() == [("a", 14)]
         assert connection.execute("SELECT version FROM schema_version").fetchall() == [(2,)]
     database.close()
     assert calls == ["double"]
     born = _database(tmp_path / "new.db")
-    bring_up(born, second)
-    bring_up(born, replace(second, version=3))
+    upgrade_schema(born, second)
+    upgrade_schema(born, replace(second, version=3))
     born.close()
     assert calls == ["double", "double"]
 
@@ -145,15 +145,15 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path: Path) -> No
 
     schema = replace(FIRST, version=2, tables=(WIDER,), migrations=(Migration("1", first), Migration("2", second)))
     database = _database(tmp_path / "state.db")
-    bring_up(database, FIRST)
+    upgrade_schema(database, FIRST)
     with database.writing() as connection:
         connection.execute("INSERT INTO things (name) VALUES ('a')")
     with pytest.raises(RuntimeError):
-        bring_up(database, schema)
+        upgrade_schema(database, schema)
     with database.reading() as connection:
         assert connection.execute("SELECT size FROM things").fetchall() == [(8,)]
         assert connection.execute("SELECT version FROM schema_version").fetchall() == [(1,)]
-    bring_up(database, schema)
+    upgrade_schema(database, schema)
     with database.reading() as connection:
         assert connection.execute("SELECT size FROM things").fetchall() == [(0,)]
         assert connection.execute("SELECT version FROM schema_version").fetchall() == [(2,)]
@@ -173,7 +173,7 @@ def test_an_upgrade_killed_at_any_statement_is_finished_by_the_next(tmp_path: Pa
     schema = replace(FIRST, version=2, tables=(WIDER,), migrations=(Migration("double", double),))
     path = tmp_path / "state.db"
     database = _database(path)
-    bring_up(database, FIRST)
+    upgrade_schema(database, FIRST)
     with database.writing() as connection:
         connection.execute("INSERT INTO things (name) VALUES ('a')")
     database.close()
@@ -189,11 +189,11 @@ def test_an_upgrade_killed_at_any_statement_is_finished_by_the_next(tmp_path: Pa
                 os._exit(9)
 
         own._writer.set_trace_callback(die)
-        bring_up(own, schema)
+        upgrade_schema(own, schema)
 
     assert in_child(migrate) in (0, 9)
     again = _database(path)
-    bring_up(again, schema)
+    upgrade_schema(again, schema)
     with again.reading() as connection:
         assert connection.execute("SELECT name, size FROM things").fetchall() == [("a!", 14)]
         assert connection.execute("SELECT version FROM schema_version").fetchall() == [(2,)]
@@ -263,6 +263,6 @@ def test_an_older_store_that_cannot_be_written_says_what_to_do(tmp_path: Path, m
     opened = Database(path, application_id=int.from_bytes(b"Memo"))
     monkeypatch.setattr(opened, "read_only", True)
     with pytest.raises(StorageError, match=r"older Memoranda.*writable"):
-        bring_up(opened, SCHEMA)
+        upgrade_schema(opened, SCHEMA)
     opened.close()
     assert path.read_bytes() == before

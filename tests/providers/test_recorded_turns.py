@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memoranda.providers.recorded_turns import RecordedTurns, completed
-from memoranda.sessions.records import DONE, TURN
+from memoranda.sessions.message_rows import DONE, TURN
 from memoranda.sessions.store import SessionStore
 
 

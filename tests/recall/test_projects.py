@@ -13,7 +13,7 @@ from memoranda.recall.session_db import SessionDB
 from memoranda.recall.tool import SessionSearchTool
 from memoranda.sessions.scope import Scope
 from memoranda.support.projects import matching_projects
-from memoranda.testing.rotation import rotate
+from memoranda.testing.store_contract.rotation import rotate
 from tests.examples import examples
 
 HOUSE, FORK, SHED = "github.com/ana/house#aaaaaaaaaaaa", "github.com/ben/house#aaaaaaaaaaaa", "shed#cccccccccccc"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from memoranda.db.sqlite import Database
-from memoranda.sessions.rotation import Repeated, Summary
+from memoranda.sessions.rotation import KeptMessage, Summary
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
 
@@ -105,7 +105,7 @@ OPERATIONS: dict[str, Callable[[SessionStore], Any]] = {
     "rewind": lambda store: store.rewind_to_message("s7", store.append_message("s7", "user", "x")),
     "redact": lambda store: store.redact_message(33),
     "compact": lambda store: store.archive_and_compact("s7", [{"role": "user", "content": "x", "is_summary": True}]),
-    "rotate": lambda store: store.rotate_session("s7", "new", [Summary("x"), Repeated(40)], last_seen=40),
+    "rotate": lambda store: store.rotate_session("s7", "new", [Summary("x"), KeptMessage(40)], last_seen=40),
     "branch": lambda store: store.branch_session("s7", "new", "New"),
     "context": lambda store: store.live_context("s7"),
     "lease": lambda store: store.take_compression_lease("s7", "me"),

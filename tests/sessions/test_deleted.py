@@ -9,7 +9,7 @@ import pytest
 from memoranda.errors import MemorandaError
 from memoranda.sessions.salvage import salvage
 from memoranda.sessions.store import SessionStore
-from memoranda.testing.asserting import say
+from memoranda.testing.store_contract.assertions import say
 
 
 def _filled(path: Path) -> SessionStore:

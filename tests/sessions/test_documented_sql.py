@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.sessions.store import SessionStore
-from memoranda.testing.asserting import chain
+from memoranda.testing.store_contract.assertions import chain
 from tests.sessions.conftest import ask
 
 CREATE = """

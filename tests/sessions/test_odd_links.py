@@ -9,7 +9,7 @@ import pytest
 
 from memoranda.errors import SessionError
 from memoranda.sessions.store import SessionStore
-from memoranda.testing.asserting import chain
+from memoranda.testing.store_contract.assertions import chain
 
 CIRCLES = {
     "itself": "UPDATE sessions SET parent_session_id = id, successor_id = id, relation = 'compression'",

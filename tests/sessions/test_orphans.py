@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.sessions.integrity import SALVAGED
+from memoranda.sessions.maintenance import SALVAGED
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
 

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from memoranda.doctor import examine
-from memoranda.sessions.repetition import LOST
-from memoranda.sessions.rotation import ContextItem, NotRotated, Repeated, Rotated, Summary
+from memoranda.sessions.copies import LOST
+from memoranda.sessions.rotation import ContextItem, KeptMessage, NotRotated, Rotated, Summary
 from memoranda.sessions.salvage import salvage
 from memoranda.sessions.schema import VERSION
 from memoranda.sessions.store import SessionStore
 from memoranda.support.home import Home
-from memoranda.testing.asserting import contents, say
-from memoranda.testing.rotation import begin, rotate
+from memoranda.testing.store_contract.assertions import contents, say
+from memoranda.testing.store_contract.rotation import begin, rotate
 from tests.forked import forking
 from tests.sessions.conftest import ask
 
@@ -29,8 +29,8 @@ KEPT = 4
 
 def _context(store: SessionStore, name: str) -> tuple[list[ContextItem], int]:
     live = store.live_context(name)
-    items: list[ContextItem] = [Repeated(live[0].id), Summary(f"What was said in {name}.")]
-    return [*items, *(Repeated(each.id) for each in live[-KEPT:])], live[-1].id
+    items: list[ContextItem] = [KeptMessage(live[0].id), Summary(f"What was said in {name}.")]
+    return [*items, *(KeptMessage(each.id) for each in live[-KEPT:])], live[-1].id
 
 
 def _go_on_and_on(path: Path, name: int, pipe: int) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memoranda.errors import SessionError
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
-from memoranda.testing.scopes import reads, writes
+from memoranda.testing.store_contract.scopes import reads, writes
 from tests.examples import examples
 from tests.sessions.conftest import quick_directory
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoranda.errors import SessionError
-from memoranda.sessions.rotation import ContextItem, Repeated, Summary
+from memoranda.sessions.rotation import ContextItem, KeptMessage, Summary
 from memoranda.sessions.store import SessionStore
-from memoranda.testing.asserting import compact, findable
-from memoranda.testing.transfer import picture
+from memoranda.testing.store_contract.assertions import compact, findable
+from memoranda.testing.store_contract.transfer import picture
 from tests.examples import examples
 from tests.sessions.conftest import quick_directory
 from tests.sessions.test_fidelity import TEXT
@@ -44,7 +44,7 @@ STEP = st.tuples(
 
 def _rotate(store: SessionStore, name: str, other: str) -> None:
     live = store.live_context(name)
-    context: list[ContextItem] = [Summary("In short."), *map(Repeated, [each.id for each in live[-2:]])]
+    context: list[ContextItem] = [Summary("In short."), *map(KeptMessage, [each.id for each in live[-2:]])]
     if len(live) % 3 == 2:
         store.branch_session(name, other)
     else:

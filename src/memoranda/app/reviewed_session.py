@@ -37,7 +37,7 @@ class ReviewedSession:
         return self._state.conversation()
 
     def user_words(self) -> list[str]:
-        from memoranda.sessions.records import text_of
+        from memoranda.sessions.message_rows import text_of
 
         return [text_of(message.message.get("content")) for message in self._state.record.user_messages()]
 

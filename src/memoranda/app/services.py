@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from memoranda import config
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.write_result import MemoryReceipt, Origin
-from memoranda.db.lost import is_there
+from memoranda.db.orphaned_wal import database_exists
 from memoranda.errors import StorageError
 from memoranda.providers.external_memory import ExternalMemory
 from memoranda.safety.redaction import Redactor
@@ -60,7 +60,7 @@ class HomeServices:
     @property
     def has_record(self) -> bool:
         """Whether the home has a session store; asking does not create one."""
-        return is_there(self.home.state_db)
+        return database_exists(self.home.state_db)
 
     def sessions_for(self, user: str | None) -> "SessionDB":
         """The conversations of one user; None is the home itself."""

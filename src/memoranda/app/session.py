@@ -155,7 +155,7 @@ class Session:
     def undo(self) -> "UndoneTurn | None":
         """Undo the last turn, the user's message and everything after it; None when there is none."""
         from memoranda.agent.session_views import UndoneTurn
-        from memoranda.sessions.records import text_of
+        from memoranda.sessions.message_rows import text_of
 
         self._state.follow_continuation()
         question = self._state.record.last_undoable()

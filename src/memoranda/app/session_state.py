@@ -93,7 +93,7 @@ class SessionState:
         clean = [strip_recall(message) for message in messages]
         while True:
             try:
-                return self.open_record().append_messages(self.id, clean, at_the_tip=True)
+                return self.open_record().append_messages(self.id, clean, fail_if_continued=True)
             except ContinuedError as error:
                 # Another process has compressed the conversation meanwhile.
                 self.continue_as(error.successor)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from memoranda.app import Memory, open_memory
 from memoranda.cli.context import Invocation
 from memoranda.curated.store import MemoryStore
-from memoranda.db.lost import is_there
+from memoranda.db.orphaned_wal import database_exists
 from memoranda.sessions.scope import Scope
 from memoranda.support.home import Home
 
@@ -26,7 +26,7 @@ def open_curated_memory(invocation: Invocation) -> MemoryStore:
 def open_home(invocation: Invocation, *, create: bool = False) -> Iterator[Memory]:
     """The home that was named. Unless `create`, looking into one that has no sessions leaves no trace in it."""
     with open_memory(invocation.home, profile=invocation.profile, user=invocation.user) as memory:
-        if create or is_there(memory.home.state_db):
+        if create or database_exists(memory.home.state_db):
             yield memory
             return
         with (

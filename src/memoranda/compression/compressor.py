@@ -15,8 +15,8 @@ from memoranda.compression.summariser import Summariser
 from memoranda.compression.summary import RunningSummary, parse_summaries, render_summary
 from memoranda.llm.model import ChatModel, Message
 from memoranda.llm.tokens import estimate_message, estimate_messages
-from memoranda.sessions.records import text_of
-from memoranda.sessions.rotation import ContextItem, LiveMessage, Repeated, Summary
+from memoranda.sessions.message_rows import text_of
+from memoranda.sessions.rotation import ContextItem, KeptMessage, LiveMessage, Summary
 
 # When cutting old tool output short leaves this share of a context, nothing has to be summarised.
 _ENOUGH = 0.5
@@ -143,13 +143,13 @@ class _Context:
         self, plan: CompressionPlan, summary: Summary, span: tuple[int, int], failure: str, target: int
     ) -> CompressedContext | NotCompressed:
         """The first messages, a summary, the user's request and the last messages."""
-        head: list[ContextItem] = [Repeated(each.id) for each in plan.head]
-        request: list[ContextItem] = [Repeated(plan.request.id)] if plan.request else []
-        items = [*head, summary, *request, *(Repeated(each.id) for each in plan.tail)]
+        head: list[ContextItem] = [KeptMessage(each.id) for each in plan.head]
+        request: list[ContextItem] = [KeptMessage(plan.request.id)] if plan.request else []
+        items = [*head, summary, *request, *(KeptMessage(each.id) for each in plan.tail)]
         for max_chars in (_STILL_LONG, LONG_OUTPUT):
             if self._size(items) > target:
                 pruned = [prune_message(each, self.session_id, max_chars, thinking=True) for each in plan.tail]
-                tail = [Repeated(each.id, message) for each, message in zip(plan.tail, pruned, strict=True)]
+                tail = [KeptMessage(each.id, message) for each, message in zip(plan.tail, pruned, strict=True)]
                 items = [*head, summary, *request, *tail]
         after = self._size(items)
         if after >= self._size():
@@ -164,7 +164,7 @@ class _Context:
         return [
             Summary(text_of(each.message.get("content")))
             if each.is_summary
-            else Repeated(each.id, replacements.get(each.id))
+            else KeptMessage(each.id, replacements.get(each.id))
             for each in self.live
         ]
 

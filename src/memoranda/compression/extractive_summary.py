@@ -11,7 +11,7 @@ from memoranda.compression.prompts import SECTIONS
 from memoranda.compression.summary import Sections
 from memoranda.compression.transcript import SENTENCE_END, calls_of, clipped, within
 from memoranda.llm.tokens import estimate_text
-from memoranda.sessions.records import text_of
+from memoranda.sessions.message_rows import text_of
 from memoranda.sessions.rotation import LiveMessage
 
 _LINE = 220

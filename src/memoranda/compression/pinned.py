@@ -13,7 +13,7 @@ from typing import Any
 from memoranda.compression.transcript import SENTENCE_END
 from memoranda.llm.model import Message
 from memoranda.llm.tokens import estimate_text
-from memoranda.sessions.records import text_of
+from memoranda.sessions.message_rows import text_of
 
 _LONGEST = 400
 _LONG_MESSAGE = 4_000

@@ -11,7 +11,7 @@ from typing import Any
 
 from memoranda.compression.settings import CompressionSettings
 from memoranda.llm.tokens import estimate_message
-from memoranda.sessions.records import text_of
+from memoranda.sessions.message_rows import text_of
 from memoranda.sessions.rotation import LiveMessage
 
 _HEAD_SHARE = 0.25

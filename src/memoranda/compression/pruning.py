@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from memoranda.llm.model import Message
-from memoranda.sessions.numbers import IMAGE_TAKEN_OUT, TAKEN_OUT
-from memoranda.sessions.records import text_of
+from memoranda.sessions.message_references import IMAGE_TAKEN_OUT, TAKEN_OUT
+from memoranda.sessions.message_rows import text_of
 from memoranda.sessions.rotation import LiveMessage
 
 LONG_OUTPUT = 800

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from memoranda.llm.tokens import estimate_text
-from memoranda.sessions.records import text_of
+from memoranda.sessions.message_rows import text_of
 from memoranda.sessions.rotation import LiveMessage
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？])|\n+")

@@ -80,14 +80,14 @@ def open_database(path: Path, schema: Schema, application_id: int, *, wait: floa
         wait=wait,
     )
     try:
-        bring_up(database, schema)
+        upgrade_schema(database, schema)
     except BaseException:
         database.close()
         raise
     return database
 
 
-def bring_up(database: Database, schema: Schema) -> None:
+def upgrade_schema(database: Database, schema: Schema) -> None:
     """Give a store the tables of `schema`, unless it has them."""
     found = _version(database)
     if found == schema.version:

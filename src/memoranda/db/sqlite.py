@@ -16,11 +16,11 @@ from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from memoranda.db import forks
-from memoranda.db.checkpoints import LARGE_LOG, Checkpoints
-from memoranda.db.faults import explained, pause, retry, unstorable
-from memoranda.db.journal import choose_journal
-from memoranda.db.lost import identity, refuse_lost, replaced
+from memoranda.db import fork_safety
+from memoranda.db.error_mapping import encoding_error, pause, retry, storage_error
+from memoranda.db.journal_mode import choose_journal
+from memoranda.db.orphaned_wal import file_identity, refuse_missing_main_file, replaced_error
+from memoranda.db.wal_checkpoints import LARGE_LOG, WalCheckpointer
 from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, ReplacedStoreError, StorageError
 from memoranda.support.durable_files import PRIVATE_FILE, make_private_directory
 
@@ -59,14 +59,14 @@ class Database:
         self._writing_thread = 0
         self._deadline = 0.0
         self._steering: sqlite3.Cursor | None = None
-        self._checkpoints = Checkpoints(path)
+        self._checkpoints = WalCheckpointer(path)
         self._reason = ""
         self._identity: tuple[int, int] | None = None
         self._file = str(path)
         self._closed = False
-        with forks.inside:
+        with fork_safety.gate:
             self._open()
-        forks.watch(self)
+        fork_safety.watch(self)
 
     def writing(self) -> AbstractContextManager[Connection]:
         """One transaction: all of it is durable when the block ends, none of it when the block raises.
@@ -103,8 +103,8 @@ class Database:
         if steering is None or steering is not self._steering:
             raise RuntimeError(f"Another write to {self.path} began within this one, which was given up.")
         try:
-            if identity(self._file) != self._identity:
-                raise replaced(self._file)
+            if file_identity(self._file) != self._identity:
+                raise replaced_error(self._file)
             retry(steering, "COMMIT", self._deadline)
         except BaseException as error:
             self._give_up(error)
@@ -122,11 +122,11 @@ class Database:
             if isinstance(error, ReplacedStoreError):
                 self._leave_file()
             if isinstance(error, UnicodeEncodeError):
-                raise unstorable(error) from error
+                raise encoding_error(error) from error
             if isinstance(error, sqlite3.Error):
                 if connection is not None:
                     self._make_room(connection, error)
-                raise explained(error, self.path, self._wait) from error
+                raise storage_error(error, self.path, self._wait) from error
         finally:
             self._release()
 
@@ -150,7 +150,7 @@ class Database:
             with self._translated():
                 yield outer
             return
-        with forks.inside, self._translated():
+        with fork_safety.gate, self._translated():
             connection = self._borrow()
             try:
                 connection.execute("BEGIN")
@@ -203,10 +203,10 @@ class Database:
     def _open(self) -> None:
         try:
             if not self.path.exists():
-                refuse_lost(self.path)
+                refuse_missing_main_file(self.path)
                 self._create()
             self._writer = self._prepare_patiently()
-            self._identity = identity(self._file)
+            self._identity = file_identity(self._file)
         except OSError as error:
             raise StorageError(f"{self.path} cannot be made: {error.strerror}.") from error
         except StorageError as error:
@@ -290,7 +290,7 @@ class Database:
 
     def _connect(self, mode: str = "rw") -> Connection:
         # Each time: SQLite would delete the log of a file that has become empty in the meantime.
-        refuse_lost(self.path)
+        refuse_missing_main_file(self.path)
         options = f"mode={mode}" + (f"&vfs={self._vfs}" if self._vfs else "")
         connection = sqlite3.connect(
             f"file:{quote(str(self.path))}?{options}",
@@ -309,7 +309,7 @@ class Database:
         if self._writer is None:
             with self._translated():
                 self._writer = self._prepare(self._connect("rw"))
-            self._identity = identity(self._file)
+            self._identity = file_identity(self._file)
         return self._writer
 
     def _leave_file(self) -> None:
@@ -322,10 +322,10 @@ class Database:
     def _borrow(self) -> Connection:
         if self._closed:
             raise StorageError(f"{self.path} has been closed.")
-        if self._identity is not None and identity(self._file) != self._identity:
+        if self._identity is not None and file_identity(self._file) != self._identity:
             with self._lock:
                 self._leave_file()
-                self._identity = identity(self._file)
+                self._identity = file_identity(self._file)
         try:
             return self._readers.pop()
         except IndexError:
@@ -338,14 +338,14 @@ class Database:
         """Let no write begin; False when this very thread is in one."""
         return self._writing_thread != threading.get_ident() and self._lock.acquire(timeout=self._wait)
 
-    def go_on_after_fork(self) -> None:
+    def resume_after_fork(self) -> None:
         self._lock.release()
 
-    def leave_parent_process(self) -> None:
+    def reset_in_child(self) -> None:
         """After a fork the connections belong to the parent: they are left alone, never used or closed."""
         _of_parents.extend([*self._readers, *([self._writer] if self._writer else [])])
         self._readers, self._writer = [], None
-        self._checkpoints.leave_parent_process()
+        self._checkpoints.reset_in_child()
         self._lock, self._nested, self._writing_thread, self._steering = threading.RLock(), threading.local(), 0, None
 
     def _make_room(self, connection: Connection, error: sqlite3.Error) -> None:
@@ -359,9 +359,9 @@ class Database:
         try:
             yield
         except sqlite3.Error as error:
-            raise explained(error, self.path, self._wait) from error
+            raise storage_error(error, self.path, self._wait) from error
         except UnicodeEncodeError as error:
-            raise unstorable(error) from error
+            raise encoding_error(error) from error
 
 
 class _Transaction:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memoranda.db.damaged import SIDE_FILES
-from memoranda.db.on_demand import OnDemand
+from memoranda.db.lazy_database import LazyDatabase
+from memoranda.db.salvage.rebuild import SIDE_FILES
 from memoranda.db.schema import Column, Migration, Schema, Table
 from memoranda.db.sqlite import Connection
 from memoranda.errors import CorruptStoreError
@@ -98,7 +98,7 @@ class ImportState:
     def __init__(self, root: Path, store_id: str, user: str | None, *, again: bool = False) -> None:
         """`again`: everything is to be read anew, sessions included that were deleted from the record."""
         self._redactor = Redactor()
-        self._file = OnDemand(root / FILE_NAME, SCHEMA, APPLICATION_ID)
+        self._file = LazyDatabase(root / FILE_NAME, SCHEMA, APPLICATION_ID)
         self._store_id = store_id
         self._user = user or ""
         self.again = again

@@ -10,7 +10,7 @@ from memoranda.importers.import_state import ImportState, ItemState, SeenSession
 from memoranda.importers.reader_protocol import Checkpoint, ImportedConversation, ImportedMessage, ImportItem, Problem
 from memoranda.importers.source_files import seal
 from memoranda.sessions.lifecycle import COLUMNS
-from memoranda.sessions.records import encode
+from memoranda.sessions.message_rows import encode
 from memoranda.sessions.store import SessionStore
 from memoranda.sessions.titles import LONGEST, tidy
 from memoranda.support.canonical_text import digest, unstorable_character

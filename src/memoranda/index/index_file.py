@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from memoranda.db.lost import identity
+from memoranda.db.orphaned_wal import file_identity
 from memoranda.index import generations
 from memoranda.index.sqlite_errors import is_damage
 from memoranda.index.tables import IndexState, create, read_state
@@ -33,7 +33,7 @@ class IndexFile:
         self.file = file
         self.read_only = mode != "rw"
         self._mode = mode
-        self._identity = identity(file)
+        self._identity = file_identity(file)
         self._readers: list[sqlite3.Connection] = []
         self._closed = False
         self.checked = False
@@ -50,7 +50,7 @@ class IndexFile:
 
     def is_current(self) -> bool:
         """Whether the file still lies where it was opened."""
-        return self._identity is not None and identity(self.file) == self._identity
+        return self._identity is not None and file_identity(self.file) == self._identity
 
     def state(self) -> IndexState:
         return read_state(self._writer)

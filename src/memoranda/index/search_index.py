@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from memoranda.db import forks
+from memoranda.db import fork_safety
 from memoranda.errors import StorageError
 from memoranda.index import generations, tables
 from memoranda.index.index_file import IndexFile, open_newest
@@ -107,7 +107,7 @@ class SearchIndex:
             if lock.acquire(timeout=_PATIENCE):
                 try:
                     self._freshen(head)
-                    stack.enter_context(forks.inside)
+                    stack.enter_context(fork_safety.gate)
                     view = self._usable(lambda file: self._view(file, stack))
                 finally:
                     lock.release()
@@ -131,11 +131,11 @@ class SearchIndex:
         """Rebuild into a new file and put it in place of the old one, which is deleted with every word in it."""
         file = generations.next_generation(self._path)
         try:
-            with forks.inside, generations.making(file) as connection:
+            with fork_safety.gate, generations.making(file) as connection:
                 self._build(connection, progress)
         except (sqlite3.Error, OSError) as error:
             raise StorageError(f"The search index could not be rebuilt: {describe_error(error)}.") from error
-        with self._lock, forks.inside:
+        with self._lock, fork_safety.gate:
             self._close()
             generations.remove_older(self._path, file)
 
@@ -149,7 +149,7 @@ class SearchIndex:
             more = updater.follow(BATCH)
             updater.close()
             connection.execute("COMMIT")
-            forks.inside.give_way()
+            fork_safety.gate.give_way()
             if progress is not None:
                 progress(updater.state.message, max(updater.state.message, head.message))
         # One segment per table: smallest and fastest, and nobody waits for it here.
@@ -158,7 +158,7 @@ class SearchIndex:
         connection.execute("VACUUM")
 
     def close(self) -> None:
-        with self._lock, forks.inside:
+        with self._lock, fork_safety.gate:
             self._close()
 
     @property
@@ -210,7 +210,7 @@ class SearchIndex:
         """Ask the file, opening it first; None when it fails, with a problem in words unless a new one will do."""
         self._problem = None
         try:
-            with forks.inside:
+            with fork_safety.gate:
                 file = self._current()
                 try:
                     return ask(file)

@@ -12,7 +12,7 @@ from memoranda.index.message_text import SearchableText, searchable_text, title_
 from memoranda.index.postings import TITLE
 from memoranda.index.tables import read_state, write_state
 from memoranda.index.tokenizer import index_tokens
-from memoranda.sessions.feed import Change, Feed, FeedMessage, FeedSession
+from memoranda.sessions.feed import Feed, FeedChange, FeedMessage, FeedSession
 
 MOST_CHANGES = 500
 _AT_ONCE = 500
@@ -59,7 +59,7 @@ class IndexUpdater:
             self._apply(changes)
         return len(changes) == MOST_CHANGES
 
-    def _apply(self, changes: list[Change]) -> None:
+    def _apply(self, changes: list[FeedChange]) -> None:
         """Look again at everything that changes name."""
         sessions = self._feed.feed_sessions({change.session_id for change in changes})
         again: dict[str, int] = {}

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memoranda.db.lost import is_there
+from memoranda.db.orphaned_wal import database_exists
 from memoranda.db.schema import open_database
 from memoranda.db.sqlite import Database
 from memoranda.errors import StorageError
@@ -312,7 +312,7 @@ class Outbox:
         return min(pause, longest) * random.uniform(0.5, 1.0)
 
     def _exists(self) -> bool:
-        return self._database is not None or is_there(self.path)
+        return self._database is not None or database_exists(self.path)
 
     def _db(self) -> Database:
         with self._lock:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import get_args
 
-from memoranda.db.checkup import Store, check_store, take_rows
+from memoranda.db.health import CheckedDatabase, check_store, take_rows
 from memoranda.db.sqlite import Connection, Database
 from memoranda.errors import ProviderError
 from memoranda.providers.jobs import Kind
@@ -37,7 +37,7 @@ def check_outbox(home: Path, active: str) -> Iterator[HealthIssue]:
         )
 
 
-def _outbox(home: Path, active: str) -> Store:
+def _outbox(home: Path, active: str) -> CheckedDatabase:
     path = home / FILE_NAME
 
     def inside(database: Database) -> Iterator[HealthIssue]:
@@ -74,7 +74,7 @@ def _outbox(home: Path, active: str) -> Store:
             counts = {table.name: take_rows(connection, damaged, table) for table in SCHEMA.tables[:-1]}
         return f"{counts[JOBS.name]:,} deliveries that wait"
 
-    store = Store(path, APPLICATION_ID, SCHEMA, inside, save)
+    store = CheckedDatabase(path, APPLICATION_ID, SCHEMA, inside, save)
     return store
 
 

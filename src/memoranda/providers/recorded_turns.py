@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from memoranda.providers.external_memory import BEGINS
 from memoranda.providers.text import plain_text
-from memoranda.sessions.records import DONE, TURN, as_chat
+from memoranda.sessions.message_rows import DONE, TURN, as_chat
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
 

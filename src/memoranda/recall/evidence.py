@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from memoranda.recall.json_size import size_of
 from memoranda.recall.times import show_time
+from memoranda.sessions.conversations import Conversation, Conversations, Window
 from memoranda.sessions.feed import FeedMessage
-from memoranda.sessions.records import text_of
-from memoranda.sessions.views import Place, Views, Window
+from memoranda.sessions.message_rows import text_of
 from memoranda.support.canonical_text import cut_short
 from memoranda.tools import JsonObject
 
@@ -131,7 +131,7 @@ class MatchedMessage(NamedTuple):
 class Evidence:
     """Collects the messages around hits from one scope of the store."""
 
-    def __init__(self, store: Views, in_context: Collection[int] = ()) -> None:
+    def __init__(self, store: Conversations, in_context: Collection[int] = ()) -> None:
         self._store = store
         self._in_context = in_context
 
@@ -160,7 +160,7 @@ class Evidence:
         }
         return (self._bookends(window.place, shown, room) if shown else {}) | result
 
-    def _bookends(self, place: Place, shown: list[JsonObject], room: int) -> JsonObject:
+    def _bookends(self, place: Conversation, shown: list[JsonObject], room: int) -> JsonObject:
         ends: dict[str, list[JsonObject]] = {"bookend_start": [], "bookend_end": []}
         if room > _BOOKEND_TEXT:
             outside = (shown[0]["id"], shown[-1]["id"])

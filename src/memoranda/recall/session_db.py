@@ -14,7 +14,7 @@ from memoranda.recall.query import parse
 from memoranda.recall.search import Search, SearchResult
 from memoranda.recall.snippets import snippet
 from memoranda.safety.redaction import Redactor
-from memoranda.sessions.records import text_of
+from memoranda.sessions.message_rows import text_of
 from memoranda.sessions.store import SessionStore
 from memoranda.sessions.transfer import ImportReport
 
@@ -53,10 +53,10 @@ class SessionDB(SessionStore):
         self._follower = Follower(self.index)
 
     def append_messages(
-        self, session_id: str, messages: Iterable[Mapping[str, Any]], *, at_the_tip: bool = False
+        self, session_id: str, messages: Iterable[Mapping[str, Any]], *, fail_if_continued: bool = False
     ) -> list[int]:
         """Record several messages in one commit: all of them or none. The index follows by itself."""
-        ids = super().append_messages(session_id, messages, at_the_tip=at_the_tip)
+        ids = super().append_messages(session_id, messages, fail_if_continued=fail_if_continued)
         self._follower.nudge()
         return ids
 

@@ -18,7 +18,7 @@ from memoranda.recall.session_db import SessionDB
 from memoranda.recall.settings import RecallSettings
 from memoranda.recall.snippets import match_spans
 from memoranda.recall.times import show_time
-from memoranda.sessions.records import text_of
+from memoranda.sessions.message_rows import text_of
 from memoranda.tools import JsonObject
 
 _log = logging.getLogger(__name__)

@@ -20,8 +20,8 @@ from memoranda.recall.session_db import SessionDB
 from memoranda.recall.settings import RecallSettings
 from memoranda.recall.summaries import NOTE, Summarize, add_summaries
 from memoranda.recall.times import show_time
+from memoranda.sessions.conversations import Conversation, Window
 from memoranda.sessions.feed import FeedMessage
-from memoranda.sessions.views import Place, Window
 from memoranda.support.projects import matching_projects
 from memoranda.tools import InvalidArgumentsError, JsonObject, Tool, tool_refusal
 
@@ -223,7 +223,7 @@ def _meta(db: SessionDB, session_id: str) -> JsonObject:
     }
 
 
-def _parent(db: SessionDB, place: Place) -> str | None:
+def _parent(db: SessionDB, place: Conversation) -> str | None:
     """The session in which a conversation has its beginning, when it came out of another one."""
     first = db.get_session(place.conversation_id) or {}
     parent = first.get("parent_session_id")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoranda.db.on_demand import OnDemand
+from memoranda.db.lazy_database import LazyDatabase
 from memoranda.db.sqlite import Connection
 from memoranda.review.report import ReviewReport
 from memoranda.review.reviewable_session import MEMORY_TOOL, SKILL_TOOL
@@ -60,7 +60,7 @@ class ReviewSchedule:
         self._lock_path = home / LOCK_NAME
         self._settings = settings or ReviewSettings()
         self._clock = clock
-        self._file = OnDemand(self.path, SCHEMA, APPLICATION_ID, wait=_WAIT)
+        self._file = LazyDatabase(self.path, SCHEMA, APPLICATION_ID, wait=_WAIT)
 
     def turn_done(self, user: str | None, session_id: str, *, used: Collection[str], offered: Collection[str]) -> None:
         """Count a completed turn of a real user; when the interval is full, a review of this session is due.

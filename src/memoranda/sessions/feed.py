@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from memoranda.db.dialect import beyond_ascii, holds_nul
 from memoranda.db.sqlite import Connection
-from memoranda.sessions.part import Part
-from memoranda.sessions.records import decode_content, decode_json
+from memoranda.sessions.message_rows import decode_content, decode_json
+from memoranda.sessions.store_part import StorePart
 
 _AT_ONCE = 500
 # So much text is held in memory at a time, whatever the size of a message.
@@ -53,7 +53,7 @@ class FeedSession:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FeedChange:
     """Look again: at the messages of a session from one on, or (None) at the session itself, which may be gone."""
 
     seq: int
@@ -68,7 +68,7 @@ class Head(NamedTuple):
     change: int
 
 
-class Feed(Part):
+class Feed(StorePart):
     """The part of the store that followers read; it covers all users, so it is for followers alone."""
 
     def store_id(self) -> str:
@@ -127,13 +127,13 @@ class Feed(Part):
         """The newest messages behind one that hold other letters than those of ASCII."""
         return self._messages(f"m.id > ? AND {beyond_ascii('m.content')} ORDER BY m.id DESC LIMIT ?", (after, limit))
 
-    def changes_after(self, seq: int, limit: int) -> list[Change]:
+    def changes_after(self, seq: int, limit: int) -> list[FeedChange]:
         self._require_everyone()
         with self._db.reading() as connection:
             rows = connection.execute(
                 "SELECT seq, session_id, from_message FROM changes WHERE seq > ? ORDER BY seq LIMIT ?", (seq, limit)
             )
-            return [Change(*row) for row in rows]
+            return [FeedChange(*row) for row in rows]
 
     def feed_sessions(self, ids: Collection[str]) -> dict[str, FeedSession]:
         """Those of the sessions that are there."""

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from memoranda.db.checkup import check_file
-from memoranda.db.damaged import beside, kept_files
+from memoranda.db.health import check_file
+from memoranda.db.salvage.rebuild import damaged_copy_path, list_kept_files
 from memoranda.sessions.salvage import salvage
 from memoranda.sessions.store import SessionStore
 from memoranda.support.health_issues import HealthIssue
@@ -64,11 +64,11 @@ def _damaged(path: Path, problem: str) -> HealthIssue:
 
 
 def _save(path: Path) -> str:
-    kept = beside(path)
+    kept = damaged_copy_path(path)
     past_damage: Counter[str] = Counter()
     saved = salvage(path, kept, past_damage)
     behind = f" ({past_damage.total():,} of them behind damaged pages)" if past_damage else ""
     return (
         f"saved {saved['sessions']:,} sessions and {saved['messages']:,} messages, which is all that could be "
-        f"read{behind}; what was there is kept as {kept_files(kept)}"
+        f"read{behind}; what was there is kept as {list_kept_files(kept)}"
     )

@@ -7,9 +7,9 @@ from typing import Any
 from memoranda.db.sqlite import Connection
 from memoranda.errors import SessionError
 from memoranda.sessions.feed import note_change
-from memoranda.sessions.part import Part, count_redactions, unknown
-from memoranda.sessions.records import decode_json, dump_json, require_storable, seconds
+from memoranda.sessions.message_rows import decode_json, dump_json, require_storable, seconds
 from memoranda.sessions.schema import SESSIONS, hour_of
+from memoranda.sessions.store_part import StorePart, count_redactions, unknown
 from memoranda.sessions.titles import claim_title
 
 RELATIONS = ("compression", "branch", "delegation")
@@ -23,7 +23,7 @@ _SETTABLE = ("model", "model_config", "system_prompt", "billing_provider", "bill
 Row = dict[str, Any]
 
 
-class Lifecycle(Part):
+class Lifecycle(StorePart):
     """The rows of the sessions table."""
 
     def create_session(

@@ -3,13 +3,13 @@
 from typing import Any
 
 from memoranda.db.sqlite import Connection
-from memoranda.sessions.part import Part
 from memoranda.sessions.scope import Scope
+from memoranda.sessions.store_part import StorePart
 
 _STEP = "SELECT sessions.id, sessions.title, sessions.relation, sessions.parent_session_id FROM sessions JOIN family"
 
 
-class Lineage(Part):
+class Lineage(StorePart):
     """Ways along the family of a session, as far as they stay in scope."""
 
     def get_compression_tip(self, session_id: str) -> str | None:

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 from memoranda.db.dialect import RowRefused, add_row, next_number
 from memoranda.db.sqlite import Connection
 from memoranda.errors import ContinuedError, SessionError
+from memoranda.sessions.copies import REFERRED_TO, SAME, read_fully, repeating
 from memoranda.sessions.lineage import chain_of
-from memoranda.sessions.part import Part, count_redactions, unknown
-from memoranda.sessions.records import WRITTEN, Message, as_chat, decode, decode_json, encode
-from memoranda.sessions.repetition import REFERRED_TO, SAME, read_fully, repeating
+from memoranda.sessions.message_rows import WRITTEN, Message, as_chat, decode, decode_json, encode
 from memoranda.sessions.schema import hour_of
+from memoranda.sessions.store_part import StorePart, count_redactions, unknown
 
 # A message that was deleted has had its id, which is never given again.
 _DELETED = "(SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = 'last_deleted_message')"
@@ -32,7 +32,7 @@ SAID = "(active = 1 OR compacted = 1) AND copy_of IS NULL AND is_summary IS NULL
 """What was said and not taken back, each thing once."""
 
 
-class Encoded(NamedTuple):
+class EncodedMessage(NamedTuple):
     """A row to be added, how many secrets were taken out of it, and how many tools it calls."""
 
     row: list[Any]
@@ -40,7 +40,7 @@ class Encoded(NamedTuple):
     calls: int
 
 
-class Messages(Part):
+class Messages(StorePart):
     """What was said in a session."""
 
     def append_message(
@@ -59,17 +59,18 @@ class Messages(Part):
         return self.append_messages(session_id, [{"role": role, "content": content, **fields}])[0]
 
     def append_messages(
-        self, session_id: str, messages: Iterable[Mapping[str, Any]], *, at_the_tip: bool = False
+        self, session_id: str, messages: Iterable[Mapping[str, Any]], *, fail_if_continued: bool = False
     ) -> list[int]:
         """Record several messages in one commit: all of them or none.
 
-        With `at_the_tip` nothing is recorded in a session that was compressed: ContinuedError says where it goes on.
+        With `fail_if_continued` the store records nothing in a session that was compressed and raises ContinuedError,
+        which names the continuation.
         """
         rows = self._encode_all(messages)
         ids, added = [], []
         with self._db.writing() as connection:
-            if at_the_tip:
-                require_tip(connection, session_id)
+            if fail_if_continued:
+                refuse_continued(connection, session_id)
             for each in rows:
                 number, is_new = insert(connection, session_id, each.row)
                 ids.append(number)
@@ -149,7 +150,7 @@ class Messages(Part):
             )
             return frozenset(number for row in rows for number in row if number is not None)
 
-    def _encode_all(self, messages: Iterable[Mapping[str, Any]]) -> list[Encoded]:
+    def _encode_all(self, messages: Iterable[Mapping[str, Any]]) -> list[EncodedMessage]:
         """Messages as they may be stored."""
         rows = []
         for message in messages:
@@ -158,7 +159,7 @@ class Messages(Part):
             clean, count = self._redact_message(message)
             row = encode(clean)
             calls = 0 if row[_TOOL_CALLS] is None else _number_of_calls(clean["tool_calls"])
-            rows.append(Encoded(row, count, calls))
+            rows.append(EncodedMessage(row, count, calls))
         return rows
 
     def _redact_message(self, message: Mapping[str, Any]) -> tuple[Mapping[str, Any], int]:
@@ -178,7 +179,7 @@ class Messages(Part):
             )
             return [decode(row) for row in rows]
 
-    def _count(self, connection: Connection, session_id: str, added: Sequence[Encoded]) -> None:
+    def _count(self, connection: Connection, session_id: str, added: Sequence[EncodedMessage]) -> None:
         """Add new rows to the session's counters; this is also where another user's session is refused."""
         said = [each for each in added if each.row[_COPY_OF] is None and each.row[_IS_SUMMARY] is None]
         latest = max([each.row[_TIMESTAMP] for each in said], default=None)
@@ -220,7 +221,7 @@ def insert(connection: Connection, session_id: str, row: Sequence[Any]) -> tuple
     return insert(connection, session_id, row)
 
 
-def require_tip(connection: Connection, session_id: str) -> None:
+def refuse_continued(connection: Connection, session_id: str) -> None:
     """Raise where a session was compressed and goes on in another one."""
     row = connection.execute("SELECT successor_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
     if row is not None and row[0] is not None:

@@ -13,12 +13,12 @@ from typing import Any, Literal, NamedTuple
 
 from memoranda.db.sqlite import Connection
 from memoranda.errors import SessionError
+from memoranda.sessions.copies import SAME
 from memoranda.sessions.lifecycle import Lifecycle, insert_session
+from memoranda.sessions.message_rows import WRITTEN, Message, as_chat, decode_json, dump_json, encode, require_storable
 from memoranda.sessions.messages import Messages, insert, recount
-from memoranda.sessions.part import count_redactions
-from memoranda.sessions.records import WRITTEN, Message, as_chat, decode_json, dump_json, encode, require_storable
-from memoranda.sessions.repetition import SAME
 from memoranda.sessions.scope import Scope
+from memoranda.sessions.store_part import count_redactions
 from memoranda.sessions.titles import LONGEST, claim_title, next_title
 from memoranda.support.canonical_text import cut_short
 
@@ -43,7 +43,7 @@ class LiveMessage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class KeptMessage:
     """A message of the old context in the new one: as it is, or in other words, such as output cut short."""
 
     message_id: int
@@ -57,7 +57,7 @@ class Summary:
     text: str
 
 
-ContextItem = Repeated | Summary
+ContextItem = KeptMessage | Summary
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections import Counter
 from pathlib import Path
 
-from memoranda.db.damaged import is_database, readable_rows, rebuild
+from memoranda.db.salvage.rebuild import is_database, readable_rows, rebuild
 from memoranda.db.schema import STATE_META
 from memoranda.db.sqlite import Connection
 from memoranda.errors import StorageError

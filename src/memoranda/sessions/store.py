@@ -5,21 +5,21 @@ from typing import Self
 
 from memoranda.db.schema import open_database
 from memoranda.safety.redaction import Redactor
+from memoranda.sessions.conversations import Conversations
+from memoranda.sessions.deletion import Deletion
 from memoranda.sessions.feed import Feed
-from memoranda.sessions.integrity import Integrity
 from memoranda.sessions.lineage import Lineage
-from memoranda.sessions.listing import Listing
+from memoranda.sessions.maintenance import Maintenance
 from memoranda.sessions.rotation import Rotation
 from memoranda.sessions.schema import SCHEMA
 from memoranda.sessions.scope import Scope
+from memoranda.sessions.session_list import SessionList
 from memoranda.sessions.transfer import Transfer
-from memoranda.sessions.upkeep import Upkeep
 from memoranda.sessions.usage import Usage
-from memoranda.sessions.views import Views
 from memoranda.support.home import APPLICATION_ID
 
 
-class SessionStore(Transfer, Rotation, Lineage, Listing, Views, Usage, Upkeep, Integrity, Feed):
+class SessionStore(Transfer, Rotation, Lineage, SessionList, Conversations, Usage, Deletion, Maintenance, Feed):
     """Sessions and messages in one file, durable when a call returns, shared by any number of processes."""
 
     def __init__(self, db_path: Path | str, *, redactor: Redactor | None = None, wait: float = 10.0) -> None:

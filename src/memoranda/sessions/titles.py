@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from memoranda.db.sqlite import Connection
 from memoranda.errors import SessionError
 from memoranda.sessions.feed import note_change
-from memoranda.sessions.part import Part, count_redactions
 from memoranda.sessions.scope import Scope
+from memoranda.sessions.store_part import StorePart, count_redactions
 
 LONGEST = 100
 _NEVER_CUT = 80
@@ -16,7 +16,7 @@ _NUMBERED = re.compile(r"(?P<base>.*\S) #(?P<number>[1-9]\d{0,8})")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Titled:
+class TitledSession:
     """A session found by a title; those that are numbered after it sort by their numbers, the latest last."""
 
     number: int
@@ -39,7 +39,7 @@ def _is_shown(char: str) -> bool:
     return char == "\u200d" or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Cn", "Co")
 
 
-class Titles(Part):
+class Titles(StorePart):
     """Finding sessions by their titles, and giving them some."""
 
     def set_session_title(self, session_id: str, title: str | None) -> bool:
@@ -63,7 +63,7 @@ class Titles(Part):
             ).fetchone()
         return row[0] if row else None
 
-    def list_titled(self, title: str) -> tuple[list[Titled], list[Titled]]:
+    def list_titled(self, title: str) -> tuple[list[TitledSession], list[TitledSession]]:
         """The sessions with exactly that title (of several users in a store for everyone), and those numbered after it.
 
         What cannot be a title finds nothing.
@@ -110,7 +110,7 @@ def next_title(connection: Connection, base: str, scope: Scope) -> str:
     return _with_number(stem, max(taken) + 1) if taken else stem
 
 
-def variants(connection: Connection, stem: str, scope: Scope) -> list[Titled]:
+def variants(connection: Connection, stem: str, scope: Scope) -> list[TitledSession]:
     """The sessions titled `stem` (number 1) or `stem #n`; a long stem is cut to make room."""
     pattern = stem[:_NEVER_CUT].replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
     rows = connection.execute(
@@ -121,9 +121,9 @@ def variants(connection: Connection, stem: str, scope: Scope) -> list[Titled]:
     for name, started, session_id in rows:
         match = _NUMBERED.fullmatch(name)
         if name == stem:
-            found.append(Titled(1, started, session_id, name))
+            found.append(TitledSession(1, started, session_id, name))
         elif match and name == _with_number(stem, int(match["number"])):
-            found.append(Titled(int(match["number"]), started, session_id, name))
+            found.append(TitledSession(int(match["number"]), started, session_id, name))
     return found
 
 

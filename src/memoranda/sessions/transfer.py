@@ -12,12 +12,12 @@ from typing import Any
 from memoranda.db.schema import Column
 from memoranda.db.sqlite import Connection
 from memoranda.errors import SessionError
+from memoranda.sessions.copies import REFERRED_TO, read_fully
 from memoranda.sessions.feed import note_change
 from memoranda.sessions.lifecycle import COLUMNS, RELATIONS, Lifecycle, check_new, insert_session
-from memoranda.sessions.messages import insert, recount
-from memoranda.sessions.numbers import translated, without_numbers
-from memoranda.sessions.part import count_redactions
-from memoranda.sessions.records import (
+from memoranda.sessions.message_edits import MessageEdits
+from memoranda.sessions.message_references import translated, without_numbers
+from memoranda.sessions.message_rows import (
     REDACTED,
     WRITTEN,
     dump_json,
@@ -26,9 +26,9 @@ from memoranda.sessions.records import (
     require_storable,
     seconds,
 )
-from memoranda.sessions.repetition import REFERRED_TO, read_fully
-from memoranda.sessions.revision import Revision
+from memoranda.sessions.messages import insert, recount
 from memoranda.sessions.schema import SESSIONS
+from memoranda.sessions.store_part import count_redactions
 from memoranda.sessions.titles import Titles, claim_title, next_title
 from memoranda.sessions.usage import COSTS, COUNTERS, FACTS
 
@@ -62,7 +62,7 @@ class ImportReport:
         return not self.errors
 
 
-class Transfer(Lifecycle, Revision, Titles):
+class Transfer(Lifecycle, MessageEdits, Titles):
     """Sessions on their way out and in."""
 
     def export_session(self, session_id: str) -> dict[str, Any] | None:

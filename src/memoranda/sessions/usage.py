@@ -3,8 +3,8 @@
 from typing import Any
 
 from memoranda.errors import SessionError
-from memoranda.sessions.part import Part, count_redactions
-from memoranda.sessions.records import require_storable
+from memoranda.sessions.message_rows import require_storable
+from memoranda.sessions.store_part import StorePart, count_redactions
 
 COUNTERS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens",
             "api_call_count")  # fmt: skip
@@ -13,7 +13,7 @@ FACTS = ("model", "billing_provider", "billing_base_url", "billing_mode", "cost_
          "pricing_version")  # fmt: skip
 
 
-class Usage(Part):
+class Usage(StorePart):
     """Accounting per session and over all of them."""
 
     def update_token_counts(self, session_id: str, *, absolute: bool = False, **amounts: Any) -> None:

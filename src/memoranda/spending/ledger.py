@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from memoranda.db.on_demand import OnDemand
+from memoranda.db.lazy_database import LazyDatabase
 from memoranda.errors import ConfigError, StorageError
 from memoranda.llm.model import ChatModel, Usage
 from memoranda.spending.budget import BackgroundSpending, Budget, background_spending
@@ -39,7 +39,7 @@ class Ledger:
         self.settings = budget or BudgetSettings()
         self._clock = clock
         self._prices = Prices(home)
-        self._file = OnDemand(self.path, SCHEMA, APPLICATION_ID)
+        self._file = LazyDatabase(self.path, SCHEMA, APPLICATION_ID)
         self._budget = Budget(self._file.open, self.settings, clock)
         self._recorder = LedgerWriter(self._file)
         # Also when the program ends without closing it.

@@ -9,8 +9,8 @@ import threading
 import time
 from collections.abc import Sequence
 
-from memoranda.db import forks
-from memoranda.db.on_demand import OnDemand
+from memoranda.db import fork_safety
+from memoranda.db.lazy_database import LazyDatabase
 from memoranda.errors import StorageError
 from memoranda.spending.call_record import STORE, CallRecord
 
@@ -21,7 +21,7 @@ _FIRST_PAUSE = 0.2
 _MOST_WAITING = 10_000
 
 
-def store_calls(file: OnDemand, calls: Sequence[CallRecord]) -> None:
+def store_calls(file: LazyDatabase, calls: Sequence[CallRecord]) -> None:
     """Write calls down, or what has become known of them; durable when this returns."""
     with file.open().writing() as connection:
         connection.executemany(STORE, [call.values() for call in calls])
@@ -30,13 +30,13 @@ def store_calls(file: OnDemand, calls: Sequence[CallRecord]) -> None:
 class LedgerWriter:
     """Writes calls down, in order, from a thread of its own."""
 
-    def __init__(self, file: OnDemand) -> None:
+    def __init__(self, file: LazyDatabase) -> None:
         self._file = file
         self._changed = threading.Condition()
         self._waiting: list[CallRecord] = []
         self._thread: threading.Thread | None = None
         self._in_a_hurry = False
-        forks.watch(self)
+        fork_safety.watch(self)
 
     def put(self, call: CallRecord) -> None:
         """Take a call to be written; returns at once."""
@@ -65,10 +65,10 @@ class LedgerWriter:
     def hold_for_fork(self) -> bool:
         return self._changed.acquire(timeout=1)
 
-    def go_on_after_fork(self) -> None:
+    def resume_after_fork(self) -> None:
         self._changed.release()
 
-    def leave_parent_process(self) -> None:
+    def reset_in_child(self) -> None:
         """The parent writes what was waiting."""
         self._changed, self._thread, self._waiting = threading.Condition(), None, []
 

@@ -15,7 +15,7 @@ from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
 from memoranda.cli.log_file import log_to_file
 from memoranda.cli.sessions.lookup import NOT_FOUND, resolve_session
 from memoranda.config import known_secrets
-from memoranda.db.lost import is_there
+from memoranda.db.orphaned_wal import database_exists
 from memoranda.safety.redaction import Redactor
 
 _LATEST = "\0latest"
@@ -71,7 +71,7 @@ def command(model_name: str | None, resume: str | None, new: bool, query: str | 
 
 
 def _session_to_resume(memory: Memory, name: str, screen: ChatOutput) -> str:
-    if not is_there(memory.home.state_db):
+    if not database_exists(memory.home.state_db):
         exit_with_error(
             screen, "There is no conversation to take up yet. 'memoranda chat' begins one.", "not_found", EXIT_REFUSED
         )

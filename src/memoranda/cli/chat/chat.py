@@ -11,11 +11,11 @@ from memoranda.app import Memory, Session
 from memoranda.cli.chat.output import ChatOutput
 from memoranda.cli.chat.startup import start_session
 from memoranda.cli.chat.status import ChatStatus, status_of
-from memoranda.db.lost import is_there
+from memoranda.db.orphaned_wal import database_exists
 from memoranda.errors import MemorandaError
 from memoranda.llm.model import ChatModel, Usage
 from memoranda.review.report import ReviewReport
-from memoranda.sessions.records import text_of
+from memoranda.sessions.message_rows import text_of
 from memoranda.support.interrupts import deferred_interrupts
 from memoranda.tools import JsonObject
 
@@ -66,7 +66,9 @@ class Chat:
     @property
     def has_begun(self) -> bool:
         """Whether there is anything yet; looking leaves no trace in an empty home."""
-        return is_there(self.memory.home.state_db) and self.memory.sessions.get_session(self.session.id) is not None
+        if not database_exists(self.memory.home.state_db):
+            return False
+        return self.memory.sessions.get_session(self.session.id) is not None
 
     def say(self, text: str) -> None:
         """Have one turn; what goes wrong is shown, and the chat goes on."""

@@ -12,7 +12,7 @@ from memoranda.cli.chat.status import ChatStatus, short
 from memoranda.cli.context import printable
 from memoranda.cli.terminal_text import dim, terminal_line
 from memoranda.llm.model import Message
-from memoranda.sessions.records import text_of
+from memoranda.sessions.message_rows import text_of
 from memoranda.tools import JsonObject
 
 _WAITING = "…"

@@ -16,13 +16,13 @@ from memoranda.cli.sessions.lookup import (
     until_option,
 )
 from memoranda.cli.terminal_text import bold, dim, local_time, print_paged, terminal_line
-from memoranda.db.lost import is_there
+from memoranda.db.orphaned_wal import database_exists
 from memoranda.importers.resume_command import resume_command
 from memoranda.recall.evidence import shorten_calls
 from memoranda.recall.guidance import NO_PROJECT
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.times import show_time
-from memoranda.sessions.records import text_of
+from memoranda.sessions.message_rows import text_of
 from memoranda.sessions.scope import Scope
 from memoranda.support.projects import project_name
 
@@ -160,7 +160,7 @@ def stats(all_users: bool) -> None:
     invocation = Invocation.current()
     with open_sessions(invocation, everyone=all_users) as db:
         numbers = db.statistics()
-        here = (db.path, *db.index.files) if is_there(invocation.locate_home().state_db) else ()
+        here = (db.path, *db.index.files) if database_exists(invocation.locate_home().state_db) else ()
         sizes = {path.name: path.stat().st_size for path in here if path.exists()}
     data = numbers | {"first": show_time(numbers["first"] or None), "last": show_time(numbers["last"] or None),
                       "bytes": sizes}  # fmt: skip

@@ -12,7 +12,7 @@ from memoranda.errors import SessionError
 from memoranda.recall.guidance import NOWHERE
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.times import parse_time
-from memoranda.sessions.titles import Titled
+from memoranda.sessions.titles import TitledSession
 from memoranda.support.projects import matching_projects, project_name, project_of
 
 _SHOWN_PROJECTS = 10
@@ -108,7 +108,7 @@ def resolve_session(db: SessionDB, name: str) -> str | None:
     return titled or db.resolve_session_id(name)
 
 
-def _say_which(invocation: Invocation, db: SessionDB, taken: str, others: list[Titled], why: str = "") -> None:
+def _say_which(invocation: Invocation, db: SessionDB, taken: str, others: list[TitledSession], why: str = "") -> None:
     """Say on the side which conversation is meant when the name fits others, too; JSON answers name it by its id."""
     conversation = db.get_compression_lineage(taken)
     left = [_called(db, each.session_id) for each in others if each.session_id not in conversation]

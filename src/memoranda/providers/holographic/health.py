@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from memoranda.db.checkup import Store, check_store, take_rows
+from memoranda.db.health import CheckedDatabase, check_store, take_rows
 from memoranda.db.sqlite import Connection, Database
 from memoranda.errors import CorruptStoreError
 from memoranda.providers.holographic.fact_store import FactStore
@@ -28,7 +28,7 @@ def check(home: Path) -> Iterator[HealthIssue]:
         yield from check_store(_facts(path))
 
 
-def _facts(path: Path) -> Store:
+def _facts(path: Path) -> CheckedDatabase:
     def inside(database: Database) -> Iterator[HealthIssue]:
         wrong = _not_found(database)
         if wrong:
@@ -46,7 +46,7 @@ def _facts(path: Path) -> Store:
                 facts.describe_again(fact_id)
         return f"{count:,} facts"
 
-    store = Store(path, APPLICATION_ID, SCHEMA, inside, save)
+    store = CheckedDatabase(path, APPLICATION_ID, SCHEMA, inside, save)
     return store
 
 

@@ -3,7 +3,7 @@
 from memoranda.adapters.hosts.hooks import guidance
 from memoranda.adapters.hosts.hooks.payload import Payload
 from memoranda.app import Memory
-from memoranda.db.lost import is_there
+from memoranda.db.orphaned_wal import database_exists
 from memoranda.index.postings import Filters
 from memoranda.recall.evidence import Evidence
 from memoranda.recall.query import parse
@@ -13,7 +13,7 @@ from memoranda.recall.session_db import SessionDB
 from memoranda.recall.snippets import excerpt
 from memoranda.recall.times import show_time
 from memoranda.safety.fence import build_memory_context_block
-from memoranda.sessions.records import text_of
+from memoranda.sessions.message_rows import text_of
 
 _MOST_CONVERSATIONS = 2
 # The session itself may be among what is found, with its sub-agents.
@@ -27,7 +27,7 @@ _LEAST_PROMPT = 8
 def evidence(memory: Memory, payload: Payload, host: str) -> str:
     """The fenced block for a prompt, or ""."""
     prompt = payload.prompt.strip()
-    if len(prompt) < _LEAST_PROMPT or prompt.startswith(("/", "!", "#")) or not is_there(memory.home.state_db):
+    if len(prompt) < _LEAST_PROMPT or prompt.startswith(("/", "!", "#")) or not database_exists(memory.home.state_db):
         return ""
     db = memory.sessions
     filters = Filters(db.scope, excluded_sources=frozenset(memory.config.recall.hidden_sources), titles=False)

@@ -1,0 +1,50 @@
+"""SQLite's errors in words that say what happened, to what, and what to do; and trying again after those that pass."""
+
+import random
+import sqlite3
+import time
+from pathlib import Path
+
+from memoranda.errors import CorruptStoreError, LockTimeoutError, SessionError, StorageError
+
+CONTENTION = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+def storage_error(error: sqlite3.Error, path: Path, wait: float) -> StorageError:
+    """The same as one of our own errors; `wait` is how long it was tried."""
+    extended = getattr(error, "sqlite_errorcode", 0)
+    code = extended & 0xFF
+    if code in CONTENTION:
+        return LockTimeoutError(f"Another process has kept {path} locked for {wait:g} s. Nothing was written.")
+    if code in _DAMAGE:
+        return CorruptStoreError(
+            f"{path} is damaged or not a database ({error}). It is left as it is. "
+            "'memoranda doctor' says how to save what is in it."
+        )
+    if code == sqlite3.SQLITE_FULL:
+        return StorageError(f"The disk is full: nothing was written to {path}.")
+    if extended == sqlite3.SQLITE_READONLY_DBMOVED:
+        return StorageError(f"{path} was moved or replaced while it was open here. Nothing was written; open it again.")
+    return StorageError(f"{path} cannot be used: {error}.")
+
+
+def encoding_error(error: UnicodeEncodeError) -> SessionError:
+    """A text that is not Unicode."""
+    return SessionError(f"{error.object[:60]!r} has half a character in it, which no database can hold.")
+
+
+def retry(connection: sqlite3.Connection | sqlite3.Cursor, statement: str, deadline: float) -> sqlite3.Cursor:
+    """Execute a statement, again and again while somebody else is writing."""
+    while True:
+        try:
+            return connection.execute(statement)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in CONTENTION or time.monotonic() >= deadline:
+                raise
+            pause()
+
+
+def pause() -> None:
+    """Wait a little, until a moment that no two writers share."""
+    time.sleep(random.uniform(0.002, 0.030))

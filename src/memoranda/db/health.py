@@ -1,0 +1,125 @@
+"""Is a database whole, may others read it, and saving what can still be read of one that is damaged."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from memoranda.db.orphaned_wal import database_exists, main_file_missing
+from memoranda.db.salvage.rebuild import SIDE_FILES, damaged_copy_path, list_kept_files, readable_rows, rebuild
+from memoranda.db.schema import SCHEMA_VERSION, Schema, Table, open_database
+from memoranda.db.sqlite import Connection, Database
+from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
+from memoranda.support.health_issues import HealthIssue, check_permissions
+
+_PATIENCE = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedDatabase:
+    """A database: how it is signed, what is in it, and how it is saved when it is damaged."""
+
+    path: Path
+    application_id: int
+    schema: Schema
+    inside: Callable[[Database], Iterator[HealthIssue]]
+    save: Callable[[Connection, Path], str]
+
+    def open(self, path: Path | None = None) -> Database:
+        return open_database(path or self.path, self.schema, self.application_id, wait=_PATIENCE)
+
+
+def check_store(store: CheckedDatabase) -> Iterator[HealthIssue]:
+    """Can it be read, is it whole, may others read it, and what there is to say about what is inside."""
+    return check_file(store.path, lambda: _look_into(store), lambda problem: _damaged(store, problem))
+
+
+def check_file(
+    path: Path, look: Callable[[], Iterator[HealthIssue]], damaged: Callable[[str], HealthIssue]
+) -> Iterator[HealthIssue]:
+    """May others read a database, can it be opened, and what `look` finds inside; `damaged` says how it is saved."""
+    if not database_exists(path):
+        return
+    for ending in SIDE_FILES:
+        # Those beside it come and go while others use it.
+        with suppress(FileNotFoundError):
+            yield from check_permissions(Path(f"{path}{ending}"))
+    try:
+        yield from look()
+    except NewerStoreError as error:
+        yield HealthIssue("error", path, _about(path, error), "upgrade Memoranda")
+    except CorruptStoreError as error:
+        yield damaged(_about(path, error))
+    except StorageError as error:
+        yield HealthIssue("error", path, _about(path, error), "mend its permissions, or stop the program that holds it")
+
+
+def _about(path: Path, error: StorageError) -> str:
+    """What an error says, without the path, which a finding names already."""
+    return str(error).removeprefix(f"{path} ")
+
+
+def _look_into(store: CheckedDatabase) -> Iterator[HealthIssue]:
+    with closing(store.open()) as database:
+        problems = database.check()
+        if problems:
+            yield _damaged(store, f"is damaged: {problems[0]}")
+        else:
+            yield from store.inside(database)
+
+
+def _damaged(store: CheckedDatabase, problem: str) -> HealthIssue:
+    if not _is_ours(store):
+        return HealthIssue("error", store.path, problem, "move it away; a new one is made when it is next needed")
+    return HealthIssue(
+        "error",
+        store.path,
+        problem,
+        "stop every program that uses it, then 'memoranda doctor --mend': it keeps what is there beside it and "
+        "saves everything that can still be read",
+        lambda: _saved(store),
+    )
+
+
+def _is_ours(store: CheckedDatabase) -> bool:
+    """Only a file that was ours is replaced; anything else is left for a person."""
+    if main_file_missing(store.path):
+        return True
+    address = f"{store.path.absolute().as_uri()}?mode=ro&immutable=1"
+    try:
+        with closing(sqlite3.connect(address, uri=True)) as connection:
+            return bool(connection.execute("PRAGMA application_id").fetchone()[0] == store.application_id)
+    except sqlite3.DatabaseError as error:
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT
+
+
+def _saved(store: CheckedDatabase) -> str:
+    kept = damaged_copy_path(store.path)
+    told = rebuild(store.path, kept, lambda path: store.open(path).close(), store.save)
+    return f"saved {told}, which is all that could be read; what was there is kept as {list_kept_files(kept)}"
+
+
+def take_rows(connection: Connection, damaged: Connection, table: Table) -> int:
+    """Copy the rows that can be read; one that does not fit is left out."""
+    taken = 0
+    for row in readable_rows(damaged, table):
+        filled = {name: value for name, value in row.items() if value is not None}
+        taken += connection.execute(
+            f"INSERT OR IGNORE INTO {table.name} ({', '.join(filled)}) VALUES ({', '.join('?' * len(filled))})",
+            tuple(filled.values()),
+        ).rowcount
+    return taken
+
+
+def plain_store(path: Path, application_id: int, schema: Schema, what: str) -> CheckedDatabase:
+    """A database with nothing more to look at than whether it is whole; `what` its rows are, for people."""
+
+    def save(damaged: Connection, fresh: Path) -> str:
+        with closing(store.open(fresh)) as database, database.writing() as connection:
+            tables = (table for table in schema.all_tables if table.name != SCHEMA_VERSION.name)
+            count = sum(take_rows(connection, damaged, table) for table in tables)
+        return f"{count:,} {what}"
+
+    store = CheckedDatabase(path, application_id, schema, lambda database: iter(()), save)
+    return store

@@ -1,0 +1,1 @@
+"""Saves the rows of a damaged SQLite file that SQLite itself cannot reach."""

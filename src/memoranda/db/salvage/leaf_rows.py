@@ -1,0 +1,208 @@
+"""The rows that stand in the pages of a SQLite file, without the pages that lead to them.
+
+A page does not say to which table it belongs. Its rows do: by how many columns they have, and of which kinds. What does
+not look exactly like a row of the table is left out.
+"""
+
+import math
+import sqlite3
+import struct
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memoranda.db.salvage.pages import TABLE_LEAF, Pages, cells, number_at, open_pages
+from memoranda.db.schema import Column, Table
+from memoranda.db.sqlite import Connection
+
+_INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
+_REAL, _ZERO, _ONE, _FIRST_SIZED = 7, 8, 9, 12
+_LARGEST_NUMBER = (1 << 63) - 1
+_UNUSED = (10, 11)
+_POINTER = 4
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What can stand in a column: a row's number stands before the row, and nothing in its column."""
+
+    name: str
+    kind: str
+    is_needed: bool
+    is_number_of_row: bool
+
+    @classmethod
+    def of(cls, column: Column) -> "_Place":
+        is_key = "PRIMARY KEY" in column.rules
+        is_number = column.kind == "numbered" or (column.kind == "integer" and is_key)
+        return cls(column.name, column.kind, is_key or "NOT NULL" in column.rules, is_number)
+
+    def takes(self, kind: int) -> bool:
+        """Whether it can hold a value of that kind."""
+        if kind == 0:
+            return self.is_number_of_row or not self.is_needed
+        if self.kind == "text":
+            return kind >= _FIRST_SIZED and kind % 2 == 1
+        if self.kind in ("real", "integer"):
+            return kind <= _ONE and not self.is_number_of_row
+        return kind not in _UNUSED and not self.is_number_of_row
+
+
+def rows_past_damage(
+    connection: Connection, table: Table, there: Sequence[str], reached: Container[int] = ()
+) -> Iterator[Row]:
+    """The rows of a table that SQLite has not reached in its file, each once.
+
+    `there` names the columns that the table has in the file; without them it must be as it would be made today.
+    `reached` are the numbers of the rows that are known.
+    """
+    declared = {column.name: column for column in table.columns}
+    columns = [declared.get(name, Column(name, "any")) for name in there] or table.columns
+    (_, _, file) = connection.execute("PRAGMA database_list").fetchone()
+    with open_pages(Path(file)) as pages:
+        others = set[int]().union(*(pages.tree(root) for root in _roots(connection, table)))
+        reader = LeafRows(pages, columns, _shortest(columns) if there else len(columns))
+        found: set[int] = set()
+        for number, row in reader.outside(others, reached):
+            if number not in found:
+                found.add(number)
+                yield {name: value for name, value in row.items() if name in declared}
+
+
+def _roots(connection: Connection, table: Table) -> list[int]:
+    """Where each other table begins."""
+    others = "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name <> ?"
+    try:
+        return [root for (root,) in connection.execute(others, (table.name,)) if isinstance(root, int)]
+    except sqlite3.DatabaseError:
+        return []
+
+
+class LeafRows:
+    """Reads the rows of one table; `columns` in the order of the file, `shortest` is how many a row has at least.
+
+    A row that was written before a column was added to the table ends before it.
+    """
+
+    def __init__(self, pages: Pages, columns: Sequence[Column], shortest: int) -> None:
+        self._pages = pages
+        self._columns = [_Place.of(column) for column in columns]
+        self._shortest = shortest
+        # A page is part of one row at most: only damage can ask for more of them, or for a row larger than the file.
+        self._further_pages = 2 * len(pages)
+        self._largest_row = len(pages) * pages.usable
+
+    def outside(self, known: Container[int], reached: Container[int]) -> Iterator[tuple[int, Row]]:
+        """The rows, with their numbers, of all pages but the known ones and the unused; not those that were reached."""
+        for number in self._pages.numbers():
+            if number != 1 and number not in known and number not in self._pages.free:
+                page = self._pages.read(number)
+                if page[:1] == bytes([TABLE_LEAF]):
+                    yield from self._rows(page, reached)
+
+    def _rows(self, page: bytes, reached: Container[int]) -> Iterator[tuple[int, Row]]:
+        room = len(page)
+        for place in cells(page):
+            length, after = number_at(page, place)
+            row_number, begin = number_at(page, after)
+            if row_number in reached or not (0 < length <= self._largest_row and 0 < row_number <= _LARGEST_NUMBER):
+                continue
+            end = begin + _local(length, self._pages.usable)
+            row = self._row(row_number, length, page[begin:end], page[end : end + _POINTER])
+            if row is None:
+                continue
+            # Cells never share a byte, so together they are no larger than the page.
+            room -= end - place
+            if room < 0:
+                return
+            yield row_number, row
+
+    def _row(self, row_number: int, length: int, content: bytes, pointer: bytes) -> Row | None:
+        types = self._types(content, length)
+        if types is None:
+            return None
+        if length > len(content):
+            content += self._further(pointer, length - len(content))
+        if len(content) < length:
+            return None
+        row: Row = {}
+        place = length - sum(map(_size, types))
+        for column, kind in zip(self._columns, types, strict=False):
+            piece = content[place : place + _size(kind)]
+            place += len(piece)
+            try:
+                value = row_number if column.is_number_of_row else _value(kind, piece, self._pages.encoding)
+            except UnicodeDecodeError:
+                return None
+            if value is None and column.is_needed:
+                return None
+            # SQLite writes a whole number in less room.
+            row[column.name] = float(value) if column.kind == "real" and isinstance(value, int) else value
+        return row
+
+    def _types(self, content: bytes, length: int) -> list[int] | None:
+        """What the row says its columns hold, if that is possible in this table, and takes just the room it has."""
+        end, place = number_at(content, 0)
+        if not place < end <= len(content):
+            return None
+        types: list[int] = []
+        while place < end and len(types) < len(self._columns):
+            kind, place = number_at(content, place)
+            types.append(kind)
+        if place != end or len(types) < self._shortest or end + sum(map(_size, types)) != length:
+            return None
+        fits = all(column.takes(kind) for column, kind in zip(self._columns, types, strict=False))
+        return types if fits else None
+
+    def _further(self, pointer: bytes, wanted: int) -> bytes:
+        """The rest of a row that is too large for its page, or less if it is damaged."""
+        pieces: list[bytes] = []
+        missing = wanted
+        while missing > 0 and len(pointer) == _POINTER and self._further_pages > 0:
+            self._further_pages -= 1
+            page = self._pages.read(int.from_bytes(pointer, "big"))
+            pointer, piece = page[:_POINTER], page[_POINTER : _POINTER + missing]
+            if not piece:
+                break
+            pieces.append(piece)
+            missing -= len(piece)
+        return b"".join(pieces)
+
+
+def _shortest(columns: Sequence[Column]) -> int:
+    """How many columns the oldest rows have: those that nobody can have added later, and more than half of all."""
+    needed = (
+        place
+        for place, column in enumerate(columns, 1)
+        if _Place.of(column).is_needed and "DEFAULT" not in column.rules
+    )
+    return max(len(columns) // 2 + 1, max(needed, default=0))
+
+
+def _local(length: int, usable: int) -> int:
+    """How many bytes of a row stand in its own page."""
+    most, least = usable - 35, (usable - 12) * 32 // 255 - 23
+    if length <= most:
+        return length
+    local = least + (length - least) % (usable - _POINTER)
+    return local if local <= most else least
+
+
+def _size(kind: int) -> int:
+    if kind >= _FIRST_SIZED:
+        return (kind - _FIRST_SIZED) // 2
+    return 8 if kind == _REAL else _INTEGERS.get(kind, 0)
+
+
+def _value(kind: int, content: bytes, encoding: str) -> Any:
+    if kind >= _FIRST_SIZED:
+        return content.decode(encoding) if kind % 2 else content
+    if kind == _REAL:
+        (number,) = struct.unpack(">d", content)
+        return None if math.isnan(number) else number
+    if kind in _INTEGERS:
+        return int.from_bytes(content, "big", signed=True)
+    return {_ZERO: 0, _ONE: 1}.get(kind)

@@ -1,0 +1,213 @@
+"""Reading what can still be read of a damaged SQLite file, and putting a new one in its place."""
+
+import glob
+import os
+import shutil
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from memoranda.db.exclusive_file import exclusive_access
+from memoranda.db.orphaned_wal import WAL_SUFFIX, main_file_missing, wal_path
+from memoranda.db.salvage.leaf_rows import rows_past_damage
+from memoranda.db.salvage.wal_replay import stand_in
+from memoranda.db.schema import Table
+from memoranda.db.sqlite import Connection
+from memoranda.errors import StorageError
+from memoranda.support.durable_files import PRIVATE_FILE, sync, sync_directory
+
+# A database, and the files that SQLite keeps beside it.
+SIDE_FILES = ("", WAL_SUFFIX, "-shm", "-journal")
+# Those beside it that hold something.
+_BESIDE = (WAL_SUFFIX, "-journal")
+_LONE_LOG = ".wal"
+_ENDINGS = (*SIDE_FILES, _LONE_LOG)
+_CHUNK = 1 << 20
+# No row takes less room in the file, so there are at most so many.
+_SMALLEST_ROW = 50
+# How often a smaller part is tried; what SQLite has not reached then is read from the pages.
+_MOST_FAILURES = 10_000
+
+_Saved = TypeVar("_Saved")
+
+
+def damaged_copy_path(path: Path) -> Path:
+    """Where a damaged file is kept."""
+    return path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+
+
+def list_kept_files(keep_as: Path) -> str:
+    """The names under which something was kept there, for people."""
+    return " and ".join(sorted(each.name for each in keep_as.parent.glob(f"{glob.escape(keep_as.name)}*")))
+
+
+def rebuild(
+    path: Path, keep_as: Path, make: Callable[[Path], object], fill: Callable[[Connection, Path], _Saved]
+) -> _Saved:
+    """Let `fill` make a new file from the damaged one, then put it in its place; what was there is kept.
+
+    `make` makes an empty one. While another process has the damaged one open, nothing is done and it is said.
+    """
+    place = Path(os.path.realpath(path))
+    fresh = place.with_name(f".{place.name}.salvaged")
+    scratch = place.with_name(f".{place.name}.replayed")
+    with exclusive_access(place) as file:
+        if any(os.path.exists(f"{keep_as}{ending}") for ending in _ENDINGS):
+            raise StorageError(f"{keep_as} is there already, and is not written over. Nothing was changed.")
+        try:
+            # What a mend that was killed has left.
+            _remove(fresh, scratch)
+            if main_file_missing(place):
+                readable = _keep_log(place, keep_as, scratch, make)
+            else:
+                readable = _keep(place, file, keep_as)
+            with closing(open_damaged(readable)) as damaged:
+                saved = fill(damaged, fresh)
+            sync_directory(keep_as.parent)
+        except BaseException:
+            _remove(fresh, scratch, keep_as)
+            raise
+        _replace(place, fresh)
+    _remove(scratch)
+    _tidy(keep_as)
+    return saved
+
+
+def _keep(place: Path, file: int | None, keep_as: Path) -> Path:
+    """Copy a database and what belongs to it; reading it then is the same as reading the damaged one."""
+    _copy(place if file is None else file, keep_as)
+    for ending in _BESIDE:
+        if os.path.exists(f"{place}{ending}"):
+            _copy(Path(f"{place}{ending}"), Path(f"{keep_as}{ending}"))
+    return keep_as
+
+
+def _keep_log(place: Path, keep_as: Path, scratch: Path, make: Callable[[Path], object]) -> Path:
+    """Copy a log that has lost its file, not as the log of the kept file: SQLite would delete it there as well."""
+    _copy(wal_path(place), log := Path(f"{keep_as}{_LONE_LOG}"))
+    stand_in(log, scratch, make)
+    _copy(log, Path(f"{scratch}{WAL_SUFFIX}"))
+    return scratch
+
+
+def _copy(source: Path | int, target: Path) -> None:
+    """From a descriptor without closing it, which would give up the lock on it."""
+    made = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), PRIVATE_FILE)
+    with open(source, "rb", closefd=not isinstance(source, int)) as content, open(made, "wb") as copy:
+        shutil.copyfileobj(content, copy, _CHUNK)
+        copy.flush()
+        sync(made)
+
+
+def _replace(place: Path, fresh: Path) -> None:
+    # What lies beside goes first: a log that lay beside the new file would be taken for its own.
+    for ending in SIDE_FILES[1:]:
+        Path(f"{place}{ending}").unlink(missing_ok=True)
+    os.replace(fresh, place)
+    sync_directory(place.parent)
+
+
+def _tidy(kept: Path) -> None:
+    """Remove what SQLite made to read it."""
+    Path(f"{kept}-shm").unlink(missing_ok=True)
+    if (log := Path(f"{kept}{WAL_SUFFIX}")).exists() and not log.stat().st_size:
+        log.unlink()
+
+
+def _remove(*paths: Path) -> None:
+    for path in paths:
+        for ending in _ENDINGS:
+            Path(f"{path}{ending}").unlink(missing_ok=True)
+
+
+def is_database(path: Path) -> bool:
+    """Whether SQLite takes a file for a database, however damaged."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+            connection.execute("PRAGMA application_id").fetchone()
+    except sqlite3.DatabaseError as error:
+        return error.sqlite_errorcode != sqlite3.SQLITE_NOTADB
+    return True
+
+
+def open_damaged(path: Path) -> Connection:
+    """As others see it, with its log; or without the log when that is what is damaged."""
+    for mode in ("ro", "ro&immutable=1"):
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None)
+        try:
+            # With this SQLite also reads a file that is shorter than it should be.
+            connection.execute("PRAGMA writable_schema=1")
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            break
+        except sqlite3.DatabaseError:
+            if mode != "ro":
+                break
+            connection.close()
+    return connection
+
+
+def readable_rows(
+    connection: Connection, table: Table, past_damage: Counter[str] | None = None
+) -> Iterator[dict[str, Any]]:
+    """The rows of a table that can be read, as far as the file has its columns.
+
+    First those that SQLite reaches, then those behind damaged pages, which are counted in `past_damage`.
+    """
+    try:
+        there = [row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")]
+    except sqlite3.DatabaseError:
+        there = []
+    names = [column.name for column in table.columns if column.name in there]
+    reached: set[int] = set()
+    if names:
+        select = f"SELECT rowid, {', '.join(names)} FROM {table.name} WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
+        for number, *row in _rows(connection, select, 0, _last(connection, table.name)):
+            reached.add(number)
+            yield dict(zip(names, row, strict=True))
+    if not names or not _are_all(connection, table.name, len(reached)):
+        for found in rows_past_damage(connection, table, there, reached):
+            if past_damage is not None:
+                past_damage[table.name] += 1
+            yield found
+
+
+def _are_all(connection: Connection, table: str, rows: int) -> bool:
+    """Whether the pages of a table can all be reached, and hold so many rows."""
+    try:
+        return bool(connection.execute(f"SELECT count(*) FROM {table} NOT INDEXED").fetchone()[0] == rows)
+    except sqlite3.DatabaseError:
+        return False
+
+
+def _last(connection: Connection, table: str) -> int:
+    """The number of a table's last row, from the table, else from SQLite's notes, else by the size of the file."""
+    for question in (f"SELECT max(rowid) FROM {table}", f"SELECT seq FROM sqlite_sequence WHERE name = '{table}'"):
+        try:
+            row = connection.execute(question).fetchone()
+        except sqlite3.DatabaseError:
+            continue
+        if row is not None:
+            return int(row[0] or 0)
+    (pages,), (size,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
+    return int(pages * size // _SMALLEST_ROW)
+
+
+def _rows(connection: Connection, select: str, low: int, high: int) -> Iterator[tuple[Any, ...]]:
+    """The rows between two numbers; where reading fails, the halves are tried, down to the row that is lost."""
+    ahead = [(low, high)]
+    failures = 0
+    while ahead:
+        low, high = ahead.pop()
+        try:
+            found = connection.execute(select, (low, high)).fetchall()
+        except sqlite3.DatabaseError:
+            failures += 1
+            if low < high and failures < _MOST_FAILURES:
+                middle = (low + high) // 2
+                ahead += [(middle + 1, high), (low, middle)]
+        else:
+            yield from found

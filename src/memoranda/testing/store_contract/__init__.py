@@ -1,0 +1,44 @@
+"""What a session store must do, whatever database is below it.
+
+A test suite for pytest that knows no engine and no file. To run it against an engine, derive a class and give it two
+fixtures: `store` and `other`, each an empty store without a redactor.
+
+    class TestMyEngine(StoreContract):
+        @pytest.fixture
+        def store(self) -> Iterator[SessionStore]: ...
+
+        @pytest.fixture
+        def other(self) -> Iterator[SessionStore]: ...
+"""
+
+from memoranda.testing.store_contract.conversations import ConversationContract
+from memoranda.testing.store_contract.deletion import DeletionContract
+from memoranda.testing.store_contract.feed import FeedContract
+from memoranda.testing.store_contract.lineage import LineageContract
+from memoranda.testing.store_contract.messages import MessageContract
+from memoranda.testing.store_contract.projects import ProjectContract
+from memoranda.testing.store_contract.rewind import RewindContract
+from memoranda.testing.store_contract.rotation import RotationContract
+from memoranda.testing.store_contract.scopes import ScopeContract
+from memoranda.testing.store_contract.session_list import SessionListContract
+from memoranda.testing.store_contract.sessions import SessionContract
+from memoranda.testing.store_contract.titles import TitleContract
+from memoranda.testing.store_contract.transfer import TransferContract
+
+
+class StoreContract(
+    SessionContract,
+    MessageContract,
+    RewindContract,
+    RotationContract,
+    TitleContract,
+    LineageContract,
+    SessionListContract,
+    ProjectContract,
+    ConversationContract,
+    DeletionContract,
+    TransferContract,
+    ScopeContract,
+    FeedContract,
+):
+    """All parts of the contract."""

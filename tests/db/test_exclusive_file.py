@@ -1,0 +1,257 @@
+"""A damaged database is replaced only while nobody else has it open, and nobody loses anything by that."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from memoranda.db import exclusive_file as alone_module
+from memoranda.db.salvage.rebuild import rebuild
+from memoranda.db.sqlite import Connection
+from memoranda.errors import LockTimeoutError, StorageError
+from memoranda.sessions.salvage import salvage
+from memoranda.sessions.store import SessionStore
+from tests.conftest import tree
+from tests.db.orphaned_stores import LOSSES, killed_store
+from tests.forked import Forked, Say, forking
+
+pytestmark = forking
+
+_TAKE_IT = """
+import sys
+from pathlib import Path
+from memoranda.db import exclusive_file
+exclusive_file.processes_with = lambda files: []
+with exclusive_file.exclusive_access(Path(sys.argv[1])): pass
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    file = tmp_path / "home" / "state.db"
+    with SessionStore(file) as store:
+        store.create_session("s", "cli")
+        store.append_message("s", "user", "first")
+    return file
+
+
+@contextmanager
+def _held_by_another(path: Path) -> Iterator[int]:
+    """Another process has the store open and does nothing with it; its number."""
+
+    def hold(say: Say) -> None:
+        SessionStore(path).append_message("s", "user", "second")
+        store = SessionStore(path)
+        say(str(os.getpid()).encode())
+        time.sleep(50)
+        store.close()
+
+    other = Forked(hold)
+    try:
+        yield int(other.heard())
+    finally:
+        other.kill()
+
+
+@pytest.fixture
+def nobody_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a system that does not tell who has a file open."""
+    monkeypatch.setattr(alone_module, "processes_with", lambda files: [])
+
+
+def _count(path: Path) -> int:
+    with SessionStore(path) as store:
+        return len(store.get_messages("s"))
+
+
+def test_a_store_that_another_process_has_open_is_not_replaced(path: Path) -> None:
+    """Not a byte changes, and the process is named; when it has ended, it can be done."""
+    with _held_by_another(path) as number:
+        before = tree(path.parent)
+        with pytest.raises(LockTimeoutError, match=rf"process {number}\b.*Nothing was changed.*doctor --mend"):
+            salvage(path, path.with_name("kept"))
+        assert tree(path.parent) == before
+    assert salvage(path, path.with_name("kept"))["messages"] == 2
+    assert _count(path) == 2
+
+
+@pytest.mark.usefixtures("nobody_is_named")
+def test_the_locks_alone_tell_that_somebody_is_there(path: Path) -> None:
+    """Though the other process neither reads nor writes at the moment."""
+    with _held_by_another(path):
+        before = tree(path.parent)
+        with pytest.raises(LockTimeoutError, match="another process"):
+            salvage(path, path.with_name("kept"))
+        assert tree(path.parent) == before
+
+
+@pytest.mark.usefixtures("nobody_is_named")
+@pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
+def test_a_log_that_lost_its_file_may_still_be_in_use(path: Path, lose: object) -> None:
+    """By a process that has had the file open since before it was lost."""
+    with _held_by_another(path):
+        assert callable(lose)
+        lose(path)
+        before = tree(path.parent)
+        with pytest.raises(LockTimeoutError):
+            salvage(path, path.with_name("kept"))
+        assert tree(path.parent) == before
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="only Linux tells who has a file open")
+def test_a_process_that_has_lost_its_lock_is_noticed_all_the_same(path: Path) -> None:
+    """It loses the lock when it reads the file apart from SQLite, and goes on writing."""
+
+    def hold(say: Say) -> None:
+        store = SessionStore(path)
+        path.read_bytes()
+        say(b"ready")
+        time.sleep(50)
+        store.close()
+
+    other = Forked(hold)
+    other.heard()
+    try:
+        with pytest.raises(LockTimeoutError, match="is open in process"):
+            salvage(path, path.with_name("kept"))
+    finally:
+        other.kill()
+
+
+def test_a_store_that_is_open_in_the_same_process_is_not_replaced(path: Path) -> None:
+    """Locks would not keep a process from itself; and the ones that it has stay."""
+    with SessionStore(path) as store:
+        with pytest.raises(LockTimeoutError, match="open in this process"):
+            salvage(path, path.with_name("kept"))
+        other = subprocess.run([sys.executable, "-c", _TAKE_IT, str(path)], capture_output=True, text=True, check=False)
+        assert "LockTimeoutError" in other.stderr
+        store.append_message("s", "user", "second")
+    assert _count(path) == 2
+
+
+def test_whoever_waits_to_open_it_gets_the_new_one(path: Path) -> None:
+    """What he writes then is in the store, and not in the file that is kept."""
+    waiting: list[Forked] = []
+
+    def write(say: Say) -> None:
+        with SessionStore(path) as store:
+            store.append_message("s", "user", f"of {os.getpid()}")
+
+    def fill(damaged: Connection, fresh: Path) -> None:
+        with SessionStore(fresh) as store:
+            store.create_session("s", "cli")
+        waiting.extend(Forked(write) for _ in range(3))
+        time.sleep(0.5)
+
+    rebuild(path, path.with_name("kept"), lambda empty: SessionStore(empty).close(), fill)
+    assert [other.wait() for other in waiting] == [0, 0, 0]
+    assert _count(path) == 3
+    assert _count(path.with_name("kept")) == 1
+
+
+@pytest.mark.usefixtures("nobody_is_named")
+def test_where_there_is_no_log_a_write_to_the_old_file_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody keeps a lock there, so it is not known that somebody is there; but nothing he writes is lost unsaid."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode=DELETE")
+
+    def write_late(say: Say) -> None:
+        monkeypatch.setattr("memoranda.db.sqlite.choose_journal", lambda connection, path, deadline: "delete")
+        store = SessionStore(path)
+        say(b"ready")
+        while not path.with_name("replaced").exists():
+            time.sleep(0.01)
+        with pytest.raises(StorageError, match="was moved or replaced"):
+            store.append_message("s", "user", "late")
+
+    other = Forked(write_late)
+    assert other.heard() == b"ready"
+    salvage(path, path.with_name("kept"))
+    path.with_name("replaced").touch()
+    assert other.wait() == 0
+    assert _count(path) == 1
+
+
+def test_of_two_mends_at_the_same_time_one_is_refused(path: Path) -> None:
+    """And disturbs nothing of the other's."""
+    refused: list[int] = []
+
+    def mend(say: Say) -> None:
+        with pytest.raises(LockTimeoutError):
+            salvage(path, path.with_name("kept too"))
+
+    def fill(damaged: Connection, fresh: Path) -> None:
+        with SessionStore(fresh) as store:
+            store.create_session("s", "cli")
+        refused.append(Forked(mend).wait())
+
+    rebuild(path, path.with_name("kept"), lambda empty: SessionStore(empty).close(), fill)
+    assert refused == [0]
+    assert {each.name for each in path.parent.iterdir()} == {"state.db", "kept"}
+
+
+def test_what_was_there_is_kept_byte_for_byte(tmp_path: Path) -> None:
+    """The file and its log."""
+    path = killed_store(tmp_path / "state.db")
+    before = {name: tmp_path.joinpath(f"state.db{name}").read_bytes() for name in ("", "-wal")}
+    salvage(path, tmp_path / "kept")
+    assert {name: tmp_path.joinpath(f"kept{name}").read_bytes() for name in ("", "-wal")} == before
+    assert {each.name for each in tmp_path.iterdir()} == {"state.db", "kept", "kept-wal"}
+    assert _count(path) == 20
+
+
+@pytest.mark.parametrize("name", ["kept", "kept-wal", "kept.wal"])
+def test_what_was_kept_before_is_not_written_over(path: Path, name: str) -> None:
+    """It may be all that is left of an earlier damage."""
+    path.with_name(name).write_bytes(b"earlier")
+    before = tree(path.parent)
+    with pytest.raises(StorageError, match="not written over"):
+        salvage(path, path.with_name("kept"))
+    assert tree(path.parent) == before
+
+
+@pytest.mark.parametrize("lose", [*LOSSES.values(), lambda path: None], ids=[*LOSSES, "there"])
+def test_a_mend_that_fails_changes_nothing(tmp_path: Path, lose: object) -> None:
+    """For want of room, say."""
+    path = killed_store(tmp_path / "state.db")
+    assert callable(lose)
+    lose(path)
+    before = tree(tmp_path)
+
+    def fill(damaged: Connection, fresh: Path) -> None:
+        SessionStore(fresh).close()
+        raise OSError("no room")
+
+    with pytest.raises(OSError, match="no room"):
+        rebuild(path, tmp_path / "kept", lambda empty: SessionStore(empty).close(), fill)
+    assert tree(tmp_path) == before
+
+
+def test_a_journal_of_the_old_file_is_not_played_back_into_the_new_one(path: Path) -> None:
+    """It is kept with the file that it belongs to."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode=DELETE")
+
+    def die_while_writing(say: Say) -> None:
+        connection = sqlite3.connect(path, isolation_level=None)
+        connection.execute("PRAGMA cache_size=1")
+        connection.execute("BEGIN")
+        connection.executemany(
+            "INSERT INTO messages (session_id, role, content, timestamp) VALUES ('s', 'user', ?, 1)",
+            [("x" * 5000,) for _ in range(200)],
+        )
+        os._exit(9)
+
+    assert Forked(die_while_writing).wait() == 9
+    journal = Path(f"{path}-journal").read_bytes()
+    salvage(path, path.with_name("kept"))
+    assert not Path(f"{path}-journal").exists()
+    assert path.with_name("kept-journal").read_bytes() == journal
+    with SessionStore(path) as store:
+        assert store.check_integrity() == []
