@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.support.projects import matching_projects, project_of
-from memoranda.support.projects.git_command import ask_git
+from memoranda.support.projects.project_lookup import ask_git
 from tests.support.projects.repositories import commit, first_commit, git, make_repository
 
 PUBLISHED = "git@github.com:Ana/House.git"
@@ -214,7 +214,7 @@ def test_a_git_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.Monkey
     _fake_git(tmp_path / "bin", f"echo $$ > {tmp_path}/pid\nexec sleep 60")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     began = time.monotonic()
-    assert ask_git(tmp_path, "version", longest=0.5) is None
+    assert ask_git(tmp_path, "version", timeout=0.5) is None
     assert time.monotonic() - began < 10
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)

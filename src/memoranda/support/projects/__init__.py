@@ -1,7 +1,7 @@
 """Projects: a repository is the same one in every clone and worktree, wherever they lie.
 
-`remotes` makes one name of the many ways to write where a repository is published, `identity` says what a project is
-called and which names mean the same one, `git` asks git, `finding` goes from a directory to its project.
+`identity` names a project and says which names mean the same one; `project_lookup` asks git for the project of a
+directory.
 """
 
 from memoranda.support.projects.identity import Project, matching_projects, project_at, project_name

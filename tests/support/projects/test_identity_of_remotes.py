@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from memoranda.support.projects.remote_names import remote_name
+from memoranda.support.projects.identity import remote_name
 
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789-_.", min_size=1, max_size=20).filter(
     lambda name: name.strip(".") and not name.endswith(".git")
