@@ -29,7 +29,7 @@ ROOMY = CuratedSettings(memory_char_limit=10_000_000, user_char_limit=10_000_000
 _ADD_MANY = """
 import sys
 from pathlib import Path
-from memoranda.curated.write_result import Receipt
+from memoranda.curated.write_result import MemoryReceipt
 from memoranda.curated.settings import CuratedSettings
 from memoranda.curated.store import MemoryStore
 settings = CuratedSettings(memory_char_limit=10_000_000, user_char_limit=10_000_000, lock_timeout=120)
@@ -37,7 +37,7 @@ store = MemoryStore(Path(sys.argv[1]), settings)
 store.load_from_disk()
 for number in range(int(sys.argv[3])):
     outcome = store.add("memory", f"writer {sys.argv[2]} fact {number}")
-    assert isinstance(outcome, Receipt), outcome
+    assert isinstance(outcome, MemoryReceipt), outcome
     print(number, flush=True)
 """
 

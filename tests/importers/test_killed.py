@@ -18,11 +18,11 @@ import sys
 from pathlib import Path
 from memoranda.importers import item_import
 from memoranda.importers.claude_code import ClaudeCode
-from memoranda.importers.importer import Engine
+from memoranda.importers.importer import Importer
 from memoranda.sessions.store import SessionStore
-passage._MOST_MESSAGES = 7
+item_import._MOST_MESSAGES = 7
 root, where = Path(sys.argv[1]), Path(sys.argv[2])
-engine = Engine(root, SessionStore(root / "state.db"))
+engine = Importer(root, SessionStore(root / "state.db"))
 print("begun", flush=True)
 engine.apply(ClaudeCode(), ClaudeCode().scan(where))
 print("done", flush=True)

@@ -198,9 +198,9 @@ def test_a_damaged_file_is_an_error_that_names_it(tmp_path: Path) -> None:
 _COUNT = """
 import sys
 from pathlib import Path
-from memoranda.review.schedule import Schedule
+from memoranda.review.schedule import ReviewSchedule
 from memoranda.review.settings import ReviewSettings
-schedule = Schedule(Path(sys.argv[1]), ReviewSettings(nudge_interval=1000))
+schedule = ReviewSchedule(Path(sys.argv[1]), ReviewSettings(nudge_interval=1000))
 for _ in range(40):
     schedule.turn_done("ann", "s", used=(), offered=("memory",))
 """

@@ -103,7 +103,7 @@ def test_a_hundred_kills_leave_no_half_rotation(path: Path) -> None:
 _RACE = """
 import sys, time
 from pathlib import Path
-from memoranda.sessions.rotation import Lease, Repeated, Rotated, Summary
+from memoranda.sessions.rotation import Lease, KeptMessage, Rotated, Summary
 from memoranda.sessions.store import SessionStore
 path, name, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 with SessionStore(path, wait=60) as store:
@@ -114,7 +114,7 @@ with SessionStore(path, wait=60) as store:
         session = f"race {number}"
         leases += isinstance(store.take_compression_lease(session, name), Lease)
         live = store.live_context(session)
-        done = store.rotate_session(session, f"{session} by {name}", [Summary(name), Repeated(live[-1].id)],
+        done = store.rotate_session(session, f"{session} by {name}", [Summary(name), KeptMessage(live[-1].id)],
                                     last_seen=live[-1].id)
         won += isinstance(done, Rotated)
     print(won, leases, flush=True)

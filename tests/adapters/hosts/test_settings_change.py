@@ -84,10 +84,12 @@ def test_killed_at_any_moment_the_file_is_the_old_or_the_new_one(tmp_path: Path)
     old, new = b'{"old": "' + b"o" * 200_000 + b'"}', b'{"new": "' + b"n" * 200_000 + b'"}'
     file.write_bytes(old)
     script = (
-        "import sys\nfrom pathlib import Path\nfrom memoranda.adapters.hosts.settings_change import Change, make\n"
+        "import sys\nfrom pathlib import Path\n"
+        "from memoranda.adapters.hosts.settings_change import HostFileChange, apply_change\n"
         "file = Path(sys.argv[1])\nprint('ready', flush=True)\n"
         "old, new = file.read_bytes(), Path(sys.argv[2]).read_bytes()\n"
-        "while True:\n    make(Change(file, old, new), file.parent / 'backups')\n    old, new = new, old\n"
+        "while True:\n    apply_change(HostFileChange(file, old, new), file.parent / 'backups')\n"
+        "    old, new = new, old\n"
     )
     (tmp_path / "new").write_bytes(new)
     for number in range(8):

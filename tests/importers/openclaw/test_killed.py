@@ -16,10 +16,10 @@ _MOVE = """
 import os, sys
 from pathlib import Path
 from memoranda.importers.openclaw.migration.backup import back_up
-from memoranda.importers.openclaw.migration.runner import carry_out, new_directory, one_at_a_time, plan_migration
-from memoranda.importers.openclaw.installation import look_at
+from memoranda.importers.openclaw.migration.runner import run_migration, new_directory, migration_lock, plan_migration
+from memoranda.importers.openclaw.installation import inspect_installation
 from memoranda.importers.openclaw.migration.report import keep_report
-from memoranda.importers.openclaw.migration.steps import Wishes
+from memoranda.importers.openclaw.migration.steps import MigrationOptions
 from tests.importers.openclaw.material import household
 root, source, last, touched = sys.argv[1], sys.argv[2], int(sys.argv[3]), 0
 def touch(event, values):
@@ -28,14 +28,14 @@ def touch(event, values):
         touched += 1
         if touched == last:
             os._exit(9)
-home, wishes = household(Path(root)), Wishes(migrate_secrets=True)
+home, wishes = household(Path(root)), MigrationOptions(migrate_secrets=True)
 sys.addaudithook(touch)
 back_up(home.root)
-with one_at_a_time(home.root):
-    planned = plan_migration(look_at(Path(source)), home, wishes)
+with migration_lock(home.root):
+    planned = plan_migration(inspect_installation(Path(source)), home, wishes)
     directory = new_directory(home.root)
     keep_report(directory, planned, finished=False)
-    keep_report(directory, carry_out(planned, home, directory), finished=True)
+    keep_report(directory, run_migration(planned, home, directory), finished=True)
 print(touched, flush=True)
 """
 
