@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from memoranda.adapters.hosts.host import Host, HostEnvironment, Settings, SettingsFile
+from memoranda.adapters.hosts.host import Host, HostEnvironment, Settings, SettingsFile, UnusableSettingsError
 from memoranda.adapters.hosts.launch_command import LaunchCommand, is_our_hook
-from memoranda.adapters.hosts.server_entry import UnexpectedSettingsError, add_server, remove_server, stdio_entry
+from memoranda.adapters.hosts.server_entry import add_server, remove_server, stdio_entry
 
 NAME = "claude-code"
 # Seconds after which the host gives a hook up; ours answer long before.
@@ -56,14 +56,14 @@ def _take_hooks(settings: Settings) -> Settings:
 def _hooks(settings: Settings) -> dict[str, Any]:
     hooks = settings.get("hooks") or {}
     if not isinstance(hooks, dict):
-        raise UnexpectedSettingsError(f"hooks is {type(hooks).__name__}, not a map")
+        raise UnusableSettingsError(f"hooks is {type(hooks).__name__}, not a map")
     return dict(hooks)
 
 
 def _groups(hooks: dict[str, Any], event: str) -> list[Any]:
     groups = hooks.get(event) or []
     if not isinstance(groups, list):
-        raise UnexpectedSettingsError(f"hooks.{event} is {type(groups).__name__}, not a list")
+        raise UnusableSettingsError(f"hooks.{event} is {type(groups).__name__}, not a list")
     return groups
 
 

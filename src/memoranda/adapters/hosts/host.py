@@ -10,6 +10,10 @@ from memoranda.adapters.hosts.launch_command import LaunchCommand
 Settings = dict[str, Any]
 
 
+class UnusableSettingsError(ValueError):
+    """The settings of a host are not in the expected form, so they cannot be changed safely."""
+
+
 @dataclass(frozen=True, slots=True)
 class HostEnvironment:
     """Where a person works: their home, their system, and the project that is meant, if only one is."""
@@ -41,7 +45,7 @@ class SettingsFile:
     put: Callable[[Settings, LaunchCommand], Settings]
     take: Callable[[Settings], Settings]
     language: Literal["json", "toml"] = "json"
-    table: tuple[str, ...] = ()
+    table: tuple[str, str] = ("", "")
     """For TOML: the one table that is ours."""
     local: bool = False
     """Whether it stays on this machine even when it belongs to a project."""

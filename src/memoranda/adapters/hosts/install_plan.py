@@ -2,13 +2,10 @@
 
 from collections.abc import Callable
 
-from memoranda.adapters.hosts import toml_edit
-from memoranda.adapters.hosts.host import Host, HostEnvironment, Settings, SettingsFile
+from memoranda.adapters.hosts.host import Host, HostEnvironment, Settings, SettingsFile, UnusableSettingsError
 from memoranda.adapters.hosts.json_edit import rewrite
 from memoranda.adapters.hosts.launch_command import LaunchCommand
-from memoranda.adapters.hosts.server_entry import UnexpectedSettingsError
 from memoranda.adapters.hosts.settings_change import HostFileChange, SettingsError, read_settings
-from memoranda.adapters.hosts.toml_edit import TomlTextError
 from memoranda.support.relaxed_json import JsonTextError, parse
 
 _BLANK = " \t\r\n\ufeff"
@@ -40,7 +37,7 @@ def _change(place: SettingsFile, make: Callable[[Settings], Settings], *, shared
     try:
         text = (before or b"").decode()
         after = _as_toml(place, text, make) if place.language == "toml" else _as_json(text, make)
-    except (UnicodeDecodeError, JsonTextError, TomlTextError, UnexpectedSettingsError) as error:
+    except (UnicodeDecodeError, JsonTextError, UnusableSettingsError) as error:
         raise SettingsError(
             f"{place.file} cannot be changed: {error}. It was left as it is; mend it, or add the server by hand."
         ) from error
@@ -57,13 +54,7 @@ def _as_json(text: str, make: Callable[[Settings], Settings]) -> str:
 
 
 def _as_toml(place: SettingsFile, text: str, make: Callable[[Settings], Settings]) -> str:
-    value = toml_edit.read(text)
-    wanted = make(value)
-    for name in place.table[:-1]:
-        value, wanted = value.get(name, {}), wanted.get(name, {})
-    ours = wanted.get(place.table[-1])
-    if ours == value.get(place.table[-1]):
-        return text
-    if ours is None:
-        return toml_edit.without_table(text, place.table)
-    return toml_edit.with_table(text, place.table, ours)
+    # Only Codex has TOML; the other hosts need not load the library for it.
+    from memoranda.adapters.hosts.toml_edit import read_toml, rewrite_toml  # noqa: PLC0415
+
+    return rewrite_toml(text, make(read_toml(text)), *place.table)

@@ -3,16 +3,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from memoranda.adapters.hosts.host import Settings
+from memoranda.adapters.hosts.host import Settings, UnusableSettingsError
 from memoranda.adapters.hosts.launch_command import NAME, LaunchCommand
 
 _REMOTE = frozenset({"url", "httpUrl", "serverUrl", "headers", "type"})
 
 Shape = Callable[[list[str]], dict[str, Any]]
-
-
-class UnexpectedSettingsError(ValueError):
-    """Settings in which something else stands where ours should go."""
 
 
 def command_and_args(command: list[str]) -> dict[str, Any]:
@@ -58,7 +54,7 @@ def _map_at(settings: Settings, path: tuple[str, ...]) -> dict[str, Any]:
         if found is None:
             return {}
         if not isinstance(found, dict):
-            raise UnexpectedSettingsError(f"{'.'.join(path)} is {type(found).__name__}, not a map")
+            raise UnusableSettingsError(f"{'.'.join(path)} is {type(found).__name__}, not a map")
     return dict(found)
 
 

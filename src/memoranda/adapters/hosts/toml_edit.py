@@ -1,148 +1,138 @@
-"""Puts one table into a TOML text, or takes it out; everything else keeps its bytes and its comments.
+"""Brings one table of a TOML text to another value; everything else keeps its bytes, comments included.
 
-A table is found by its header lines. The result is read back and compared with what was meant; where the table is
-written in another way (inline, or with dotted keys), that shows, and nothing is changed.
+A new table goes to the end of the text, or into its parent where that is an inline table. Removing a table that was
+added here restores the text byte for byte. Every result is parsed again: if it does not say what is wanted, the text
+is refused and stays as it is.
 """
 
-import json
-import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-_HEADER = re.compile(r"^[ \t]*\[{1,2}[^\[\]]+\]{1,2}[ \t]*(?:#.*)?$")
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
+import tomlkit
+from tomlkit.container import Container
+from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import Comment, InlineTable, Item, Table, Whitespace
 
-Path = Sequence[str]
+from memoranda.adapters.hosts.host import UnusableSettingsError
+
+_BOM = "\ufeff"
+# Stands for the removed table while tomlkit renders the rest. TOML allows NUL nowhere; without the line end tomlkit
+# would add one.
+_GAP = "\0\n"
 
 
-class TomlTextError(ValueError):
-    """A text is no TOML, or cannot be changed without touching what is somebody else's."""
-
-
-def read(text: str) -> dict[str, Any]:
+def read_toml(text: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(text)
+        return tomllib.loads(text.removeprefix(_BOM))
     except tomllib.TOMLDecodeError as error:
-        raise TomlTextError(str(error)) from error
+        raise UnusableSettingsError(str(error)) from error
 
 
-def with_table(text: str, path: Path, values: Mapping[str, Any]) -> str:
-    """The text with this table, in the place of one that was there, else at its end."""
-    meant = read(text)
-    _at(meant, path[:-1], make=True)[path[-1]] = dict(values)
-    newline = "\r\n" if "\r\n" in text else "\n"
-    block = _render(path, values).replace("\n", newline)
-    kept, place = _cut(text, path)
-    if place is None:
-        head = kept if not kept or kept.endswith("\n") else kept + newline
-        result = f"{head}{newline if head.strip() else ''}{block}"
-    else:
-        result = kept[:place] + block + kept[place:]
-    return _proved(result, meant)
-
-
-def without_table(text: str, path: Path) -> str:
-    """The text without this table and those below it."""
-    meant = read(text)
-    parent = _at(meant, path[:-1])
-    if parent is None or path[-1] not in parent:
+def rewrite_toml(text: str, wanted: Mapping[str, Any], parent: str, name: str) -> str:
+    """Returns the text with the value that is wanted, which may differ from it in the table `parent.name` only."""
+    settings = read_toml(text)
+    current, values = settings.get(parent, {}).get(name), wanted.get(parent, {}).get(name)
+    if current == values:
         return text
-    del parent[path[-1]]
-    kept, place = _cut(text, path)
-    if place is not None and kept[:place].endswith(("\n\n", "\n\r\n")) and not kept[place:].strip():
-        # The blank line that set it off.
-        kept = kept[:place].removesuffix("\r\n" if kept[:place].endswith("\r\n") else "\n") + kept[place:]
-    return _proved(kept, meant)
-
-
-def _proved(text: str, meant: dict[str, Any]) -> str:
+    bom, body = text[: text.startswith(_BOM)], text.removeprefix(_BOM)
     try:
-        says = read(text)
-    except TomlTextError:
-        says = None
-    if says is None or _without_empty(says) != _without_empty(meant):
-        raise TomlTextError("the settings are written in a way that cannot be changed by tables")
+        document = tomlkit.parse(body)
+        if values is None:
+            result = _remove(document, body, parent, name)
+        elif isinstance(current, dict):
+            result = _update(document, body, document[parent][name], current, values)
+        elif isinstance(inline := document.get(parent), InlineTable):
+            inline[name] = values
+            result = tomlkit.dumps(document)
+        else:
+            result = _append(body, {parent: {name: values}})
+    except TOMLKitError as error:
+        raise UnusableSettingsError(str(error)) from error
+    if _without_empty_tables(read_toml(result)) != _without_empty_tables(wanted):
+        raise UnusableSettingsError("the settings are written in a way that cannot be changed safely")
+    result = bom + result
+    if current is None and rewrite_toml(result, settings, parent, name) != text:
+        # tomlkit changes the spaces before the commas of some inline tables.
+        raise UnusableSettingsError(f"removing {parent}.{name} later would not restore the file byte for byte")
+    return result
+
+
+def _append(text: str, table: Mapping[str, Any]) -> str:
+    """Adds a table at the end, after a blank line. The result ends in a newline only if the text did.
+
+    `_close_gap` relies on both to restore the text.
+    """
+    newline = "\r\n" if "\r\n" in text else "\n"
+    block = tomlkit.dumps(table).replace("\n", newline)
+    if not text.strip():
+        return text + block
+    if text.endswith("\n"):
+        return text + newline + block
+    return text + newline * 2 + block.removesuffix(newline)
+
+
+def _update(
+    document: tomlkit.TOMLDocument, text: str, table: Any, current: Mapping[str, Any], values: Mapping[str, Any]
+) -> str:
+    """Changes only the keys of a table that differ, so that the others keep their comments."""
+    for key in current.keys() - values.keys():
+        del table[key]
+    for key, value in values.items():
+        if current.get(key) != value:
+            table[key] = value
+    result = tomlkit.dumps(document)
+    if "\r\n" in text and text.count("\r\n") == text.count("\n"):
+        return result.replace("\r\n", "\n").replace("\n", "\r\n")
+    return result
+
+
+def _remove(document: tomlkit.TOMLDocument, text: str, parent: str, name: str) -> str:
+    for key, item in document.body:
+        if key is None or key.key != parent:
+            continue
+        if isinstance(item, InlineTable):
+            del item[name]
+            return tomlkit.dumps(document)
+        if isinstance(item, Table):
+            _cut_out(item.value, name)
+    before, *rest = tomlkit.dumps(document).split(_GAP)
+    return _close_gap(before, "".join(rest), text)
+
+
+def _cut_out(container: Container, name: str) -> None:
+    """Replaces a table by a gap, every part of it where it stands in several places."""
+    for index, (key, item) in enumerate(container.body):
+        if key is not None and key.key == name:
+            container.body[index] = (None, Whitespace(_GAP + _trailing_comments(item)))
+
+
+def _trailing_comments(item: Item) -> str:
+    """Returns the comments and blank lines at the end of a table, which belong to whatever follows it."""
+    text = ""
+    for _, child in reversed(item.value.body if isinstance(item, Table) else []):
+        if not isinstance(child, Comment | Whitespace):
+            return _trailing_comments(child) + text
+        text = child.as_string() + text
     return text
 
 
-def _cut(text: str, path: Path) -> tuple[str, int | None]:
-    """The text without the lines of a table, and where they were."""
-    kept: list[str] = []
-    waiting: list[str] = []
-    inside, place = False, None
-    for line in text.splitlines(keepends=True):
-        if _HEADER.match(line.rstrip("\r\n")):
-            inside = _path_of(line)[: len(path)] == list(path)
-            # Comments and blanks right before a header belong to it.
-            kept += waiting if not inside else []
-            waiting = []
-            if inside and place is None:
-                place = sum(map(len, kept))
-        if not inside:
-            kept.append(line)
-        elif not line.strip() or line.lstrip().startswith("#"):
-            waiting.append(line)
-        else:
-            waiting = []
-    return "".join(kept + waiting), place
+def _close_gap(before: str, after: str, original: str) -> str:
+    """Joins what stood before and after a removed table, without the newlines that `_append` added."""
+    if after.strip() or not before.strip():
+        return before + after
+    if before.endswith(("\n\n", "\n\r\n")):
+        before = _without_last_newline(before)
+    return (before if original.endswith("\n") else _without_last_newline(before)) + after
 
 
-def _path_of(header: str) -> list[str]:
-    try:
-        found: Any = tomllib.loads(header)
-    except tomllib.TOMLDecodeError:
-        # A line of a longer string that only looks like one.
-        return []
-    path = []
-    while found:
-        found = found[0] if isinstance(found, list) else found
-        if not found:
-            break
-        ((name, found),) = found.items()
-        path.append(name)
-    return path
+def _without_last_newline(text: str) -> str:
+    return text.removesuffix("\r\n") if text.endswith("\r\n") else text.removesuffix("\n")
 
 
-def _at(values: dict[str, Any], path: Path, *, make: bool = False) -> Any:
-    for name in path:
-        if make:
-            values = values.setdefault(name, {})
-        elif name not in values:
-            return None
-        else:
-            values = values[name]
-        if not isinstance(values, dict):
-            raise TomlTextError(f"{name} is no table")
-    return values
-
-
-def _render(path: Path, values: Mapping[str, Any]) -> str:
-    lines = [f"[{'.'.join(map(_key, path))}]"]
-    lines += [f"{_key(key)} = {_value(value)}" for key, value in values.items() if not isinstance(value, dict)]
-    below = [_render([*path, key], value) for key, value in values.items() if isinstance(value, dict)]
-    return "\n".join(lines) + "\n" + "".join(f"\n{each}" for each in below)
-
-
-def _key(key: str) -> str:
-    return key if _BARE.fullmatch(key) else _value(key)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
-    if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
-    raise TomlTextError(f"{value!r} cannot be written again")
-
-
-def _without_empty(values: Any) -> Any:
-    """Values without empty tables, which say nothing."""
-    if not isinstance(values, dict):
-        return values
-    made = {key: _without_empty(value) for key, value in values.items()}
-    return {key: value for key, value in made.items() if value != {}}
+def _without_empty_tables(value: Any) -> Any:
+    """Drops empty tables, which say nothing: removing the only server may leave one."""
+    if not isinstance(value, Mapping):
+        return value
+    children = {key: _without_empty_tables(child) for key, child in value.items()}
+    return {key: child for key, child in children.items() if child != {}}
