@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from memoranda.cli.context import printable
-from memoranda.support.canonical_text import cut_short
+from memoranda.support.shorten import shorten_end
 
 _MATCH = re.compile(r">>>(.*?)<<<", re.DOTALL)
 
@@ -51,7 +51,7 @@ def format_change(change: Mapping[str, Any], where: str) -> str:
 def terminal_line(text: str, most: int = 0) -> str:
     """Text from elsewhere on one line, safe for a terminal, cut when it is longer than `most`."""
     line = printable(text.replace("\t", "    "))
-    return cut_short(line, most) if most else line
+    return shorten_end(line, most) if most else line
 
 
 def print_paged(text: str) -> None:

@@ -15,7 +15,7 @@ from memoranda.errors import (
     ModelReplyError,
     ModelUnreachableError,
 )
-from memoranda.support.canonical_text import cut_short
+from memoranda.support.shorten import shorten_end
 
 _LONGEST_QUOTE = 300
 # Vendors and local servers say the same things in many words.
@@ -102,4 +102,4 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 def quote(text: str) -> str:
     """Somebody else's words, on one line and not too many of them."""
-    return cut_short(" ".join(text.split()), _LONGEST_QUOTE, " …")
+    return shorten_end(" ".join(text.split()), _LONGEST_QUOTE, " …")

@@ -14,7 +14,7 @@ from memoranda.recall.times import show_time
 from memoranda.sessions.conversations import Conversation, Conversations, Window
 from memoranda.sessions.feed import FeedMessage
 from memoranda.sessions.message_rows import text_of
-from memoranda.support.canonical_text import cut_short
+from memoranda.support.shorten import shorten_end
 from memoranda.tools import JsonObject
 
 CONVERSATION_ROLES = ("user", "assistant")
@@ -92,7 +92,7 @@ def shorten_calls(calls: Any) -> list[str]:
         name = function.get("name", "tool") if isinstance(function, dict) else "tool"
         arguments = function.get("arguments", function.get("input", "")) if isinstance(function, dict) else call
         text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-        shown.append(f"{str(name)[:_NAME]}({cut_short(text, _ARGUMENTS)})")
+        shown.append(f"{str(name)[:_NAME]}({shorten_end(text, _ARGUMENTS)})")
     return shown if len(every) <= _CALLS else [*shown, f"… and {len(every) - _CALLS} more"]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from json.encoder import encode_basestring
 from typing import Any
 
-from memoranda.support.canonical_text import cut_short
+from memoranda.support.shorten import shorten_end
 
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 _CONTROL = {number: " " for number in (*range(32), *range(0x7F, 0xA0))}
@@ -30,7 +30,7 @@ def echo_input(text: str, most: int = _LONGEST_REPETITION) -> str:
 
     Each of its characters takes at most two in JSON.
     """
-    return cut_short(replace_surrogates(text[: most + 1]).translate(_CONTROL).strip(), most)
+    return shorten_end(replace_surrogates(text[: most + 1]).translate(_CONTROL).strip(), most)
 
 
 def fit_json(text: str, room: int) -> str:

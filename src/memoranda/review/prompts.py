@@ -1,6 +1,6 @@
 """What a model reads in a review: one message behind the conversation, and why a call was not carried out."""
 
-from memoranda.support.canonical_text import cut_short
+from memoranda.support.shorten import shorten_end
 
 NOTHING = "Nothing to save."
 
@@ -79,4 +79,4 @@ NO_DELETION = "Not done: a review does not delete skills. A person can do that."
 
 
 def _quoted(text: str) -> str:
-    return repr(cut_short(text, 120))
+    return repr(shorten_end(text, 120))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from memoranda.review.reviewable_session import MEMORY_TOOL, SKILL_TOOL
-from memoranda.support.canonical_text import cut_short
+from memoranda.support.shorten import shorten_end
 from memoranda.tools import JsonObject
 
 WriteOutcome = Literal["added", "replaced", "removed", "staged", "duplicate", "refused"]
@@ -56,7 +56,7 @@ class ReviewReport:
     def line(self) -> str:
         """One line for a person; empty when nothing changed, nothing waits and nothing failed."""
         parts = [
-            f"{write.what} in {write.where}: “{cut_short(' '.join(write.text.split()), _PREVIEW)}”"
+            f"{write.what} in {write.where}: “{shorten_end(' '.join(write.text.split()), _PREVIEW)}”"
             if write.text
             else f"{write.what} {write.where}"
             for write in self.writes

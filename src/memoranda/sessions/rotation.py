@@ -20,7 +20,7 @@ from memoranda.sessions.messages import Messages, insert, recount
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store_part import count_redactions
 from memoranda.sessions.titles import LONGEST, claim_title, next_title
-from memoranda.support.canonical_text import cut_short
+from memoranda.support.shorten import shorten_end
 
 # What a session has from the one that it comes from.
 _INHERITED = ("source", "user_id", "model", "model_config", "billing_provider", "billing_base_url", "billing_mode",
@@ -280,7 +280,7 @@ def _pass_title_on(
     title = _column(connection, session_id, "title")
     if title is None:
         return None
-    wanted = title if title.endswith(addition) else cut_short(title, LONGEST - len(addition)) + addition
+    wanted = title if title.endswith(addition) else shorten_end(title, LONGEST - len(addition)) + addition
     numbered = next_title(connection, wanted, scope)
     claim_title(connection, new_id, numbered)
     return numbered

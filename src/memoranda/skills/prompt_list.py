@@ -6,7 +6,7 @@ from itertools import accumulate
 from memoranda.safety.fence_tags import escape_tags
 from memoranda.safety.withheld_passages import withhold_passages
 from memoranda.skills.catalogue import Catalogue
-from memoranda.support.canonical_text import cut_short
+from memoranda.support.shorten import shorten_end
 
 _HEADING = "# Skills\n\nProcedures for recurring work. Read one with `skill_view` before you do what it is for."
 _LONGEST_LINE = 400
@@ -43,7 +43,7 @@ def _fitting(names: Sequence[str], described: Sequence[str], room: int) -> list[
 def _described(names: Sequence[str], descriptions: Sequence[str]) -> list[str]:
     """The lines of the list, a description that the scanner objects to replaced by a placeholder."""
     described = zip(names, descriptions, strict=True)
-    lines = [cut_short(f"- {name}: {escape_tags(text)}", _LONGEST_LINE) for name, text in described]
+    lines = [shorten_end(f"- {name}: {escape_tags(text)}", _LONGEST_LINE) for name, text in described]
     for passage in withhold_passages("\n".join(lines)).passages:
         for place in range(passage.first_line, passage.first_line + passage.text.count("\n") + 1):
             lines[place] = f"- {names[place]}: {passage.placeholder}"

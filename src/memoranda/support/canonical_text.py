@@ -20,11 +20,6 @@ def unify_newlines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def cut_short(text: str, most: int, mark: str = "…") -> str:
-    """A text of at most `most` characters; the last of them are the mark when something had to go."""
-    return text if len(text) <= most else text[: most - len(mark)] + mark
-
-
 def unstorable_character(text: str) -> str | None:
     """What keeps a text from being stored as UTF-8 text, in words; None when nothing does."""
     if "\0" in text:

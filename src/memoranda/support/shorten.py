@@ -1,0 +1,102 @@
+"""Shortens texts to a limit: at the end, in the middle, or to the room that their JSON may take.
+
+The result never exceeds the limit, the mark included. A cut never splits a surrogate pair, a line end or a character
+that is written as several code points (a letter with its accents, a joined emoji, a flag), unless that character has
+more than `_MAX_CLUSTER` code points.
+"""
+
+import unicodedata
+from json.encoder import encode_basestring
+
+MIDDLE_NOTE = " [… {omitted:,} characters left out …] "
+_MAX_CLUSTER = 32
+_JOINER = "\u200d"
+
+
+def shorten_end(text: str, limit: int, mark: str = "…", *, whole_lines: bool = False) -> str:
+    """Keeps the start of a text and puts a mark behind it; with `whole_lines` a started line is dropped too."""
+    if len(text) <= limit:
+        return text
+    if limit <= len(mark):
+        return text[: _cut_before(text, max(0, limit))]
+    kept = text[: _cut_before(text, limit - len(mark))]
+    return (_drop_started_line(kept) if whole_lines else kept).rstrip() + mark
+
+
+def shorten_middle(
+    text: str, limit: int, note: str = MIDDLE_NOTE, *, head_share: float = 2 / 3, whole_lines: bool = False
+) -> str:
+    """Keeps the start and the end of a text and says between them how much is missing.
+
+    `note` may contain `{omitted}` and `{total}`, both numbers of characters. `head_share` is how much of the room the
+    start gets. A limit that has no room for the note leaves only the start of the text.
+    """
+    total = len(text)
+    if total <= limit:
+        return text
+    # The omitted part is shorter than the text, so no number in the note is longer than here.
+    room = limit - len(note.format(omitted=total, total=total))
+    if room <= 0:
+        return shorten_end(text, limit, "")
+    head_room = int(room * head_share)
+    head, tail = text[: _cut_before(text, head_room)], text[_cut_behind(text, total - room + head_room) :]
+    if whole_lines:
+        head, tail = _drop_started_line(head), _drop_started_line(tail[::-1])[::-1]
+    return head + note.format(omitted=total - len(head) - len(tail), total=total) + tail
+
+
+def shorten_for_json(text: str, room: int) -> str:
+    """Returns as much of the start of a text as its JSON string, quotes included, has room for; without a mark."""
+    low, high = 0, min(len(text), max(0, room))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if len(encode_basestring(text[:middle])) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return text[: _cut_before(text, low)]
+
+
+def _cut_before(text: str, index: int) -> int:
+    """The last place at or before `index` where a text may be cut."""
+    place = index
+    while index - place < _MAX_CLUSTER and _is_inside_character(text, place):
+        place -= 1
+    return index if _is_inside_character(text, place) else place
+
+
+def _cut_behind(text: str, index: int) -> int:
+    """The first place at or behind `index` where a text may be cut."""
+    place = index
+    while place - index < _MAX_CLUSTER and _is_inside_character(text, place):
+        place += 1
+    return index if _is_inside_character(text, place) else place
+
+
+def _is_inside_character(text: str, index: int) -> bool:
+    if not 0 < index < len(text):
+        return False
+    before, after = text[index - 1], text[index]
+    if after.isascii():
+        return before == "\r" and after == "\n"
+    if _JOINER in (before, after):
+        return True
+    if "\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff":
+        return True
+    if _is_flag_letter(after) and _is_flag_letter(before):
+        start = index
+        while start > 0 and _is_flag_letter(text[start - 1]):
+            start -= 1
+        return (index - start) % 2 == 1
+    # Accents, vowel signs, variation selectors, and the skin colours of emoji.
+    return unicodedata.category(after) in ("Mn", "Me", "Mc") or "\U0001f3fb" <= after <= "\U0001f3ff"
+
+
+def _is_flag_letter(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"
+
+
+def _drop_started_line(text: str) -> str:
+    """Drops the part of a line at the end, unless it is more than half of the text."""
+    end = text.rfind("\n")
+    return text[:end] if end > len(text) // 2 else text
