@@ -27,6 +27,7 @@ from memoranda.review.report import ReviewReport
 from memoranda.testing.scripted.model import ScriptedModel
 from memoranda.tools import Tool
 from tests.conftest import tree
+from tests.timing import GIVE_UP
 
 REVIEW = "[Background review."
 WINDOW = 9_000
@@ -119,7 +120,7 @@ def test_a_review_that_talks_nonsense_changes_nothing_and_says_so(
     before = talk.kept()
     with caplog.at_level(logging.INFO), talk.memory:
         assert talk.agent.turn("I like tea, and I always boil the water first.") == "I see."
-        report = talk.reports.get(timeout=20)
+        report = talk.reports.get(timeout=GIVE_UP)
     assert talk.asked_badly >= 1
     assert report.failed and not report.changed
     assert "failed" in caplog.text

@@ -18,6 +18,7 @@ from memoranda.testing.scripted.model import ModelRequest, ScriptedModel
 from memoranda.tools import Tool
 from tests.long_conversation.story import REVIEW
 from tests.providers.diary import diary_home
+from tests.timing import GIVE_UP
 
 NOTE = "[Memory changed"
 ELSEWHERE = "import sys, memoranda; memory = memoranda.open(sys.argv[1]); "
@@ -61,7 +62,7 @@ class Talk:
 
     def elsewhere(self, program: str) -> None:
         """Something that another process does with the same home."""
-        subprocess.run([sys.executable, "-c", ELSEWHERE + program, str(self.home)], check=True, timeout=60)
+        subprocess.run([sys.executable, "-c", ELSEWHERE + program, str(self.home)], check=True, timeout=GIVE_UP)
 
     def _answer(self, system: str, messages: Sequence[Message], tools: Sequence[Tool]) -> Reply:
         if _is_review(messages):

@@ -17,7 +17,7 @@ from memoranda.testing.scripted.model import ScriptedModel
 
 def hang(system, messages, tools):
     print("asked", flush=True)
-    time.sleep(60)
+    time.sleep(200)
 
 memory = open_memory(sys.argv[1])
 session = memory.session(session_id="s1", source="cli")

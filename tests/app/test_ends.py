@@ -10,6 +10,7 @@ import pytest
 
 from memoranda.app import open_memory
 from tests.providers.diary import diary_home, told, told_in_time
+from tests.timing import GIVE_UP
 
 KILLED = """
 import os, signal, sys, time
@@ -63,7 +64,7 @@ def test_an_end_that_was_told_before_the_record_knew_is_told_again_as_the_same(
 ) -> None:
     """By the process that takes the session up: with the same key, and not at all while the first is still waiting."""
     code = _diary_with_keys(tmp_path, "pass" if when == "delivered" else "raise OSError('down')")
-    process = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), how, when], check=False, timeout=60)
+    process = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), how, when], check=False, timeout=GIVE_UP)
     assert process.returncode == -signal.SIGKILL
     code.write_text(code.read_text().replace("raise OSError('down')", "pass"))
     with open_memory(tmp_path) as memory:

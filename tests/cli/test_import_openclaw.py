@@ -17,6 +17,7 @@ from memoranda.cli.main import command
 from memoranda.importers.importer import import_lock
 from memoranda.recall.session_db import SessionDB
 from tests.importers.openclaw.material import OPENAI, SESSION, TELEGRAM, contents, make_openclaw
+from tests.timing import GIVE_UP
 
 _PROGRAM = [sys.executable, "-m", "memoranda", "import"]
 
@@ -226,6 +227,6 @@ def _at_a_terminal(home: Path, said: str) -> str:
             if not part:
                 break
             shown += part
-        process.wait(timeout=60)
+        process.wait(timeout=GIVE_UP)
     os.close(leader)
     return shown.decode("utf-8", "replace")

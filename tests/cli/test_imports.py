@@ -21,6 +21,7 @@ from memoranda.recall.session_db import SessionDB
 from tests.importers import cursor_stores
 from tests.importers.claude_code_lines import PRESENT, SESSION, assistant, text
 from tests.importers.import_home import write_lines
+from tests.timing import GIVE_UP
 
 _FILES = Path(__file__).parents[2] / "docs" / "reference" / "files.md"
 _PROGRAM = [sys.executable, "-m", "memoranda", "import"]
@@ -202,7 +203,7 @@ def _at_terminal(home: Path, typed: str) -> str:
         # The other side of the terminal is closed.
         pass
     os.close(ours)
-    assert process.wait(timeout=30) in (0, 1)
+    assert process.wait(timeout=GIVE_UP) in (0, 1)
     return shown.decode()
 
 
@@ -231,7 +232,7 @@ def test_of_two_imports_at_once_each_counts_what_it_added(home: Path, tmp_path: 
     file = write_lines(tmp_path / "talk.jsonl", lines)
     call = [*_PROGRAM, "--home", str(home), "jsonl", "--source", str(file), "--yes", "--json"]
     both = [subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) for _ in range(2)]
-    answers = [json.loads(process.communicate(timeout=120)[0]) for process in both]
+    answers = [json.loads(process.communicate(timeout=GIVE_UP)[0]) for process in both]
     assert sum(each["sources"][0]["messages"] for each in answers if each["success"]) == 3000
 
 
@@ -259,7 +260,7 @@ def test_following_takes_in_what_is_new_until_it_is_interrupted(home: Path, tran
             assert select.select([process.stdout], [], [], 3.0)[0] == []
         third = json.loads(process.stdout.readline())
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=GIVE_UP) == 0
     assert [each["sources"][0]["messages"] for each in (first, second, third)] == [9, 1, 1]
     assert json.loads(Path(first["report"]).read_text())["sources"][0]["messages"] == 11
 

@@ -13,16 +13,17 @@ from memoranda.providers.guarded_call import PendingCall
 from memoranda.providers.outbox import Outbox
 from tests.cli.terminal import Terminal
 from tests.providers.plugins import add_plugin, plain
+from tests.timing import GIVE_UP
 
 HOSTILE = {
     "raises": "def is_available(self):\n    raise OSError('boom')",
     "exits": "def is_available(self):\n    raise SystemExit(0)",
-    "hangs": "def is_available(self):\n    time.sleep(60)",
+    "hangs": "def is_available(self):\n    time.sleep(200)",
     "answers oddly": "def is_available(self):\n    return object()",
     "schema is none": "def get_config_schema(self):\n    return None",
     "schema is odd": "def get_config_schema(self):\n    return [{'key': 'k', 'choices': 5, 'when': ['x']}, 3]",
     "schema raises": "def get_config_schema(self):\n    raise KeyError('k')",
-    "schema hangs": "def get_config_schema(self):\n    time.sleep(60)",
+    "schema hangs": "def get_config_schema(self):\n    time.sleep(200)",
     "status raises": "def get_status_config(self, config):\n    raise ValueError('odd')",
     "status is no JSON": "def get_status_config(self, config):\n    return {'a': object(), 'b': {1: {2}}}",
     "recall raises": "def prefetch(self, query, **kwargs):\n    raise OSError('\\x1b[31mdown\\x1b[0m')",
@@ -54,7 +55,7 @@ def test_every_command_answers_in_json_and_in_time(
     for command in (("list",), ("use", "p"), ("status",), ("setup", "p"), ("test",)):
         began = time.monotonic()
         result = terminal.run("provider", *command, "--json")
-        assert time.monotonic() - began < 5, command
+        assert time.monotonic() - began < GIVE_UP, command
         assert result.exit_code in (0, 1), (command, result.output)
         answer = json.loads(result.stdout)
         assert isinstance(answer, dict)
@@ -77,7 +78,7 @@ def test_what_fails_is_named(terminal: Terminal) -> None:
 
 def _run(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "memoranda", "--home", str(home), "provider", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=GIVE_UP)
 
 
 NOISY = """def is_available(self):

@@ -13,6 +13,7 @@ import pytest
 from tests.cli.terminal import Terminal
 from tests.conftest import mode, tree
 from tests.providers.plugins import add_plugin, plain
+from tests.timing import GIVE_UP
 
 _ASKS = """
 def get_config_schema(self):
@@ -167,7 +168,7 @@ def _typed(home: Path, *keys: str, interrupt: bool = False) -> tuple[int, str]:
             shown += _until_asked(ours)
             os.write(ours, b"\x03")
         shown += _rest(ours)
-        return process.wait(20), shown
+        return process.wait(GIVE_UP), shown
     finally:
         process.kill()
         process.wait()

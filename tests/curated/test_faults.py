@@ -23,6 +23,7 @@ from memoranda.errors import StorageError
 from memoranda.support.durable_files import staged_path
 from memoranda.support.file_lock import FileLock
 from tests.conftest import tree, unprivileged
+from tests.timing import GIVE_UP
 
 ACTIONS: list[dict[str, Any]] = [
     {"action": "add", "content": "new"},
@@ -252,7 +253,7 @@ def test_a_pipe_among_the_side_files_does_not_hang(directory: Path, name: str) -
     os.mkfifo(directory / name)
     for command in (["memory", "add", "x"], ["doctor"]):
         program = [sys.executable, "-m", "memoranda", "--home", str(directory.parent), *command]
-        result = subprocess.run(program, capture_output=True, text=True, check=False, timeout=20)
+        result = subprocess.run(program, capture_output=True, text=True, check=False, timeout=GIVE_UP)
         assert "Traceback" not in result.stderr
 
 

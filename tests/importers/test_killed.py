@@ -12,6 +12,7 @@ import pytest
 from memoranda.importers.claude_code import ClaudeCode
 from tests.importers.claude_code_lines import assistant, call, result, text, user
 from tests.importers.import_home import Home, write_lines
+from tests.timing import GIVE_UP
 
 _IMPORT = """
 import sys
@@ -90,7 +91,7 @@ def test_two_imports_at_the_same_time_add_everything_once(tmp_path: Path) -> Non
     root.mkdir()
     command = [sys.executable, "-c", _IMPORT, str(root), str(source)]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    assert [process.communicate(timeout=120)[0] for process in both] == ["begun\ndone\n"] * 2
+    assert [process.communicate(timeout=GIVE_UP)[0] for process in both] == ["begun\ndone\n"] * 2
     home, whole = Home(root), Home(tmp_path / "whole")
     whole.take(ClaudeCode(), source)
     told = {name: (sorted(said[4]), said[2]) for name, said in _said(home).items()}

@@ -21,6 +21,7 @@ from memoranda.index.search_index import SearchIndex
 from memoranda.sessions.store import SessionStore
 from tests.forked import forking, in_child
 from tests.index.conftest import ids
+from tests.timing import GIVE_UP
 
 _CATCH_UP = """
 import sys
@@ -92,7 +93,7 @@ def test_processes_that_catch_up_at_once_index_each_message_once(tmp_path: Path,
     for child in children:
         _go(child)
     for child in children:
-        child.communicate(timeout=30)
+        child.communicate(timeout=GIVE_UP)
         assert child.returncode == 0
     _whole(tmp_path, sessions, made)
 
@@ -164,7 +165,7 @@ def test_threads_search_while_others_append_and_compact(tmp_path: Path, sessions
 
 
 def _wait_for(index: SearchIndex, message: int) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + GIVE_UP
     while index.state().indexed < message:
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -206,7 +207,7 @@ def test_a_follower_closes_quickly(sessions: SessionStore, index: SearchIndex) -
     follower.nudge()
     before = time.monotonic()
     follower.close()
-    assert time.monotonic() - before < 10
+    assert time.monotonic() - before < GIVE_UP
 
 
 def test_a_follower_outlives_trouble(

@@ -8,6 +8,7 @@ from typing import Any
 from memoranda import config
 from memoranda.support.home import Home
 from tests.providers.plugins import add_plugin
+from tests.timing import GIVE_UP
 
 DIARY = '''
 import json, os, time
@@ -81,7 +82,7 @@ def told(home: Path) -> list[list[Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-def told_in_time(home: Path, *expected: list[Any], seconds: float = 20.0) -> list[list[Any]]:
+def told_in_time(home: Path, *expected: list[Any], seconds: float = GIVE_UP) -> list[list[Any]]:
     """What was written down, once everything expected is there."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and not all(line in told(home) for line in expected):

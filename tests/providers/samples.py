@@ -9,6 +9,7 @@ from typing import Any
 from memoranda.providers.manager import MemoryManager
 from memoranda.providers.provider import Facts, MemoryProvider, Message
 from memoranda.providers.settings import ProviderSettings
+from tests.timing import GIVE_UP
 
 QUICK = ProviderSettings(
     recall_seconds=0.4,
@@ -187,7 +188,7 @@ def managed(home: Path, provider: MemoryProvider, settings: ProviderSettings = Q
     return manager
 
 
-def eventually(true: Any, seconds: float = 5.0) -> None:
+def eventually(true: Any, seconds: float = GIVE_UP) -> None:
     """Wait until something is true."""
     deadline = time.monotonic() + seconds
     while not true():

@@ -11,6 +11,7 @@ from memoranda.providers.manager import MemoryManager
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.settings import ProviderSettings
 from tests.providers.samples import QUICK, InMemory, Scripted, eventually, managed
+from tests.timing import GIVE_UP, HANG, without_waiting
 
 
 class Flaky(InMemory):
@@ -39,7 +40,7 @@ def test_what_fails_is_tried_again_and_holds_up_its_own_session_only(tmp_path: P
     assert (backlog.waiting, backlog.parked, backlog.last_error) == (3, 0, "ConnectionError: cannot take a1")
     assert manager.status().health.phase == "sync_turn"
     provider.failing.clear()
-    assert manager.drain(5)
+    assert manager.drain(GIVE_UP)
     assert provider.turns("a") == ["a1", "a2", "a3"]
     assert manager.status().health.well
     manager.shutdown()
@@ -54,13 +55,13 @@ def test_poison_is_parked_and_its_session_goes_on(tmp_path: Path, caplog: pytest
     for number in range(20):
         manager.turn_finished(f"b{number}", "answer", "b")
         time.sleep(0.01)
-    assert manager.drain(5)
+    assert manager.drain(GIVE_UP)
     assert provider.turns("a") == ["a2"]
     assert (manager.backlog().waiting, manager.backlog().parked) == (0, 1)
     assert "it is parked: ConnectionError: cannot take poison" in caplog.text
     provider.failing.clear()
     assert manager.retry_parked() == 1
-    assert manager.drain(5)
+    assert manager.drain(GIVE_UP)
     assert provider.turns("a") == ["a2", "poison"]
     manager.shutdown()
 
@@ -72,24 +73,24 @@ def test_a_hanging_delivery_is_seen_and_nothing_is_lost(tmp_path: Path) -> None:
 
     def hang(*args: Any, **facts: Any) -> None:
         keys.append(facts["idempotency_key"])
-        release.wait(20)
+        release.wait(HANG)
 
     manager = managed(tmp_path, Scripted(sync_turn=hang))
     began = time.monotonic()
     assert manager.turn_finished("q1", "a1")
     assert manager.turn_finished("q2", "a2")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < GIVE_UP
     eventually(lambda: manager.backlog().last_error == "no answer within 0.3 s")
     # Longer than it is held: it is renewed, so nobody else delivers it at the same time.
     time.sleep(QUICK.lease_seconds)
     assert Outbox(tmp_path, QUICK).claim("in-memory") is None
     began = time.monotonic()
     assert manager.shutdown() is False
-    assert time.monotonic() - began < QUICK.shutdown_seconds + 5
+    assert time.monotonic() - began < GIVE_UP
 
     second = InMemory()
     following = managed(tmp_path, second)
-    assert following.drain(5)
+    assert following.drain(GIVE_UP)
     assert second.turns() == ["q1", "q2"]
     assert second.keys[0] == keys[0]
     assert len(keys) == 1
@@ -99,19 +100,22 @@ def test_a_hanging_delivery_is_seen_and_nothing_is_lost(tmp_path: Path) -> None:
 
 def test_shutting_down_delivers_what_it_can_and_leaves_the_rest_free(tmp_path: Path) -> None:
     """A slow provider gets some of it; the next start need not wait for anything."""
-    provider = Scripted(sync_turn=lambda *args, **facts: time.sleep(0.1))
-    settings = ProviderSettings(shutdown_seconds=0.6)
-    manager = managed(tmp_path, provider, settings)
+    all_queued = threading.Event()
+
+    def take_a_while(*args: Any, **facts: Any) -> None:
+        all_queued.wait(HANG)
+        time.sleep(0.1)
+
+    manager = managed(tmp_path, Scripted(sync_turn=take_a_while), ProviderSettings(shutdown_seconds=2))
     for number in range(60):
         manager.turn_finished(f"q{number}", "a")
-    began = time.monotonic()
+    all_queued.set()
     assert manager.shutdown() is False
-    assert time.monotonic() - began < 4
     left = Outbox(tmp_path).backlog().waiting
     assert 10 <= left < 60
     second = InMemory()
     following = managed(tmp_path, second)
-    assert following.drain(3)
+    assert following.drain(GIVE_UP)
     assert len(second.turns()) == left
     following.shutdown()
 
@@ -120,7 +124,7 @@ def test_what_may_still_be_under_way_is_not_free_at_once(tmp_path: Path) -> None
     """After shutting down with a delivery that hangs, another process gets the other sessions, and not that one yet."""
     release = threading.Event()
     manager = managed(
-        tmp_path, Scripted(sync_turn=lambda *args, **facts: release.wait(20)), ProviderSettings(shutdown_seconds=0.4)
+        tmp_path, Scripted(sync_turn=lambda *args, **facts: release.wait(HANG)), ProviderSettings(shutdown_seconds=0.4)
     )
     assert manager.turn_finished("under way", "a", "a")
     assert manager.turn_finished("after it", "a", "a")
@@ -150,11 +154,11 @@ def test_a_delivery_that_comes_through_after_the_end_is_not_made_again(tmp_path:
 
     def slow(*args: Any, **facts: Any) -> None:
         begun.set()
-        release.wait(20)
+        release.wait(HANG)
 
     manager = managed(tmp_path, Scripted(sync_turn=slow), ProviderSettings(shutdown_seconds=0.4))
     assert manager.turn_finished("slow", "a")
-    assert begun.wait(10)
+    assert begun.wait(GIVE_UP)
     assert manager.shutdown() is False
     left = Outbox(tmp_path)
     assert left.backlog().waiting == 1
@@ -168,17 +172,17 @@ def test_one_that_fails_after_the_end_is_made_again(tmp_path: Path) -> None:
 
     def fail(*args: Any, **facts: Any) -> None:
         begun.set()
-        release.wait(20)
+        release.wait(HANG)
         raise ConnectionError("lost")
 
     manager = managed(tmp_path, Scripted(sync_turn=fail))
     assert manager.turn_finished("slow", "a")
-    assert begun.wait(10)
+    assert begun.wait(GIVE_UP)
     assert manager.shutdown() is False
     release.set()
     following = InMemory()
     second = managed(tmp_path, following)
-    assert second.drain(5)
+    assert second.drain(GIVE_UP)
     assert following.turns() == ["slow"]
     second.shutdown()
 
@@ -190,7 +194,7 @@ def test_a_switch_that_was_left_behind_does_not_lead_the_provider_astray(tmp_pat
     before.shutdown()
     provider = InMemory()
     manager = managed(tmp_path, provider)
-    assert manager.drain(5)
+    assert manager.drain(GIVE_UP)
     eventually(lambda: len(provider.told) == 2)
     assert [told[:2] for told in provider.told] == [("switch", "s2"), ("switch", "s1")]
     assert provider.told[1][-1] == "resume"
@@ -216,10 +220,11 @@ def test_each_user_is_told_apart(tmp_path: Path) -> None:
 
 
 def test_telling_costs_the_conversation_one_commit(tmp_path: Path) -> None:
-    """A provider that takes a tenth of a second per turn slows nobody down."""
-    manager = managed(tmp_path, Scripted(sync_turn=lambda *args, **facts: time.sleep(0.1)))
-    began = time.monotonic()
-    for number in range(60):
-        assert manager.turn_finished(f"q{number}", "a")
-    assert time.monotonic() - began < 4
+    """A provider that hangs slows no turn down."""
+    release = threading.Event()
+    manager = managed(tmp_path, Scripted(sync_turn=lambda *args, **facts: release.wait(HANG)))
+    with without_waiting():
+        for number in range(60):
+            assert manager.turn_finished(f"q{number}", "a")
+    release.set()
     manager.shutdown()

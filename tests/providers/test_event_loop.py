@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.providers.samples import Scripted, eventually, managed
+from tests.timing import GIVE_UP
 
 
 def test_coroutines_are_awaited_in_one_loop_of_the_provider(tmp_path: Path) -> None:
@@ -29,7 +30,7 @@ def test_coroutines_are_awaited_in_one_loop_of_the_provider(tmp_path: Path) -> N
     assert manager.status().ready
     assert manager.recall("tea") == "about tea"
     assert manager.turn_finished("q1", "a1")
-    assert manager.drain(5)
+    assert manager.drain(GIVE_UP)
     assert (told, len(loops)) == (["q1"], 1)
     assert manager.shutdown()
     eventually(lambda: "memoranda-in-memory-loop" not in {each.name for each in threading.enumerate()})
@@ -46,6 +47,6 @@ def test_a_coroutine_that_raises_is_a_delivery_that_failed(tmp_path: Path) -> No
 
     manager = managed(tmp_path, Scripted(sync_turn=sync_turn))
     assert manager.turn_finished("q1", "a1")
-    assert manager.drain(5)
+    assert manager.drain(GIVE_UP)
     assert tries == ["q1", "q1"]
     manager.shutdown()

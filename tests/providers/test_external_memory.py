@@ -5,6 +5,7 @@ from typing import Any
 
 from memoranda.providers.external_memory import ExternalMemory
 from tests.providers.samples import InMemory, Scripted, managed
+from tests.timing import GIVE_UP
 
 
 def test_a_loop_tells_of_switches_and_delegation(tmp_path: Path) -> None:
@@ -17,7 +18,7 @@ def test_a_loop_tells_of_switches_and_delegation(tmp_path: Path) -> None:
     external.switch("s2", rewound=True)
     external.switch("s3", "s2", "new_session")
     external.switch("")
-    assert manager.drain(5)
+    assert manager.drain(GIVE_UP)
     assert provider.told == [
         ("delegation", "look", "seen", "child"),
         ("switch", "s2", "s1", False, False, "compression"),
@@ -59,6 +60,6 @@ def test_an_end_has_the_same_key_unless_something_was_said_since(tmp_path: Path)
     second = [*first, {"role": "user", "content": "And?"}]
     for messages, session_id in ((first, "s1"), (first, "s1"), (second, "s1"), (second, "s1"), (first, "s2")):
         external.commit(messages, session_id)
-        assert manager.drain(5)
+        assert manager.drain(GIVE_UP)
     assert provider.told == [("end", "s1", 2), ("end", "s1", 3), ("end", "s2", 2)]
     external.close()

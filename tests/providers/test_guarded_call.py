@@ -11,6 +11,7 @@ import pytest
 from memoranda.providers.guarded_call import GuardedProvider, describe
 from memoranda.providers.health import HealthTracker
 from tests.providers.samples import InMemory, eventually
+from tests.timing import GIVE_UP, HANG
 
 METADATA = {"write_origin": "assistant_tool", "origin": "chat", "old_text": "x"}
 WRITE = {"action": "add", "target": "user", "content": "Likes tea."}
@@ -176,7 +177,7 @@ def test_an_overdue_hook_is_not_called_again_until_it_returns() -> None:
     class Provider(InMemory):
         def on_turn_start(self, turn_number: int, message: str, **facts: Any) -> None:
             calls.append(turn_number)
-            release.wait(10)
+            release.wait(HANG)
 
     calling = GuardedProvider(Provider(), "slow", HealthTracker())
 
@@ -186,7 +187,7 @@ def test_an_overdue_hook_is_not_called_again_until_it_returns() -> None:
     began = time.monotonic()
     assert turn(1).overdue
     assert turn(2).error == "still busy with an earlier call"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < GIVE_UP
     assert calling.call("prefetch", {"query": "q"}, within=5).ok
     assert all(thread.daemon for thread in threading.enumerate() if thread.name.startswith("memoranda-slow"))
     release.set()

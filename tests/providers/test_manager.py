@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from memoranda.providers.provider import MemoryProvider
 from memoranda.providers.settings import CORE_TOOLS, ProviderSettings
 from memoranda.tools import Tool
 from tests.providers.samples import QUICK, HermesStyle, InMemory, Scripted, eventually, managed
+from tests.timing import GIVE_UP, HANG
 
 
 @pytest.fixture
@@ -99,7 +101,7 @@ def test_everything_is_told_in_the_order_in_which_it_happened(manager: MemoryMan
     assert manager.session_ended([{"role": "user", "content": "q1"}])
     assert manager.session_switched("s2", parent_session_id="s1", reset=True, reason="new_session")
     assert manager.turn_finished("q3", "a3")
-    assert manager.drain(5)
+    assert manager.drain(GIVE_UP)
     assert provider.told == [
         ("turn", "s1", "q1", "a1"),
         ("write", "replace", "user", "Likes tea.", {"old_text": "Likes coffee."}),
@@ -126,7 +128,7 @@ def test_only_completed_turns_are_told_without_what_was_recalled(tmp_path: Path)
         {"type": "text", "text": 2},
     ]
     assert manager.turn_finished(parts, "a\ud800<fence>", "s1", [{"role": "user", "content": parts[:1]}])
-    assert manager.drain(5)
+    assert manager.drain(GIVE_UP)
     assert told == [(("look", "a\ufffd"), [{"role": "user", "content": [{"type": "text", "text": "look"}]}])]
     manager.shutdown()
 
@@ -253,7 +255,7 @@ def _raise(error: BaseException) -> Any:
 
 
 def _hang(*args: Any, **facts: Any) -> Any:
-    time.sleep(8)
+    time.sleep(HANG)
 
 
 @pytest.mark.parametrize(
@@ -279,10 +281,10 @@ def test_a_provider_in_trouble_changes_nothing_but_the_log(
     assert manager.memory_written("add", "memory", "x")
     assert manager.session_switched("s2")
     assert manager.status().provider == "in-memory"
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < GIVE_UP
     began = time.monotonic()
     manager.shutdown()
-    assert time.monotonic() - began < QUICK.shutdown_seconds + 1
+    assert time.monotonic() - began < GIVE_UP
     assert "Memory provider in-memory failed in " in caplog.text
     assert all(record.levelno < logging.ERROR for record in caplog.records)
 
@@ -302,7 +304,7 @@ def test_a_provider_that_cannot_be_started_is_started_later(tmp_path: Path) -> N
     assert manager.status().health.last_error == "ConnectionError: refused"
     assert manager.turn_finished("q1", "a1")
     eventually(lambda: manager.status().ready)
-    assert manager.drain(5)
+    assert manager.drain(GIVE_UP)
     assert provider.turns() == ["q1"]
     manager.shutdown()
 
@@ -317,18 +319,18 @@ def test_a_start_that_takes_long_is_not_waited_for(tmp_path: Path) -> None:
 
     def initialize(session_id: str, **facts: Any) -> None:
         calls.append(session_id)
-        release.wait(10)
+        release.wait(HANG)
         started(session_id, **facts)
 
     provider.scripts["initialize"] = initialize
     began = time.monotonic()
     manager = managed(tmp_path, provider)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < GIVE_UP
     assert manager.turn_finished("q1", "a1")
     release.set()
     eventually(lambda: manager.status().ready)
     assert manager.status().tools == ("notes_find",)
-    assert manager.drain(5)
+    assert manager.drain(GIVE_UP)
     assert calls == ["s1"]
     manager.shutdown()
 
@@ -336,14 +338,14 @@ def test_a_start_that_takes_long_is_not_waited_for(tmp_path: Path) -> None:
 def test_a_damaged_outbox_does_not_stop_a_conversation(tmp_path: Path) -> None:
     """It is left as it is, and said."""
     (tmp_path / "outbox.db").write_bytes(b"damage" * 1000)
-    manager = managed(tmp_path, InMemory())
+    manager = managed(tmp_path, InMemory(), replace(QUICK, shutdown_seconds=HANG))
     assert manager.turn_finished("q", "a") is False
     assert manager.drain(0.1) is False
     assert (manager.recall("q"), manager.status().health.phase) == ("", "outbox")
     assert "damaged" in manager.status().backlog.last_error
     began = time.monotonic()
     assert manager.shutdown() is False
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < GIVE_UP
     assert (tmp_path / "outbox.db").read_bytes() == b"damage" * 1000
 
 

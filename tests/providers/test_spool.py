@@ -24,6 +24,7 @@ from tests.conftest import mode
 from tests.providers.diary import diary_home, told, told_in_time
 from tests.providers.samples import InMemory, eventually, managed
 from tests.test_turn import _locked
+from tests.timing import GIVE_UP
 
 _SESSION = """
 import os, signal, sys
@@ -72,7 +73,7 @@ def test_a_process_that_never_reached_the_outbox_loses_nothing(tmp_path: Path, h
         Outbox(home).put("nobody", "turn", "s", {}, {})
     before = told_in_time(home, ["end", 2])
     with _locked(home):
-        process = subprocess.run([sys.executable, "-c", _SESSION, str(home), how], check=False, timeout=60)
+        process = subprocess.run([sys.executable, "-c", _SESSION, str(home), how], check=False, timeout=GIVE_UP)
     assert process.returncode == (0 if how == "ended" else -signal.SIGKILL)
     assert told(home) == before
     expected: list[list[Any]] = [TURN, WRITE, *([["end", 2]] if how == "ended" else [])]
@@ -104,7 +105,7 @@ def test_a_session_takes_in_what_it_put_aside_as_soon_as_it_can(tmp_path: Path) 
     provider = InMemory()
     manager = managed(tmp_path, provider)
     assert manager.turn_finished("0", "a")
-    assert manager.drain(5)
+    assert manager.drain(GIVE_UP)
     with _locked(tmp_path):
         assert manager.memory_written("add", "memory", "1")
         assert manager.memory_written("add", "memory", "2")
@@ -174,7 +175,7 @@ def test_several_that_take_in_at_once_queue_everything_once(tmp_path: Path) -> N
         process.start()
     start.set()
     for process in processes:
-        process.join(30)
+        process.join(GIVE_UP)
     assert [process.exitcode for process in processes] == [0] * 4
     delivered = _delivered(outbox)
     assert Counter(delivered).most_common(1)[0][1] == 1
@@ -252,7 +253,7 @@ outbox = Outbox(Path(sys.argv[1]))
 outbox.put("p", "turn", "s", {"text": "x"}, {})
 assert outbox.claim("p") is not None
 print("held", flush=True)
-time.sleep(60)
+time.sleep(200)
 """
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.recall.session_db import SessionDB
+from tests.timing import GIVE_UP
 
 _WRITER = """
 import sys
@@ -46,7 +47,7 @@ def test_eight_processes_record_while_others_search(tmp_path: Path) -> None:
     commands = [[sys.executable, "-c", _SEARCHER, str(path)]] * 2
     commands += [[sys.executable, "-c", _WRITER, str(path), str(number)] for number in range(8)]
     running = [subprocess.Popen(each, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for each in commands]
-    told = [process.communicate(timeout=120) for process in running]
+    told = [process.communicate(timeout=GIVE_UP) for process in running]
     assert [process.returncode for process in running] == [0] * 10, [error for _, error in told if error]
     assert all(int(output) > 0 for output, _ in told[:2])
     with SessionDB(path) as db:

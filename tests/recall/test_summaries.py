@@ -15,6 +15,7 @@ from memoranda.recall.settings import RecallSettings
 from memoranda.recall.summaries import cut_around_matches
 from memoranda.recall.tool import SessionSearchTool
 from tests.recall.past import tell
+from tests.timing import GIVE_UP, HANG
 
 
 @pytest.fixture
@@ -73,13 +74,13 @@ def test_one_deadline_holds_for_all(db: SessionDB) -> None:
     release = threading.Event()
 
     def summarize(instructions: str, text: str) -> str:
-        release.wait(30)
+        release.wait(HANG)
         return "too late"
 
     begin = time.monotonic()
     answer = _search(db, summarize, deadline=0.3)
     release.set()
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < GIVE_UP
     assert all("messages" in result for result in answer["results"])
 
 
@@ -89,7 +90,7 @@ def test_no_call_begins_after_the_deadline(db: SessionDB) -> None:
 
     def summarize(instructions: str, text: str) -> str:
         begun.append(text)
-        release.wait(30)
+        release.wait(HANG)
         return "too late"
 
     answer = _search(db, summarize, deadline=0.3)
@@ -97,7 +98,7 @@ def test_no_call_begins_after_the_deadline(db: SessionDB) -> None:
     assert len(begun) == 3
     release.set()
     for thread in _workers():
-        thread.join(10)
+        thread.join(GIVE_UP)
     assert (len(begun), _workers()) == (3, [])
 
 
@@ -123,10 +124,10 @@ def test_a_model_that_ends_its_thread_is_not_waited_for(db: SessionDB) -> None:
         raise KeyboardInterrupt
 
     begin = time.monotonic()
-    assert _search(db, summarize, deadline=30)["note"].startswith("5 of 5")
-    assert time.monotonic() - begin < 10
+    assert _search(db, summarize, deadline=HANG)["note"].startswith("5 of 5")
+    assert time.monotonic() - begin < GIVE_UP
     for thread in _workers():
-        thread.join(10)
+        thread.join(GIVE_UP)
 
 
 def test_a_word_about_missing_summaries_keeps_to_the_size_too(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from memoranda.tools import Tool
 from tests.conftest import tree
 from tests.forked import Forked, Say, forking
 from tests.review.sessions import DONE, NOTHING, Talk, add, using
+from tests.timing import GIVE_UP, HANG
 
 EACH_TURN = ReviewSettings(nudge_interval=1, shutdown_seconds=0.2)
 OSLO = [using(add("User lives in Oslo.", "user")), DONE]
@@ -69,7 +70,7 @@ def test_the_tools_that_were_sent_are_sent_again(tmp_path: Path) -> None:
     watched = Watched(tmp_path, [using(ToolCall("c1", "delegate_task", "{}")), NOTHING])
     sent = (*talk.tools, more)
     watched.review.after_turn(talk, tools=sent)
-    assert watched.review.wait(20)
+    assert watched.review.wait(GIVE_UP)
     assert [[tool.name for tool in request.tools] for request in watched.model.requests] == [
         [tool.name for tool in sent]
     ] * 2
@@ -83,17 +84,17 @@ def test_a_turn_does_not_wait_for_its_review(tmp_path: Path) -> None:
     go_on = threading.Event()
 
     def slow(*given: Any) -> Reply:
-        go_on.wait(20)
+        go_on.wait(HANG)
         return NOTHING
 
     watched = Watched(tmp_path, [slow, NOTHING])
     began = time.monotonic()
     for _ in range(3):
         watched.review.after_turn(talk)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < GIVE_UP
     assert sum(thread.name == "memoranda-review" for thread in threading.enumerate()) <= 1
     go_on.set()
-    assert watched.review.wait(20)
+    assert watched.review.wait(GIVE_UP)
     assert len(watched.model.requests) == 1
     watched.turn(talk)
     assert len(watched.model.requests) == 2
@@ -150,7 +151,7 @@ def test_without_budget_no_call_is_made_and_the_review_stays_due(tmp_path: Path)
             tell=reports.append,
         )
         review.after_turn(talk)
-        assert review.wait(20)
+        assert review.wait(GIVE_UP)
         assert review.close()
         ledger.close()
     assert [(report.postponed, report.counts()) for report in reports] == [(True, {}), (False, {"added": 1})]
@@ -165,18 +166,18 @@ def test_closing_waits_briefly_and_the_review_is_due_again(tmp_path: Path) -> No
 
     def slow(*given: Any) -> Reply:
         begun.set()
-        go_on.wait(20)
+        go_on.wait(HANG)
         return OSLO[0]
 
     watched = Watched(tmp_path, [slow])
     watched.review.after_turn(talk)
-    assert begun.wait(10)
+    assert begun.wait(GIVE_UP)
     began = time.monotonic()
     assert not watched.review.close()
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < GIVE_UP
     before = tree(tmp_path / "memories")
     go_on.set()
-    assert watched.review.wait(20)
+    assert watched.review.wait(GIVE_UP)
     assert tree(tmp_path / "memories") == before
     assert watched.reports[-1].postponed
     watched.review.after_turn(talk)
@@ -234,7 +235,7 @@ from tests.review.test_background import Watched
 def die(*given):
     sys.stdout.write("in the review\\n")
     sys.stdout.flush()
-    time.sleep(60)
+    time.sleep(200)
 
 talk = Talk(Path(sys.argv[1]), "I live in Oslo.", session_id="s1")
 before = [using(add("User lives in Oslo.", "user"))] if sys.argv[2] == "late" else []
@@ -288,14 +289,14 @@ def test_a_forked_process_makes_its_own_reviews(tmp_path: Path) -> None:
     go_on = threading.Event()
 
     def slow(*given: Any) -> Reply:
-        go_on.wait(20)
+        go_on.wait(HANG)
         return NOTHING
 
     watched = Watched(tmp_path, [slow])
     watched.review.after_turn(talk)
     assert Forked(lambda say: say(b"free" if watched.review.wait(1) else b"waits")).heard() == b"free"
     go_on.set()
-    assert watched.review.wait(20)
+    assert watched.review.wait(GIVE_UP)
     assert watched.review.close()
 
 

@@ -12,6 +12,7 @@ from memoranda.review.reviewer import ReviewFocus
 from memoranda.review.schedule import DueReview, ReviewSchedule
 from memoranda.review.settings import ReviewSettings
 from tests.conftest import mode
+from tests.timing import GIVE_UP
 
 BOTH = ("memory", "skill_manage")
 MEMORY = ("memory",)
@@ -210,7 +211,7 @@ for _ in range(40):
 def test_processes_count_together(tmp_path: Path) -> None:
     """No turn is lost among them."""
     processes = [subprocess.Popen([sys.executable, "-c", _COUNT, str(tmp_path)]) for _ in range(3)]
-    assert [process.wait(60) for process in processes] == [0] * 3
+    assert [process.wait(GIVE_UP) for process in processes] == [0] * 3
     schedule = _schedule(tmp_path)
     with schedule._file.open().reading() as connection:
         assert connection.execute("SELECT user_id, memory_turns FROM counters").fetchall() == [("ann", 120)]

@@ -20,6 +20,7 @@ from memoranda.spending.ledger import Ledger
 from memoranda.spending.ledger_writer import store_calls
 from memoranda.spending.settings import BudgetSettings
 from tests.spending.models import QUESTION, Fixed
+from tests.timing import GIVE_UP
 
 NOON = datetime(2026, 11, 15, 12).timestamp()
 
@@ -206,7 +207,7 @@ def test_processes_that_hammer_a_budget_exceed_it_by_one_call_at_most(tmp_path: 
     limit, dearest = 1.0, 4_000 * 3 / 1e6 + 10 * 15 / 1e6
     commands = [[sys.executable, "-c", _HAMMER, str(tmp_path), str(limit), str(seed)] for seed in range(3)]
     processes = [subprocess.Popen(each, stdout=subprocess.PIPE, text=True) for each in commands]
-    made = [int(process.communicate(timeout=120)[0]) for process in processes]
+    made = [int(process.communicate(timeout=GIVE_UP)[0]) for process in processes]
     ledger = Ledger(tmp_path)
     assert sum(made) == ledger.total().calls
     assert limit <= ledger.today().usd <= limit + dearest
@@ -226,7 +227,7 @@ ledger.metered(Fixed(before=lambda: os.kill(os.getpid(), 9)), "review", backgrou
 
 def test_a_process_that_is_killed_in_a_call_leaves_it_in_the_ledger(tmp_path: Path) -> None:
     """Under way for those who look at once, with its estimate for those who add up."""
-    died = subprocess.run([sys.executable, "-c", _DYING, str(tmp_path)], check=False, timeout=30)
+    died = subprocess.run([sys.executable, "-c", _DYING, str(tmp_path)], check=False, timeout=GIVE_UP)
     assert died.returncode == -9
     ledger = Ledger(tmp_path)
     assert ledger.today().under_way == 1

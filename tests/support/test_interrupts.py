@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from memoranda.support.interrupts import deferred_interrupts, interruptible
+from tests.timing import GIVE_UP, HANG
 
 
 def _interrupt() -> None:
@@ -49,11 +50,11 @@ def test_another_thread_that_waits_lets_none_in() -> None:
     def wait() -> None:
         with interruptible:
             inside.set()
-            go_on.wait(10)
+            go_on.wait(HANG)
 
     thread = threading.Thread(target=wait)
     thread.start()
-    assert inside.wait(10)
+    assert inside.wait(GIVE_UP)
     with deferred_interrupts():
         _interrupt()
     go_on.set()

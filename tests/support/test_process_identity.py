@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from memoranda.support.process_identity import has_ended, this_process
+from tests.timing import GIVE_UP
 
 _SAY = (
     "import sys, time; from memoranda.support.process_identity import this_process; print(this_process(), flush=True); "
@@ -29,16 +30,16 @@ def _another(then: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
 def test_one_that_lives_has_not_ended() -> None:
     """Neither this one nor another, whoever asks."""
     assert not has_ended(this_process())
-    with _another("time.sleep(30)") as (name, _):
+    with _another("time.sleep(200)") as (name, _):
         assert name != this_process()
         assert not has_ended(name)
 
 
 def test_one_that_was_killed_has_ended() -> None:
     """At once, also while its parent has not asked after it yet."""
-    with _another("time.sleep(30)") as (name, process):
+    with _another("time.sleep(200)") as (name, process):
         process.kill()
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + GIVE_UP
         while not has_ended(name) and time.monotonic() < deadline:
             time.sleep(0.01)
         assert has_ended(name)

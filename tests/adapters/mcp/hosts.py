@@ -18,6 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 from memoranda.adapters.mcp.server import McpServer
 from memoranda.app import Memory
 from memoranda.tool_host.tool_host import ToolHost
+from tests.timing import GIVE_UP
 
 Era = Literal["auto", "legacy"]
 Transport = Literal["stdio", "http"]
@@ -64,7 +65,7 @@ class RawHost:
 
     def leave(self) -> int:
         """Close the input and wait; the exit code."""
-        _, errors = self.process.communicate(timeout=20)
+        _, errors = self.process.communicate(timeout=GIVE_UP)
         assert b"Traceback" not in errors, errors.decode()
         return self.process.returncode
 
@@ -96,7 +97,7 @@ def http_server(home: Path, *more: str) -> Iterator[dict[str, Any]]:
         yield said | {"secret": token, "process": process}
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=GIVE_UP)
     assert process.returncode == 0
 
 
@@ -112,7 +113,7 @@ async def client(home: Path, transport: Transport, era: Era, *more: str) -> Asyn
     with http_server(home, *more) as said:
         headers = {"Authorization": f"Bearer {said['secret']}"}
         async with (
-            httpx2.AsyncClient(headers=headers, timeout=20) as http,
+            httpx2.AsyncClient(headers=headers, timeout=GIVE_UP) as http,
             Client(streamable_http_client(said["url"], http_client=http), mode=era) as connected,
         ):
             yield connected

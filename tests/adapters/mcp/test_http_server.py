@@ -13,6 +13,7 @@ import memoranda
 from memoranda.adapters.loopback import ADDRESS
 from memoranda.adapters.mcp.http_server import McpHttpServer
 from tests.adapters.mcp.hosts import MODERN, server_for
+from tests.timing import GIVE_UP
 
 TOKEN = "a-token-of-this-test"
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -180,7 +181,7 @@ def test_many_hosts_at_once_all_get_their_answers(port: int) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(GIVE_UP)
     assert statuses == [False] * 8
     read = {"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": "memoranda://memory"}}
     assert all(f"Host {number} was here." in _ask(port, read)[1].decode() for number in range(8))

@@ -17,6 +17,7 @@ import memoranda
 from memoranda.adapters.mcp.stdio_server import McpStdioServer
 from tests.adapters.mcp.hosts import arguments, raw_host, server_for
 from tests.providers.diary import diary_home, told_in_time
+from tests.timing import GIVE_UP
 
 
 def _lines(raw: bytes) -> list[dict[str, object]]:
@@ -218,7 +219,7 @@ def test_a_person_who_starts_it_by_hand_is_told_what_it_waits_for(tmp_path: Path
     )
     os.close(terminal)
     os.write(master, b"\x04")
-    out, errors = process.communicate(timeout=20)
+    out, errors = process.communicate(timeout=GIVE_UP)
     os.close(master)
     assert (process.returncode, out) == (0, b"")
     assert b"Waiting for a host" in errors
@@ -228,6 +229,6 @@ def test_a_home_that_cannot_be_used_is_said_on_standard_error(tmp_path: Path) ->
     """With an exit code that says so, and nothing on the protocol's channel."""
     (tmp_path / "config.yaml").write_text("memory: [")
     with raw_host(tmp_path) as host:
-        out, errors = host.process.communicate(timeout=20)
+        out, errors = host.process.communicate(timeout=GIVE_UP)
     assert host.process.returncode != 0
     assert out == b"" and b"config.yaml" in errors

@@ -10,6 +10,7 @@ from memoranda.llm.model import Reply, ToolCall
 from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.testing.scripted.steps import ReceivedRequest, Refuse, Slow, Step
 from tests.cli.chat.person import Person
+from tests.timing import HANG
 
 
 def answer(received: ReceivedRequest) -> Step:
@@ -24,7 +25,7 @@ def answer(received: ReceivedRequest) -> Step:
     if "story" in said:
         return Slow(Reply("Once upon a time " + "and then " * 200 + "the end."), between=0.02)
     if "think" in said:
-        return Slow(Reply("A thought."), before=60.0)
+        return Slow(Reply("A thought."), before=HANG)
     if "refuse" in said:
         return Refuse(401, "Incorrect API key provided", "invalid_api_key")
     if "escape" in said:

@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
+from tests.timing import GIVE_UP
+
 PROGRAM = [sys.executable, "-m", "memoranda"]
 CTRL_C, CTRL_D, UP, TAB = "\x03", "\x04", "\x1b[A", "\t"
 _STEERING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_PATIENCE = 30.0
 
 
 class Person:
@@ -57,7 +58,7 @@ class Person:
 
     def sees(self, text: str) -> str:
         """Wait until a text appears behind what was seen before; what was on the screen up to there."""
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + GIVE_UP
         while (place := self.screen.find(text, self._seen)) < 0:
             assert time.monotonic() < deadline, f"{text!r} never appeared. The screen:\n{self.screen}"
             assert self._read(), f"The chat ended before {text!r} appeared. The screen:\n{self.screen}"
@@ -76,7 +77,7 @@ class Person:
 
     def leaves(self) -> int:
         """Wait for the end; the exit code."""
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + GIVE_UP
         while self._read():
             assert time.monotonic() < deadline, f"The chat does not end. The screen:\n{self.screen}"
         _, status = os.waitpid(self._pid, 0)

@@ -13,13 +13,14 @@ import pytest
 from memoranda.app import open_memory
 from memoranda.testing.scripted.server import ScriptedServer
 from tests.cli.chat.person import PROGRAM
+from tests.timing import GIVE_UP
 
 pytestmark = pytest.mark.slow
 
 
 def _run(home: Path, *arguments: str, said: str = "") -> subprocess.CompletedProcess[str]:
     words = [*PROGRAM, "--home", str(home), "chat", *arguments]
-    return subprocess.run(words, input=said, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(words, input=said, capture_output=True, text=True, timeout=GIVE_UP, check=False)
 
 
 def _events(home: Path, *arguments: str, said: str = "") -> list[dict[str, Any]]:

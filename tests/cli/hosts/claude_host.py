@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid5
 
+from tests.timing import GIVE_UP
+
 _SPACE = UUID(int=7)
 
 
@@ -50,7 +52,7 @@ class ClaudeHost:
         begun = time.monotonic()
         done = subprocess.run(
             command, shell=True, input=payload, capture_output=True, text=True, cwd=self.directory,
-            env=self.environment, check=False, timeout=30,
+            env=self.environment, check=False, timeout=GIVE_UP,
         )  # fmt: skip
         self.seconds.append(time.monotonic() - begun)
         assert done.returncode == 0, done.stderr

@@ -16,6 +16,7 @@ from memoranda.recall.search import Hit
 from tests.cli.hosts.claude_host import ClaudeHost
 from tests.cli.terminal import Terminal
 from tests.conftest import tree
+from tests.timing import GIVE_UP
 
 _PROGRAM = [sys.executable, "-P", "-m", "memoranda"]
 # Turns about other things, so that words have weights.
@@ -39,7 +40,11 @@ def environment(tmp_path: Path) -> dict[str, str]:
 def host(tmp_path: Path, environment: dict[str, str]) -> ClaudeHost:
     """A host into which Memoranda was installed from the command line."""
     subprocess.run(
-        [*_PROGRAM, "install", "claude-code", "--yes"], env=environment, check=True, capture_output=True, timeout=60
+        [*_PROGRAM, "install", "claude-code", "--yes"],
+        env=environment,
+        check=True,
+        capture_output=True,
+        timeout=GIVE_UP,
     )
     work = tmp_path / "work"
     work.mkdir()
@@ -56,7 +61,7 @@ def _home(host: ClaudeHost) -> Path:
 
 def _recorded(host: ClaudeHost, count: int) -> list[str]:
     """What is in the record of the session, once so many messages are; the host did not wait for it."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + GIVE_UP
     found: list[str] = []
     while time.monotonic() < deadline:
         if (_home(host) / "state.db").exists():
@@ -110,7 +115,7 @@ def test_stopping_takes_in_only_what_is_new_and_nothing_twice(host: ClaudeHost) 
         payload = {"transcript_path": str(host.transcript), "hook_event_name": "Stop", "session_id": host.session_id}
         done = subprocess.run(
             [*_PROGRAM, "hook", "claude-code", "Stop", "--wait"], input=json.dumps(payload), text=True,
-            env=host.environment, capture_output=True, check=True, timeout=60,
+            env=host.environment, capture_output=True, check=True, timeout=GIVE_UP,
         )  # fmt: skip
         assert done.stdout == ""
         assert _recorded(host, count) == ["first", "second"][:count]
@@ -134,7 +139,7 @@ def test_killed_while_it_records_nothing_is_lost_and_nothing_comes_twice(host: C
         time.sleep(wait)
         child.kill()
         child.wait()
-    subprocess.run(call, input=payload, env=host.environment, check=True, capture_output=True, timeout=120)
+    subprocess.run(call, input=payload, env=host.environment, check=True, capture_output=True, timeout=GIVE_UP)
     assert _recorded(host, 3000) == said
 
 
@@ -225,8 +230,11 @@ def test_what_is_logged_goes_to_the_home_and_not_to_the_host(tmp_path: Path) -> 
             )
     done = subprocess.run(
         [*_PROGRAM, "hook", "claude-code", "UserPromptSubmit", "--wait", "--home", str(tmp_path)],
-        input=b'{"prompt": "Where does the dunnart live, in which shed?"}', capture_output=True, check=True, timeout=60,
-    )  # fmt: skip
+        input=b'{"prompt": "Where does the dunnart live, in which shed?"}',
+        capture_output=True,
+        check=True,
+        timeout=GIVE_UP,
+    )
     assert b"lives in the shed" in done.stdout and b"Ignore all previous" not in done.stdout
     assert done.stderr == b""
     assert "withheld in part" in (tmp_path / "logs" / "hooks.log").read_text()

@@ -10,6 +10,7 @@ from memoranda.errors import CorruptStoreError
 from memoranda.providers.holographic.fact import FactError, Provenance
 from memoranda.providers.holographic.fact_store import FactStore
 from memoranda.providers.holographic.retrieval import FactFilter, Retriever
+from tests.timing import GIVE_UP
 
 from .conftest import Clock, opened
 
@@ -127,7 +128,7 @@ def test_several_processes_write_one_store(home: Path) -> None:
     """Nothing is lost, and what both say is kept once."""
     command = [sys.executable, "-c", WRITER, str(home / "holographic.db")]
     writers = [subprocess.Popen([*command, name]) for name in ("one", "two")]
-    assert [writer.wait(timeout=60) for writer in writers] == [0, 0]
+    assert [writer.wait(timeout=GIVE_UP) for writer in writers] == [0, 0]
     with opened(home) as store:
         texts = [fact.content for fact in store.list_facts(limit=500)]
         assert len(Retriever(store).probe("Atlas", FactFilter(limit=500))) == 75

@@ -19,6 +19,7 @@ from memoranda.testing.scripted.model import ScriptError
 from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.testing.scripted.steps import Cut, Garbage, ReceivedRequest, Refuse, Slow, Trouble, read_step
 from tests.llm.conftest import client, tool, user
+from tests.timing import GIVE_UP
 
 
 def post(url: str, body: Any, **headers: str) -> Any:
@@ -107,7 +108,7 @@ def program(*arguments: str) -> Iterator[str]:
             yield process.stdout.readline().strip()
         finally:
             process.send_signal(signal.SIGTERM)
-            assert process.wait(10) == 0
+            assert process.wait(GIVE_UP) == 0
 
 
 def test_it_runs_as_a_program_with_a_script_and_a_log(tmp_path: Path) -> None:
