@@ -61,7 +61,7 @@ def test_files_and_functions_stay_small() -> None:
 
 
 def test_every_line_imports_only_from_lines_below() -> None:
-    """The layers in pyproject.toml hold, lazy imports included, and every module has its place in them."""
+    """The contracts in pyproject.toml hold, lazy and type-only imports included: layers for every module, no cycles."""
     result = subprocess.run(
         [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
         cwd=ROOT,
