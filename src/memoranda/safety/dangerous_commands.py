@@ -1,8 +1,8 @@
 """Shell commands and paths that read, send away or replace secrets.
 
-Two lists of places are made, one of verbs (commands that read or send, orders to do so) and one of objects
-(secret files, variables, pipes), and a finding is a verb followed closely by an object on one line. Making the
-lists first keeps the work linear: text that repeats one verb ten thousand times costs one pass.
+The scan lists where verbs stand (commands that read or send, orders to do so) and where objects stand (secret files,
+variables, pipes); a verb followed closely by an object on one line is a finding. Making the lists first keeps the work
+linear: text that repeats one verb ten thousand times costs one pass.
 """
 
 import re
@@ -15,8 +15,8 @@ from typing import NamedTuple
 from memoranda.safety.finding import Severity
 from memoranda.safety.substrings import contains_any
 
-_MOST_PER_RULE = 4
-_MOST_PLACES = 2000
+_MAX_PER_RULE = 4
+_MAX_OBJECTS = 2000
 _SECRET_VARIABLE = r"\$(?:env:)?\{?[a-z0-9_]{0,40}(?:key|token|secret|passw|credential)"
 _KNOWN_HOSTS = r"(?:[\w.-]{1,80}\.)?(?:googleapis\.com|telegram\.org|github\.com|localhost|127\.0\.0\.1|example\.com)\b"
 _SENDERS = "curl|wget|ncat|netcat|nc|socat|scp|tftp|ftp|invoke-webrequest|iwr|telnet"
@@ -51,7 +51,7 @@ _OBJECTS = {
     "network_device": "/dev/tcp/",
     "as_shell": r"-[ec]\s{1,3}/?(?:bin/)?(?:ba)?sh\b",
 }
-# An object can only be there if of each row one text is.
+# An object can only occur in a text that contains one hint of each row.
 _HINTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "key_file": (("id_", ".aws", "/etc/shadow", ".git-", "/.env"),),
     "secret_file": (
@@ -126,11 +126,19 @@ _INSTALLER = r"install|setup|get\.|rustup|brew|bootstrap"
 
 
 class CommandMatch(NamedTuple):
-    """A place in the folded text where a command rule matched."""
+    """The part of the folded text that a command rule matched."""
 
     rule: CommandRule
     start: int
     end: int
+
+
+class _Occurrence(NamedTuple):
+    """Where a verb or an object stands in the text; sorted by position."""
+
+    start: int
+    end: int
+    kind: str
 
 
 def find_commands(plain: str) -> Iterator[CommandMatch]:
@@ -138,47 +146,54 @@ def find_commands(plain: str) -> Iterator[CommandMatch]:
     text = plain.replace("\\\n", "  ") if "\\\n" in plain else plain
     if not contains_any(_FIRST_HINTS, text):
         return
-    objects = [kind for kind, rows in _HINTS.items() if all(contains_any(row, text) for row in rows)]
-    places = list(islice(_places(text, objects), _MOST_PLACES + 1))
-    if not places:
-        return
-    if len(places) > _MOST_PLACES:
-        yield CommandMatch(_TOO_MANY, places[0][0], places[-1][1])
-        return
-    verbs = {rule.verb for kind in {kind for _, _, kind in places} for _, rule in _rules_for(kind)} - {""}
-    left = [_MOST_PER_RULE] * len(COMMAND_RULES)
-    latest: dict[str, tuple[int, int]] = {}
-    for start, end, kind in sorted([*places, *_places(text, sorted(verbs))]):
-        if kind in verbs:
-            if not start or text[start - 1] not in _WORD_SIGNS:
-                latest[kind] = (start, end)
+    possible = [kind for kind, rows in _HINTS.items() if all(contains_any(row, text) for row in rows)]
+    objects = list(islice(_occurrences(text, possible), _MAX_OBJECTS + 1))
+    if len(objects) > _MAX_OBJECTS:
+        yield CommandMatch(_TOO_MANY, objects[0].start, objects[-1].end)
+    elif objects:
+        yield from _pair_verbs_with_objects(text, objects)
+
+
+def _pair_verbs_with_objects(text: str, objects: list[_Occurrence]) -> Iterator[CommandMatch]:
+    """Walk through verbs and objects in order, and match each object with the latest verb of each of its rules."""
+    kinds = {found.kind for found in objects}
+    verbs = {rule.verb for kind in kinds for _, rule in _rules_for(kind)} - {""}
+    left = [_MAX_PER_RULE] * len(COMMAND_RULES)
+    latest: dict[str, _Occurrence] = {}
+    for found in sorted([*objects, *_occurrences(text, sorted(verbs))]):
+        if found.kind in verbs:
+            if _begins_a_word(text, found.start):
+                latest[found.kind] = found
             continue
-        for number, rule in _rules_for(kind):
-            if rule.verb and rule.verb not in latest:
-                continue
-            if left[number] and (begin := _begin(rule, text, latest.get(rule.verb), start)) is not None:
+        for number, rule in _rules_for(found.kind):
+            begin = _begin(rule, text, latest.get(rule.verb), found.start) if left[number] else None
+            if begin is not None:
                 left[number] -= 1
-                yield CommandMatch(rule, begin, end)
+                yield CommandMatch(rule, begin, found.end)
 
 
-def _places(text: str, kinds: list[str]) -> Iterator[tuple[int, int, str]]:
+def _occurrences(text: str, kinds: list[str]) -> Iterator[_Occurrence]:
     for kind in kinds:
         for match in _compiled(kind).finditer(text):
-            yield *match.span(), kind
+            yield _Occurrence(*match.span(), kind)
 
 
-def _begin(rule: CommandRule, text: str, verb: tuple[int, int] | None, start: int) -> int | None:
-    """Where a match that ends in an object at `start` begins, if the rule's latest verb is near enough."""
+def _begins_a_word(text: str, start: int) -> bool:
+    return not start or text[start - 1] not in _WORD_SIGNS
+
+
+def _begin(rule: CommandRule, text: str, verb: _Occurrence | None, start: int) -> int | None:
+    """Where a match that ends in an object at `start` begins; None when the rule's latest verb is not near enough."""
     if not rule.verb:
         return start
-    if verb is None or start - verb[1] > rule.reach or text.find("\n", verb[1], start) >= 0:
+    if verb is None or start - verb.end > rule.reach or text.find("\n", verb.end, start) >= 0:
         return None
-    between = text[verb[1] : start]
+    between = text[verb.end : start]
     if rule.verb == "reader" and re.search(_PLAIN_WORD, between):
         return None
-    if rule.id == "download_and_run" and not _is_blind_run(text[max(0, verb[0] - 20) : verb[0]], between):
+    if rule.id == "download_and_run" and not _is_blind_run(text[max(0, verb.start - 20) : verb.start], between):
         return None
-    return verb[0]
+    return verb.start
 
 
 @cache

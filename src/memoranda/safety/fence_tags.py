@@ -140,24 +140,35 @@ class LineState:
 
 def _judge_in_code(text: str, tag: FenceTag, code: int, reach: int, whole: bool) -> TagReading:
     """Text if the code span ends first; a fence if the line, the reach, the text or the fence ends first."""
-    place, depth = tag.end, 1
     # A backtick within a tag that is still coming in would be one of its attributes.
     settled = reach if whole else unfinished_tag(text, tag.end, reach)
+    start, depth = tag.end, 1
     while depth:
-        inner = next_tag(text, place, settled)
-        until = inner.start if inner else settled
-        for match in _RUN_OR_BREAK.finditer(text, place, until):
-            if match[0][0] != "`":
-                return TagReading.FENCE
-            if match.end() == reach and not whole:
-                return TagReading.OPEN
-            if len(match[0]) == code:
-                return TagReading.TEXT
+        inner = next_tag(text, start, settled)
+        end = inner.start if inner else settled
+        reading = _judge_code_between_tags(text, start, end, code, None if whole else reach)
+        if reading is not None:
+            return reading
         if inner is None:
             return TagReading.FENCE if whole else TagReading.OPEN
         depth += -1 if inner.closes else 1
-        place = inner.end
+        start = inner.end
     return TagReading.FENCE
+
+
+def _judge_code_between_tags(text: str, start: int, end: int, code: int, reach: int | None) -> TagReading | None:
+    """What the first line break, or the first run of as many backticks as opened the code span, decides; else None.
+
+    A run that ends at `reach` may still grow, so it decides nothing yet.
+    """
+    for match in _RUN_OR_BREAK.finditer(text, start, end):
+        if match[0][0] != "`":
+            return TagReading.FENCE
+        if match.end() == reach:
+            return TagReading.OPEN
+        if len(match[0]) == code:
+            return TagReading.TEXT
+    return None
 
 
 def _judge_in_sentence(text: str, tag: FenceTag, reach: int, whole: bool) -> TagReading:

@@ -5,7 +5,7 @@ over several of them.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 
@@ -14,10 +14,10 @@ from memoranda.safety.scanner import scan, scan_each
 
 # Passages that are harmless line by line can make a new whole; after so many of those nothing is left to trust. Of a
 # long text fewer are looked for, so that nobody's file keeps a session waiting.
-_LEAST_ROUNDS, _MOST_ROUNDS = 4, 24
-_MOST_SCANNED = 4_000_000
+_MIN_ROUNDS, _MAX_ROUNDS = 4, 24
+_MAX_SCANNED = 4_000_000
 # More different lines than this cannot be looked at one by one in a bearable time.
-_MOST_LINES = 20_000
+_MAX_LINES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def withhold_passages(
     """
     lines = text.split("\n")
     # A line that ends in CR LF is a line like any other.
-    passages = _passages(lines, _blocked([read_as(line.removesuffix("\r")) for line in lines]))
+    passages = _passages(lines, _find_blocked([read_as(line.removesuffix("\r")) for line in lines]))
     if allowed is not None:
         passages = [each for each in passages if not set(each.findings) <= allowed(each.text)]
     if not passages:
@@ -71,39 +71,58 @@ def withhold_passages(
     return ScreenedText("\n".join([*shown, *lines[place:]]), tuple(passages))
 
 
-def _blocked(lines: Sequence[str]) -> dict[int, set[str]]:
-    """The numbers of the lines in which something is found, and the ids of what."""
-    blocked: dict[int, set[str]] = {}
-    # Together first: of a phrase over several lines every line is withheld, not only the one that is suspicious alone.
-    for number, finding in _lines_of(scan("\n".join(lines)), lines):
-        blocked.setdefault(number, set()).add(finding.id)
+class _BlockedLines:
+    """The numbers of the lines to withhold, and the ids of what was found in each."""
+
+    def __init__(self) -> None:
+        self.ids: dict[int, set[str]] = {}
+
+    def add(self, number: int, findings: Iterable[Finding]) -> None:
+        self.ids.setdefault(number, set()).update(finding.id for finding in findings)
+
+    def add_all(self, findings: Sequence[Finding], lines: Sequence[str]) -> None:
+        """Add findings in the lines joined together; one that spans several lines blocks each of them."""
+        starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
+        for finding in findings:
+            first, last = (bisect_right(starts, at) - 1 for at in (finding.span[0], finding.span[1] - 1))
+            for number in range(first, last + 1):
+                self.add(number, [finding])
+
+    def blank(self, lines: Sequence[str]) -> list[str]:
+        return ["" if number in self.ids else line for number, line in enumerate(lines)]
+
+
+def _find_blocked(lines: Sequence[str]) -> dict[int, set[str]]:
+    """The numbers of the lines in which the scan finds something, and the ids of what it finds."""
     distinct = list(dict.fromkeys(line for line in lines if line.strip()))
-    if len(distinct) > _MOST_LINES:
+    if len(distinct) > _MAX_LINES:
         return {number: {"hidden_text"} for number in range(len(lines))}
+    blocked = _BlockedLines()
+    # Together first: a phrase over several lines blocks all of them, not only the one that is suspicious by itself.
+    blocked.add_all(scan("\n".join(lines)), lines)
     verdicts = dict(zip(distinct, scan_each(distinct).findings, strict=True))
     for number, line in enumerate(lines):
         if findings := verdicts.get(line):
-            blocked.setdefault(number, set()).update(finding.id for finding in findings)
-    # One scan names only so many findings, so what was found is blanked and the rest is scanned again.
-    rounds = min(_MOST_ROUNDS, _MOST_SCANNED // (sum(map(len, lines)) + 1))
-    for _ in range(max(_LEAST_ROUNDS, rounds)):
-        kept = ["" if number in blocked else line for number, line in enumerate(lines)]
+            blocked.add(number, findings)
+    if _block_the_rest(blocked, lines):
+        return blocked.ids
+    every_id = set[str]().union(*blocked.ids.values())
+    return {number: every_id for number in range(len(lines))}
+
+
+def _block_the_rest(blocked: _BlockedLines, lines: Sequence[str]) -> bool:
+    """Blank what is blocked and scan the rest, until nothing more is found; False when that takes too many rounds.
+
+    One scan reports only so many findings, and blanking lines can bring the words of a phrase together.
+    """
+    affordable = min(_MAX_ROUNDS, _MAX_SCANNED // (sum(map(len, lines)) + 1))
+    for _ in range(max(_MIN_ROUNDS, affordable)):
+        kept = blocked.blank(lines)
         findings = scan("\n".join(kept))
         if not findings:
-            return blocked
-        for number, finding in _lines_of(findings, kept):
-            blocked.setdefault(number, set()).add(finding.id)
-    everything = set[str]().union(*blocked.values())
-    return {number: everything for number in range(len(lines))}
-
-
-def _lines_of(findings: Sequence[Finding], lines: Sequence[str]) -> list[tuple[int, Finding]]:
-    starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
-    found: list[tuple[int, Finding]] = []
-    for finding in findings:
-        first, last = (bisect_right(starts, place) - 1 for place in (finding.span[0], finding.span[1] - 1))
-        found += [(number, finding) for number in range(first, last + 1)]
-    return found
+            return True
+        blocked.add_all(findings, kept)
+    return False
 
 
 def _passages(lines: Sequence[str], blocked: dict[int, set[str]]) -> list[WithheldPassage]:
