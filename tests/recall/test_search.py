@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from memoranda.index.postings import Filters
-from memoranda.recall.by_time import Sort
-from memoranda.recall.finding import ALL_WORDS, ANY_WORD, AS_TYPED, NEARBY, NOT_EXACT, NOT_FOUND, WITHOUT_SMALL
+from memoranda.recall.guidance import ALL_WORDS, ANY_WORD, AS_TYPED, NEARBY, NOT_EXACT, NOT_FOUND, WITHOUT_SMALL
+from memoranda.recall.ranking import Sort
 from memoranda.sessions.scope import Scope
 from tests.recall.library import DAY, NOW, Library
 

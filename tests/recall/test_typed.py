@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoranda.recall.finding import NOT_FOUND
+from memoranda.recall.guidance import NOT_FOUND
 from memoranda.recall.search import NOTHING_TYPED
 from tests.examples import examples
 from tests.recall.library import Library

@@ -7,11 +7,11 @@ from typing import Any
 from memoranda.index.message_text import searchable_text
 from memoranda.index.postings import Filters
 from memoranda.recall import guidance
-from memoranda.recall.by_time import Sort
 from memoranda.recall.evidence import Evidence, fit_message
 from memoranda.recall.explain_empty import explain_empty
 from memoranda.recall.json_size import echo_input, echo_list, fit_json, size_of
 from memoranda.recall.query import Query
+from memoranda.recall.ranking import Sort
 from memoranda.recall.request import SearchRequest
 from memoranda.recall.search import Hit, SearchResult
 from memoranda.recall.session_db import SessionDB

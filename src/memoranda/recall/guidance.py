@@ -23,6 +23,17 @@ PROJECT = "Only conversations about one project: this, or a repository such as o
 CURSOR = "From an answer that was cut: goes on where it ended."
 WHY = "Also say which signals put each result there."
 
+# How the words of a query match, for `matched`.
+ALL_WORDS = "all words"
+NEARBY = "all words, in neighbouring messages"
+SPREAD = "all words, spread over the conversation"
+AS_TYPED = "exactly as typed"
+ANY_WORD = "any of the words"
+WITHOUT_SMALL = "without common words"
+NOT_FOUND = "nothing found"
+SOME_WORDS = "some words: "
+NOT_EXACT = "not exactly as typed; "
+
 NOTHING = "Nothing in past conversations matches."
 NO_WORDS = "There is no word to look for in that query."
 NO_OTHERS = "There are no other conversations of that kind."

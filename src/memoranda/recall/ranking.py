@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from functools import partial
 from math import exp2, log
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from memoranda.index.postings import ASSISTANT, TITLE, TOOL, USER, IndexSize, Posting
 from memoranda.recall.dates import TimeRange, date_closeness
 from memoranda.recall.words import Perspective
+
+Sort = Literal["newest", "oldest"]
 
 SATURATION = 1.2
 LENGTH = 0.6
@@ -39,6 +41,8 @@ RECENCY = 0.1
 _SHARES = tuple(NEXT_BEST**place for place in range(3))
 # Sessions that are looked at closely; the others hold too little of what is asked.
 _MOST_SESSIONS = 50
+# Ordered by time, sessions that match far worse than the best are left out.
+_MIN_SHARE_OF_BEST = 0.5
 _HALF_LIFE = 30 * 86_400.0
 _NEIGHBOURS = ((-1, NEIGHBOUR), (1, NEIGHBOUR), (-2, FURTHER_NEIGHBOUR), (2, FURTHER_NEIGHBOUR))
 _session_of = itemgetter(1)
@@ -120,9 +124,38 @@ def rank_messages(
     return _Ranking(matched, pairs, size, context, most_sessions=None).messages()
 
 
-def weight(frequency: float, documents: int, *, framing: bool) -> float:
+def term_weight(frequency: float, documents: int, *, framing: bool) -> float:
     """What a term is worth that so many of the messages hold."""
     return (FRAMING if framing else 1.0) * (_rarity(frequency, documents) + EVENNESS)
+
+
+def sessions_by_time(rows: list[Posting], sort: Sort, scored: Sequence[SessionScore] = ()) -> list[SessionScore]:
+    """Each session by its newest or oldest row, with the score and signals that it has in `scored`."""
+    first: dict[int, Posting] = {}
+    counts: dict[int, int] = {}
+    for row in sort_by_time(rows, sort):
+        first.setdefault(row.session, row)
+        counts[row.session] = counts.get(row.session, 0) + 1
+    known = {score.session: score for score in scored}
+    return [
+        known[session]._replace(best=row, matches=counts[session])
+        if session in known
+        else SessionScore(session, 0.0, row, 1, 1, 1, counts[session], {})
+        for session, row in first.items()
+    ]
+
+
+def sort_by_time(rows: list[Posting], sort: Sort) -> list[Posting]:
+    return sorted(rows, key=lambda row: (row.time, row.message), reverse=sort == "newest")
+
+
+def keep_well_matching(scores: list[SessionScore], sort: Sort | None) -> list[SessionScore]:
+    """Ranked sessions in the order that is asked for; by time, only those that match well."""
+    if sort is None or not scores:
+        return scores
+    least = _MIN_SHARE_OF_BEST * max(score.score for score in scores)
+    kept = [score for score in scores if score.score >= least]
+    return sorted(kept, key=lambda score: score.best.time, reverse=sort == "newest")
 
 
 class _Ranking:
@@ -135,7 +168,7 @@ class _Ranking:
         most_sessions: int | None = _MOST_SESSIONS,
     ) -> None:
         self._context = context
-        self._weights = [weight(each.frequency, size.messages, framing=each.framing) for each in matched]
+        self._weights = [term_weight(each.frequency, size.messages, framing=each.framing) for each in matched]
         self._total = sum(self._weights) or 1.0
         self._counts = [Counter(map(_session_of, each.postings)) for each in matched]
         self._session_weights = [

@@ -15,7 +15,7 @@ from memoranda.index.message_text import searchable_text
 from memoranda.index.postings import Filters, Prefix, Word
 from memoranda.index.tokenizer import is_single_character, tokenize
 from memoranda.recall.query import Query, Term
-from memoranda.recall.ranking import weight
+from memoranda.recall.ranking import term_weight
 from memoranda.recall.search import Hit
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.words import is_question
@@ -98,10 +98,11 @@ class _Measure:
         with db.index.reading() as reader:
             messages = reader.size().messages
             self._weights = {
-                term: weight(reader.frequency(term.pattern), messages, framing=term.framing) for term in query.terms
+                term: term_weight(reader.frequency(term.pattern), messages, framing=term.framing)
+                for term in query.terms
             }
         self._total = sum(self._weights.values()) or 1.0
-        self._rare = weight(1, messages, framing=False)
+        self._rare = term_weight(1, messages, framing=False)
 
     def of(self, hit: Hit) -> Relevance | None:
         """None for what was found by its title alone, or is gone."""

@@ -1,32 +1,34 @@
-"""From what was typed to conversations: strictly first, then relaxed by itself, and the answer says which.
+"""The pipeline of a search: parse, ask the legs for candidates, fuse, fold by conversation.
 
-Keywords are looked for together in one message, then together in neighbouring messages, then singly. A question is
-ranked by how much of it a conversation holds. What is quoted, starred, grouped or excluded is meant as it stands, and
-is given up only when it finds nothing; what is excluded stays excluded.
+Each leg (`memoranda.recall.legs`) finds sessions in its own way and applies the filters itself. Fusion merges the
+candidates of all legs into one order, and folding leaves one hit per conversation. The relevance floor
+(`memoranda.recall.relevance`) and the answer of the tool (`memoranda.recall.tool`) build on the hits.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from memoranda.index.postings import TITLE, Filters, IndexedSession
+from memoranda.index.postings import Filters
 from memoranda.index.reader import IndexReader
 from memoranda.index.search_index import SearchIndex
-from memoranda.recall.by_time import Sort
-from memoranda.recall.finding import Finding, Outcome
+from memoranda.recall.legs import LEGS
+from memoranda.recall.legs.leg import Candidate, Candidates, MakeLeg, SearchContext
+from memoranda.recall.legs.words import WordLeg
 from memoranda.recall.query import Query, Term, parse
-from memoranda.recall.ranking import SessionScore
+from memoranda.recall.ranking import Sort
 
 NOTHING_TYPED = "nothing to look for"
 NOT_ALL = "So much matches that only the newest of it was looked at; add a word or a time."
-_ROLES = ("user", "assistant", "tool", "session_title")
-# Sessions that nobody sat in front of stand behind the others.
-_BEHIND = frozenset({"cron"})
-_MOST_MESSAGES = 100_000
+# Sessions of scheduled jobs come after those of people.
+_BACKGROUND = frozenset({"cron"})
+_MAX_MESSAGES = 100_000
+# Reciprocal rank fusion: the usual constant, which keeps the first rank of one leg from deciding everything.
+_RANK_OFFSET = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One conversation, by the session in it that matches best."""
+    """One conversation, by its session that matches best."""
 
     session_id: str
     conversation_id: str
@@ -35,16 +37,16 @@ class Hit:
     role: str
     score: float
     signals: Mapping[str, float]
-    """What put it there, by name."""
+    """What the score is made of, by name."""
     matches: int
-    """How many messages of the conversation match, as far as they were looked at."""
+    """How many messages of the conversation match, as far as the legs looked."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The answer to a search. `how` says in words what was asked of the hits.
+    """The answer to a search. `how` says in words how the hits match.
 
-    `missing` occurs nowhere in what this user can see, whatever the filter leaves out.
+    `missing` are the terms that occur nowhere in what this user can see, with or without the filters.
     """
 
     query: Query
@@ -55,14 +57,15 @@ class SearchResult:
     matched_sessions: int = 0
     note: str | None = None
     unlisted: bool = False
-    """Whether more matches, worse than the hits, so that it is not listed however many are asked for."""
+    """Whether worse matches exist that no limit would list."""
 
 
 class Search:
-    """Searches one index."""
+    """Searches one index through its legs."""
 
-    def __init__(self, index: SearchIndex) -> None:
+    def __init__(self, index: SearchIndex, legs: Sequence[MakeLeg] = LEGS) -> None:
         self._index = index
+        self._legs = legs
 
     def find(
         self,
@@ -76,33 +79,34 @@ class Search:
     ) -> SearchResult:
         """The conversations that match best, or the newest or oldest of those that match.
 
-        With `explain` every hit has its signals, also where the order does not need them.
+        With `explain` every hit has its signals, even where the order does not depend on them.
         """
         query = parse(text)
         if not query.parts:
             return SearchResult(query, (), NOTHING_TYPED)
         with self._index.reading() as reader:
+            legs = [make_leg(SearchContext(reader, now, sort, explain)) for make_leg in self._legs]
             hits: list[Hit] = []
-            told = None
-            for each in _in_order(filters, sort):
-                # What was said first was mostly recorded first, and the newest records are looked at first.
-                finding = Finding(reader, query, each, now, thorough=sort == "oldest")
-                outcome = finding.conversations(limit, sort, explain=explain)
-                if told is None or not hits:
-                    told = outcome
-                hits = _joined(hits, _fold(reader, outcome, sort, limit + len(hits)))
+            passes: list[Candidates] = []
+            for filters_of_pass in _passes(filters, sort):
+                fused = fuse([leg.candidates(query, filters_of_pass, limit) for leg in legs], sort)
+                if not hits:
+                    passes.clear()
+                passes.append(fused)
+                known = {hit.conversation_id for hit in hits}
+                hits += [hit for hit in fold(fused, sort, limit + len(hits)) if hit.conversation_id not in known]
                 if len(hits) >= limit:
                     break
-            assert told is not None
+            first = passes[0]
             return SearchResult(
                 query,
                 tuple(hits[: max(0, limit)]),
-                told.how,
+                first.how,
                 tuple(dict.fromkeys(term.text for term in query.terms)),
-                _nowhere(reader, filters, told.missing),
-                max(told.sessions, outcome.sessions),
-                reader.note or (NOT_ALL if told.more else None),
-                any(len(each.scores) < each.sessions for each in (told, outcome)),
+                _missing_everywhere(reader, filters, first.missing),
+                max(candidates.sessions for candidates in passes),
+                reader.note or (NOT_ALL if first.truncated else None),
+                any(len(candidates.found) < candidates.sessions for candidates in passes),
             )
 
     def messages(
@@ -115,61 +119,82 @@ class Search:
         sort: Sort | None = None,
         now: float = 0.0,
     ) -> list[int]:
-        """The ids of the messages that match, best first; a negative limit means all."""
+        """The ids of the messages with the words of the query, best first; a negative limit means all."""
         query = parse(text)
         if not query.parts:
             return []
-        most = _MOST_MESSAGES if limit < 0 else limit
+        size = _MAX_MESSAGES if limit < 0 else limit
         with self._index.reading() as reader:
-            found = Finding(reader, query, filters, now).messages(offset + most, sort)
-        return [row.message for row in found if row.role != TITLE][offset : offset + most]
+            found = WordLeg(SearchContext(reader, now, sort)).messages(query, filters, offset + size)
+        return found[offset : offset + size]
 
 
-def _in_order(filters: Filters, sort: Sort | None) -> tuple[Filters, ...]:
-    """Where to look: first where people sat, so that the runs of a job cannot crowd them out, then everywhere."""
-    behind = _BEHIND if filters.sources is None else _BEHIND & filters.sources
-    if sort is not None or filters.excluded_sources >= behind or filters.sources == behind:
-        return (filters,)
-    return replace(filters, excluded_sources=filters.excluded_sources | behind), filters
+def fuse(results: Sequence[Candidates], sort: Sort | None = None) -> Candidates:
+    """The candidates of all legs in one order, each session once; those of a single leg stay as they are.
 
-
-def _nowhere(reader: IndexReader, filters: Filters, terms: Sequence[Term]) -> tuple[str, ...]:
-    """Those of the terms that a search did not find and would not find without its filter either."""
-    visible = Filters(filters.scope)
-    return tuple(dict.fromkeys(term.text for term in terms if not reader.postings(term.pattern, visible, 1)))
-
-
-def _joined(first: list[Hit], then: list[Hit]) -> list[Hit]:
-    seen = {hit.conversation_id for hit in first}
-    return first + [hit for hit in then if hit.conversation_id not in seen]
-
-
-def _fold(reader: IndexReader, outcome: Outcome, sort: Sort | None, most: int) -> list[Hit]:
-    """One hit per conversation, scheduled jobs last; the first of them."""
-    sessions = reader.sessions([score.session for score in outcome.scores])
-    best: dict[str, tuple[SessionScore, IndexedSession]] = {}
-    matches: dict[str, int] = {}
-    for score in outcome.scores:
-        session = sessions.get(score.session)
-        if session is None:
-            # Gone since the index was asked.
-            continue
-        best.setdefault(session.conversation_id, (score, session))
-        matches[session.conversation_id] = matches.get(session.conversation_id, 0) + score.matches
-    found = list(best.values())
+    By relevance, a session earns from every leg the reciprocal of its rank there. The first leg that found a session
+    names its best message; the first leg that found anything says how it matches.
+    """
+    if len(results) == 1:
+        return results[0]
+    merged: dict[str, Candidate] = {}
+    scores: dict[str, float] = {}
+    for result in results:
+        for rank, candidate in enumerate(result.found, 1):
+            name = candidate.session_id
+            scores[name] = scores.get(name, 0.0) + 1 / (_RANK_OFFSET + rank)
+            known = merged.setdefault(name, candidate)
+            signals = {**candidate.signals, **known.signals}
+            merged[name] = known._replace(signals=signals, matches=max(known.matches, candidate.matches))
+    found = [candidate._replace(score=scores[name]) for name, candidate in merged.items()]
     if sort is None:
-        found.sort(key=lambda each: each[1].source in _BEHIND)
-    return [_hit(score, session, matches[session.conversation_id]) for score, session in found[: max(0, most)]]
+        found.sort(key=lambda candidate: -candidate.score)
+    else:
+        found.sort(key=lambda candidate: candidate.time, reverse=sort == "newest")
+    answering = next((result for result in results if result.found), results[0])
+    return Candidates(
+        found,
+        answering.how,
+        results[0].missing,
+        max(len(found), *(result.sessions for result in results)),
+        any(result.truncated for result in results),
+    )
 
 
-def _hit(score: SessionScore, session: IndexedSession, matches: int) -> Hit:
-    row = score.best
+def fold(candidates: Candidates, sort: Sort | None, limit: int) -> list[Hit]:
+    """One hit per conversation, by its first candidate; by relevance, scheduled jobs come last."""
+    first: dict[str, Candidate] = {}
+    matches: dict[str, int] = {}
+    for candidate in candidates.found:
+        first.setdefault(candidate.conversation_id, candidate)
+        matches[candidate.conversation_id] = matches.get(candidate.conversation_id, 0) + candidate.matches
+    chosen = list(first.values())
+    if sort is None:
+        chosen.sort(key=lambda candidate: candidate.source in _BACKGROUND)
+    return [_hit(candidate, matches[candidate.conversation_id]) for candidate in chosen[: max(0, limit)]]
+
+
+def _hit(candidate: Candidate, matches: int) -> Hit:
     return Hit(
-        session.id,
-        session.conversation_id,
-        None if row.role == TITLE else row.message,
-        _ROLES[row.role],
-        score.score,
-        score.signals,
+        candidate.session_id,
+        candidate.conversation_id,
+        candidate.message_id,
+        candidate.role,
+        candidate.score,
+        candidate.signals,
         matches,
     )
+
+
+def _passes(filters: Filters, sort: Sort | None) -> tuple[Filters, ...]:
+    """Where to look first and then: first without scheduled jobs, so that their runs cannot crowd out people."""
+    background = _BACKGROUND if filters.sources is None else _BACKGROUND & filters.sources
+    if sort is not None or filters.excluded_sources >= background or filters.sources == background:
+        return (filters,)
+    return replace(filters, excluded_sources=filters.excluded_sources | background), filters
+
+
+def _missing_everywhere(reader: IndexReader, filters: Filters, terms: Sequence[Term]) -> tuple[str, ...]:
+    """Those of the missing terms that would be missing without the filters too."""
+    visible = Filters(filters.scope)
+    return tuple(dict.fromkeys(term.text for term in terms if not reader.postings(term.pattern, visible, 1)))

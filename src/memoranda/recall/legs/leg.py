@@ -1,0 +1,68 @@
+"""The protocol of a leg, and the values that legs hand to fusion."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from memoranda.index.postings import Filters
+from memoranda.index.reader import IndexReader
+from memoranda.recall.query import Query, Term
+from memoranda.recall.ranking import Sort
+
+
+class Candidate(NamedTuple):
+    """One session that a leg found, with its best message."""
+
+    session_id: str
+    conversation_id: str
+    source: str
+    message_id: int | None
+    """None when only the title of the session matches."""
+    role: str
+    time: float
+    """When the best message was written, in seconds since the epoch."""
+    score: float
+    """Comparable within one leg only: fusion uses the order of a leg, not its scores."""
+    signals: Mapping[str, float]
+    """What the score is made of, by name."""
+    matches: int
+    """How many messages of the session match, as far as the leg looked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What a leg found: at most one candidate per session, best first, or by time if the search asks for that."""
+
+    found: Sequence[Candidate]
+    how: str = ""
+    """How the candidates match, in words for the user."""
+    missing: tuple[Term, ...] = ()
+    """The terms that the leg found nowhere within the filters."""
+    sessions: int = 0
+    """How many sessions match in all; more than there are candidates if the leg leaves out the worst."""
+    truncated: bool = False
+    """Whether the leg looked at only a part of what matches."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchContext:
+    """What one search gives to its legs. All of them read the same view of the index."""
+
+    reader: IndexReader
+    now: float
+    sort: Sort | None = None
+    explain: bool = False
+    """Every candidate needs signals, even where the order does not depend on them."""
+
+
+class Leg(Protocol):
+    """One way of finding sessions, for the length of one search.
+
+    A leg must apply the filters itself, above all the scope: fusion adds its candidates to the answer unseen. `limit`
+    is how many conversations are wanted; a leg gives more candidates, because several may be of one conversation.
+    """
+
+    def candidates(self, query: Query, filters: Filters, limit: int) -> Candidates: ...
+
+
+MakeLeg = Callable[[SearchContext], Leg]
