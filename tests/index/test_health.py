@@ -47,7 +47,7 @@ def test_a_missing_or_late_index_is_noted_and_can_be_made(
     assert finding.problem == "is 1 messages behind"
     assert finding.repair is not None
     finding.repair()
-    assert index.state().indexed == made[-1] + 1
+    assert index.state().indexed.count == made[-1] + 1
 
 
 def test_words_that_are_lost_are_noticed_and_mended(tmp_path: Path, sessions: SessionStore, index: SearchIndex) -> None:

@@ -166,7 +166,7 @@ def test_threads_search_while_others_append_and_compact(tmp_path: Path, sessions
 
 def _wait_for(index: SearchIndex, message: int) -> None:
     deadline = time.monotonic() + GIVE_UP
-    while index.state().indexed < message:
+    while index.state().indexed.count < message:
         assert time.monotonic() < deadline
         time.sleep(0.01)
 

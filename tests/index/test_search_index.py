@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from memoranda.db.position import START, Position
 from memoranda.index import search_index, unindexed_scan
 from memoranda.index.postings import (
     ASSISTANT,
@@ -221,13 +222,13 @@ def test_catching_up_says_how_far_it_is(
     monkeypatch.setattr(search_index, "BATCH", 10)
     sessions.create_session("s", "cli")
     sessions.append_messages("s", [{"role": "user", "content": f"word{n}"} for n in range(35)])
-    assert index.state() == search_index.IndexProgress(0, 35, None)
+    assert index.state() == search_index.IndexProgress(START, Position(0, 35), None)
     steps: list[tuple[int, int]] = []
     state = index.catch_up(most=20, progress=lambda done, total: steps.append((done, total)))
-    assert (state.indexed, state.total, state.complete) == (20, 35, False)
+    assert (state.indexed.count, state.head.count, state.complete) == (20, 35, False)
     assert steps == [(10, 35), (20, 35)]
     assert index.catch_up().complete
-    assert index.state() == search_index.IndexProgress(35, 35, None)
+    assert index.state() == search_index.IndexProgress(Position(0, 35), Position(0, 35), None)
 
 
 def test_what_is_not_indexed_yet_is_searched_directly(
@@ -319,10 +320,10 @@ def test_long_messages_are_taken_in_a_few_at_a_time(
     sessions: SessionStore, index: SearchIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No more text is held in memory than there is room for; none is left out, however long it is."""
-    monkeypatch.setattr(feed, "MOST_CHARACTERS", 1_000)
+    monkeypatch.setattr(feed, "MAX_CHARACTERS", 1_000)
     sessions.create_session("s", "cli")
     made = [sessions.append_message("s", "user", "needle " * many) for many in (1, 100, 100, 1_000, 1)]
-    assert [message.id for message in sessions.messages_after(0, 10)] == made[:3]
+    assert [message.id for message in sessions.messages_after(START, 10).messages] == made[:3]
     assert index.catch_up().complete
     assert ids(index, "needle") == made[::-1]
 

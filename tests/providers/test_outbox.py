@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from memoranda.db.position import START, Position
 from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
 from memoranda.providers.jobs import Backlog, Job, NewJob
 from memoranda.providers.outbox import Outbox
@@ -253,16 +254,17 @@ def test_what_is_found_behind_a_place_is_queued_once(tmp_path: Path) -> None:
     """The place moves in the same commit, so two who look, or one who looks twice, queue nothing twice."""
     places: list[int] = []
 
-    def read(place: int) -> tuple[int, list[NewJob]]:
-        places.append(place)
-        new = [NewJob("turn", f"s{number}", {}, {}, f"key {number}") for number in range(place + 1, 13)]
-        return 12, new
+    def read(place: Position) -> tuple[Position, list[NewJob]]:
+        places.append(place.row)
+        new = [NewJob("turn", f"s{number}", {}, {}, f"key {number}") for number in range(place.row + 1, 13)]
+        return Position(0, 12), new
 
     first, second = Outbox(tmp_path), Outbox(tmp_path)
     assert first.place("p") is None
-    assert first.catch_up("p", "", 10, read, ours="s11") == 2
-    assert second.catch_up("p", "", 5, read) == 0
-    assert (places, second.place("p"), second.place("p", "ana"), second.place("q")) == ([10, 12], 12, None, None)
+    assert first.catch_up("p", "", Position(0, 10), read, ours="s11") == 2
+    assert second.catch_up("p", "", Position(0, 5), read) == 0
+    assert places == [10, 12]
+    assert (second.place("p"), second.place("p", "ana"), second.place("q")) == (Position(0, 12), None, None)
     # The session's own is held by the one who looked, the other is free.
     claimed = second.claim("p")
     assert claimed is not None
@@ -273,7 +275,7 @@ def test_what_is_found_behind_a_place_is_queued_once(tmp_path: Path) -> None:
 def test_a_look_that_fails_moves_nothing(tmp_path: Path) -> None:
     """Neither the place nor the queue."""
     outbox = Outbox(tmp_path)
-    outbox.catch_up("p", "", 3, lambda place: (place, []))
+    outbox.catch_up("p", "", Position(0, 3), lambda place: (place, []))
     with pytest.raises(ZeroDivisionError):
-        outbox.catch_up("p", "", 0, lambda place: (1 // 0, []))
-    assert (outbox.place("p"), outbox.backlog().waiting) == (3, 0)
+        outbox.catch_up("p", "", START, lambda place: (Position(1 // 0), []))
+    assert (outbox.place("p"), outbox.backlog().waiting) == (Position(0, 3), 0)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from memoranda.db.position import START, Position
 from memoranda.providers.recorded_turns import RecordedTurns, completed
 from memoranda.sessions.message_rows import DONE, TURN
 from memoranda.sessions.store import SessionStore
@@ -43,7 +44,7 @@ def test_turns_are_found_behind_a_place_in_the_order_of_their_answers(store: Ses
     _say(store, turns, "s", first, "answer 1", done=True)
     _say(store, turns, "s", 0, "left")
     head, found = turns.after(place)
-    assert head == turns.head() == place + 7
+    assert head == turns.head() == Position(0, place.count + 7)
     assert [(turn.session_id, turn.key, turn.question, turn.answer) for turn in found] == [
         ("t", f"turn:t:{second}", "second", "answer 2"),
         ("s", f"turn:s:{first}", "first", "answer 1"),
@@ -77,16 +78,16 @@ def test_turns_of_others_are_not_found(store: SessionStore, tmp_path: Path) -> N
         other.create_session("x", "test")
         other.append_messages("x", [{"role": "user", "content": str(number)} for number in range(2)])
         other.import_sessions([exported])
-        assert RecordedTurns(lambda: other, "p").after(0)[1] == []
-    assert [turn.question for turn in turns.after(0)[1]] == ["ours"]
+        assert RecordedTurns(lambda: other, "p").after(START)[1] == []
+    assert [turn.question for turn in turns.after(START)[1]] == ["ours"]
     store.rewind_to_message("t", store.get_messages("t")[0]["id"])
-    assert turns.after(0)[1] == []
+    assert turns.after(START)[1] == []
 
 
 def test_a_record_that_is_not_there_or_began_anew_has_nothing(store: SessionStore) -> None:
     """The place follows it."""
-    assert RecordedTurns(lambda: None, "p").after(5) == (5, [])
-    assert RecordedTurns(lambda: store, "p").after(5) == (0, [])
+    assert RecordedTurns(lambda: None, "p").after(Position(0, 5)) == (Position(0, 5), [])
+    assert RecordedTurns(lambda: store, "p").after(Position(0, 5)) == (START, [])
 
 
 def _message(number: int, turn: Any = None, done: bool = False) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from memoranda.db.position import START, Position
 from memoranda.db.sqlite import Database
 from memoranda.sessions.rotation import KeptMessage, Summary
 from memoranda.sessions.scope import Scope
@@ -96,8 +97,8 @@ OPERATIONS: dict[str, Callable[[SessionStore], Any]] = {
     "around a message": lambda store: store.window_around(33, 5),
     "live messages": lambda store: store.live_message_ids("s7"),
     "head": lambda store: store.head(),
-    "what is new": lambda store: store.messages_after(1480, 10),
-    "changes": lambda store: store.changes_after(0, 10),
+    "what is new": lambda store: store.messages_after(Position(0, 1480), 10),
+    "changes": lambda store: store.changes_after(START, 10),
     "by id": lambda store: store.messages_by_id([1, 2, 3]),
     "end": lambda store: store.end_session("s7", "x"),
     "tokens": lambda store: store.update_token_counts("s7", input_tokens=1),

@@ -122,7 +122,7 @@ def test_a_read_only_directory_can_be_read(file_too: bool) -> None:
                 assert [row["content"] for row in store.get_messages("s")] == ["there"]
                 assert store.read_only
                 assert len(store.list_sessions_rich()) == 1
-                assert store.head().message == 1
+                assert store.head().message.count == 1
                 assert store.check_integrity() == []
                 with pytest.raises(StorageError, match=r"read-?only|reading only"):
                     store.append_message("s", "user", "refused")

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from memoranda.db.position import Position
 from memoranda.db.sqlite import Connection
 
 RowRefused = sqlite3.IntegrityError
@@ -46,3 +47,23 @@ def next_number(table: str, column: str, least: str) -> str:
     SQLite's own counter for numbers that never come back writes a page of its own for every row.
     """
     return f"max((SELECT COALESCE(max({column}), 0) FROM {table}), COALESCE({least}, 0)) + 1"
+
+
+def position_columns(column: str) -> str:
+    """The two columns of a feed table from which `Position` is made; `column` holds the number of a row."""
+    return f"0, {column}"
+
+
+def after(column: str, position: Position) -> tuple[str, list[Any]]:
+    """A condition and its values: the rows behind a position whose transaction has ended."""
+    return f"{column} > ?", [position.row]
+
+
+def up_to(column: str, position: Position) -> tuple[str, list[Any]]:
+    """A condition and its values: the rows that `after` does not give any more."""
+    return f"{column} <= ?", [position.row]
+
+
+def feed_order(column: str, direction: str = "") -> str:
+    """The order of positions."""
+    return f"{column} {direction}".rstrip()

@@ -162,7 +162,7 @@ class RecordWriter(_Meeting):
             self._prepare(arrival, messages[0].message["timestamp"])
         except SessionError as error:
             return 0, [Problem(item.file, each.line, str(error)) for each in messages]
-        before = self._store.head().message
+        before = self._store.last_message_id()
         ids, problems = self._append(item, arrival.id, messages)
         return sum(number > before for number in set(ids)), problems
 

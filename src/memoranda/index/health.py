@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+from memoranda.db.position import START, Position
 from memoranda.index import generations
 from memoranda.index.message_text import searchable_text
 from memoranda.index.postings import And, Filters, Word
@@ -36,13 +37,13 @@ def check(path: Path, feed: Feed) -> Iterator[HealthIssue]:
     files = generations.generations(path)
     head = feed.head()
     if not files:
-        if head.message:
+        if head.message > START:
             yield HealthIssue("note", path, "is not there yet", "the next search makes it", follow)
         return
     try:
         with closing(generations.connect(files[0], 1.0, "ro")) as connection:
             problem = _problem(connection, feed)
-            behind = head.message - read_state(connection).message if problem is None else 0
+            behind = head.message.count - read_state(connection).message.count if problem is None else 0
     except sqlite3.Error as error:
         problem, behind = f"cannot be read ({error})", 0
     if problem is not None:
@@ -66,16 +67,23 @@ def _problem(connection: sqlite3.Connection, feed: Feed) -> str | None:
     return None if not lost else f"does not find {len(lost)} of the messages that were tried, such as {lost[0]}"
 
 
-def _lost(connection: sqlite3.Connection, feed: Feed, last: int) -> list[int]:
+def _lost(connection: sqlite3.Connection, feed: Feed, indexed: Position) -> list[int]:
     """The ids of messages that a search for their own words does not find."""
 
     def failed(error: sqlite3.DatabaseError) -> None:
         raise error
 
-    recent = feed.messages_after(last - _RECENT, _RECENT)
-    chosen = random.Random(last)
-    others = [feed.messages_after(chosen.randrange(last), 1) for _ in range(_RANDOM if last > 0 else 0)]
-    sample = {message.id: message for some in (recent, *others) for message in some if message.id <= last}
+    total = indexed.count
+    chosen = random.Random(total)
+    starts = [
+        (total - _RECENT + 1, _RECENT),
+        *((chosen.randrange(total) + 1, 1) for _ in range(_RANDOM if total else 0)),
+    ]
+    sample = {
+        message.id: message
+        for first_id, limit in starts
+        for message in feed.sample_messages(first_id, limit, until=indexed)
+    }
     with closing(IndexReader(feed, feed.head(), IndexConnection(connection, failed), None)) as reader:
         return [number for number, message in sorted(sample.items()) if not _found(reader, message)]
 

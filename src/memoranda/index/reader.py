@@ -6,6 +6,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
+from memoranda.db.position import START, Position
 from memoranda.index.match_query import MatchQuery, match_query
 from memoranda.index.message_text import kinds_for_roles
 from memoranda.index.phrase_order import in_order
@@ -57,7 +58,7 @@ class IndexReader:
         if self._state is None:
             said = "The index is not there yet, so the messages were searched directly"
         else:
-            share = 100 * self._state.message // max(self._head.message, 1)
+            share = 100 * self._state.message.count // max(self._head.message.count, 1)
             said = f"{share} % of the messages are indexed; the rest was searched directly"
         if self._problem is not None:
             said += f" (the index cannot be used as it should: {self._problem})"
@@ -98,9 +99,10 @@ class IndexReader:
         """How much can be found; what is not indexed is estimated."""
         counted = self._guarded(_count_sessions)
         if self._state is None or counted is None:
-            return IndexSize(self._head.message, max(1, self._head.message // 20), self._head.message * 100)
+            total = self._head.message.count
+            return IndexSize(total, max(1, total // 20), total * 100)
         state = self._state
-        missing = max(0, self._head.message - state.message)
+        missing = max(0, self._head.message.count - state.message.count)
         average = state.tokens / state.messages if state.messages else 100
         return IndexSize(state.messages + missing, counted, state.tokens + int(missing * average))
 
@@ -129,16 +131,16 @@ class IndexReader:
             self._scan.add_sessions(changed)
         self._state = state
 
-    def _changed_since(self, seq: int) -> set[str]:
+    def _changed_since(self, position: Position) -> set[str]:
         found: set[str] = set()
-        while changes := self._feed.changes_after(seq, _AT_ONCE):
+        while changes := self._feed.changes_after(position, _AT_ONCE):
             found.update(change.session_id for change in changes)
-            seq = changes[-1].seq
+            position = changes[-1].position
         return found
 
     def _start_scan(self) -> None:
         if self._scan is None:
-            after = 0 if self._state is None else self._state.message
+            after = START if self._state is None else self._state.message
             self._scan = UnindexedScan(self._feed, after, self._head.message, self._number_of)
 
     def _is_indexed_title(self, role: int, session: int) -> bool:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from memoranda.db import fork_safety
+from memoranda.db.position import START, Position
 from memoranda.errors import StorageError
 from memoranda.index import generations, tables
 from memoranda.index.index_file import IndexFile, open_newest
@@ -42,15 +43,15 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
-    """How far the index has got, in message ids, and why it cannot go on (None: it can)."""
+    """How far the index has followed the record, and why it cannot continue (None: it can)."""
 
-    indexed: int
-    total: int
+    indexed: Position
+    head: Position
     problem: str | None
 
     @property
     def complete(self) -> bool:
-        return self.indexed >= self.total
+        return self.indexed >= self.head
 
 
 class SearchIndex:
@@ -74,7 +75,7 @@ class SearchIndex:
         head = self._feed.head()
         with self._lock:
             state = self._usable(lambda file: file.state())
-        return IndexProgress(0 if state is None else state.message, head.message, self._problem)
+        return IndexProgress(START if state is None else state.message, head.message, self._problem)
 
     def catch_up(self, *, most: int | None = None, progress: Progress | None = None) -> IndexProgress:
         """Pull what is new, in short transactions; at most so many messages. Any number of processes may do it."""
@@ -85,7 +86,7 @@ class SearchIndex:
             with self._lock:
                 more, after = self._step(head, size)
             if progress is not None:
-                progress(after, max(after, head.message))
+                progress(after.count, max(after, head.message).count)
             pulled += size
             if not more or (most is not None and pulled >= most):
                 break
@@ -151,7 +152,7 @@ class SearchIndex:
             connection.execute("COMMIT")
             fork_safety.gate.give_way()
             if progress is not None:
-                progress(updater.state.message, max(updater.state.message, head.message))
+                progress(updater.state.message.count, max(updater.state.message, head.message).count)
         # One segment per table: smallest and fastest, and nobody waits for it here.
         connection.execute("INSERT INTO words (words) VALUES ('optimize')")
         connection.execute("INSERT INTO pairs (pairs) VALUES ('optimize')")
@@ -168,15 +169,15 @@ class SearchIndex:
             self._leave_parent_process()
         return self._thread_lock
 
-    def _step(self, head: Head, size: int) -> tuple[bool, int]:
+    def _step(self, head: Head, size: int) -> tuple[bool, Position]:
         """One batch: whether there may be more, and how far the index has got."""
         for _ in range(_MOST_HEALINGS):
             moved = self._usable(lambda file: self._follow(file, head, size))
             if moved is not None or self._problem is not None:
                 break
-        return moved or (False, 0)
+        return moved or (False, START)
 
-    def _follow(self, file: IndexFile, head: Head, size: int) -> tuple[bool, int]:
+    def _follow(self, file: IndexFile, head: Head, size: int) -> tuple[bool, Position]:
         state = file.state()
         if state.message >= head.message and state.change >= head.change:
             return False, state.message
@@ -191,8 +192,7 @@ class SearchIndex:
         state = self._usable(lambda file: file.state())
         if state is None or (state.message >= head.message and state.change >= head.change):
             return
-        missing = head.message - state.message
-        if missing <= FEW:
+        if head.message.count - state.message.count <= FEW:
             self.catch_up(most=FEW + BATCH)
         else:
             more = True
@@ -265,7 +265,7 @@ def find_mismatch(state: tables.IndexState, feed: Feed) -> str | None:
     head = feed.head()
     if not state.mark:
         return None if state.change <= head.change else "the sessions are older than it"
-    there = feed.mark(int(state.mark.split(" ", 1)[0]), exactly=True)
+    there = feed.mark_of(int(state.mark.split(" ", 1)[0]))
     # A message that is gone was deleted if something has changed since, and that is followed.
     if state.change > head.change or (there != state.mark and (there or state.change == head.change)):
         return "the sessions are not those that it has seen"

@@ -8,8 +8,9 @@ comes again gets a new number; numbers are never used twice.
 """
 
 import sqlite3
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
+from memoranda.db.position import Position
 from memoranda.index.tokenizer import VERSION as SEGMENTATION
 
 # Changes with these tables, or with what is indexed of a message.
@@ -27,8 +28,8 @@ _TABLES = """
 CREATE TABLE state (
     store TEXT NOT NULL,             -- the truth that this is an index of
     format TEXT NOT NULL,
-    message INTEGER NOT NULL,        -- every message up to this one is indexed
-    change INTEGER NOT NULL,         -- every change up to this one is applied
+    message INTEGER NOT NULL,        -- a position: every message up to it is indexed
+    change INTEGER NOT NULL,         -- a position: every change up to it is applied
     next_doc INTEGER NOT NULL,
     messages INTEGER NOT NULL,       -- alive, titles left out
     tokens INTEGER NOT NULL,         -- of these
@@ -70,8 +71,8 @@ class IndexState:
 
     store: str
     format: str
-    message: int
-    change: int
+    message: Position
+    change: Position
     next_doc: int
     messages: int
     tokens: int
@@ -94,11 +95,24 @@ def read_state(connection: sqlite3.Connection) -> IndexState:
     row = connection.execute("SELECT * FROM state").fetchone()
     if row is None:
         raise sqlite3.DatabaseError("the index has lost its state")
-    return IndexState(*row)
+    store, version, message, change, *rest = row
+    try:
+        # Positions are text; SQLite turns one that is a plain number into an integer.
+        return IndexState(store, version, Position.parse(message), Position.parse(change), *rest)
+    except ValueError as error:
+        raise sqlite3.DatabaseError("the index has a damaged state") from error
 
 
 def write_state(connection: sqlite3.Connection, state: IndexState) -> None:
     connection.execute(
         "UPDATE state SET message = ?, change = ?, next_doc = ?, messages = ?, tokens = ?, dead = ?, mark = ?",
-        astuple(state)[2:],
+        (
+            str(state.message),
+            str(state.change),
+            state.next_doc,
+            state.messages,
+            state.tokens,
+            state.dead,
+            state.mark,
+        ),
     )

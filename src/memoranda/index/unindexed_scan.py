@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Callable, Collection
 from itertools import count
 
+from memoranda.db.position import Position
 from memoranda.index.postings import And, Or, Pattern, Phrase, Prefix, Without, Word
 from memoranda.index.stemmer import roots
 from memoranda.index.tables import create
@@ -21,10 +22,10 @@ FIRST_NUMBER = 1 << 40
 class UnindexedScan:
     """An index in memory of what may match, for the messages behind one. It grows with every pattern."""
 
-    def __init__(self, feed: Feed, after: int, head: int, number_of: Callable[[str], int | None]) -> None:
+    def __init__(self, feed: Feed, after: Position, head: Position, number_of: Callable[[str], int | None]) -> None:
         self._feed = feed
         self._after = after
-        self.reads_all = head - after <= FEW
+        self.reads_all = head.count - after.count <= FEW
         self._number_of = number_of
         self._new_numbers = count(FIRST_NUMBER)
         self._seen: set[int] = set()
@@ -57,17 +58,16 @@ class UnindexedScan:
     def add_sessions(self, ids: set[str]) -> None:
         """Take in all messages of some sessions that lie before the others."""
         for session_id in sorted(ids):
-            found = self._feed.messages_from(session_id, 0)
-            self._add([message for message in found if message.id <= self._after], {session_id})
+            self._add(self._feed.messages_from(session_id, 0, until=self._after), {session_id})
 
     def close(self) -> None:
         self.connection.close()
 
     def _add_all(self) -> None:
-        last = self._after
-        while messages := self._feed.messages_after(last, FEW):
-            self._add(messages)
-            last = messages[-1].id
+        batch = self._feed.messages_after(self._after, FEW)
+        while batch.messages:
+            self._add(batch.messages)
+            batch = self._feed.messages_after(batch.position, FEW)
 
     def _add(self, messages: list[FeedMessage], sessions: Collection[str] = ()) -> None:
         self._seen.update(message.id for message in messages)

@@ -45,10 +45,10 @@ class IndexUpdater:
         """Pull the next changes and messages; whether there may be more."""
         head = self._feed.head()
         more = self.follow_changes()
-        messages = self._feed.messages_after(self.state.message, most)
-        self.add(messages)
+        batch = self._feed.messages_after(self.state.message, most)
+        self.add(batch.messages)
         # What was appended after the head was read may be missing from an empty list.
-        reached = messages[-1].id if messages else head.message
+        reached = batch.position if batch.messages else head.message
         self.state.message = max(reached, self.state.message)
         return more or reached < head.message
 
@@ -75,7 +75,7 @@ class IndexUpdater:
                 first = 0 if self._was_made_again(session_id) else again.get(session_id)
                 if first is not None:
                     self._look_again(session_id, first)
-        self.state.change = changes[-1].seq
+        self.state.change = changes[-1].position
 
     def add(self, messages: Collection[FeedMessage], sessions: Collection[str] = ()) -> None:
         """Index messages that are not indexed yet, and the titles of their sessions and of others."""
@@ -231,11 +231,8 @@ class IndexUpdater:
 
     def _messages(self, session_id: str, first: int) -> Iterator[FeedMessage]:
         """A session's messages from one on, as far as the index has got."""
-        while messages := self._feed.messages_from(session_id, first, _AT_ONCE):
-            for message in messages:
-                if message.id > self.state.message:
-                    return
-                yield message
+        while messages := self._feed.messages_from(session_id, first, _AT_ONCE, until=self.state.message):
+            yield from messages
             first = messages[-1].id + 1
 
     def _docs_of(self, session: "_Session", first: int) -> list[tuple[int, int, int, int]]:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.db.orphaned_wal import database_exists
+from memoranda.db.position import Position
 from memoranda.db.schema import open_database
 from memoranda.db.sqlite import Database
 from memoranda.errors import StorageError
@@ -111,7 +112,7 @@ class Outbox:
         for file in files:
             file.unlink(missing_ok=True)
 
-    def place(self, provider: str, scope: str = "") -> int | None:
+    def place(self, provider: str, scope: str = "") -> Position | None:
         """How far the record was looked through for a provider; None when it never was."""
         aside = self._spool.place(provider, scope)
         if aside is not None or not self._exists():
@@ -119,7 +120,7 @@ class Outbox:
         with self._db().reading() as connection:
             return place(connection, provider, scope)
 
-    def put_place_aside(self, provider: str, scope: str, start: int) -> None:
+    def put_place_aside(self, provider: str, scope: str, start: Position) -> None:
         """Keep the place where looking begins while the file cannot be written; OSError when the disk refuses too."""
         self._spool.keep_place(provider, scope, start)
 
@@ -127,8 +128,8 @@ class Outbox:
         self,
         provider: str,
         scope: str,
-        start: int,
-        read: Callable[[int], tuple[int, Sequence[NewJob]]],
+        start: Position,
+        read: Callable[[Position], tuple[Position, Sequence[NewJob]]],
         *,
         ours: str = "",
     ) -> int:

@@ -2,6 +2,7 @@
 
 import json
 
+from memoranda.db.position import Position
 from memoranda.db.sqlite import Connection
 
 
@@ -15,13 +16,13 @@ def note_delivery(connection: Connection, provider: str, moment: float) -> None:
     _keep_fact(connection, f"last_delivered:{provider}", str(moment))
 
 
-def place(connection: Connection, provider: str, scope: str) -> int | None:
+def place(connection: Connection, provider: str, scope: str) -> Position | None:
     """The last message of the record that was looked at for a provider; None when none was."""
     found = _fact(connection, _place_of(provider, scope))
-    return int(found) if found else None
+    return Position.parse(found) if found else None
 
 
-def move_place(connection: Connection, provider: str, scope: str, to: int) -> None:
+def move_place(connection: Connection, provider: str, scope: str, to: Position) -> None:
     _keep_fact(connection, _place_of(provider, scope), str(to))
 
 

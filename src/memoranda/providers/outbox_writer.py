@@ -11,6 +11,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable
 
+from memoranda.db.position import START, Position
 from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
 from memoranda.providers.jobs import NewJob
 from memoranda.providers.outbox import Outbox
@@ -33,7 +34,7 @@ class OutboxWriter:
         self._lock = threading.Lock()
         self._later: deque[NewJob] = deque(maxlen=_MOST_LATER)
         self._source: TurnSource | None = None
-        self._start: int | None = None
+        self._start: Position | None = None
         self._recorded = self._found = 0
         self.provider = ""
         self.scope = ""
@@ -120,11 +121,11 @@ class OutboxWriter:
         if self._start is None and self._outbox.place(self.provider, self.scope) is None:
             self._start = source.head()
 
-        def read(place: int) -> tuple[int, list[NewJob]]:
+        def read(place: Position) -> tuple[Position, list[NewJob]]:
             head, turns = source.after(place)
             return head, [self._as_job(turn) for turn in turns]
 
-        self._outbox.catch_up(self.provider, self.scope, self._start or 0, read, ours=self.session_id)
+        self._outbox.catch_up(self.provider, self.scope, self._start or START, read, ours=self.session_id)
 
     def _as_job(self, turn: FinishedTurn) -> NewJob:
         question, answer = self._clean(turn.question).strip(), self._clean(turn.answer).strip()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from memoranda.db.position import START, Position
 from memoranda.providers.external_memory import BEGINS
 from memoranda.providers.text import plain_text
 from memoranda.sessions.message_rows import DONE, TURN, as_chat
@@ -34,10 +35,10 @@ class FinishedTurn:
 class TurnSource(Protocol):
     """Where completed turns are found. A place is the number of the last message that was looked at."""
 
-    def head(self) -> int:
+    def head(self) -> Position:
         """The place where the record ends now."""
 
-    def after(self, place: int) -> tuple[int, list[FinishedTurn]]:
+    def after(self, place: Position) -> tuple[Position, list[FinishedTurn]]:
         """The place where the record ends, and what was completed behind another place, in order."""
 
 
@@ -60,12 +61,12 @@ class RecordedTurns:
             self._mark = f"{self._provider} {store.scoped(Scope.everyone()).store_id()}"
         return self._mark
 
-    def head(self) -> int:
+    def head(self) -> Position:
         """The place where the record ends now."""
         store = self._record()
-        return store.head().message if store else 0
+        return store.head().message if store else START
 
-    def after(self, place: int) -> tuple[int, list[FinishedTurn]]:
+    def after(self, place: Position) -> tuple[Position, list[FinishedTurn]]:
         """The place where the record ends, and what was completed behind another place, in order."""
         store = self._record()
         if store is None:
@@ -77,7 +78,7 @@ class RecordedTurns:
                 return head, []
             ends = [end for end in store.get_messages_with(DONE, place) if end.get(DONE) == done]
             begins = [end[TURN] for end in ends if isinstance(end.get(TURN), int)]
-            marked = store.get_messages_with(TURN, min(begins) - 1) if begins else []
+            marked = store.get_messages_with(TURN, first_id=min(begins)) if begins else []
             # A conversation that was compressed in the middle of a turn goes on in another session.
             chains = {end["session_id"]: store.get_compression_lineage(end["session_id"]) for end in ends}
         turns = (_turn(end, marked, chains[end["session_id"]]) for end in ends)

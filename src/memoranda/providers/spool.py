@@ -13,6 +13,7 @@ import os
 import time
 from pathlib import Path
 
+from memoranda.db.position import Position
 from memoranda.providers.jobs import JobRow
 from memoranda.support.durable_files import make_private_directory, write_private
 
@@ -36,15 +37,15 @@ class Spool:
         name = f"{_whom(row.provider)}{_whom(row.scope)}{order}.json"
         write_private(self._directory / name, json.dumps(row._asdict()).encode())
 
-    def keep_place(self, provider: str, scope: str, place: int) -> None:
+    def keep_place(self, provider: str, scope: str, place: Position) -> None:
         """Write down from where on the record is to be looked through, where nobody has yet."""
         make_private_directory(self._directory)
         write_private(self._place_file(provider, scope), str(place).encode())
 
-    def place(self, provider: str, scope: str) -> int | None:
+    def place(self, provider: str, scope: str) -> Position | None:
         """That place; None when it is not here."""
         try:
-            return int(self._place_file(provider, scope).read_text("utf-8"))
+            return Position.parse(self._place_file(provider, scope).read_text("utf-8"))
         except (FileNotFoundError, ValueError):
             return None
 

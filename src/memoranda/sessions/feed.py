@@ -4,20 +4,20 @@ The store knows nothing of its followers. Message ids grow in the order of commi
 numbers; everything else that changes what can be found leaves a line in the `changes` table.
 """
 
-import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from memoranda.db.dialect import beyond_ascii, holds_nul
+from memoranda.db.dialect import after, beyond_ascii, feed_order, holds_nul, position_columns, up_to
+from memoranda.db.position import START, Position
 from memoranda.db.sqlite import Connection
 from memoranda.sessions.message_rows import decode_content, decode_json
 from memoranda.sessions.store_part import StorePart
 
 _AT_ONCE = 500
 # So much text is held in memory at a time, whatever the size of a message.
-MOST_CHARACTERS = 8_000_000
+MAX_CHARACTERS = 8_000_000
 COLUMNS = (
     "m.id, m.session_id, m.role, m.content, m.content_format, m.tool_name, m.tool_calls, m.timestamp, m.is_summary"
 )
@@ -56,16 +56,23 @@ class FeedSession:
 class FeedChange:
     """Look again: at the messages of a session from one on, or (None) at the session itself, which may be gone."""
 
-    seq: int
+    position: Position
     session_id: str
     from_message: int | None
 
 
-class Head(NamedTuple):
-    """How far the store has got."""
+class MessageBatch(NamedTuple):
+    """The next messages for a follower, and the position to continue from."""
 
-    message: int
-    change: int
+    messages: list[FeedMessage]
+    position: Position
+
+
+class Head(NamedTuple):
+    """The positions of the last message and the last change."""
+
+    message: Position
+    change: Position
 
 
 class Feed(StorePart):
@@ -80,27 +87,59 @@ class Feed(StorePart):
 
     def head(self) -> Head:
         with self._db.reading() as connection:
-            row = connection.execute("SELECT (SELECT max(id) FROM messages), (SELECT max(seq) FROM changes)").fetchone()
-        return Head(row[0] or 0, row[1] or 0)
+            return Head(_last(connection, "messages", "id"), _last(connection, "changes", "seq"))
 
-    def mark(self, message_id: int, *, exactly: bool = False) -> str:
-        """What the last message up to one is known by, or that one itself; empty when there is none."""
+    def mark(self, position: Position) -> str:
+        """Describe the last message up to a position, so that a follower recognises the store; empty without any."""
+        condition, values = up_to("id", position)
+        return self._describe(f"{condition} ORDER BY {feed_order('id', 'DESC')} LIMIT 1", values)
+
+    def mark_of(self, message_id: int) -> str:
+        """Describe one message as `mark` does; empty when it is gone."""
+        return self._describe("id = ?", [message_id])
+
+    def _describe(self, condition: str, values: Sequence[Any]) -> str:
         self._require_everyone()
         with self._db.reading() as connection:
             row = connection.execute(
-                f"SELECT id, timestamp, session_id FROM messages WHERE id {'=' if exactly else '<='} ?"
-                " ORDER BY id DESC LIMIT 1",
-                (message_id,),
+                f"SELECT id, timestamp, session_id FROM messages WHERE {condition}", values
             ).fetchone()
         return " ".join(map(str, row)) if row else ""
 
-    def messages_after(self, message_id: int, limit: int) -> list[FeedMessage]:
-        """The next messages behind one, in order: one at least if there is any, and fewer where they are long."""
-        return self._messages("m.id > ? ORDER BY m.id LIMIT ?", (message_id, limit), MOST_CHARACTERS)
+    def messages_after(self, position: Position, limit: int) -> MessageBatch:
+        """The next messages behind a position, in order: at least one if there is any, fewer where they are long."""
+        self._require_everyone()
+        condition, values = after("m.id", position)
+        found: list[FeedMessage] = []
+        room = MAX_CHARACTERS
+        with self._db.reading() as connection:
+            rows = connection.execute(
+                f"SELECT {position_columns('m.id')}, {COLUMNS} FROM messages m WHERE {SEARCHABLE} AND {condition}"
+                f" ORDER BY {feed_order('m.id')} LIMIT ?",
+                (*values, limit),
+            )
+            for transaction, number, *row in rows:
+                found.append(feed_message(row))
+                position = Position(transaction, number)
+                room -= len(row[3] or "") + len(row[6] or "")
+                if room <= 0:
+                    break
+        return MessageBatch(found, position)
 
-    def messages_from(self, session_id: str, first_id: int, limit: int = 2**62) -> list[FeedMessage]:
-        """The messages of a session from one on, in order."""
-        return self._messages("m.session_id = ? AND m.id >= ? ORDER BY m.id LIMIT ?", (session_id, first_id, limit))
+    def messages_from(
+        self, session_id: str, first_id: int, limit: int = 2**62, *, until: Position | None = None
+    ) -> list[FeedMessage]:
+        """The messages of a session from an id on, in order; with `until`, those up to that position."""
+        condition, values = ("1 = 1", []) if until is None else up_to("m.id", until)
+        return self._messages(
+            f"m.session_id = ? AND m.id >= ? AND {condition} ORDER BY m.id LIMIT ?",
+            (session_id, first_id, *values, limit),
+        )
+
+    def sample_messages(self, first_id: int, limit: int, *, until: Position) -> list[FeedMessage]:
+        """A few messages from an id on, up to a position: for checking an index."""
+        condition, values = up_to("m.id", until)
+        return self._messages(f"m.id >= ? AND {condition} ORDER BY m.id LIMIT ?", (first_id, *values, limit))
 
     def messages_by_id(self, ids: Collection[int]) -> dict[int, FeedMessage]:
         """Those of the messages that can be found."""
@@ -110,30 +149,38 @@ class Feed(StorePart):
                 found[message.id] = message
         return found
 
-    def messages_like(self, patterns: Sequence[str], after: int, limit: int) -> list[FeedMessage]:
-        """The newest messages behind one that hold any of the patterns, as LIKE understands them.
+    def messages_like(self, patterns: Sequence[str], start: Position, limit: int) -> list[FeedMessage]:
+        """The newest messages behind a position that contain any of the patterns, as LIKE understands them.
 
         LIKE sees nothing behind a NUL, so whatever has one is a candidate.
         """
         either = " OR ".join(
             f"m.{column} LIKE ? ESCAPE '\\'" for column in ("content", "tool_calls", "tool_name") for _ in patterns
         )
+        condition, values = after("m.id", start)
         return self._messages(
-            f"m.id > ? AND ({either} OR {holds_nul('m.content')}) ORDER BY m.id DESC LIMIT ?",
-            (after, *list(patterns) * 3, limit),
+            f"{condition} AND ({either} OR {holds_nul('m.content')}) ORDER BY m.id DESC LIMIT ?",
+            (*values, *list(patterns) * 3, limit),
         )
 
-    def messages_beyond_ascii(self, after: int, limit: int) -> list[FeedMessage]:
-        """The newest messages behind one that hold other letters than those of ASCII."""
-        return self._messages(f"m.id > ? AND {beyond_ascii('m.content')} ORDER BY m.id DESC LIMIT ?", (after, limit))
+    def messages_beyond_ascii(self, start: Position, limit: int) -> list[FeedMessage]:
+        """The newest messages behind a position that contain letters outside ASCII."""
+        condition, values = after("m.id", start)
+        return self._messages(
+            f"{condition} AND {beyond_ascii('m.content')} ORDER BY m.id DESC LIMIT ?", (*values, limit)
+        )
 
-    def changes_after(self, seq: int, limit: int) -> list[FeedChange]:
+    def changes_after(self, position: Position, limit: int) -> list[FeedChange]:
+        """The next changes behind a position, in its order."""
         self._require_everyone()
+        condition, values = after("seq", position)
         with self._db.reading() as connection:
             rows = connection.execute(
-                "SELECT seq, session_id, from_message FROM changes WHERE seq > ? ORDER BY seq LIMIT ?", (seq, limit)
+                f"SELECT {position_columns('seq')}, session_id, from_message FROM changes WHERE {condition}"
+                f" ORDER BY {feed_order('seq')} LIMIT ?",
+                (*values, limit),
             )
-            return [FeedChange(*row) for row in rows]
+            return [FeedChange(Position(transaction, number), *row) for transaction, number, *row in rows]
 
     def feed_sessions(self, ids: Collection[str]) -> dict[str, FeedSession]:
         """Those of the sessions that are there."""
@@ -149,17 +196,21 @@ class Feed(StorePart):
                 found |= {row[0]: FeedSession(*row) for row in rows}
         return found
 
-    def _messages(self, condition: str, values: Sequence[Any], room: float = math.inf) -> list[FeedMessage]:
+    def _messages(self, condition: str, values: Sequence[Any]) -> list[FeedMessage]:
         self._require_everyone()
-        found: list[FeedMessage] = []
         with self._db.reading() as connection:
             rows = connection.execute(f"SELECT {COLUMNS} FROM messages m WHERE {SEARCHABLE} AND {condition}", values)
-            for row in rows:
-                found.append(feed_message(row))
-                room -= len(row[3] or "") + len(row[6] or "")
-                if room <= 0:
-                    break
-        return found
+            return [feed_message(row) for row in rows]
+
+
+def _last(connection: Connection, table: str, column: str) -> Position:
+    condition, values = after(column, START)
+    row = connection.execute(
+        f"SELECT {position_columns(column)} FROM {table} WHERE {condition}"
+        f" ORDER BY {feed_order(column, 'DESC')} LIMIT 1",
+        values,
+    ).fetchone()
+    return START if row is None else Position(*row)
 
 
 def note_change(connection: Connection, session_id: str, from_message: int | None = None) -> None:

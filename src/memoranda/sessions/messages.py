@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from memoranda.db.dialect import RowRefused, add_row, next_number
+from memoranda.db.dialect import RowRefused, add_row, after, next_number
+from memoranda.db.position import START, Position
 from memoranda.db.sqlite import Connection
 from memoranda.errors import ContinuedError, SessionError
 from memoranda.sessions.copies import REFERRED_TO, SAME, read_fully, repeating
@@ -114,12 +115,23 @@ class Messages(StorePart):
         found = self._select("m.id = ? AND (m.active = 1 OR m.compacted = 1)", (message_id,))
         return found[0] if found else None
 
-    def get_messages_with(self, field: str, after: int) -> list[Message]:
-        """Messages behind one, in order, that have a field which is no column; repetitions are left out."""
+    def get_messages_with(self, field: str, start: Position = START, *, first_id: int = 0) -> list[Message]:
+        """The messages that have a field which is no column, in order, without copies.
+
+        `start` limits them to those behind a position in the feed, `first_id` to that id and later ones.
+        """
+        condition, values = after("m.id", start)
         return self._select(
-            "m.id > ? AND m.extra LIKE ? AND (m.active = 1 OR m.compacted = 1) AND m.copy_of IS NULL ORDER BY m.id",
-            (after, f'%"{field}"%'),
+            f"{condition} AND m.id >= ? AND m.extra LIKE ? AND (m.active = 1 OR m.compacted = 1)"
+            " AND m.copy_of IS NULL ORDER BY m.id",
+            (*values, first_id, f'%"{field}"%'),
         )
+
+    def last_message_id(self) -> int:
+        """The highest id that any message of the store has; 0 without messages."""
+        with self._db.reading() as connection:
+            (number,) = connection.execute("SELECT max(id) FROM messages").fetchone()
+        return int(number or 0)
 
     def get_external_ids(self, session_ids: Sequence[str], external_ids: Sequence[str]) -> dict[str, str]:
         """Which of these external ids the sessions have, each with the session that has it."""

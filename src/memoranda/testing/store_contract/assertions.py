@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from memoranda.db.position import START
 from memoranda.errors import SessionError
 from memoranda.sessions.store import SessionStore
 
@@ -47,4 +48,4 @@ def contents(store: SessionStore, session_id: str, include_inactive: bool = Fals
 
 def findable(store: SessionStore) -> list[object]:
     """What a follower of the store could find."""
-    return [message.content for message in store.messages_after(0, 10_000)]
+    return [message.content for message in store.messages_after(START, 10_000).messages]

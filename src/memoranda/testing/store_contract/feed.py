@@ -1,5 +1,6 @@
 """Contract of the feed: a follower that asks what is new ends up with exactly what can be found."""
 
+from memoranda.db.position import START, Position
 from memoranda.sessions.feed import FeedMessage
 from memoranda.sessions.store import SessionStore
 from memoranda.testing.store_contract.assertions import compact, say
@@ -10,19 +11,19 @@ class Follower:
 
     def __init__(self, store: SessionStore) -> None:
         self._store = store
-        self._message = self._change = 0
+        self._message = self._change = START
         self.found: dict[int, FeedMessage] = {}
         self.titles: dict[str, str | None] = {}
 
     def catch_up(self) -> None:
         head = self._store.head()
-        while new := self._store.messages_after(self._message, 2):
-            self.found |= {message.id: message for message in new}
-            self._message = new[-1].id
-            self._know(new[-1].session_id, *(message.session_id for message in new))
+        while (batch := self._store.messages_after(self._message, 2)).messages:
+            self.found |= {message.id: message for message in batch.messages}
+            self._message = batch.position
+            self._know(*(message.session_id for message in batch.messages))
         while changes := self._store.changes_after(self._change, 2):
             for change in changes:
-                self._change = change.seq
+                self._change = change.position
                 self._look_again(change.session_id, change.from_message)
         assert self._store.head() == head
 
@@ -51,14 +52,16 @@ class FeedContract:
 
     def test_the_head_moves_with_every_append_and_change(self, store: SessionStore) -> None:
         """Appending moves the message, everything else the change."""
-        assert store.head() == (0, 0)
+        assert store.head() == (START, START)
         store.create_session("s", "cli")
         before = store.head()
-        (number,) = say(store, "s", "x")
-        assert store.head() == (number, before.change)
+        say(store, "s", "x")
+        appended = store.head()
+        assert appended.message > before.message
+        assert appended.change == before.change
         store.set_session_title("s", "T")
         assert store.head().change > before.change
-        assert store.head().message == number
+        assert store.head().message == appended.message
 
     def test_a_follower_finds_what_can_be_found(self, store: SessionStore) -> None:
         """After every kind of change, asking only for what is new."""
@@ -82,7 +85,7 @@ class FeedContract:
         for step in steps:
             step()
             follower.catch_up()
-            found = {message.id: message for message in store.messages_after(0, 1000)}
+            found = {message.id: message for message in store.messages_after(START, 1000).messages}
             assert follower.found == found
             assert store.messages_by_id([*ids, 10**6]) == {number: found[number] for number in ids if number in found}
             assert follower.titles == {
@@ -99,7 +102,7 @@ class FeedContract:
             "s", "assistant", [{"type": "text", "text": "部"}], tool_calls=calls, tool_name="n", timestamp=7.5
         )
         expected = FeedMessage(number, "s", "assistant", [{"type": "text", "text": "部"}], "n", calls, 7.5, False)
-        assert store.messages_after(0, 5) == store.messages_from("s", number) == [expected]
+        assert store.messages_after(START, 5).messages == store.messages_from("s", number) == [expected]
         session = store.feed_sessions(["s", "nobody"])["s"]
         assert (session.user_id, session.source, session.started_at, session.title) == ("u", "cli", 5.0, None)
         assert (session.conversation_id, bool(session.archived)) == ("s", False)
@@ -111,10 +114,31 @@ class FeedContract:
         second = store.append_message("s", "assistant", None, tool_calls=[{"function": {"arguments": "部署needle"}}])
         third = store.append_message("s", "tool", "x", tool_name="needle_tool")
         store.append_message("s", "user", "nothing 500")
-        assert [each.id for each in store.messages_like(["%needle%"], 0, 10)] == [third, second, first]
-        assert [each.id for each in store.messages_like(["%needle%"], first, 1)] == [third]
-        assert [each.id for each in store.messages_like(["%部署%", "%zzz%"], 0, 10)] == [second]
-        assert [each.id for each in store.messages_like(["%50\\%%"], 0, 10)] == [first]
+        behind_first = store.messages_after(START, 1).position
+        assert [message.id for message in store.messages_like(["%needle%"], START, 10)] == [third, second, first]
+        assert [message.id for message in store.messages_like(["%needle%"], behind_first, 10)] == [third, second]
+        assert [message.id for message in store.messages_like(["%needle%"], behind_first, 1)] == [third]
+        assert [message.id for message in store.messages_like(["%部署%", "%zzz%"], START, 10)] == [second]
+        assert [message.id for message in store.messages_like(["%50\\%%"], START, 10)] == [first]
+
+    def test_a_position_survives_as_text(self, store: SessionStore) -> None:
+        """A follower stores it as text, and it compares and continues as before."""
+        store.create_session("s", "cli", title="One")
+        say(store, "s", "1", "2")
+        head = store.head()
+        assert (Position.parse(str(head.message)), Position.parse(str(head.change))) == head
+        assert head.message > START
+        first = store.messages_after(START, 1).position
+        assert [message.content for message in store.messages_after(Position.parse(str(first)), 5).messages] == ["2"]
+
+    def test_messages_of_a_session_end_at_a_position(self, store: SessionStore) -> None:
+        """A follower that looks at a session again sees nothing that it has not followed yet."""
+        store.create_session("s", "cli")
+        first, second = say(store, "s", "1", "2")
+        until = store.messages_after(START, 1).position
+        assert [message.id for message in store.messages_from("s", 0, until=until)] == [first]
+        assert [message.id for message in store.messages_from("s", 0, until=store.head().message)] == [first, second]
+        assert [message.id for message in store.sample_messages(first, 5, until=until)] == [first]
 
     def test_many_ids_can_be_asked_for_at_once(self, store: SessionStore) -> None:
         """More than a statement takes as values."""

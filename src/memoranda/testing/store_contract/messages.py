@@ -6,6 +6,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
+from memoranda.db.position import START
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
 from memoranda.testing.store_contract.assertions import contents, findable, refused
@@ -90,7 +91,7 @@ class MessageContract:
         store.create_session("s", "cli")
         store.append_message("s", "user", "before\x00needle")
         store.append_message("s", "user", [{"type": "text", "text": "before\x00needle"}])
-        assert len(store.messages_like(["%needle%"], 0, 10)) == 2
+        assert len(store.messages_like(["%needle%"], START, 10)) == 2
 
     def test_what_json_cannot_say_is_refused_or_kept(self, store: SessionStore) -> None:
         """Keys that are not text do not become text in silence."""

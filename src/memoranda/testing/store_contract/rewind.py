@@ -3,6 +3,7 @@
 from contextlib import suppress
 from typing import Any
 
+from memoranda.db.position import START
 from memoranda.sessions.store import SessionStore
 from memoranda.testing.store_contract.assertions import chain, compact, contents, findable, refused, say
 
@@ -25,10 +26,10 @@ def seen(store: SessionStore, session_id: str, ids: list[int]) -> str:
         store.list_sessions_rich(order_by_last_active=True, include_children=True, include_archived=True),
         store.export_session(session_id),
         store.export_all(),
-        store.messages_after(0, 1000),
+        store.messages_after(START, 1000).messages,
         store.messages_from(session_id, 0),
         store.messages_by_id(ids),
-        store.messages_like(["%"], 0, 1000),
+        store.messages_like(["%"], START, 1000),
     ]
     return repr(views)
 
@@ -52,7 +53,7 @@ class RewindContract:
         assert session is not None
         assert (session["message_count"], session["tool_call_count"], session["rewind_count"]) == (1, 0, 1)
         assert session["last_active"] == 2.0
-        assert [change.session_id for change in store.changes_after(0, 100)][-1] == "s"
+        assert [change.session_id for change in store.changes_after(START, 100)][-1] == "s"
         assert store.statistics()["messages"] == 1
 
     def test_only_a_live_message_of_the_user_can_be_taken_back_to(self, store: SessionStore) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from memoranda.db.position import START
 from memoranda.errors import SessionError, StorageError
 from memoranda.sessions.conversations import Conversation
 from memoranda.sessions.scope import Scope
@@ -228,11 +229,13 @@ class ScopeContract:
         view = store.scoped(Scope.of("bob"))
         session_id, message_id = made["ann"]
         questions: tuple[Callable[[], Any], ...] = (
-            lambda: [message for message in view.messages_after(0, 100) if message.session_id == session_id],
+            lambda: [
+                message for message in view.messages_after(START, 100).messages if message.session_id == session_id
+            ],
             lambda: view.messages_from(session_id, 0),
             lambda: view.messages_by_id([message_id]),
-            lambda: view.messages_like(["%said 1%"], 0, 100),
+            lambda: view.messages_like(["%said 1%"], START, 100),
             lambda: view.feed_sessions([session_id]),
-            lambda: [change for change in view.changes_after(0, 1000) if change.session_id == session_id],
+            lambda: [change for change in view.changes_after(START, 1000) if change.session_id == session_id],
         )
         assert [_shows(ask) for ask in questions] == [False] * len(questions)

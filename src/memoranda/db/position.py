@@ -1,0 +1,33 @@
+"""A position in a feed: how far a follower has read, as an opaque value that only the engine interprets."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """A place between two rows of a feed table; a later position compares greater.
+
+    A follower keeps a position and gives it back. It never computes with it: an engine whose row numbers do not follow
+    the order of commits (PostgreSQL) orders rows by transaction first. In SQLite the transaction is always 0.
+    """
+
+    transaction: int = 0
+    row: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many rows lie before it, at most: numbers of deleted rows count too. For progress and estimates only."""
+        return self.row
+
+    def __str__(self) -> str:
+        """The text form that followers store; `Position.parse` reads it."""
+        return f"{self.transaction}-{self.row}" if self.transaction else str(self.row)
+
+    @classmethod
+    def parse(cls, text: str | int) -> "Position":
+        """Read the text form; a plain number is a row. Raises ValueError for anything else."""
+        transaction, _, row = str(text).rpartition("-")
+        return cls(int(transaction or 0), int(row))
+
+
+START = Position()
