@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from json.encoder import encode_basestring
 from typing import Any
 
-from memoranda.support.shorten import shorten_end
+from memoranda.support.shorten import shorten_end, shorten_for_json
 
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 _CONTROL = {number: " " for number in (*range(32), *range(0x7F, 0xA0))}
@@ -35,10 +35,7 @@ def echo_input(text: str, most: int = _LONGEST_REPETITION) -> str:
 
 def fit_json(text: str, room: int) -> str:
     """As much of a text as its JSON has room for."""
-    text = replace_surrogates(text[: max(0, room)])
-    while text and size_of(text) > room:
-        text = text[: len(text) * 3 // 4]
-    return text
+    return shorten_for_json(replace_surrogates(text[: max(0, room)]), room)
 
 
 def echo_list(texts: Iterable[str], room: int) -> list[str]:
