@@ -18,6 +18,7 @@ from memoranda.providers.event_loop import EventLoop
 from memoranda.providers.health import HealthTracker
 from memoranda.providers.provider import MemoryProvider
 from memoranda.safety.redaction import Redactor
+from memoranda.support.shorten import shorten_end
 
 _log = logging.getLogger(__name__)
 
@@ -186,7 +187,7 @@ class GuardedProvider:
         if not isinstance(answer.value, str):
             self.settle(hook, CallResult(error=f"answered with {type(answer.value).__name__} instead of text"))
             return ""
-        return cut(answer.value.strip(), most)
+        return shorten_end(answer.value.strip(), most, whole_lines=True)
 
     def shape(self, hook: str) -> Parameters | None:
         """What a hook takes; None when that cannot be seen."""
@@ -285,17 +286,8 @@ def _contract(hook: str) -> Parameters:
 def describe(error: BaseException, redactor: Redactor | None = None) -> str:
     """An exception in one line without credentials, even one that cannot say what it is."""
     line = " ".join(traceback.format_exception_only(error)[-1].split())
-    return cut(_redacted(line, redactor), _LONGEST_ERROR)
+    return shorten_end(_redacted(line, redactor), _LONGEST_ERROR)
 
 
 def _redacted(text: str, redactor: Redactor | None) -> str:
     return (redactor or Redactor()).text(text)[0]
-
-
-def cut(text: str, most: int) -> str:
-    """At most so many characters, the last of which shows that there was more."""
-    if len(text) <= most:
-        return text
-    kept = text[: max(most - 1, 0)]
-    line = kept.rfind("\n", len(kept) // 2)
-    return (kept[:line] if line > 0 else kept).rstrip() + "…"

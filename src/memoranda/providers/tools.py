@@ -7,9 +7,10 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
-from memoranda.providers.guarded_call import GuardedProvider, cut
+from memoranda.providers.guarded_call import GuardedProvider
 from memoranda.providers.settings import ProviderSettings
 from memoranda.providers.text import cleaned
+from memoranda.support.shorten import shorten_end
 from memoranda.tools import JsonObject, Tool
 
 _log = logging.getLogger(__name__)
@@ -143,7 +144,7 @@ def as_result(reply: object, most: int, clean: Callable[[str], str]) -> JsonObje
         except (TypeError, ValueError, RecursionError):
             return failure(f"answered with {type(reply).__name__}, which is not JSON")
     if len(reply) > most:
-        return {"success": True, "truncated": True, "result": cut(clean(reply), most)}
+        return {"success": True, "truncated": True, "result": shorten_end(clean(reply), most, whole_lines=True)}
     try:
         value = json.loads(reply)
     except (ValueError, RecursionError):

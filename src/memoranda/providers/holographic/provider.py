@@ -22,6 +22,7 @@ from memoranda.providers.holographic.tool import FactTools, schemas
 from memoranda.providers.provider import MemoryProvider
 from memoranda.support.health_issues import repair_reported
 from memoranda.support.home import encode_user_id
+from memoranda.support.shorten import shorten_end
 
 _log = logging.getLogger(__name__)
 
@@ -183,9 +184,7 @@ class HolographicProvider(MemoryProvider):
 
 
 def _line(fact: Fact, now: float) -> str:
-    content = " ".join(fact.content.split())
-    if len(content) > _LONGEST_LINE:
-        content = content[:_LONGEST_LINE] + "…"
+    content = shorten_end(" ".join(fact.content.split()), _LONGEST_LINE)
     return f"- {content} ({_age(now - fact.updated_at)}, trust {fact.trust:.2f}, fact {fact.fact_id})"
 
 

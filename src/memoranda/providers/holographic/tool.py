@@ -12,6 +12,7 @@ from memoranda.providers.holographic.entities import LONGEST_NAME, key_of
 from memoranda.providers.holographic.fact import CATEGORIES, FactError, Provenance
 from memoranda.providers.holographic.fact_store import FactStore
 from memoranda.providers.holographic.retrieval import FactFilter, FoundFact, Retriever
+from memoranda.support.shorten import shorten_end
 from memoranda.tools import JsonObject
 
 ACTIONS = ("add", "search", "probe", "related", "reason", "contradict", "update", "remove", "list")
@@ -279,4 +280,4 @@ def _storable(text: str) -> str:
 
 def _short(value: Any) -> str:
     shown = repr(value) if isinstance(value, str | int | float | None) else type(value).__name__
-    return _storable(shown if len(shown) <= 60 else shown[:57] + "...")
+    return _storable(shorten_end(shown, 60))
