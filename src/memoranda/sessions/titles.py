@@ -9,6 +9,7 @@ from memoranda.errors import SessionError
 from memoranda.sessions.feed import note_change
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store_part import StorePart, count_redactions
+from memoranda.support.shorten import shorten_end
 
 LONGEST = 100
 _NEVER_CUT = 80
@@ -129,9 +130,7 @@ def variants(connection: Connection, stem: str, scope: Scope) -> list[TitledSess
 
 def _with_number(stem: str, number: int) -> str:
     ending = f" #{number}"
-    if len(stem) + len(ending) <= LONGEST:
-        return stem + ending
-    return stem[: LONGEST - len(ending) - 1].rstrip() + "…" + ending
+    return shorten_end(stem, LONGEST - len(ending)) + ending
 
 
 def claim_title(connection: Connection, session_id: str, title: str) -> None:
