@@ -105,4 +105,4 @@ _OTHERS = {
 
 def _shown(fate: MigrationOutcome) -> str:
     line = " ".join(fate.name.split())
-    return f"{terminal_line(line if len(line) <= 70 else line[:69] + '…')}: {terminal_line(fate.reason)}"
+    return f"{terminal_line(line, 70)}: {terminal_line(fate.reason)}"

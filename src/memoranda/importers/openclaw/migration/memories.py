@@ -25,6 +25,7 @@ from memoranda.importers.openclaw.migration.redaction import MigrationRedactor
 from memoranda.importers.openclaw.migration.steps import AddEntries, MigrationStep, OmittedEntry, Status
 from memoranda.importers.openclaw.migration.templates import is_template_entry
 from memoranda.support.canonical_text import canonical
+from memoranda.support.shorten import shorten_end
 from memoranda.support.text_file import TextFile, read_text
 
 ORIGIN = Origin("import", explicit=True)
@@ -196,5 +197,4 @@ def _read(file: Path, gathered: GatheredEntries) -> str | None:
 
 
 def _brief(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 80 else line[:79] + "…"
+    return shorten_end(" ".join(text.split()), 80)
