@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from memoranda.llm.model import ToolCall
+from memoranda.support.shorten import shorten_middle
 from memoranda.tools import JsonObject, Tool, tool_refusal
 
 _log = logging.getLogger(__name__)
@@ -36,9 +37,7 @@ def result_as_text(result: JsonObject, most: int) -> str:
     text = json.dumps(result, ensure_ascii=False, default=str)
     if len(text) <= most:
         return text
-    head, tail = text[: most * 2 // 3], text[-(most // 3) :]
-    left_out = f"… [{len(text) - len(head) - len(tail)} characters left out] …"
-    cut = {"success": bool(result.get("success", True)), "cut": True, "text": f"{head}{left_out}{tail}"}
+    cut = {"success": bool(result.get("success", True)), "cut": True, "text": shorten_middle(text, most)}
     return json.dumps(cut, ensure_ascii=False)
 
 
