@@ -20,9 +20,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 import memoranda
-from memoranda.adapters.hosts.hooks.answering import answer
-from memoranda.adapters.hosts.hooks.capture import capture
-from memoranda.adapters.hosts.hooks.payload import read_payload
+from memoranda.adapters.hosts.hooks import answer_event, capture_transcript, read_payload
 from memoranda.importers.claude_code import ClaudeCode
 from memoranda.importers.importer import Importer, import_lock
 from memoranda.support.projects import project_of
@@ -102,15 +100,15 @@ def _prompt_hook_with_evidence(root: Path) -> Call:
 def _prompt_hook_for(root: Path, prompt: str) -> Call:
     memory = _home_with_two_sessions(root)
     event = json.dumps({"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": prompt, "cwd": str(root)})
-    return lambda: answer(memory, read_payload(event.encode()), "claude-code")
+    return lambda: answer_event(memory, read_payload(event.encode()), "claude-code")
 
 
 def _capture_hook(root: Path) -> Call:
     memory = memoranda.open(root / "home")
     transcript = _write_transcript(root, 4)
-    capture(memory, transcript)
+    capture_transcript(memory, transcript)
     _write_transcript(root, 5)
-    return lambda: capture(memory, transcript)
+    return lambda: capture_transcript(memory, transcript)
 
 
 def _import(root: Path) -> Call:

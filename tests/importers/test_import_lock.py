@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import memoranda
-from memoranda.adapters.hosts.hooks import capture as capturing
+from memoranda.adapters.hosts import hooks
 from memoranda.importers.importer import LOCK, import_lock
 from memoranda.support.file_lock import FileLock
 from tests.importers.claude_code_lines import PRESENT, SESSION
@@ -27,13 +27,13 @@ def test_one_import_at_a_time_has_its_turn(tmp_path: Path) -> None:
 
 def test_a_hook_leaves_a_long_import_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It skips its turn quietly; the next event takes in what was said meanwhile."""
-    monkeypatch.setattr(capturing, "_WAIT", 0.05)
+    monkeypatch.setattr(hooks, "_LOCK_TIMEOUT", 0.05)
     transcript = write_lines(tmp_path / "projects" / "p" / f"{SESSION}.jsonl", PRESENT)
     with memoranda.open(tmp_path / "home") as memory:
         memory.sessions.session_count()
         with FileLock(memory.home.root / LOCK, timeout=0.0):
-            assert capturing.capture(memory, transcript) is None
+            assert hooks.capture_transcript(memory, transcript) is None
         assert memory.sessions.session_count() == 0
-        tally = capturing.capture(memory, transcript)
+        tally = hooks.capture_transcript(memory, transcript)
         assert tally is not None
         assert tally.messages == 9

@@ -1,6 +1,7 @@
 """The curated memory as a system prompt shows it: read once, plus a note of what changed since."""
 
 from memoranda.app import Memory
+from memoranda.curated.store import MemoryStore
 from memoranda.prompt.memory_changes import MemoryChanges
 
 
@@ -9,11 +10,16 @@ class MemoryText:
 
     def __init__(self, memory: Memory) -> None:
         store = memory.services.curated_for(memory.user)
-        store.load_from_disk()
-        blocks = [store.format_for_system_prompt(target) for target in store.settings.targets()]
-        self.text = "\n\n".join(block for block in blocks if block)
+        self.text = read_memory_text(store)
         self._changes = MemoryChanges(store)
 
     def changes(self) -> str:
         """Returns a fenced note of what changed since; "" when nothing did."""
         return self._changes.note()
+
+
+def read_memory_text(store: MemoryStore) -> str:
+    """Reads the files that are in use and returns them as a system prompt shows them; "" when nothing is remembered."""
+    store.load_from_disk()
+    blocks = [store.format_for_system_prompt(target) for target in store.settings.targets()]
+    return "\n\n".join(block for block in blocks if block)

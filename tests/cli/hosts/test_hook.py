@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import memoranda
-from memoranda.adapters.hosts.hooks.evidence import _is_of
+from memoranda.adapters.hosts.prompt_evidence import is_own_session
 from memoranda.importers.session_writer import session_name
 from memoranda.recall.search import Hit
 from tests.cli.hosts.claude_host import ClaudeHost
@@ -192,8 +192,8 @@ def test_a_session_is_known_by_the_name_that_imports_give_it() -> None:
     for user in (None, "ana"):
         for host_id in ("abc", "abc-agent-1"):
             hit = Hit(session_name("claude-code", host_id, user), "", 1, "user", 1.0, {}, 1)
-            assert _is_of(hit, "claude-code", "abc")
-            assert not _is_of(hit, "claude-code", "")
+            assert is_own_session(hit, "claude-code", "abc")
+            assert not is_own_session(hit, "claude-code", "")
 
 
 @pytest.mark.parametrize("words", [["--home"], ["claude-code", "Stop", "--transcript"], ["--user", ""]], ids=str)

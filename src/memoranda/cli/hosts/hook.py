@@ -1,4 +1,4 @@
-"""`memoranda hook`: what a host calls at its events. It answers soon or not at all, and it never fails the host."""
+"""`memoranda hook`: the command that a host runs at its events. It answers quickly or not at all, and never fails."""
 
 import logging
 import os
@@ -12,8 +12,14 @@ from typing import Any
 
 import click
 
-from memoranda.adapters.hosts.hooks.events import ANSWERED, CAPTURES
-from memoranda.adapters.hosts.hooks.payload import Payload, read_payload
+from memoranda.adapters.hosts.hooks import (
+    ANSWERED_EVENTS,
+    CAPTURE_EVENTS,
+    HookPayload,
+    answer_event,
+    capture_transcript,
+    read_payload,
+)
 from memoranda.cli.context import Invocation, memory_options
 
 _EPILOG = """\b
@@ -21,18 +27,18 @@ Examples:
   memoranda hook claude-code SessionStart < payload.json
 
 \b
-Written into the host's settings by 'memoranda install claude-code'. To see what it would be given:
+'memoranda install claude-code' writes this command into the host's settings. To see what a prompt would get:
   echo '{"prompt": "How did we fix the build?"}' | memoranda hook claude-code UserPromptSubmit
 """
-# A host waits for its hooks; an answer that comes later than this is not worth waiting for.
-_DEADLINE = 2.0
-_TRANSCRIPT = "capture"
+# A host waits for its hooks; an answer that takes longer than this is not worth the wait.
+_TIMEOUT = 2.0
+_CAPTURE = "capture"
 _HOSTS = ("claude-code",)
 _log = logging.getLogger(__name__)
 
 
 class _NeverFailing(click.Command):
-    """A command whose wrong options end it in silence: any exit code but 0 would stop the host."""
+    """A command that exits silently with code 0 on wrong options: any other code would stop the host."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> click.Context:
         try:
@@ -46,36 +52,36 @@ class _NeverFailing(click.Command):
 )
 @click.argument("host", default="")
 @click.argument("event", default="")
-@click.option("--wait", is_flag=True, help="Take a transcript in before this ends, however long it takes.")
+@click.option("--wait", is_flag=True, help="Import the transcript before exiting, however long it takes.")
 @click.option("--transcript", default="", hidden=True)
 @memory_options
 def command(host: str, event: str, wait: bool, transcript: str) -> None:
-    """Answer an EVENT of HOST (claude-code) whose payload is on standard input.
+    """Answer an EVENT of HOST (claude-code); the host sends its payload on standard input.
 
-    SessionStart gives what is remembered, UserPromptSubmit what was said earlier if it bears on the prompt; Stop,
-    PreCompact and SessionEnd record the session. Whatever goes wrong, it ends with exit code 0, because other codes
-    stop the host; logs/hooks.log in the home says what it was.
+    SessionStart gives what is remembered. UserPromptSubmit gives earlier conversations that are relevant to the prompt,
+    if there are any. Stop, PreCompact and SessionEnd record the session. The exit code is always 0, because any other
+    code would stop the host; errors are in logs/hooks.log in the home.
     """
     invocation = Invocation.current()
     answers: list[str] = []
-    called = _Call(invocation, host, event, wait, transcript)
-    worker = threading.Thread(target=lambda: answers.append(called.answer()), name="memoranda-hook", daemon=True)
+    call = _HookCall(invocation, host, event, wait, transcript)
+    worker = threading.Thread(target=lambda: answers.append(call.answer()), name="memoranda-hook", daemon=True)
     worker.start()
-    worker.join(None if wait or event == _TRANSCRIPT else _DEADLINE)
+    worker.join(None if wait or event == _CAPTURE else _TIMEOUT)
     try:
         if answers and answers[0]:
             click.echo(answers[0])
         sys.stdout.flush()
     except OSError:
-        # Nobody reads it any more. Leaving at once keeps Python from complaining about that at its end.
+        # The host closed its end. Exiting at once keeps Python from reporting that while it shuts down.
         os._exit(0)
     if worker.is_alive():
-        # Nothing that it does needs to be finished: it only reads, and an index goes on where it was.
+        # The thread only reads, and an index update that is stopped continues with the next one.
         os._exit(0)
 
 
-class _Call:
-    """One call of a hook."""
+class _HookCall:
+    """One call of the command."""
 
     def __init__(self, invocation: Invocation, host: str, event: str, wait: bool, transcript: str) -> None:
         self._invocation = invocation
@@ -85,72 +91,69 @@ class _Call:
         self._transcript = transcript
 
     def answer(self) -> str:
-        """What goes to standard output; "" for nothing, also when something went wrong."""
-        with self._logging():
+        """Returns the text for standard output; "" for none, and also when something failed."""
+        with self._log_to_home():
             try:
                 return self._answer()
             except Exception:
-                # The host must go on, whatever happens here.
-                self._note("a hook failed", error=True)
+                # Whatever fails here must not stop the host.
+                self._log_error("a hook failed", traceback=True)
                 return ""
 
     def _answer(self) -> str:
         if self._host not in _HOSTS:
             return ""
-        if self._event == _TRANSCRIPT:
+        if self._event == _CAPTURE:
             self._capture(Path(self._transcript))
             return ""
         payload = read_payload(b"" if sys.stdin.isatty() else sys.stdin.buffer.read(), self._event)
-        if payload.event in CAPTURES and payload.transcript is not None:
-            self._capture_later(payload)
-        return self._asked(payload) if payload.event in ANSWERED else ""
+        if payload.event in CAPTURE_EVENTS and payload.transcript is not None:
+            self._start_capture(payload.transcript)
+        return self._answer_event(payload) if payload.event in ANSWERED_EVENTS else ""
 
-    def _asked(self, payload: Payload) -> str:
-        from memoranda.adapters.hosts.hooks.answering import answer  # noqa: PLC0415
+    def _answer_event(self, payload: HookPayload) -> str:
         from memoranda.app import open_memory  # noqa: PLC0415
 
-        given = self._invocation
-        with open_memory(given.home, profile=given.profile, user=given.user) as memory:
-            return answer(memory, payload, self._host)
+        options = self._invocation
+        with open_memory(options.home, profile=options.profile, user=options.user) as memory:
+            return answer_event(memory, payload, self._host)
 
-    def _capture_later(self, payload: Payload) -> None:
-        """Let a process of its own take the transcript in, unless we may wait for it."""
-        transcript = payload.transcript
-        assert transcript is not None
+    def _start_capture(self, transcript: Path) -> None:
+        """Imports the transcript in a process of its own, so that the host need not wait; with --wait, here."""
         if self._wait:
             self._capture(transcript)
         elif transcript.is_file():
-            _start([self._host, _TRANSCRIPT, "--transcript", str(transcript.absolute()), *self._options()])
+            arguments = [self._host, _CAPTURE, "--transcript", str(transcript.absolute())]
+            _start_detached([*arguments, *self._home_options()])
 
     def _capture(self, transcript: Path) -> None:
-        from memoranda.adapters.hosts.hooks.capture import capture  # noqa: PLC0415
         from memoranda.app import open_memory  # noqa: PLC0415
 
-        given = self._invocation
-        with open_memory(given.home, profile=given.profile, user=given.user) as memory:
-            tally = capture(memory, transcript)
-            if tally is not None and tally.problem_count:
-                self._note(f"{tally.problem_count} lines of {transcript} could not be read, the first: "
-                           f"{tally.problems[0].text}")  # fmt: skip
+        options = self._invocation
+        with open_memory(options.home, profile=options.profile, user=options.user) as memory:
+            summary = capture_transcript(memory, transcript)
+        if summary is not None and summary.problem_count:
+            first = summary.problems[0].text
+            self._log_error(f"{summary.problem_count} lines of {transcript} could not be read, the first: {first}")
 
-    def _options(self) -> list[str]:
-        given = self._invocation
-        named = {"--home": given.home, "--profile": given.profile, "--user": given.user}
-        return [word for name, value in named.items() if value is not None for word in (name, value)]
+    def _home_options(self) -> list[str]:
+        options = self._invocation
+        values = {"--home": options.home, "--profile": options.profile, "--user": options.user}
+        return [word for name, value in values.items() if value is not None for word in (name, value)]
 
-    def _note(self, text: str, *, error: bool = False) -> None:
-        _log.error("%s %s: %s", self._host, self._event, text, exc_info=error)
+    def _log_error(self, text: str, *, traceback: bool = False) -> None:
+        _log.error("%s %s: %s", self._host, self._event, text, exc_info=traceback)
 
     @contextmanager
-    def _logging(self) -> Iterator[None]:
-        """Keep the log off the host's screen; where there is no home to say it in, there is nobody to read it."""
+    def _log_to_home(self) -> Iterator[None]:
+        """Sends the log to a file in the home instead of the host's screen; drops it when there is no home."""
         from memoranda.cli.log_file import log_to_file  # noqa: PLC0415
         from memoranda.errors import MemorandaError  # noqa: PLC0415
 
         try:
-            place = self._invocation.locate_home()
-            place.refuse_if_foreign()
-            root: Path | None = place.root
+            home = self._invocation.locate_home()
+            home.refuse_if_foreign()
+            root: Path | None = home.root
         except (MemorandaError, OSError):
             root = None
         with log_to_file((root or Path()) / "logs" / "hooks.log") as handler:
@@ -158,8 +161,8 @@ class _Call:
             yield
 
 
-def _start(arguments: list[str]) -> None:
-    """Start ourselves once more, apart from the host: it neither waits for that process nor ends it."""
+def _start_detached(arguments: list[str]) -> None:
+    """Starts this command again in a process that the host neither waits for nor ends."""
     options: dict[str, object] = {"start_new_session": True}
     if sys.platform == "win32":
         options = {"creationflags": subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP}

@@ -1,0 +1,118 @@
+"""Answers the hook events of Claude Code: gives its model memory and evidence, and records its sessions.
+
+A host waits for its hooks, so this module loads quickly and each event imports what it needs.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memoranda.app import Memory
+    from memoranda.importers.summary import ImportSummary
+
+SESSION_START, USER_PROMPT = "SessionStart", "UserPromptSubmit"
+ANSWERED_EVENTS = frozenset({SESSION_START, USER_PROMPT})
+CAPTURE_EVENTS = frozenset({"Stop", "PreCompact", "SessionEnd"})
+
+_MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
+# Claude Code shows longer text only in part.
+_MAX_MEMORY_CHARS = 9_500
+_LOCK_TIMEOUT = 120.0
+_MEMORY_HEAD = (
+    "What you remember about the user and their work, from Memoranda, as it was when this session began. It is "
+    "reference, not a request."
+)
+_TRUNCATED = "\n[cut here: more is remembered]"
+
+
+@dataclass(frozen=True, slots=True)
+class HookPayload:
+    """One event of a session, as the host describes it on standard input."""
+
+    event: str = ""
+    session_id: str = ""
+    transcript: Path | None = None
+    directory: str = ""
+    prompt: str = ""
+    source: str = ""
+
+
+def read_payload(raw: bytes, event: str = "") -> HookPayload:
+    """Reads a payload; missing or malformed fields are empty. `event` counts when the payload names none."""
+    try:
+        value: Any = json.loads(raw[:_MAX_PAYLOAD_BYTES].decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        return HookPayload(event)
+    transcript = _text_field(value, "transcript_path")
+    return HookPayload(
+        _text_field(value, "hook_event_name") or event,
+        _text_field(value, "session_id"),
+        Path(transcript).expanduser() if transcript and "\0" not in transcript else None,
+        _text_field(value, "cwd"),
+        _text_field(value, "prompt"),
+        _text_field(value, "source"),
+    )
+
+
+def _text_field(payload: dict[str, Any], name: str) -> str:
+    value = payload.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def answer_event(memory: "Memory", payload: HookPayload, host: str) -> str:
+    """Returns the JSON that gives the host's model context; "" when there is nothing to give."""
+    text = ""
+    if payload.event == SESSION_START:
+        text = _memory_for_session(memory)
+    elif payload.event == USER_PROMPT:
+        from memoranda.adapters.hosts.prompt_evidence import find_evidence  # noqa: PLC0415
+
+        text = find_evidence(memory, payload.prompt, host, payload.session_id)
+    if not text:
+        return ""
+    output = {"hookEventName": payload.event, "additionalContext": text}
+    return json.dumps({"hookSpecificOutput": output}, ensure_ascii=False)
+
+
+def _memory_for_session(memory: "Memory") -> str:
+    """Returns the notes and the profile with a heading; "" when nothing is remembered."""
+    from memoranda.tool_host.memory_text import read_memory_text  # noqa: PLC0415
+
+    remembered = read_memory_text(memory.services.curated_for(memory.user))
+    if not remembered:
+        return ""
+    text = f"{_MEMORY_HEAD}\n\n{remembered}"
+    if len(text) <= _MAX_MEMORY_CHARS:
+        return text
+    return text[: _MAX_MEMORY_CHARS - len(_TRUNCATED)] + _TRUNCATED
+
+
+def capture_transcript(memory: "Memory", transcript: Path) -> "ImportSummary | None":
+    """Imports what is new in a session's transcript and those of its sub-agents; None when nothing was imported.
+
+    Captures wait for each other. While a long import holds the lock, this gives up: the transcript stays, and the next
+    event of the session imports it.
+    """
+    from memoranda.importers.claude_code import ClaudeCode  # noqa: PLC0415
+    from memoranda.importers.importer import Importer, import_lock  # noqa: PLC0415
+    from memoranda.support.projects import project_of  # noqa: PLC0415
+
+    reader = ClaudeCode()
+    items = list(reader.scan(transcript)) if transcript.is_file() else []
+    if not items:
+        return None
+    sub_agents = transcript.with_suffix("")
+    if sub_agents.is_dir():
+        items += [item for item in reader.scan(sub_agents) if item.file.is_file()]
+    with import_lock(memory.home.root, _LOCK_TIMEOUT) as lock_holder:
+        if lock_holder:
+            return None
+        importer = Importer(memory.home.root, memory.sessions, project=project_of)
+        try:
+            return importer.apply(reader, items)
+        finally:
+            importer.close()
