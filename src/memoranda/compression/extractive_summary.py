@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 
 from memoranda.compression.prompts import SECTIONS
 from memoranda.compression.summary import Sections
-from memoranda.compression.transcript import SENTENCE_END, calls_of, clipped, within
+from memoranda.compression.transcript import SENTENCE_END, calls_of, within
 from memoranda.llm.tokens import estimate_text
 from memoranda.sessions.message_rows import text_of
 from memoranda.sessions.rotation import LiveMessage
+from memoranda.support.shorten import shorten_end, shorten_middle
 
 _LINE = 220
 _LAST_CALLS = 3
@@ -60,7 +61,7 @@ def _goal(said: Sequence[tuple[str, str]], known: bool) -> list[str]:
     """What the user asked first, unless that is known, and last."""
     requests = [" ".join(text.split()) for role, text in said if role == "user" and text.strip()]
     chosen = requests[-1:] if known else [*requests[:1], *requests[1:][-1:]]
-    return [clipped(text, _FIRST_REQUEST) for text in chosen]
+    return [shorten_middle(text, _FIRST_REQUEST) for text in chosen]
 
 
 def _sentences(said: Iterable[tuple[str, str]], who: str, sign: re.Pattern[str]) -> list[str]:
@@ -85,8 +86,8 @@ def _course(messages: Sequence[LiveMessage], room: int) -> list[str]:
             lines.append(f"[{live.said_as}] {role}: {_telling(text)}")
         calls = calls_of(live.message)
         if calls:
-            asked = "; ".join(f"{name} {clipped(' '.join(arguments.split()), 80)}" for name, arguments in calls[:3])
-            called.append(f"[{live.said_as}] called {clipped(asked, _LINE)}")
+            asked = "; ".join(f"{name} {shorten_end(' '.join(arguments.split()), 80)}" for name, arguments in calls[:3])
+            called.append(f"[{live.said_as}] called {shorten_middle(asked, _LINE)}")
             lines.append(called[-1])
     if sum(map(_size, lines)) <= room:
         return lines
@@ -97,7 +98,7 @@ def _course(messages: Sequence[LiveMessage], room: int) -> list[str]:
 def _telling(text: str) -> str:
     sentences = [" ".join(each.split()) for each in SENTENCE_END.split(text[:20_000]) if each.strip()]
     particular = [each for each in sentences if _PARTICULAR.search(each)]
-    return clipped(" ".join((particular or sentences)[:3]), _LINE)
+    return shorten_middle(" ".join((particular or sentences)[:3]), _LINE)
 
 
 def _files(messages: Sequence[LiveMessage]) -> list[str]:
@@ -117,7 +118,7 @@ def _troubles(said: Sequence[tuple[str, str]]) -> list[str]:
     for role, text in said:
         if role == "tool" and (match := _TROUBLE.search(text[:20_000])):
             begin = text.rfind("\n", 0, match.start()) + 1
-            found.append(clipped(" ".join(text[begin : begin + 400].splitlines()[0].split()), _LINE))
+            found.append(shorten_middle(" ".join(text[begin : begin + 400].splitlines()[0].split()), _LINE))
     questions = _sentences([pair for pair in said if pair[0] == "assistant"][-1:], "assistant", re.compile(r"[?？]$"))
     return [*dict.fromkeys(found[-5:]), *questions[-2:]]
 

@@ -8,6 +8,7 @@ from memoranda.llm.model import Message
 from memoranda.sessions.message_references import IMAGE_TAKEN_OUT, TAKEN_OUT
 from memoranda.sessions.message_rows import text_of
 from memoranda.sessions.rotation import LiveMessage
+from memoranda.support.shorten import shorten_end, shorten_middle
 
 LONG_OUTPUT = 800
 _LONG_ARGUMENTS = 1_000
@@ -46,12 +47,10 @@ def prune_message(
 
 def _output(text: str, kept: int, tool: str, number: int, session_id: str) -> str:
     where = f'session_search with session_id "{session_id}" and ' if session_id else "session_search with "
-    return (
-        f"{text[:kept].rstrip()}\n"
-        f"[… {len(text) - 2 * kept:,} of {len(text):,} characters of the output of {tool} {TAKEN_OUT}. "
-        f"All of it is message {number}: {where}around_message_id {number} shows it. …]\n"
-        f"{text[-kept:].lstrip()}"
-    )
+    source = f"All of it is message {number}: {where}around_message_id {number} shows it."
+    tool, source = (words.replace("{", "{{").replace("}", "}}") for words in (tool, source))
+    note = f"\n[… {{omitted:,}} of {{total:,}} characters of the output of {tool} {TAKEN_OUT}. {source} …]\n"
+    return shorten_middle(text, 2 * kept + len(note), note, head_share=0.5)
 
 
 def _without_images(content: Any, number: int) -> Any:
@@ -83,13 +82,13 @@ def _call(call: Any) -> Any:
         cut: Any = _cut(json.loads(arguments))
     except (ValueError, RecursionError):
         # The model wrote no JSON; what replaces it must be some.
-        cut = {"cut_short": arguments[:_LONG_VALUE]}
+        cut = {"shortened": shorten_end(arguments, _LONG_VALUE)}
     return {**call, "function": {**function, "arguments": json.dumps(cut, ensure_ascii=False)}}  # type: ignore[dict-item]
 
 
 def _cut(value: Any) -> Any:
     if isinstance(value, str):
-        return value if len(value) <= _LONG_VALUE else f"{value[:_LONG_VALUE]}… [{len(value):,} characters]"
+        return shorten_end(value, _LONG_VALUE, f"… [{len(value):,} characters]")
     if isinstance(value, list):
         return [_cut(each) for each in value]
     if isinstance(value, dict):

@@ -7,6 +7,7 @@ from typing import Any
 from memoranda.llm.tokens import estimate_text
 from memoranda.sessions.message_rows import text_of
 from memoranda.sessions.rotation import LiveMessage
+from memoranda.support.shorten import MIDDLE_NOTE, shorten_middle
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)|(?<=[。！？])|\n+")
 _MOST = {"tool": 2_000}
@@ -16,15 +17,6 @@ _MOST_ARGUMENTS = 800
 _CUT_NOTE = 12
 
 
-def clipped(text: str, most: int) -> str:
-    """A text of at most about so many characters: its beginning and its end."""
-    if len(text) <= most:
-        return text
-    beginning = most * 2 // 3
-    end = len(text) - (most - beginning)
-    return f"{text[:beginning]} [… {end - beginning:,} characters left out …] {text[end:]}"
-
-
 def within(text: str, tokens: int) -> str:
     """A text cut so that it takes at most about so many tokens."""
     size = estimate_text(text)
@@ -32,7 +24,7 @@ def within(text: str, tokens: int) -> str:
         return text
     if tokens <= _CUT_NOTE * 2:
         return text[: len(text) * max(0, tokens) // size]
-    return clipped(text, len(text) * (tokens - _CUT_NOTE) // size)
+    return shorten_middle(text, len(text) * (tokens - _CUT_NOTE) // size + len(MIDDLE_NOTE))
 
 
 def as_lines(live: LiveMessage) -> str:
@@ -40,8 +32,8 @@ def as_lines(live: LiveMessage) -> str:
     message = live.message
     role = str(message.get("role"))
     who = f"{role} ({message['tool_name']})" if message.get("tool_name") else role
-    said = clipped(text_of(message.get("content")).strip(), _MOST.get(role, _MOST_SAID))
-    calls = "".join(f"\n  calls {name} {clipped(asked, _MOST_ARGUMENTS)}" for name, asked in calls_of(message))
+    said = shorten_middle(text_of(message.get("content")).strip(), _MOST.get(role, _MOST_SAID))
+    calls = "".join(f"\n  calls {name} {shorten_middle(asked, _MOST_ARGUMENTS)}" for name, asked in calls_of(message))
     return f"[{live.said_as}] {who}: {said}{calls}"
 
 
