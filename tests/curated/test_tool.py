@@ -89,7 +89,7 @@ def test_no_match_several_matches_and_identical_matches(
     assert call(action="remove", old_text="zebra")["reason"] == "no_match"
     ambiguous = call(action="remove", old_text="task")
     assert ambiguous["reason"] == "ambiguous"
-    assert ambiguous["matches"] == ["task: one", long[:80] + "..."]
+    assert ambiguous["matches"] == ["task: one", long[:79] + "…"]
     assert call(action="remove", old_text="dup")["current_entries"] == ["other", "dup", "task: one", long]
 
 

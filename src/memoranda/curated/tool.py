@@ -17,6 +17,7 @@ from memoranda.curated.write_result import (
     Origin,
 )
 from memoranda.errors import StorageError
+from memoranda.support.shorten import shorten_end
 from memoranda.tools import InvalidArgumentsError, JsonObject, Tool, tool_refusal
 
 _log = logging.getLogger(__name__)
@@ -108,7 +109,7 @@ def _read_target(target: Any) -> Target:
     if target is None:
         return "memory"
     if not isinstance(target, str) or target not in TARGETS:
-        raise InvalidArgumentsError(f"target must be 'memory' or 'user', not {_shorten(repr(target))}.")
+        raise InvalidArgumentsError(f"target must be 'memory' or 'user', not {shorten_end(repr(target), _PREVIEW)}.")
     return "memory" if target == "memory" else "user"
 
 
@@ -122,7 +123,9 @@ def _read_operation(item: Any, where: str) -> Operation:
         return Replace(_read_text(item, "old_text", where), _read_text(item, "content", where))
     if action == "remove":
         return Remove(_read_text(item, "old_text", where))
-    raise InvalidArgumentsError(f"{where}action must be add, replace or remove, not {_shorten(repr(action))}.")
+    raise InvalidArgumentsError(
+        f"{where}action must be add, replace or remove, not {shorten_end(repr(action), _PREVIEW)}."
+    )
 
 
 def _read_text(item: Mapping[str, Any], name: str, where: str) -> str:
@@ -202,11 +205,7 @@ def _live_state(store: MemoryStore, target: Target) -> JsonObject:
 def _preview(text: str, target: Target, store: MemoryStore) -> str:
     shown = store.shown(target, text)
     # A placeholder ends in the handle, which must not be cut off.
-    return _shorten(shown) if shown == text else shown
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= _PREVIEW else text[:_PREVIEW] + "..."
+    return shorten_end(shown, _PREVIEW) if shown == text else shown
 
 
 def _type(value: Any) -> str:
