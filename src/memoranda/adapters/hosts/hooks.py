@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memoranda.support.shorten import shorten_end
+
 if TYPE_CHECKING:
     from memoranda.app import Memory
     from memoranda.importers.summary import ImportSummary
@@ -85,10 +87,7 @@ def _memory_for_session(memory: "Memory") -> str:
     remembered = read_memory_text(memory.services.curated_for(memory.user))
     if not remembered:
         return ""
-    text = f"{_MEMORY_HEAD}\n\n{remembered}"
-    if len(text) <= _MAX_MEMORY_CHARS:
-        return text
-    return text[: _MAX_MEMORY_CHARS - len(_TRUNCATED)] + _TRUNCATED
+    return shorten_end(f"{_MEMORY_HEAD}\n\n{remembered}", _MAX_MEMORY_CHARS, _TRUNCATED)
 
 
 def capture_transcript(memory: "Memory", transcript: Path) -> "ImportSummary | None":
