@@ -25,6 +25,7 @@ from memoranda.recall.times import show_time
 from memoranda.sessions.message_rows import text_of
 from memoranda.sessions.scope import Scope
 from memoranda.support.projects import project_name
+from memoranda.support.shorten import shorten_end
 
 _TOOL_OUTPUT = 400
 _COUNTS = ("sessions", "messages", "tool_calls", "input_tokens", "output_tokens", "cache_read_tokens",
@@ -141,8 +142,8 @@ def _facts(first: dict[str, Any], last: dict[str, Any]) -> str:
 
 def _message(message: dict[str, Any], tools: bool) -> list[str]:
     text = text_of(message["content"])
-    if message["role"] == "tool" and not tools and len(text) > _TOOL_OUTPUT:
-        text = text[:_TOOL_OUTPUT] + f"… ({len(text):,} characters; --tools shows them)"
+    if message["role"] == "tool" and not tools:
+        text = shorten_end(text, _TOOL_OUTPUT, f"… ({len(text):,} characters; --tools shows them)")
     name = f" {message['tool_name']}" if message["tool_name"] else ""
     facts = f"{local_time(message['timestamp'])}  #{message['id']}"
     lines = [f"{bold(terminal_line(message['role'] + name))}  {dim(facts)}"]
