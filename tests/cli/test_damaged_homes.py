@@ -25,7 +25,7 @@ COMMANDS = [
     ["memory", "reset", "--yes"],
     ["memory", "purge", "--yes"],
     ["doctor"],
-    ["doctor", "--mend"],
+    ["doctor", "--fix"],
     ["config", "list"],
     ["config", "set", "memory.memory_char_limit", "900"],
     ["secret", "list"],
@@ -158,7 +158,7 @@ def test_the_doctor_calls_nothing_mended_that_still_shows(tmp_path: Path) -> Non
     terminal = Terminal(tmp_path)
     terminal.ok("memory", "add", "one")
     (tmp_path / "memories" / ".MEMORY.md.tmp").mkdir(mode=0o700)
-    result = terminal.run("doctor", "--mend", "--json")
+    result = terminal.run("doctor", "--fix", "--json")
     assert result.exit_code == 1
     assert json.loads(result.stdout)["healthy"] is False
 

@@ -1,4 +1,4 @@
-"""`memoranda doctor --mend` in a home that is in use, and in one that has lost its sessions' file."""
+"""`memoranda doctor --fix` in a home that is in use, and in one that has lost its sessions' file."""
 
 import os
 from pathlib import Path
@@ -23,26 +23,26 @@ def test_a_damaged_store_in_use_is_not_replaced_and_what_is_written_meanwhile_is
     with path.open("r+b") as file:
         file.seek(path.stat().st_size // 2 // 8192 * 8192)
         file.write(b"\xa5" * 8192)
-    mended, written = os.pipe()
+    checked, written = os.pipe()
 
     def use(say: Say) -> None:
         with SessionStore(path) as store:
             say(str(os.getpid()).encode())
-            os.read(mended, 1)
+            os.read(checked, 1)
             store.append_message("s", "user", "written meanwhile")
 
     other = Forked(use)
     number = other.heard().decode()
-    result = Terminal(tmp_path).run("doctor", "--mend")
+    result = Terminal(tmp_path).run("doctor", "--fix")
     assert result.exit_code == 1, result.output
     assert f"is open in process {number}" in result.stderr or "is open in another process" in result.stderr
     assert "Stop every program" in result.stderr
     assert list(tmp_path.glob("*.damaged-*")) == []
     os.write(written, b"x")
     assert other.wait() == 0
-    for end in (mended, written):
+    for end in (checked, written):
         os.close(end)
-    assert "mended: saved 1 sessions" in Terminal(tmp_path).ok("doctor", "--mend")
+    assert "fixed: saved 1 sessions" in Terminal(tmp_path).ok("doctor", "--fix")
     with SessionStore(path) as store:
         assert store.get_messages("s")[-1]["content"] == "written meanwhile"
 
@@ -56,3 +56,13 @@ def test_no_command_takes_a_store_that_lost_its_file_for_an_empty_one(tmp_path: 
     assert result.exit_code != 0
     assert "its log state.db-wal holds what was written last" in result.output + result.stderr
     assert tree(tmp_path) == before
+
+
+def test_the_old_spelling_of_fix_still_works(tmp_path: Path) -> None:
+    """Scripts may use it; the help names the new one only."""
+    terminal = Terminal(tmp_path)
+    terminal.ok("memory", "add", "A fact.")
+    tmp_path.chmod(0o755)
+    assert "1 problem to fix." in terminal.run("doctor").output
+    assert "fixed" in terminal.ok("doctor", "--mend")
+    assert "--mend" not in terminal.ok("doctor", "--help")

@@ -27,7 +27,7 @@ def test_the_doctor_mends_what_is_safe_to_mend(terminal: Terminal) -> None:
     sick = terminal.run("doctor")
     assert sick.exit_code == 1
     assert "mode 0644" in sick.output and "chmod 600" in sick.output
-    assert "mended" in terminal.ok("doctor", "--mend")
+    assert "fixed" in terminal.ok("doctor", "--fix")
     assert mode(path) == 0o600
     assert terminal.json("doctor")["healthy"] is True
 

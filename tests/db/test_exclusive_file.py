@@ -74,7 +74,7 @@ def test_a_store_that_another_process_has_open_is_not_replaced(path: Path) -> No
     """Not a byte changes, and the process is named; when it has ended, it can be done."""
     with _held_by_another(path) as number:
         before = tree(path.parent)
-        with pytest.raises(LockTimeoutError, match=rf"process {number}\b.*Nothing was changed.*doctor --mend"):
+        with pytest.raises(LockTimeoutError, match=rf"process {number}\b.*Nothing was changed.*doctor --fix"):
             salvage(path, path.with_name("kept"))
         assert tree(path.parent) == before
     assert salvage(path, path.with_name("kept"))["messages"] == 2

@@ -31,7 +31,7 @@ def test_a_store_that_lost_its_file_is_refused_and_left_as_it_is(
     lose(path)
     before = tree(tmp_path)
     for _ in range(2):
-        with pytest.raises(CorruptStoreError, match=r"its log state\.db-wal holds .* doctor --mend"):
+        with pytest.raises(CorruptStoreError, match=r"its log state\.db-wal holds .* doctor --fix"):
             SessionStore(path)
     assert tree(tmp_path) == before
     assert database_exists(path)

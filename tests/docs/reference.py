@@ -37,7 +37,7 @@ def command_line() -> str:
         "# Command line\n",
         "Every command takes `--home`, `--profile` and `--json`, before or after its name; those of `memory`,\n"
         "`search` and `sessions` also take `--user`.\n"
-        "Exit codes: 0 done, 1 refused or something to mend, 2 wrong usage or an unusable home.\n",
+        "Exit codes: 0 done, 1 refused or something to fix, 2 wrong usage or an unusable home.\n",
     ]
     for path in command_paths():
         result = CliRunner().invoke(command, [*path, "--help"], prog_name="memoranda", terminal_width=100)

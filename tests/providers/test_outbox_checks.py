@@ -148,4 +148,4 @@ def test_the_command_says_and_mends_it(tmp_path: Path) -> None:
     assert result.exit_code == 1
     (finding,) = json.loads(result.stdout)["findings"]
     assert (finding["can_mend"], "given up: down" in finding["problem"]) == (True, True)
-    assert "mended: 2 are tried again" in terminal.ok("doctor", "--mend")
+    assert "fixed: 2 are tried again" in terminal.ok("doctor", "--fix")

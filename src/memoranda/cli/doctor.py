@@ -1,6 +1,8 @@
-"""`memoranda doctor`: what is wrong with a home, and how to mend it."""
+"""`memoranda doctor`: checks a home, says how to fix what is wrong, and fixes it on request."""
 
 import sys
+from dataclasses import dataclass
+from typing import Any
 
 import click
 
@@ -14,62 +16,78 @@ from memoranda.support.home import Home
 _EPILOG = """\b
 Examples:
   memoranda doctor
-  memoranda doctor --mend
+  memoranda doctor --fix
   memoranda doctor --home ./somewhere --json
 """
 
 
+@dataclass(frozen=True, slots=True)
+class _CheckedIssue:
+    """A health issue and what became of it; `report` is what its repair said."""
+
+    issue: HealthIssue
+    fixed: bool = False
+    report: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return not self.fixed and self.issue.severity != "note"
+
+    def as_text(self) -> str:
+        outcome = f"to fix: {self.issue.remedy}"
+        if self.fixed:
+            outcome = f"fixed: {self.report}" if self.report else "fixed"
+        return f"{self.issue.severity:>8}  {self.issue.path} {self.issue.problem}\n          {outcome}"
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "severity": self.issue.severity,
+            "path": str(self.issue.path),
+            "problem": self.issue.problem,
+            "remedy": self.issue.remedy,
+            "can_mend": self.issue.repair is not None,
+            "mended": self.fixed,
+            "told": self.report,
+        }
+
+
 @click.command(epilog=_EPILOG)
-@click.option(
-    "--mend",
-    is_flag=True,
-    help="Do the mends that lose nothing; what is replaced is kept.",
-)
+@click.option("--fix", is_flag=True, help="Make the repairs that lose nothing; whatever is replaced is kept.")
+@click.option("--mend", is_flag=True, hidden=True)
 @common_options
-def command(mend: bool) -> None:
+def command(fix: bool, mend: bool) -> None:
     """Check the home: permissions, configuration, memory files, sessions, index and leftovers.
 
-    Each finding says how to mend it. The exit code is 1 while an error or a warning stands.
+    Each problem comes with how to fix it. The exit code is 1 while an error or a warning remains.
     """
     invocation = Invocation.current()
     home = invocation.locate_home()
-    # A provider's check may print; the answer alone belongs on standard output.
+    # A provider's check may print; only the answer belongs on standard output.
     with aside():
-        findings = list(examine(home))
-        mended, told = _mend(home, findings) if mend else ([False] * len(findings), {})
-    stands = [not done and finding.severity != "note" for finding, done in zip(findings, mended, strict=True)]
-    lines = [f"Home: {home.root}" + ("" if home.root.exists() else " (not there yet; the first write makes it)")]
-    lines += [
-        _show(finding, done, told.get(place, ""))
-        for place, (finding, done) in enumerate(zip(findings, mended, strict=True))
-    ]
-    lines.append(f"{sum(stands)} to mend." if any(stands) else "All is well.")
-    data = [
-        {
-            "severity": finding.severity, "path": str(finding.path), "problem": finding.problem,
-            "remedy": finding.remedy, "can_mend": finding.repair is not None, "mended": done, "told": told.get(place),
-        }
-        for place, (finding, done) in enumerate(zip(findings, mended, strict=True))
-    ]  # fmt: skip
-    invocation.respond("\n".join(lines), {"home": str(home.root), "healthy": not any(stands), "findings": data})
-    sys.exit(EXIT_REFUSED if any(stands) else 0)
+        issues = list(examine(home))
+        checked = _repair(home, issues) if fix or mend else [_CheckedIssue(issue) for issue in issues]
+    open_count = sum(item.is_open for item in checked)
+    head = f"Home: {home.root}" + ("" if home.root.exists() else " (does not exist yet; the first write creates it)")
+    problems = f"{open_count} problem{'' if open_count == 1 else 's'} to fix." if open_count else "No problems found."
+    data = {"home": str(home.root), "healthy": not open_count, "findings": [item.as_json() for item in checked]}
+    invocation.respond("\n".join([head, *(item.as_text() for item in checked), problems]), data)
+    sys.exit(EXIT_REFUSED if open_count else 0)
 
 
-def _mend(home: Home, findings: list[HealthIssue]) -> tuple[list[bool], dict[int, str]]:
-    """Mend what can be mended, then look again: mended is what no longer shows. Also what the mends told."""
-    told: dict[int, str] = {}
-    for place, finding in enumerate(findings):
-        if finding.repair is not None:
+def _repair(home: Home, issues: list[HealthIssue]) -> list[_CheckedIssue]:
+    """Repairs what can be repaired, then checks again: an issue counts as fixed when it no longer shows."""
+    reports: dict[int, str] = {}
+    for index, issue in enumerate(issues):
+        if issue.repair is not None:
             try:
-                said = finding.repair()
-                told |= {place: said} if isinstance(said, str) else {}
+                report = issue.repair()
+                reports |= {index: report} if isinstance(report, str) else {}
             except (OSError, MemorandaError) as error:
-                click.echo(f"{finding.path} could not be mended: {error}", err=True)
-    still = {(finding.path, finding.problem) for finding in examine(home)}
-    gone = [finding.repair is not None and (finding.path, finding.problem) not in still for finding in findings]
-    return gone, told
-
-
-def _show(finding: HealthIssue, mended: bool, told: str) -> str:
-    outcome = f"mended{': ' + told if told else ''}" if mended else f"to mend: {finding.remedy}"
-    return f"{finding.severity:>8}  {finding.path} {finding.problem}\n          {outcome}"
+                click.echo(f"{issue.path} could not be fixed: {error}", err=True)
+    remaining = {(issue.path, issue.problem) for issue in examine(home)}
+    return [
+        _CheckedIssue(
+            issue, issue.repair is not None and (issue.path, issue.problem) not in remaining, reports.get(index)
+        )
+        for index, issue in enumerate(issues)
+    ]

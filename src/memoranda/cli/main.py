@@ -25,7 +25,7 @@ _COMMANDS = {
     "skills": ("memoranda.cli.skills", "See and change the procedures the agent follows."),
     "usage": ("memoranda.cli.usage", "See what models cost, and what is left of the budget."),
     "provider": ("memoranda.cli.provider", "Use an external memory beside the built-in one."),
-    "doctor": ("memoranda.cli.doctor", "Check the home and say how to mend what is wrong."),
+    "doctor": ("memoranda.cli.doctor", "Check the home and say how to fix what is wrong."),
     "config": ("memoranda.cli.config", "See and change the settings."),
     "secret": ("memoranda.cli.secret", "Keep API keys in .env; values are never printed."),
     "profile": ("memoranda.cli.profile", "List the profiles of a home."),

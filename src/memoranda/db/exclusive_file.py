@@ -104,5 +104,5 @@ def _in_use(path: Path, processes: list[int]) -> LockTimeoutError:
     who = f"process {', '.join(map(str, processes))}" if processes else "another process"
     return LockTimeoutError(
         f"{path} is open in {who}, which would go on writing to the old file. Nothing was changed. Stop every program "
-        "that uses this home (agents, MCP servers, 'memoranda chat'), then run 'memoranda doctor --mend' again."
+        "that uses this home (agents, MCP servers, 'memoranda chat'), then run 'memoranda doctor --fix' again."
     )

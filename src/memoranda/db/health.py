@@ -76,7 +76,7 @@ def _damaged(store: CheckedDatabase, problem: str) -> HealthIssue:
         "error",
         store.path,
         problem,
-        "stop every program that uses it, then 'memoranda doctor --mend': it keeps what is there beside it and "
+        "stop every program that uses it, then 'memoranda doctor --fix': it keeps what is there beside it and "
         "saves everything that can still be read",
         lambda: _saved(store),
     )

@@ -28,7 +28,7 @@ def refuse_missing_main_file(path: Path) -> None:
     if main_file_missing(path):
         raise CorruptStoreError(
             f"{path} is {'empty' if path.exists() else 'missing'}, but its log {wal_path(path).name} holds what was "
-            "written last, and is left as it is. 'memoranda doctor --mend' keeps the log and saves what is in it; to "
+            "written last, and is left as it is. 'memoranda doctor --fix' keeps the log and saves what is in it; to "
             "begin anew or to restore a backup, move the log away first."
         )
 

@@ -57,7 +57,7 @@ def _damaged(path: Path, problem: str) -> HealthIssue:
         "error",
         path,
         problem,
-        "stop every program that uses it, then 'memoranda doctor --mend': it keeps what is there beside it and "
+        "stop every program that uses it, then 'memoranda doctor --fix': it keeps what is there beside it and "
         "saves every session and message that can still be read",
         lambda: _save(path),
     )
