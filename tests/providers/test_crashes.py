@@ -69,7 +69,7 @@ def _conversation(home: Path, session_id: str) -> Iterator[tuple[int, int]]:
             manager = _manager(home, session_id)
             number = 0
             while True:
-                assert manager.turn_finished(f"turn-{number}", "answer", session_id)
+                assert manager.notify.turn_finished(f"turn-{number}", "answer", session_id)
                 os.write(writer, b".")
                 number += 1
         finally:
@@ -114,8 +114,8 @@ from tests.providers.test_crashes import _manager
 home, name = Path(sys.argv[1]), sys.argv[2]
 manager = _manager(home, f"own-{name}", honest=False)
 for number in range(40):
-    assert manager.turn_finished(f"{name}-{number}", "answer", f"own-{name}")
-    assert manager.turn_finished(f"{name}-{number}", "answer", "shared")
+    assert manager.notify.turn_finished(f"{name}-{number}", "answer", f"own-{name}")
+    assert manager.notify.turn_finished(f"{name}-{number}", "answer", "shared")
 assert manager.drain(20)
 manager.shutdown()
 """
@@ -142,7 +142,7 @@ from tests.providers.samples import Scripted, managed
 from tests.timing import GIVE_UP
 hang = lambda *args, **facts: time.sleep(200)
 manager = managed(Path(sys.argv[1]), Scripted(sync_turn=hang, shutdown=hang))
-assert manager.turn_finished("q", "a")
+assert manager.notify.turn_finished("q", "a")
 time.sleep(0.1)
 began = time.monotonic()
 manager.shutdown()
@@ -165,14 +165,14 @@ def test_a_process_ends_although_its_provider_hangs(tmp_path: Path) -> None:
 def test_a_forked_process_delivers_what_it_was_told(tmp_path: Path) -> None:
     """With a thread of its own, and without what its parent holds."""
     manager = _manager(tmp_path, "parent")
-    assert manager.turn_finished("before", "answer")
+    assert manager.notify.turn_finished("before", "answer")
     assert manager.drain(GIVE_UP)
     child = os.fork()
     if child == 0:
-        told = manager.turn_finished("in-the-child", "answer", "child") and manager.drain(10)
+        told = manager.notify.turn_finished("in-the-child", "answer", "child") and manager.drain(10)
         os._exit(0 if told else 1)
     assert os.waitpid(child, 0)[1] == 0
-    assert manager.turn_finished("after", "answer")
+    assert manager.notify.turn_finished("after", "answer")
     assert manager.drain(GIVE_UP)
     assert [turn for _, _, turn in _lines(tmp_path / "memory.txt")] == ["before", "in-the-child", "after"]
     assert manager.shutdown()

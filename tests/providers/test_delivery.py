@@ -32,9 +32,9 @@ def test_what_fails_is_tried_again_and_holds_up_its_own_session_only(tmp_path: P
     provider = Flaky("a1")
     manager = managed(tmp_path, provider, ProviderSettings(first_retry_seconds=0.01, longest_retry_seconds=0.02))
     for turn in ("a1", "a2", "a3"):
-        assert manager.turn_finished(turn, "answer", "a")
+        assert manager.notify.turn_finished(turn, "answer", "a")
     for turn in ("b1", "b2"):
-        assert manager.turn_finished(turn, "answer", "b")
+        assert manager.notify.turn_finished(turn, "answer", "b")
     eventually(lambda: provider.turns() == ["b1", "b2"] and manager.backlog().waiting == 3)
     backlog = manager.backlog()
     assert (backlog.waiting, backlog.parked, backlog.last_error) == (3, 0, "ConnectionError: cannot take a1")
@@ -50,15 +50,15 @@ def test_poison_is_parked_and_its_session_goes_on(tmp_path: Path, caplog: pytest
     """It is said loudly, it is shown, and it is delivered when it is tried again and works."""
     provider = Flaky("poison")
     manager = managed(tmp_path, provider)
-    manager.turn_finished("poison", "answer", "a")
-    manager.turn_finished("a2", "answer", "a")
+    manager.notify.turn_finished("poison", "answer", "a")
+    manager.notify.turn_finished("a2", "answer", "a")
     for number in range(20):
-        manager.turn_finished(f"b{number}", "answer", "b")
+        manager.notify.turn_finished(f"b{number}", "answer", "b")
         time.sleep(0.01)
     assert manager.drain(GIVE_UP)
     assert provider.turns("a") == ["a2"]
     assert (manager.backlog().waiting, manager.backlog().parked) == (0, 1)
-    assert "it is parked: ConnectionError: cannot take poison" in caplog.text
+    assert "is parked: ConnectionError: cannot take poison" in caplog.text
     provider.failing.clear()
     assert manager.retry_parked() == 1
     assert manager.drain(GIVE_UP)
@@ -77,8 +77,8 @@ def test_a_hanging_delivery_is_seen_and_nothing_is_lost(tmp_path: Path) -> None:
 
     manager = managed(tmp_path, Scripted(sync_turn=hang))
     began = time.monotonic()
-    assert manager.turn_finished("q1", "a1")
-    assert manager.turn_finished("q2", "a2")
+    assert manager.notify.turn_finished("q1", "a1")
+    assert manager.notify.turn_finished("q2", "a2")
     assert time.monotonic() - began < GIVE_UP
     eventually(lambda: manager.backlog().last_error == "no answer within 0.3 s")
     # Longer than it is held: it is renewed, so nobody else delivers it at the same time.
@@ -108,7 +108,7 @@ def test_shutting_down_delivers_what_it_can_and_leaves_the_rest_free(tmp_path: P
 
     manager = managed(tmp_path, Scripted(sync_turn=take_a_while), ProviderSettings(shutdown_seconds=2))
     for number in range(60):
-        manager.turn_finished(f"q{number}", "a")
+        manager.notify.turn_finished(f"q{number}", "a")
     all_queued.set()
     assert manager.shutdown() is False
     left = Outbox(tmp_path).backlog().waiting
@@ -126,9 +126,9 @@ def test_what_may_still_be_under_way_is_not_free_at_once(tmp_path: Path) -> None
     manager = managed(
         tmp_path, Scripted(sync_turn=lambda *args, **facts: release.wait(HANG)), ProviderSettings(shutdown_seconds=0.4)
     )
-    assert manager.turn_finished("under way", "a", "a")
-    assert manager.turn_finished("after it", "a", "a")
-    assert manager.turn_finished("elsewhere", "a", "b")
+    assert manager.notify.turn_finished("under way", "a", "a")
+    assert manager.notify.turn_finished("after it", "a", "a")
+    assert manager.notify.turn_finished("elsewhere", "a", "b")
     assert manager.shutdown() is False
     other = Outbox(tmp_path)
     job = other.claim("in-memory")
@@ -143,7 +143,7 @@ def test_what_may_still_be_under_way_is_not_free_at_once(tmp_path: Path) -> None
 def test_a_delivery_that_is_almost_done_is_waited_for(tmp_path: Path) -> None:
     """Within the limit for shutting down."""
     manager = managed(tmp_path, Scripted(sync_turn=lambda *args, **facts: time.sleep(1.2)), ProviderSettings())
-    assert manager.turn_finished("q", "a")
+    assert manager.notify.turn_finished("q", "a")
     assert manager.shutdown() is True
     assert not Outbox(tmp_path).backlog()
 
@@ -157,7 +157,7 @@ def test_a_delivery_that_comes_through_after_the_end_is_not_made_again(tmp_path:
         release.wait(HANG)
 
     manager = managed(tmp_path, Scripted(sync_turn=slow), ProviderSettings(shutdown_seconds=0.4))
-    assert manager.turn_finished("slow", "a")
+    assert manager.notify.turn_finished("slow", "a")
     assert begun.wait(GIVE_UP)
     assert manager.shutdown() is False
     left = Outbox(tmp_path)
@@ -176,7 +176,7 @@ def test_one_that_fails_after_the_end_is_made_again(tmp_path: Path) -> None:
         raise ConnectionError("lost")
 
     manager = managed(tmp_path, Scripted(sync_turn=fail))
-    assert manager.turn_finished("slow", "a")
+    assert manager.notify.turn_finished("slow", "a")
     assert begun.wait(GIVE_UP)
     assert manager.shutdown() is False
     release.set()
@@ -190,7 +190,7 @@ def test_one_that_fails_after_the_end_is_made_again(tmp_path: Path) -> None:
 def test_a_switch_that_was_left_behind_does_not_lead_the_provider_astray(tmp_path: Path) -> None:
     """It hears of it, and is led back to the session that it is in."""
     before = managed(tmp_path, Scripted(on_session_switch=lambda *args, **facts: 1 / 0))
-    before.session_switched("s2", parent_session_id="s1")
+    before.notify.session_switched("s2", parent_session_id="s1")
     before.shutdown()
     provider = InMemory()
     manager = managed(tmp_path, provider)
@@ -206,7 +206,7 @@ def _as_user(home: Path, provider: InMemory, user: str, *turns: str) -> list[str
     assert manager.add_provider(provider)
     manager.initialize("s1", user_id=user)
     for turn in turns:
-        manager.turn_finished(turn, "answer")
+        manager.notify.turn_finished(turn, "answer")
     manager.drain(0.3)
     manager.shutdown()
     return provider.turns()
@@ -225,6 +225,6 @@ def test_telling_costs_the_conversation_one_commit(tmp_path: Path) -> None:
     manager = managed(tmp_path, Scripted(sync_turn=lambda *args, **facts: release.wait(HANG)))
     with without_waiting():
         for number in range(60):
-            assert manager.turn_finished(f"q{number}", "a")
+            assert manager.notify.turn_finished(f"q{number}", "a")
     release.set()
     manager.shutdown()

@@ -29,7 +29,7 @@ def test_coroutines_are_awaited_in_one_loop_of_the_provider(tmp_path: Path) -> N
     manager = managed(tmp_path, Scripted(initialize=initialize, sync_turn=sync_turn, prefetch=prefetch))
     assert manager.status().ready
     assert manager.recall("tea") == "about tea"
-    assert manager.turn_finished("q1", "a1")
+    assert manager.notify.turn_finished("q1", "a1")
     assert manager.drain(GIVE_UP)
     assert (told, len(loops)) == (["q1"], 1)
     assert manager.shutdown()
@@ -46,7 +46,7 @@ def test_a_coroutine_that_raises_is_a_delivery_that_failed(tmp_path: Path) -> No
             raise ConnectionError("refused")
 
     manager = managed(tmp_path, Scripted(sync_turn=sync_turn))
-    assert manager.turn_finished("q1", "a1")
+    assert manager.notify.turn_finished("q1", "a1")
     assert manager.drain(GIVE_UP)
     assert tries == ["q1", "q1"]
     manager.shutdown()

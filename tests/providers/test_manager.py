@@ -40,11 +40,11 @@ def test_without_a_provider_there_is_nothing_and_nothing_fails(tmp_path: Path) -
     assert not manager.initialize("s1")
     manager.turn_started(1, "hello")
     assert (manager.recall("q"), manager.system_prompt(), manager.before_compress([])) == ("", "", "")
-    assert not manager.turn_finished("a", "b", "s1")
-    assert not manager.memory_written("add", "memory", "x")
-    assert not manager.session_switched("s2")
-    assert not manager.session_ended([])
-    assert not manager.delegated("a", "b")
+    assert not manager.notify.turn_finished("a", "b", "s1")
+    assert not manager.notify.memory_written("add", "memory", "x")
+    assert not manager.notify.session_switched("s2")
+    assert not manager.notify.session_ended([])
+    assert not manager.notify.delegated("a", "b")
     assert manager.tools_for(None) == []
     assert manager.call_tool("x", {})["success"] is False
     assert manager.drain(0)
@@ -94,13 +94,13 @@ def test_a_provider_is_told_where_it_is(manager: MemoryManager, provider: InMemo
 
 def test_everything_is_told_in_the_order_in_which_it_happened(manager: MemoryManager, provider: InMemory) -> None:
     """Turns, writes, sub-agents, the end of a session and the switch to the next, each once."""
-    assert manager.turn_finished("q1", "a1")
-    assert manager.memory_written("replace", "user", "Likes tea.", {"old_text": "Likes coffee."})
-    assert manager.delegated("look", "seen", child_session_id="c1")
-    assert manager.turn_finished("q2", "a2")
-    assert manager.session_ended([{"role": "user", "content": "q1"}])
-    assert manager.session_switched("s2", parent_session_id="s1", reset=True, reason="new_session")
-    assert manager.turn_finished("q3", "a3")
+    assert manager.notify.turn_finished("q1", "a1")
+    assert manager.notify.memory_written("replace", "user", "Likes tea.", {"old_text": "Likes coffee."})
+    assert manager.notify.delegated("look", "seen", child_session_id="c1")
+    assert manager.notify.turn_finished("q2", "a2")
+    assert manager.notify.session_ended([{"role": "user", "content": "q1"}])
+    assert manager.notify.session_switched("s2", parent_session_id="s1", reset=True, reason="new_session")
+    assert manager.notify.turn_finished("q3", "a3")
     assert manager.drain(GIVE_UP)
     assert provider.told == [
         ("turn", "s1", "q1", "a1"),
@@ -121,13 +121,13 @@ def test_only_completed_turns_are_told_without_what_was_recalled(tmp_path: Path)
     provider = Scripted(sync_turn=lambda *args, **facts: told.append((args, facts.get("messages"))))
     manager = managed(tmp_path, provider, clean=lambda text: text.replace("<fence>", ""))
     for user, assistant in [("", "a"), ("q", ""), ("q", None), (None, "a"), ("<fence>", "a"), ("q", " \n"), (5, "a")]:
-        assert manager.turn_finished(user, assistant) is False
+        assert manager.notify.turn_finished(user, assistant) is False
     parts = [
         {"type": "text", "text": "<fence>look"},
         {"type": "image_url", "image_url": {}},
         {"type": "text", "text": 2},
     ]
-    assert manager.turn_finished(parts, "a\ud800<fence>", "s1", [{"role": "user", "content": parts[:1]}])
+    assert manager.notify.turn_finished(parts, "a\ud800<fence>", "s1", [{"role": "user", "content": parts[:1]}])
     assert manager.drain(GIVE_UP)
     assert told == [(("look", "a\ufffd"), [{"role": "user", "content": [{"type": "text", "text": "look"}]}])]
     manager.shutdown()
@@ -139,7 +139,7 @@ def test_a_turn_with_a_key_is_queued_once(tmp_path: Path) -> None:
     provider = Scripted(sync_turn=lambda *args, **facts: release.wait(5))
     manager = managed(tmp_path, provider)
     for _ in range(3):
-        assert manager.turn_finished("q", "a", key="turn 7")
+        assert manager.notify.turn_finished("q", "a", key="turn 7")
     assert manager.backlog().waiting == 1
     release.set()
     manager.shutdown()
@@ -148,9 +148,9 @@ def test_a_turn_with_a_key_is_queued_once(tmp_path: Path) -> None:
 def test_what_nobody_wants_is_not_queued(tmp_path: Path) -> None:
     """A hook that a provider does not have, an action that is no write, a switch to nowhere."""
     manager = managed(tmp_path, HermesStyle())
-    assert not manager.delegated("task", "result")
-    assert not manager.memory_written("read", "memory", "x")
-    assert not manager.session_switched("")
+    assert not manager.notify.delegated("task", "result")
+    assert not manager.notify.memory_written("read", "memory", "x")
+    assert not manager.notify.session_switched("")
     assert not (tmp_path / "outbox.db").exists()
     manager.shutdown()
 
@@ -277,9 +277,9 @@ def test_a_provider_in_trouble_changes_nothing_but_the_log(
     assert (manager.system_prompt(), manager.recall("q"), manager.before_compress([])) == ("", "", "")
     assert manager.tools_for(None) == []
     assert manager.call_tool("notes_find", {})["success"] is False
-    assert manager.turn_finished("q", "a")
-    assert manager.memory_written("add", "memory", "x")
-    assert manager.session_switched("s2")
+    assert manager.notify.turn_finished("q", "a")
+    assert manager.notify.memory_written("add", "memory", "x")
+    assert manager.notify.session_switched("s2")
     assert manager.status().provider == "in-memory"
     assert time.monotonic() - began < GIVE_UP
     began = time.monotonic()
@@ -302,7 +302,7 @@ def test_a_provider_that_cannot_be_started_is_started_later(tmp_path: Path) -> N
     assert manager.status().ready is False
     assert (manager.recall("q"), manager.tools_for(None)) == ("", [])
     assert manager.status().health.last_error == "ConnectionError: refused"
-    assert manager.turn_finished("q1", "a1")
+    assert manager.notify.turn_finished("q1", "a1")
     eventually(lambda: manager.status().ready)
     assert manager.drain(GIVE_UP)
     assert provider.turns() == ["q1"]
@@ -326,7 +326,7 @@ def test_a_start_that_takes_long_is_not_waited_for(tmp_path: Path) -> None:
     began = time.monotonic()
     manager = managed(tmp_path, provider)
     assert time.monotonic() - began < GIVE_UP
-    assert manager.turn_finished("q1", "a1")
+    assert manager.notify.turn_finished("q1", "a1")
     release.set()
     eventually(lambda: manager.status().ready)
     assert manager.status().tools == ("notes_find",)
@@ -339,7 +339,7 @@ def test_a_damaged_outbox_does_not_stop_a_conversation(tmp_path: Path) -> None:
     """It is left as it is, and said."""
     (tmp_path / "outbox.db").write_bytes(b"damage" * 1000)
     manager = managed(tmp_path, InMemory(), replace(QUICK, shutdown_seconds=HANG))
-    assert manager.turn_finished("q", "a") is False
+    assert manager.notify.turn_finished("q", "a") is False
     assert manager.drain(0.1) is False
     assert (manager.recall("q"), manager.status().health.phase) == ("", "outbox")
     assert "damaged" in manager.status().backlog.last_error
@@ -351,12 +351,12 @@ def test_a_damaged_outbox_does_not_stop_a_conversation(tmp_path: Path) -> None:
 
 def test_after_the_end_nothing_is_called(manager: MemoryManager, provider: InMemory) -> None:
     """Shutting down twice is once."""
-    manager.turn_finished("q", "a")
+    manager.notify.turn_finished("q", "a")
     assert manager.shutdown() is True
     assert manager.shutdown() is True
     assert (provider.closed, provider.turns()) == (1, ["q"])
     assert manager.recall("q") == ""
-    assert manager.turn_finished("q", "a") is False
+    assert manager.notify.turn_finished("q", "a") is False
     assert manager.initialize("s1") is False
 
 
@@ -382,7 +382,7 @@ def test_a_duck_that_is_no_subclass_will_do(tmp_path: Path) -> None:
     assert manager.add_provider(duck)
     assert manager.initialize("s1")
     assert manager.recall("q") == "quack"
-    assert not manager.turn_finished("q", "a")
+    assert not manager.notify.turn_finished("q", "a")
     assert manager.system_prompt() == ""
     assert manager.status().health.last_error == ""
     assert manager.shutdown()

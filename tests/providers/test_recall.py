@@ -88,11 +88,11 @@ def test_what_is_late_is_dropped_when_the_session_is_switched(tmp_path: Path, sw
     provider = Slow()
     manager = managed(tmp_path, provider)
     assert manager.recall("hang 1", "s1") == ""
-    manager.session_switched(**switch)
+    manager.notify.session_switched(**switch)
     _late(provider)
     assert manager.recall("hang 2", "s1") == ""
-    manager.session_switched(**switch)
-    manager.session_switched("s1")
+    manager.notify.session_switched(**switch)
+    manager.notify.session_switched("s1")
     _late(provider)
     assert manager.recall("fresh", "s1") == "fresh!"
     manager.shutdown()
@@ -106,7 +106,7 @@ def test_a_switch_while_waiting_drops_what_comes(tmp_path: Path) -> None:
     thread = threading.Thread(target=lambda: got.append(manager.recall("hang", "s1")))
     thread.start()
     eventually(lambda: provider.asked)
-    manager.session_switched("s2")
+    manager.notify.session_switched("s2")
     _late(provider)
     thread.join(GIVE_UP)
     assert got == [""]
@@ -194,9 +194,9 @@ def test_the_next_recall_is_warmed_up_after_a_turn(tmp_path: Path) -> None:
             release.wait(HANG)
 
     manager = managed(tmp_path, Warm(), QUICK)
-    manager.turn_finished("first", "answer")
+    manager.notify.turn_finished("first", "answer")
     eventually(lambda: warmed == ["s1 first"])
-    manager.turn_finished("second", "answer")
+    manager.notify.turn_finished("second", "answer")
     assert manager.drain(GIVE_UP)
     release.set()
     assert warmed == ["s1 first"]
@@ -211,7 +211,7 @@ def test_a_warm_up_that_fails_is_said(tmp_path: Path, caplog: pytest.LogCaptureF
             raise ConnectionError("refused")
 
     manager = managed(tmp_path, Cold())
-    manager.turn_finished("q", "a")
+    manager.notify.turn_finished("q", "a")
     eventually(lambda: "failed in queue_prefetch: ConnectionError: refused" in caplog.text)
     assert manager.status().health.phase == "queue_prefetch"
     manager.shutdown()

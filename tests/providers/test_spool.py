@@ -19,7 +19,7 @@ from memoranda.providers import spool
 from memoranda.providers.jobs import Backlog, NewJob
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.outbox_checks import check_outbox
-from memoranda.providers.outbox_writer import OutboxWriter
+from memoranda.providers.provider_queue import ProviderQueue
 from tests.conftest import mode
 from tests.providers.diary import diary_home, told, told_in_time
 from tests.providers.samples import InMemory, eventually, managed
@@ -104,15 +104,15 @@ def test_a_session_takes_in_what_it_put_aside_as_soon_as_it_can(tmp_path: Path) 
     """By itself, in order, and before what comes after it; meanwhile it counts as waiting."""
     provider = InMemory()
     manager = managed(tmp_path, provider)
-    assert manager.turn_finished("0", "a")
+    assert manager.notify.turn_finished("0", "a")
     assert manager.drain(GIVE_UP)
     with _locked(tmp_path):
-        assert manager.memory_written("add", "memory", "1")
-        assert manager.memory_written("add", "memory", "2")
+        assert manager.notify.memory_written("add", "memory", "1")
+        assert manager.notify.memory_written("add", "memory", "2")
         assert len(_files(tmp_path)) == 2
         assert manager.backlog().waiting == 2
         assert not manager.drain(0.1)
-    assert manager.memory_written("add", "memory", "3")
+    assert manager.notify.memory_written("add", "memory", "3")
     assert manager.drain(10)
     assert [each[3] for each in provider.told] == ["a", "1", "2", "3"]
     assert manager.shutdown()
@@ -207,7 +207,7 @@ def test_what_not_even_the_disk_takes_waits_in_memory(tmp_path: Path, monkeypatc
         raise OSError(28, "No space left on device")
 
     Outbox(tmp_path).put("nobody", "turn", "s", {}, {})
-    queue = OutboxWriter(Outbox(tmp_path, wait=0.05), lambda text: text)
+    queue = ProviderQueue(Outbox(tmp_path, wait=0.05), lambda text: text)
     queue.provider = "p"
     with _locked(tmp_path):
         assert queue.put(_new("1"))
@@ -215,34 +215,34 @@ def test_what_not_even_the_disk_takes_waits_in_memory(tmp_path: Path, monkeypatc
             patch.setattr(spool, "write_private", full)
             assert not queue.put(_new("2"))
         assert not queue.put(_new("3"))
-    assert (queue.later, queue.settled, len(_files(tmp_path))) == (2, False, 1)
+    assert (queue.unsaved, queue.settled, len(_files(tmp_path))) == (2, False, 1)
     queue.settle()
-    assert (queue.later, queue.settled) == (0, True)
-    assert _delivered(queue._outbox) == ["1", "2", "3"]
+    assert (queue.unsaved, queue.settled) == (0, True)
+    assert _delivered(queue.outbox) == ["1", "2", "3"]
 
 
 def test_what_cannot_be_written_down_holds_up_nothing(tmp_path: Path) -> None:
     """It is refused, and what comes after it is queued."""
     itself: list[Any] = []
     itself.append(itself)
-    queue = OutboxWriter(Outbox(tmp_path), lambda text: text)
+    queue = ProviderQueue(Outbox(tmp_path), lambda text: text)
     queue.provider = "p"
     with pytest.raises((StorageError, RecursionError)):
         queue.put(NewJob("turn", "s", {"text": itself}, {}))
     assert queue.put(_new("x"))
-    assert _delivered(queue._outbox) == ["x"]
+    assert _delivered(queue.outbox) == ["x"]
 
 
 def test_a_damaged_outbox_is_said_and_loses_nothing(tmp_path: Path) -> None:
     """What comes while it is damaged is there when it has been mended."""
     (tmp_path / "outbox.db").write_bytes(b"no database" * 100)
-    queue = OutboxWriter(Outbox(tmp_path), lambda text: text)
+    queue = ProviderQueue(Outbox(tmp_path), lambda text: text)
     queue.provider = "p"
     with pytest.raises(CorruptStoreError):
         queue.put(_new("x"))
     (tmp_path / "outbox.db").unlink()
     queue.settle()
-    assert _delivered(queue._outbox) == ["x"]
+    assert _delivered(queue.outbox) == ["x"]
 
 
 _HOLD = """

@@ -1,19 +1,19 @@
-"""Delivering what is in the outbox: one thread that nobody waits for, and that nothing stops but the end.
+"""The delivery thread: takes jobs from the outbox and calls the provider's hooks.
 
-It sees to it that the provider is started, and sleeps until there is something to do. A delivery runs in a thread below
-it, so that a provider that hangs can be noticed and shown; its job stays held for as long as the call runs, and no
-other delivery is begun meanwhile.
+It starts the provider if need be, and sleeps until there is a job. A delivery runs in a thread below it, so that a
+provider that hangs is noticed and shown; its job stays leased for as long as the call runs, and no other delivery
+begins meanwhile.
 """
 
 import logging
 import threading
 import time
-from collections.abc import Callable
 
 from memoranda.errors import StorageError
-from memoranda.providers.guarded_call import CallResult, GuardedProvider, PendingCall
-from memoranda.providers.jobs import Job
-from memoranda.providers.outbox import Outbox
+from memoranda.providers.active_provider import ActiveProvider
+from memoranda.providers.guarded_call import CallResult, PendingCall
+from memoranda.providers.jobs import Job, NewJob
+from memoranda.providers.provider_queue import ProviderQueue
 from memoranda.providers.settings import ProviderSettings
 
 _log = logging.getLogger(__name__)
@@ -25,67 +25,51 @@ HOOKS = {
     "session_switch": "on_session_switch",
     "delegation": "on_delegation",
 }
-# Jobs that another process left behind are found after this long at the latest; sooner while something is waiting.
-_LOOK_EVERY = 30.0
-_LOOK_AGAIN = 1.0
+# Jobs that another process left behind are found after this long at the latest; sooner while a job is waiting.
+_POLL_SECONDS = 30.0
+_BUSY_POLL_SECONDS = 1.0
 
 
 class Delivery:
-    """Delivers to one provider, which `ready` says can be called now (it may take the time to start it).
+    """Delivers the jobs of one queue to its provider, one at a time."""
 
-    `told` is called with every job that was delivered. `settle` brings into the outbox what is not there yet, which
-    `settled` says.
-    """
-
-    def __init__(
-        self,
-        outbox: Outbox,
-        calling: GuardedProvider,
-        settings: ProviderSettings,
-        *,
-        ready: Callable[[], bool],
-        told: Callable[[Job], None] = lambda job: None,
-        settle: Callable[[], None] = lambda: None,
-        settled: Callable[[], bool] = lambda: True,
-        scope: str = "",
-    ) -> None:
-        self._outbox = outbox
-        self._calling = calling
+    def __init__(self, queue: ProviderQueue, provider: ActiveProvider, settings: ProviderSettings) -> None:
+        self._queue = queue
+        self._outbox = queue.outbox
+        self._provider = provider
+        self._calls = provider.calls
         self._settings = settings
-        self._ready = ready
-        self._told = told
-        self._settle = settle
-        self._settled = settled
-        self._scope = scope
         self._changed = threading.Condition()
-        self._news = False
+        self._woken = False
         self._job: Job | None = None
         self._renewed = 0.0
         self._stopped = False
-        self._give_up = 0.0
+        self._stop_deadline = 0.0
         self._thread: threading.Thread | None = None
+        self.closing = False
+        """Set at shutdown: the provider need not be switched back to our session any more."""
 
     def wake(self) -> None:
-        """There may be something to do."""
+        """Look for jobs now; starts the thread if it is not running."""
         with self._changed:
             if self._stopped:
                 return
-            self._news = True
+            self._woken = True
             # Not alive after a fork either: the child gets a thread of its own.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
-                    target=self._run, name=f"memoranda-{self._calling.name}-delivery", daemon=True
+                    target=self._run, name=f"memoranda-{self._calls.name}-delivery", daemon=True
                 )
                 self._thread.start()
             self._changed.notify_all()
 
     def drain(self, timeout: float, *, only_due: bool = False) -> bool:
-        """Wait until nothing is waiting, at most so long; `only_due` does not wait for what is to be tried later."""
+        """Wait until the queue is empty; True when it is. `only_due` does not wait for jobs that are retried later."""
         deadline = time.monotonic() + timeout
         while True:
-            # First, because what is settled in between is seen by the second question.
-            settled = self._settled()
-            pause = self._outbox.pause(self._calling.name, self._scope)
+            # Before the pause: a job that enters the outbox in between is seen there.
+            settled = self._queue.settled
+            pause = self._outbox.pause(self._calls.name, self._queue.scope)
             if pause is None and settled:
                 return True
             if only_due and settled and pause is not None and pause > 0 and self._job is None:
@@ -98,10 +82,10 @@ class Delivery:
                 self._changed.wait(min(left, 0.05))
 
     def stop(self, timeout: float) -> bool:
-        """Begin nothing more, wait at most so long for the delivery that is under way, and let others have the rest."""
+        """Begin no other delivery, wait for the one that is running, and release the other jobs to other processes."""
         timeout = max(timeout, 0.0)
         with self._changed:
-            self._give_up = time.monotonic() + timeout
+            self._stop_deadline = time.monotonic() + timeout
             self._stopped = True
             self._changed.notify_all()
         if self._thread is not None:
@@ -114,118 +98,126 @@ class Delivery:
         failures = 0
         while not self._stopped:
             try:
-                self._keep()
-                pause = self._turn()
+                self._renew_leases()
+                pause = self._deliver_due()
                 failures = 0
             except StorageError as error:
                 if self._stopped:
                     break
                 failures += 1
-                pause = min(0.1 * 2**failures, _LOOK_EVERY)
-                _log.warning("Deliveries to %s wait %.1f s: %s", self._calling.name, pause, error)
+                pause = min(0.1 * 2**failures, _POLL_SECONDS)
+                _log.warning("Deliveries to %s wait %.1f s: %s", self._calls.name, pause, error)
             self._sleep(pause)
-        self._let_go()
+        self._release_after_stop()
 
-    def _let_go(self) -> None:
-        """The end may have come while this thread waited for the file: what it put there since is for others."""
+    def _release_after_stop(self) -> None:
+        """Release jobs that this thread leased while `stop` ran and the file was locked."""
         outbox = self._outbox.reopened()
         try:
             outbox.release(self._job)
         except StorageError as error:
-            _log.warning("What waits for %s is let go a little later: %s", self._calling.name, error)
+            _log.warning("The jobs for %s are released when their leases expire: %s", self._calls.name, error)
         finally:
             outbox.close()
 
-    def _turn(self) -> float:
-        """Deliver what can be delivered; how long to sleep then."""
-        self._news = False
-        self._settle()
+    def _deliver_due(self) -> float:
+        """Deliver every job that is due; returns how many seconds to sleep."""
+        self._woken = False
+        self._queue.settle()
         while not self._stopped:
-            if not self._ready():
-                return min(self._settings.first_retry_seconds, _LOOK_AGAIN)
-            waits = self._outbox.pause(self._calling.name, self._scope)
-            if waits is None:
-                return _LOOK_EVERY
+            if not self._provider.startup.ensure_started():
+                return min(self._settings.first_retry_seconds, _BUSY_POLL_SECONDS)
+            pause = self._outbox.pause(self._calls.name, self._queue.scope)
+            if pause is None:
+                return _POLL_SECONDS
             if self._stopped:
                 break
-            job = self._outbox.claim(self._calling.name, self._scope)
+            job = self._outbox.claim(self._calls.name, self._queue.scope)
             if job is None:
-                return min(max(waits, 0.01), _LOOK_AGAIN, self._settings.lease_seconds / 3)
+                return min(max(pause, 0.01), _BUSY_POLL_SECONDS, self._settings.lease_seconds / 3)
             self._deliver(job)
-            self._keep()
+            self._renew_leases()
         return 0.0
 
     def _deliver(self, job: Job) -> None:
         hook = HOOKS[job.kind]
         self._job = job
-        pending = self._calling.start(hook, job.args, {**job.facts, "idempotency_key": job.key})
-        answer = CallResult(error="still busy with an earlier call") if pending is None else self._await(job, pending)
-        if answer is None:
-            # The end came first; the job stays held until that runs out, because the call may go on.
+        pending = self._calls.start(hook, job.args, {**job.facts, "idempotency_key": job.key})
+        result = (
+            CallResult(error="still busy with an earlier call") if pending is None else self._wait_for(job, pending)
+        )
+        if result is None:
+            # `stop` came first. The lease stays until it expires, because the call may still be running.
             if pending is not None:
-                pending.afterwards(lambda late: self._came_late(job, late))
+                pending.afterwards(lambda late: self._remove_late(job, late))
             return
         try:
-            self._calling.settle(hook, answer)
-            if answer.ok:
-                self._take_off(job, answer)
-                self._told(job)
-            elif self._outbox.failed(job, answer.error):
+            self._calls.settle(hook, result)
+            if result.ok:
+                self._remove(job, result)
+                self._restore_session(job)
+            elif self._outbox.failed(job, result.error):
                 _log.error(
-                    "Memory provider %s could not be given a %s of session %s, and it is parked: %s",
-                    self._calling.name,
+                    "A %s of session %s could not be delivered to the memory provider %s and is parked: %s",
                     job.kind,
                     job.session_id,
-                    answer.error,
+                    self._calls.name,
+                    result.error,
                 )
         finally:
             self._job = None
             with self._changed:
                 self._changed.notify_all()
 
-    def _take_off(self, job: Job, answer: CallResult) -> None:
+    def _restore_session(self, job: Job) -> None:
+        """Switch the provider back to our session after a switch that an ended process had left in the outbox."""
+        current = self._queue.session_id
+        if job.kind == "session_switch" and job.orphan and job.args["new_session_id"] != current and not self.closing:
+            self._queue.put(NewJob("session_switch", current, {"new_session_id": current}, {"reason": "resume"}))
+
+    def _remove(self, job: Job, result: CallResult) -> None:
         try:
             self._outbox.delivered(job)
         except StorageError:
             if not self._stopped:
                 raise
-            # The end came together with the answer, and has closed the outbox.
-            self._came_late(job, answer)
+            # `stop` came together with the result, and has closed the outbox.
+            self._remove_late(job, result)
 
-    def _came_late(self, job: Job, answer: CallResult) -> None:
-        """A delivery that came through after the end, in a process that goes on, need not be made again."""
-        if not answer.ok:
+    def _remove_late(self, job: Job, result: CallResult) -> None:
+        """Remove a job whose delivery succeeded after `stop`, in a process that continues, so it is not repeated."""
+        if not result.ok:
             return
         outbox = self._outbox.reopened()
         try:
             outbox.delivered(job)
         except StorageError as error:
-            _log.warning("What was delivered to %s will be delivered again: %s", self._calling.name, error)
+            _log.warning("A job that %s has received will be delivered again: %s", self._calls.name, error)
         finally:
             outbox.close()
 
-    def _await(self, job: Job, pending: PendingCall) -> CallResult | None:
-        """The answer, however long it takes; None when the end comes first."""
+    def _wait_for(self, job: Job, pending: PendingCall) -> CallResult | None:
+        """The result, however long it takes; None when `stop` gives up first."""
         limit = self._settings.deliver_seconds
         complained = False
         while True:
-            answer = pending.wait(min(self._settings.lease_seconds / 3, 0.1))
-            if answer is not None or (self._stopped and time.monotonic() >= self._give_up):
-                return answer
+            result = pending.wait(min(self._settings.lease_seconds / 3, 0.1))
+            if result is not None or (self._stopped and time.monotonic() >= self._stop_deadline):
+                return result
             late = time.monotonic() - pending.began > limit
             error = f"no answer within {limit:g} s" if late else ""
             if late and not complained:
                 complained = True
                 self._renewed = 0.0
-                self._calling.settle(HOOKS[job.kind], CallResult(error=error))
+                self._calls.settle(HOOKS[job.kind], CallResult(error=error))
             try:
-                self._keep(job, error)
+                self._renew_leases(job, error)
             except StorageError as problem:
-                # The call goes on; at worst another process makes it again, with the same key.
-                _log.warning("What is delivered to %s could not be held on to: %s", self._calling.name, problem)
+                # The call continues; at worst another process repeats it, with the same key.
+                _log.warning("The lease of a job for %s could not be renewed: %s", self._calls.name, problem)
 
-    def _keep(self, job: Job | None = None, error: str = "") -> None:
-        """Renew what this process holds, now and then."""
+    def _renew_leases(self, job: Job | None = None, error: str = "") -> None:
+        """Renew the leases of this process when a third of their time has passed."""
         now = time.monotonic()
         if now - self._renewed >= self._settings.lease_seconds / 3:
             self._renewed = now
@@ -233,5 +225,5 @@ class Delivery:
 
     def _sleep(self, seconds: float) -> None:
         with self._changed:
-            if not self._news and not self._stopped:
+            if not self._woken and not self._stopped:
                 self._changed.wait(seconds)

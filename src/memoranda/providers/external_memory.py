@@ -23,8 +23,6 @@ _log = logging.getLogger(__name__)
 _LONGEST_DESCRIPTION = 4_000
 _NO_TOOLS: tuple[Tool, ...] = ()
 _NO_MARK: dict[str, Any] = {}
-# The mark of a turn's first message, whose own number is not known before it is recorded.
-BEGINS = 0
 
 Message = dict[str, Any]
 _Given = ParamSpec("_Given")
@@ -93,8 +91,8 @@ class ExternalMemory:
         )
 
     @guarded(_NO_MARK)
-    def mark(self, turn: int = BEGINS, *, done: bool = False) -> dict[str, Any]:
-        """Fields for a message that is about to be recorded: which turn it is part of, and whether that is done."""
+    def mark(self, turn: int | None = None, *, done: bool = False) -> dict[str, Any]:
+        """Fields for a message that is about to be recorded; `turn` is None for the first message of a turn."""
         if self._record is None:
             return {}
         return self._record.mark(turn, done=done)
@@ -112,14 +110,14 @@ class ExternalMemory:
     def finish_turn(self, question: str, session_id: str) -> None:
         """A turn was completed and recorded, so it is delivered; an interrupted one never comes here."""
         if self._manager is not None:
-            self._manager.turn_recorded(question, session_id)
+            self._manager.notify.turn_recorded(question, session_id)
 
     @guarded(None)
     def mirror(self, receipt: "MemoryReceipt", origin: "Origin", shown: Callable[[str], str]) -> None:
         """Hand on what was really changed in the built-in memory; `shown` is what may be seen of an entry."""
         if self._manager is not None:
             for args, metadata, key in memory_changes(receipt, origin, shown):
-                self._manager.memory_written(args["action"], args["target"], args["content"], metadata, key=key)
+                self._manager.notify.memory_written(args["action"], args["target"], args["content"], metadata, key=key)
 
     @guarded(None)
     def switch(
@@ -128,7 +126,7 @@ class ExternalMemory:
         """The conversation goes on under another id (compression, branch, resume, new_session), or was taken back."""
         if self._manager is not None:
             facts = {"reason": reason} if reason else {}
-            self._manager.session_switched(
+            self._manager.notify.session_switched(
                 new_id, parent_session_id=parent, reset=reset or reason == "new_session", rewound=rewound, **facts
             )
 
@@ -136,7 +134,7 @@ class ExternalMemory:
     def delegated(self, task: str, result: str, child_id: str = "") -> None:
         """A sub-agent of this session is done."""
         if self._manager is not None:
-            self._manager.delegated(task, result, child_session_id=child_id)
+            self._manager.notify.delegated(task, result, child_session_id=child_id)
 
     @guarded("")
     def before_compression(self, messages: Sequence[Message]) -> str:
@@ -153,7 +151,9 @@ class ExternalMemory:
         Whoever is killed before the record says so tells it again, with the same key unless something was said since.
         """
         if self._manager is not None:
-            self._manager.session_ended(list(messages), session_id, key=_end_key(self._name, session_id, messages))
+            self._manager.notify.session_ended(
+                list(messages), session_id, key=_end_key(self._name, session_id, messages)
+            )
 
     @guarded(None)
     def close(self) -> None:

@@ -14,8 +14,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from memoranda.providers.arguments import Parameters, parameters_of
 from memoranda.providers.event_loop import EventLoop
 from memoranda.providers.health import HealthTracker
+from memoranda.providers.hermes import bind_hermes_arguments
 from memoranda.providers.provider import MemoryProvider
 from memoranda.safety.redaction import Redactor
 from memoranda.support.shorten import shorten_end
@@ -37,25 +39,6 @@ class CallResult:
     @property
     def ok(self) -> bool:
         return not self.error
-
-
-@dataclass(frozen=True, slots=True)
-class Parameters:
-    """The parameters of a method: by place, by name, and whether it takes any others."""
-
-    places: tuple[str, ...]
-    names: frozenset[str]
-    any_place: bool
-    any_name: bool
-
-
-@dataclass(frozen=True, slots=True)
-class BoundArguments:
-    """Arguments as a method takes them, and the names of those that it has no room for."""
-
-    places: tuple[Any, ...]
-    names: dict[str, Any]
-    lost: tuple[str, ...]
 
 
 class PendingCall:
@@ -129,7 +112,7 @@ class GuardedProvider:
         self._redactor = redactor
         self._loop = EventLoop(f"memoranda-{name}-loop")
         self._lock = threading.Lock()
-        self._shapes: dict[str, Parameters | None] = {}
+        self._parameters: dict[str, Parameters | None] = {}
         self._overdue: dict[str, list[PendingCall]] = {}
         self._said: set[tuple[str, str]] = set()
 
@@ -154,7 +137,9 @@ class GuardedProvider:
             return None
         return self._pending(hook, args, facts)
 
-    def tell(self, hook: str, args: Mapping[str, Any] = _NOTHING, facts: Mapping[str, Any] = _NOTHING) -> None:
+    def call_in_background(
+        self, hook: str, args: Mapping[str, Any] = _NOTHING, facts: Mapping[str, Any] = _NOTHING
+    ) -> None:
         """Call without waiting at all; a failure is logged and noted when it happens."""
         if not self.stuck(hook):
             self.overdue(hook, self._pending(hook, args, facts, lambda answer: self.settle(hook, answer)))
@@ -189,16 +174,16 @@ class GuardedProvider:
             return ""
         return shorten_end(answer.value.strip(), most, whole_lines=True)
 
-    def shape(self, hook: str) -> Parameters | None:
+    def parameters(self, hook: str) -> Parameters | None:
         """What a hook takes; None when that cannot be seen."""
-        if hook not in self._shapes:
-            self._shapes[hook] = shape_of(getattr(self.provider, hook))
-        return self._shapes[hook]
+        if hook not in self._parameters:
+            self._parameters[hook] = parameters_of(getattr(self.provider, hook))
+        return self._parameters[hook]
 
     def takes(self, hook: str, name: str) -> bool:
         """Whether a hook can be told a fact of this name."""
-        shape = self.shape(hook)
-        return shape is None or shape.any_name or name in shape.names
+        parameters = self.parameters(hook)
+        return parameters is None or parameters.takes(name)
 
     def close(self) -> None:
         """Nothing more is called."""
@@ -215,72 +200,20 @@ class GuardedProvider:
         return PendingCall(lambda: self._invoke(hook, args, facts), name, then, redactor=self._redactor)
 
     def _invoke(self, hook: str, args: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
-        fitted = fit(self.shape(hook) or _contract(hook), args, facts)
-        for name in fitted.lost:
+        bound = bind_hermes_arguments(self.parameters(hook) or _contract_parameters(hook), args, facts)
+        for name in bound.dropped:
             if (hook, name) not in self._said:
                 self._said.add((hook, name))
                 _log.info("Memory provider %s takes no %r in %s, and is not told it.", self.name, name, hook)
-        result = getattr(self.provider, hook)(*fitted.places, **fitted.names)
+        result = getattr(self.provider, hook)(*bound.positional, **bound.named)
         return self._loop.run(result) if inspect.isawaitable(result) else result
 
 
-def shape_of(method: Callable[..., Any]) -> Parameters | None:
-    """The parameters of a bound method; None when it does not show them."""
-    try:
-        parameters = inspect.signature(method).parameters.values()
-    except (TypeError, ValueError):
-        return None
-    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    by_name = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return Parameters(
-        places=tuple(parameter.name for parameter in parameters if parameter.kind in by_place),
-        names=frozenset(parameter.name for parameter in parameters if parameter.kind in by_name),
-        any_place=any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters),
-        any_name=any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters),
-    )
-
-
-def fit(shape: Parameters, args: Mapping[str, Any], facts: Mapping[str, Any]) -> BoundArguments:
-    """Arguments in their order and facts by name, as far as a method takes them.
-
-    `metadata` is special, because providers were written before it came: it is passed by name, else in the next free
-    place whatever that is called, and what is in it is passed to parameters of the same names.
-    """
-    places: list[Any] = []
-    names: dict[str, Any] = {}
-    lost: list[str] = []
-    for name, value in args.items():
-        if len(places) < len(shape.places) or shape.any_place:
-            places.append(value)
-        elif name in shape.names or shape.any_name:
-            names[name] = value
-        else:
-            lost.append(name)
-    free = shape.places[len(places) :]
-    filled = set(shape.places[: len(places)])
-    for name, value in facts.items():
-        if name not in filled and (name in shape.names or (shape.any_name and name not in free)):
-            names[name] = value
-    metadata = facts.get("metadata")
-    if isinstance(metadata, dict):
-        for name in shape.names & metadata.keys() - filled - names.keys():
-            names[name] = metadata[name]
-        rest = [name for name in free if name not in names]
-        if "metadata" not in names and rest:
-            if rest[0] in shape.names:
-                names[rest[0]] = metadata
-            else:
-                places.append(metadata)
-        elif "metadata" not in names:
-            lost.append("metadata")
-    return BoundArguments(tuple(places), names, tuple(lost))
-
-
-def _contract(hook: str) -> Parameters:
+def _contract_parameters(hook: str) -> Parameters:
     """What the contract says that a hook takes, for a method that does not show it; without the facts to come."""
-    shape = shape_of(getattr(MemoryProvider, hook))
-    assert shape is not None
-    return Parameters(shape.places[1:], shape.names - {"self"}, any_place=False, any_name=False)
+    parameters = parameters_of(getattr(MemoryProvider, hook))
+    assert parameters is not None
+    return Parameters(parameters.positional[1:], parameters.named - {"self"}, any_positional=False, any_named=False)
 
 
 def describe(error: BaseException, redactor: Redactor | None = None) -> str:

@@ -1,10 +1,9 @@
-"""What plugins that were written for Hermes import from it, offered to them and to nobody else.
+"""Compatibility with plugins that were written for Hermes: the modules they import, and the arguments they expect.
 
 Such a plugin says `from agent.memory_provider import MemoryProvider`. A module named `agent` may be the host's own, so
-nothing is put into `sys.modules`: each plugin's modules get builtins of their own, whose `__import__` knows these
-names. That holds for imports at the top of a file and for those inside a function that is called much later, in any
-thread, and for no other code. What is not offered here is looked for as usual, so that a plugin can import from the
-host as well.
+nothing is put into `sys.modules`: each plugin's modules get their own builtins, whose `__import__` knows these names.
+That covers imports at the top of a file and those inside a function that is called much later, in any thread, and no
+other code. A module that is not offered here is imported as usual, so a plugin can import from the host as well.
 """
 
 import builtins
@@ -17,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from memoranda.providers.arguments import BoundArguments, Parameters, bind_arguments
 from memoranda.providers.provider import MemoryProvider
 
 _log = logging.getLogger(__name__)
@@ -145,3 +145,26 @@ def _shown(home: Path) -> str:
         return f"~/{home.relative_to(Path.home())}"
     except (ValueError, RuntimeError):
         return str(home)
+
+
+def bind_hermes_arguments(parameters: Parameters, args: Mapping[str, Any], facts: Mapping[str, Any]) -> BoundArguments:
+    """Bind arguments for a provider that may predate `metadata`.
+
+    `metadata` is passed by name; else in the next free position, whatever that parameter is called; and its values also
+    go to parameters of the same names, because older hooks took `session_id` and others one by one.
+    """
+    bound = bind_arguments(parameters, args, facts)
+    metadata = facts.get("metadata")
+    if not isinstance(metadata, dict):
+        return bound
+    filled = set(parameters.positional[: len(bound.positional)])
+    spread = parameters.named & metadata.keys() - filled - bound.named.keys()
+    named = bound.named | {name: metadata[name] for name in spread}
+    if "metadata" in named:
+        return BoundArguments(bound.positional, named, bound.dropped)
+    free = [name for name in parameters.positional[len(bound.positional) :] if name not in named]
+    if not free:
+        return BoundArguments(bound.positional, named, (*bound.dropped, "metadata"))
+    if free[0] in parameters.named:
+        return BoundArguments(bound.positional, named | {free[0]: metadata}, bound.dropped)
+    return BoundArguments((*bound.positional, metadata), named, bound.dropped)

@@ -1,8 +1,8 @@
-"""The manager: the one door between a conversation and external memory.
+"""The manager: the only way between a conversation and its external memory.
 
-Built-in memory is always there and is not a provider; next to it there is at most one. Nothing that the provider does,
-or fails to do, comes through this door except text that it recalled and answers of its tools, both in time and of a
-bounded size. What it is to be told (turns, memory writes, session boundaries) goes through the outbox.
+Curated memory is always there and is not a provider; next to it there is at most one. Of what the provider does, only
+recalled text and answers of its tools reach the conversation, both in time and of a limited size. Notifications (turns,
+memory writes, session boundaries) go through `manager.notify` into the outbox.
 """
 
 import json
@@ -10,35 +10,37 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from memoranda.errors import StorageError
-from memoranda.providers.delivery import HOOKS, Delivery
-from memoranda.providers.guarded_call import CallResult, GuardedProvider, PendingCall
+from memoranda.providers.active_provider import accept_provider
+from memoranda.providers.delivery import Delivery
+from memoranda.providers.guarded_call import CallResult, PendingCall
 from memoranda.providers.health import HealthTracker, ProviderHealth
-from memoranda.providers.jobs import Backlog, Job, NewJob
+from memoranda.providers.jobs import Backlog
 from memoranda.providers.notifications import ProviderNotifier
 from memoranda.providers.outbox import Outbox
-from memoranda.providers.outbox_writer import PATIENCE, OutboxWriter
-from memoranda.providers.provider import MemoryProvider, Message, own_members
-from memoranda.providers.recall import Recall
+from memoranda.providers.provider import MemoryProvider, Message
+from memoranda.providers.provider_queue import LOCK_TIMEOUT, ProviderQueue
+from memoranda.providers.provider_state import ProviderState
 from memoranda.providers.recorded_turns import TurnSource
 from memoranda.providers.settings import CORE_TOOLS, Mode, ProviderSettings
-from memoranda.providers.startup import ProviderStartup
-from memoranda.providers.text import whole
-from memoranda.providers.tools import ProviderTools, gated
+from memoranda.providers.text import replace_surrogates
+from memoranda.providers.tools import has_memory_toolset
 from memoranda.safety.redaction import Redactor
 from memoranda.tools import JsonObject, Tool
 
 _log = logging.getLogger(__name__)
 
+FindProvider = Callable[[], tuple[MemoryProvider, Mapping[str, Any]]]
+
 
 @dataclass(frozen=True, slots=True)
 class ProviderStatus:
-    """The state of external memory; `provider` is empty when there is only the built-in one."""
+    """The state of external memory; `provider` is empty when there is only curated memory."""
 
     provider: str
     ready: bool
@@ -48,11 +50,11 @@ class ProviderStatus:
     backlog: Backlog
 
 
-class MemoryManager(ProviderNotifier):
+class MemoryManager:
     """External memory for one conversation at a time. No method raises because of a provider, and none waits long.
 
-    `name` is what the provider is called here, if that is known before it is there. `clean` takes recalled text out of
-    what is captured; `reserved` are more tool names that are taken; `toolsets` says what is in a toolset of a platform;
+    `name` is the configured name of the provider, known before it is loaded. `clean` removes recalled text from what is
+    captured; `reserved` are more tool names that a provider may not use; `toolsets` resolves a platform's toolset;
     `redactor` knows the credentials that no error may show.
     """
 
@@ -71,86 +73,17 @@ class MemoryManager(ProviderNotifier):
         self._name = name
         self._redactor = redactor
         self._settings = settings or ProviderSettings()
-        self._clean: Callable[[str], str] = lambda text: whole(clean(text))
+        self._clean: Callable[[str], str] = lambda text: replace_surrogates(clean(text))
         self._reserved = CORE_TOOLS | set(reserved)
         self._toolsets = toolsets
         self._health = HealthTracker()
-        self._outbox = Outbox(home, self._settings, wait=PATIENCE)
-        self._queue = OutboxWriter(self._outbox, self._clean)
-        self._provider: MemoryProvider | None = None
-        self._own: frozenset[str] = frozenset()
-        self._calling: GuardedProvider
-        self._recall: Recall
-        self._tools: ProviderTools
-        self._starting: ProviderStartup
-        self._delivery: Delivery | None = None
-        self._beginning: PendingCall | None = None
-        self._joining = threading.Lock()
-        self._prompt = ""
-        self._session_id = ""
-        self._closed = False
+        self._outbox = Outbox(home, self._settings, wait=LOCK_TIMEOUT)
+        self._queue = ProviderQueue(self._outbox, self._clean)
+        self._state = ProviderState()
+        self._lock = threading.Lock()
+        self.notify = ProviderNotifier(self._queue, self._state, self._health, self._clean)
 
     # The provider
-
-    def add_provider(self, provider: MemoryProvider) -> bool:
-        """Take a provider in. False, with a warning, when there is one already or it cannot be used as it is."""
-        if self._provider is not None:
-            _log.warning(
-                "Only one memory provider can be used: %s stays, %s is refused.",
-                self._calling.name,
-                type(provider).__name__,
-            )
-            return False
-        answer = PendingCall(lambda: (provider.name, own_members(provider)), "memoranda-provider-name").wait(
-            self._settings.call_seconds
-        )
-        name, own = answer.value if answer and answer.ok else (None, frozenset())
-        if not isinstance(name, str) or not name.strip() or name == "builtin":
-            _log.warning("A memory provider cannot be called %r; %s is refused.", name, type(provider).__name__)
-            return False
-        name = self._name or name
-        calling = GuardedProvider(provider, name, self._health, self._redactor)
-        available = calling.call("is_available", within=self._settings.call_seconds)
-        if not available.ok or available.value is not True:
-            _log.warning("Memory provider %s is not available: %s", name, available.error or "it says so itself.")
-            return False
-        self._calling = calling
-        self._recall = Recall(calling, self._settings, self._health)
-        self._tools = ProviderTools(calling, self._settings, self._reserved, self._clean)
-        self._starting = ProviderStartup(calling, self._settings, self._started)
-        self._own = own
-        self._name = name
-        self._provider = provider
-        return True
-
-    def begin(
-        self,
-        find: Callable[[], tuple[MemoryProvider, Mapping[str, Any]]],
-        session_id: str,
-        source: TurnSource | None = None,
-        *,
-        started: Callable[[CallResult], None] = lambda answer: None,
-        **facts: Any,
-    ) -> PendingCall:
-        """Find a provider, take it in and start it, all in the background; what happens meanwhile is queued for it.
-
-        `find` gives the provider and more facts to start it with. `source` is where completed turns are found.
-        `started` is called when it is ready, or will not be.
-        """
-        self._meet(session_id, facts)
-        if source is not None:
-            try:
-                self._queue.follow(source)
-            except (StorageError, OSError) as error:
-                self._failed("outbox", error)
-        name = f"memoranda-{self._name}-start"
-        call = partial(self._join, find, session_id, facts)
-        self._beginning = PendingCall(call, name, lambda answer: self._joined(answer, started), redactor=self._redactor)
-        return self._beginning
-
-    def was_late(self, late: bool) -> None:
-        """Note whether the provider was ready in time when the session began."""
-        self._health.started(late=late)
 
     @property
     def home(self) -> Path:
@@ -158,34 +91,79 @@ class MemoryManager(ProviderNotifier):
 
     @property
     def provider(self) -> MemoryProvider | None:
-        return self._provider
+        return None if self._state.active is None else self._state.active.provider
+
+    def add_provider(self, provider: MemoryProvider) -> bool:
+        """Accept a provider. False, with a warning, when there is one already or it cannot be used as it is."""
+        if self._state.active is not None:
+            kind = type(provider).__name__
+            _log.warning("Only one memory provider can be used: %s stays, %s is refused.", self._name, kind)
+            return False
+        active = accept_provider(
+            provider,
+            self._name,
+            self._settings,
+            self._health,
+            reserved_tools=self._reserved,
+            clean=self._clean,
+            redactor=self._redactor,
+        )
+        if active is None:
+            return False
+        self._name = active.name
+        self._state.active = active
+        return True
+
+    def begin(
+        self,
+        find: FindProvider,
+        session_id: str,
+        source: TurnSource | None = None,
+        *,
+        started: Callable[[CallResult], None] = lambda result: None,
+        **facts: Any,
+    ) -> PendingCall:
+        """Find a provider, add it and start it, all in the background; notifications are queued for it meanwhile.
+
+        `find` returns the provider and more facts to start it with. `source` is where completed turns are found.
+        `started` is called when the provider is ready, or will not be.
+        """
+        self._address_queue(session_id, facts)
+        if source is not None:
+            try:
+                self._queue.follow(source)
+            except (StorageError, OSError) as error:
+                self._report_outbox_failure(error)
+        self._state.attaching = PendingCall(
+            partial(self._find_and_start, find, session_id, facts),
+            f"memoranda-{self._name}-start",
+            lambda result: self._report_start(result, started),
+            redactor=self._redactor,
+        )
+        return self._state.attaching
+
+    def was_late(self, late: bool) -> None:
+        """Note whether the provider was ready in time when the session began."""
+        self._health.started(late=late)
 
     def initialize(self, session_id: str, **facts: Any) -> bool:
-        """Start the provider, and deliver what it missed. False when it is not ready yet; that is tried again."""
-        if self._provider is None or self._closed:
+        """Start the provider, and deliver what it missed. False when it is not ready yet; the start is retried."""
+        active = self._state.active
+        if active is None or self._state.closed:
             return False
-        if self._delivery is not None:
-            return self._starting.ready
-        self._meet(session_id, facts)
+        if self._state.delivery is not None:
+            return active.ready
+        self._address_queue(session_id, facts)
         facts.setdefault("hermes_home", str(self._home))
-        ready = self._starting.begin(session_id, facts)
-        with self._joining:
-            if self._closed:
-                # It has been told to shut down already, and was not there to hear it.
-                if "shutdown" in self._own:
-                    self._calling.tell("shutdown")
+        ready = active.startup.begin(session_id, facts)
+        with self._lock:
+            if self._state.closed:
+                # The session ended while the provider started; its shutdown came before there was anything to close.
+                if active.implements("shutdown"):
+                    active.calls.call_in_background("shutdown")
                 return False
-            self._delivery = Delivery(
-                self._outbox,
-                self._calling,
-                self._settings,
-                ready=self._starting.again,
-                told=self._told,
-                settle=self._queue.settle,
-                settled=lambda: self._queue.settled,
-                scope=self._queue.scope,
-            )
-            self._delivery.wake()
+            self._state.delivery = Delivery(self._queue, active, self._settings)
+            self._state.delivery.wake()
         return ready
 
     def shutdown(self) -> bool:
@@ -193,208 +171,164 @@ class MemoryManager(ProviderNotifier):
 
         True when nothing is left over.
         """
-        with self._joining:
-            if self._closed:
+        with self._lock:
+            if self._state.closed:
                 return True
-            self._closed = True
+            self._state.closed = True
         limit = self._settings.shutdown_seconds
         deadline = time.monotonic() + limit
         # In threads, because even the disk may keep us waiting.
-        delivered = PendingCall(lambda: self._wind_up(limit), "memoranda-shutdown").wait(limit * 0.8)
+        delivered = PendingCall(lambda: self._deliver_remaining(limit), "memoranda-shutdown").wait(limit * 0.8)
         closed = True
-        if self._provider is not None:
-            if "shutdown" in self._own:
-                closed = self._calling.call("shutdown", within=max(0.05, deadline - time.monotonic())).ok
-            self._calling.close()
-        if self._queue.later:
-            _log.error("%d things that %s was to be told could not be kept.", self._queue.later, self._name)
-        PendingCall(self._let_go, "memoranda-shutdown").wait(max(0.05, deadline - time.monotonic()))
+        active = self._state.active
+        if active is not None:
+            if active.implements("shutdown"):
+                closed = active.calls.call("shutdown", within=max(0.05, deadline - time.monotonic())).ok
+            active.calls.close()
+        if self._queue.unsaved:
+            _log.error("%d notifications for %s could not be saved and are lost.", self._queue.unsaved, self._name)
+        PendingCall(self._close_files, "memoranda-shutdown").wait(max(0.05, deadline - time.monotonic()))
         return delivered is not None and delivered.value is True and closed
 
     # A turn
 
     def system_prompt(self) -> str:
         """The provider's static text for the system prompt, as it was when the provider was started."""
-        return self._prompt if self._provider is not None and self._starting.ready and not self._closed else ""
+        active = self._state.ready
+        return "" if active is None else active.prompt_block
 
     def turn_started(self, turn_number: int, message: str, session_id: str = "", **facts: Any) -> None:
-        """Tell the provider that a turn begins."""
-        if self._wants("on_turn_start") and self._starting.ready:
-            args = {"turn_number": turn_number, "message": self._clean(message)}
-            # At most half of what a turn waits for; the other half is for the recall.
-            within = min(self._settings.call_seconds, self._recall.settings.recall_seconds / 2)
-            self._calling.call("on_turn_start", args, {"session_id": self._of(session_id), **facts}, within=within)
+        """Notify the provider that a turn begins."""
+        active = self._state.ready
+        if active is not None and active.implements("on_turn_start"):
+            facts = {"session_id": session_id or self._queue.session_id, **facts}
+            active.begin_turn(turn_number, self._clean(message), facts)
 
     def recall(self, query: str, session_id: str = "", *, within: float | None = None) -> str:
         """What the provider remembers about a query; empty when nothing, or not in time."""
-        if self._provider is None or self._closed or not self._starting.ready:
+        active = self._state.ready
+        if active is None:
             return ""
-        return self._recall.before_turn(self._clean(query), self._of(session_id), within)
+        return active.recall.before_turn(self._clean(query), session_id or self._queue.session_id, within)
 
     def before_turn(self, turn_number: int, message: str, session_id: str = "", **facts: Any) -> str:
         """Both of the above within the one deadline that a turn has."""
-        if self._provider is None:
+        active = self._state.active
+        if active is None:
             return ""
-        deadline = time.monotonic() + self._recall.settings.recall_seconds
+        deadline = time.monotonic() + active.recall.settings.recall_seconds
         self.turn_started(turn_number, message, session_id, **facts)
         return self.recall(message, session_id, within=deadline - time.monotonic())
 
-    # What else is asked
-
     def before_compress(self, messages: list[Message], session_id: str = "") -> str:
-        """What the provider wants a summary of these messages to hold."""
-        args = {"messages": messages}
-        return self._text("on_pre_compress", args, {"session_id": self._of(session_id)}, self._settings.recall_chars)
+        """What the provider wants a summary of these messages to contain."""
+        active = self._state.ready
+        if active is None or not active.implements("on_pre_compress"):
+            return ""
+        facts = {"session_id": session_id or self._queue.session_id}
+        return active.ask_text("on_pre_compress", {"messages": messages}, facts, self._settings.recall_chars)
 
     # Tools
 
     def tools_for(self, platform_toolsets: Collection[str] | None = None) -> list[Tool]:
-        """The provider's tools, where the platform has the memory toolset, as they were when it was last asked."""
-        if self._provider is None or not self._starting.ready or not gated(platform_toolsets, self._toolsets):
+        """The provider's tools, where the platform has the memory toolset, as the provider last reported them."""
+        active = self._state.active
+        if active is None or not active.ready or not has_memory_toolset(platform_toolsets, self._toolsets):
             return []
-        return self._tools.for_model(self.call_tool)
+        return active.tools.for_model(self.call_tool)
 
     def call_tool(self, name: str, args: Mapping[str, Any]) -> JsonObject:
         """Call a tool of the provider; the answer is always a JSON object with a `success` key."""
-        if self._provider is None or self._closed or not self._starting.ready:
+        active = self._state.ready
+        if active is None:
             return {"success": False, "error": f"No memory provider has a tool {name!r}."}
-        return self._tools.call(name, args, self._session_id)
+        return active.tools.call(name, args, self._queue.session_id)
 
     def handle_tool_call(self, tool_name: str, args: Mapping[str, Any]) -> str:
         """The same as JSON text."""
         return json.dumps(self.call_tool(tool_name, args), ensure_ascii=False)
 
-    # What can be seen
+    # Status
 
     def drain(self, timeout: float) -> bool:
-        """Wait until everything is delivered, at most so long."""
+        """Wait until everything is delivered, at most `timeout` seconds."""
         try:
-            return self._queue.settled if self._delivery is None else self._delivery.drain(timeout)
+            delivery = self._state.delivery
+            return self._queue.settled if delivery is None else delivery.drain(timeout)
         except StorageError as error:
-            self._failed("outbox", error)
+            self._report_outbox_failure(error)
             return False
 
     def backlog(self) -> Backlog:
-        """What the provider has yet to be told; of all providers when there is none."""
+        """The jobs that wait for the provider; those of all providers when there is none."""
         try:
             return self._outbox.backlog(self._name or None)
         except StorageError as error:
             return Backlog(last_error=str(error))
 
     def retry_parked(self) -> int:
-        """Try parked deliveries again; how many there are."""
-        if self._provider is None:
+        """Retry parked deliveries; returns their number."""
+        if self._state.active is None:
             return 0
-        count = self._outbox.retry_parked(self._calling.name)
-        if self._delivery is not None:
-            self._delivery.wake()
+        count = self._outbox.retry_parked(self._name)
+        self._state.wake_delivery()
         return count
 
     def status(self) -> ProviderStatus:
         """Everything that is known about the provider, without calling it."""
-        if self._provider is None:
+        active = self._state.active
+        if active is None:
             return ProviderStatus("", False, self._settings.mode, (), self._health.value(), self.backlog())
-        ready = self._starting.ready
-        tools = self._tools.names if ready else ()
-        mode = self._recall.settings.mode
-        return ProviderStatus(self._calling.name, ready, mode, tools, self._health.value(), self.backlog())
+        tools = active.tools.names if active.ready else ()
+        mode = active.recall.settings.mode
+        return ProviderStatus(active.name, active.ready, mode, tools, self._health.value(), self.backlog())
 
-    # Inside
+    # Private parts
 
-    def _let_go(self) -> None:
+    def _close_files(self) -> None:
         self._queue.close()
         self._outbox.close()
 
-    def _wind_up(self, limit: float) -> bool:
-        """Deliver for half of the time, finish the last delivery in another quarter; whether nothing is left over."""
+    def _deliver_remaining(self, limit: float) -> bool:
+        """Deliver for half of the limit, finish the last delivery in another quarter; True when nothing is left."""
         began = time.monotonic()
-        if self._beginning is not None and not self._health.value().late_start:
-            self._beginning.wait(limit / 2)
-        if self._delivery is None:
+        if self._state.attaching is not None and not self._health.value().late_start:
+            self._state.attaching.wait(limit / 2)
+        active, delivery = self._state.active, self._state.delivery
+        if active is None or delivery is None:
             self._queue.settle()
             self._outbox.release()
             return not self._name or not self.backlog()
+        delivery.closing = True
         try:
-            # A provider that is not there would not be told anything within the time that there is.
+            # A provider that is not ready would not receive anything within the limit.
             left = limit / 2 - (time.monotonic() - began)
-            self._delivery.drain(max(left, 0.0) if self._starting.ready else 0.0, only_due=True)
+            delivery.drain(max(left, 0.0) if active.ready else 0.0, only_due=True)
             self._queue.settle()
         finally:
-            finished = self._delivery.stop(limit * 0.75 - (time.monotonic() - began))
-        return finished and self._delivery.drain(0.0)
+            finished = delivery.stop(limit * 0.75 - (time.monotonic() - began))
+        return finished and delivery.drain(0.0)
 
-    def _started(self) -> None:
-        """The provider is there: its limits count, and its tools are known."""
-        answer = self._calling.call("limits", within=self._settings.call_seconds) if self._wants("limits") else None
-        if answer is not None and answer.ok and isinstance(answer.value, Mapping):
-            self._recall.settings = self._tools.settings = self._settings.narrowed(answer.value)
-        self._tools.refresh()
-        if self._wants("system_prompt_block"):
-            answer = self._calling.call("system_prompt_block", within=self._settings.call_seconds)
-            most = self._settings.prompt_chars
-            self._prompt = self._calling.as_text("system_prompt_block", answer, most) if answer.ok else ""
-
-    def _meet(self, session_id: str, facts: Mapping[str, Any]) -> None:
-        """Know whom the provider is told about, even before it is there."""
-        self._session_id = self._queue.session_id = session_id
+    def _address_queue(self, session_id: str, facts: Mapping[str, Any]) -> None:
+        """Set whose jobs are queued, even before the provider is loaded."""
+        self._queue.session_id = session_id
         self._queue.provider, self._queue.scope = self._name, str(facts.get("user_id") or "")
 
-    def _join(
-        self, find: Callable[[], tuple[MemoryProvider, Mapping[str, Any]]], session_id: str, facts: Mapping[str, Any]
-    ) -> bool:
+    def _find_and_start(self, find: FindProvider, session_id: str, facts: Mapping[str, Any]) -> bool:
         try:
             self._queue.settle()
         except StorageError as error:
-            self._failed("outbox", error)
+            self._report_outbox_failure(error)
         provider, more = find()
         return self.add_provider(provider) and self.initialize(session_id, **{**facts, **more})
 
-    def _joined(self, answer: CallResult, started: Callable[[CallResult], None]) -> None:
-        started(answer)
-        if not answer.ok:
-            reason = answer.error.removeprefix("memoranda.errors.ProviderError: ")
-            _log.warning("The memory provider %s is left out: %s", self._name, reason)
+    def _report_start(self, result: CallResult, started: Callable[[CallResult], None]) -> None:
+        started(result)
+        if not result.ok:
+            reason = result.error.removeprefix("memoranda.errors.ProviderError: ")
+            _log.warning("The session continues without the memory provider %s: %s", self._name, reason)
             self._health.failed("load", reason)
 
-    def _told(self, job: Job) -> None:
-        """A switch that another process left behind has led the provider away from our session: lead it back."""
-        if job.kind == "session_switch" and job.orphan and job.args["new_session_id"] != self._session_id:
-            args = {"new_session_id": self._session_id}
-            self._tell(NewJob("session_switch", self._session_id, args, {"reason": "resume"}))
-
-    def _warm_up(self, question: str, session_id: str) -> None:
-        if self._wants("queue_prefetch") and self._starting.ready:
-            self._recall.warm_up(question, session_id)
-
-    def _drop_recall(self) -> None:
-        if self._provider is not None:
-            self._recall.drop()
-
-    def _wants(self, hook: str) -> bool:
-        return self._provider is not None and not self._closed and hook in self._own
-
-    def _text(self, hook: str, args: Mapping[str, Any], facts: Mapping[str, Any], most: int) -> str:
-        if not self._wants(hook) or not self._starting.ready:
-            return ""
-        answer = self._calling.call(hook, args, facts, within=self._settings.call_seconds)
-        return self._calling.as_text(hook, answer, most) if answer.ok else ""
-
-    def _tell(self, new: NewJob) -> bool:
-        """Queue something for the provider; True when it is durable. A hook that it does not have is not queued."""
-        expected = self._provider is None and self._beginning is not None and not self._beginning.done
-        if self._closed or not (expected or self._wants(HOOKS[new.kind])):
-            return False
-        if "messages" in new.facts and not (expected or self._calling.takes(HOOKS[new.kind], "messages")):
-            new = replace(new, facts={name: value for name, value in new.facts.items() if name != "messages"})
-        try:
-            queued = self._queue.put(new)
-        except (StorageError, RecursionError) as error:
-            self._failed("outbox", error)
-            return False
-        if self._delivery is not None:
-            self._delivery.wake()
-        return queued
-
-    def _failed(self, phase: str, error: Exception) -> None:
-        _log.error("External memory failed in %s: %s", phase, error)
-        self._health.failed(phase, str(error))
+    def _report_outbox_failure(self, error: Exception) -> None:
+        _log.error("External memory failed in outbox: %s", error)
+        self._health.failed("outbox", str(error))

@@ -1,51 +1,46 @@
-"""What a provider is told: each thing that happens in a conversation, as a job for the outbox."""
+"""Notifications for a provider: each event of a conversation becomes a job in the outbox."""
 
-from abc import abstractmethod
+import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from memoranda.providers.delivery import Delivery
+from memoranda.errors import StorageError
+from memoranda.providers.delivery import HOOKS
+from memoranda.providers.health import HealthTracker
 from memoranda.providers.jobs import NewJob
-from memoranda.providers.outbox_writer import OutboxWriter, turn_job
 from memoranda.providers.provider import Message
+from memoranda.providers.provider_queue import ProviderQueue, turn_job
+from memoranda.providers.provider_state import ProviderState
 from memoranda.providers.text import plain_text
 
-_WRITES = ("add", "replace", "remove")
+_log = logging.getLogger(__name__)
+
+_WRITE_ACTIONS = ("add", "replace", "remove")
 
 
 class ProviderNotifier:
-    """The part of the manager that tells; nothing here waits for a provider."""
+    """Queues what happens in a conversation. No method waits for the provider or raises because of it.
 
-    _clean: Callable[[str], str]
-    _queue: OutboxWriter
-    _delivery: Delivery | None
-    _name: str
-    _session_id: str
-    _closed: bool
+    Methods return True when the notification is durable. A hook that the provider does not implement is not queued.
+    The same `key` is never queued twice.
+    """
 
-    @abstractmethod
-    def _tell(self, new: NewJob) -> bool:
-        """Queue something; True when it is durable."""
-
-    @abstractmethod
-    def _warm_up(self, question: str, session_id: str) -> None:
-        """Let the provider get ready for the next turn."""
-
-    @abstractmethod
-    def _drop_recall(self) -> None:
-        """Forget what was recalled and not used."""
-
-    def _of(self, session_id: str) -> str:
-        return session_id or self._session_id
+    def __init__(
+        self, queue: ProviderQueue, state: ProviderState, health: HealthTracker, clean: Callable[[str], str]
+    ) -> None:
+        self._queue = queue
+        self._state = state
+        self._health = health
+        self._clean = clean
 
     def turn_recorded(self, question: str, session_id: str = "") -> None:
-        """A turn was completed, and is in the record: it is found there, and queued, in the background."""
-        if self._closed:
+        """A turn was completed and is in the record, where the delivery thread finds it."""
+        if self._state.closed:
             return
         self._queue.turn_recorded()
-        if self._delivery is not None:
-            self._delivery.wake()
-        self._warm_up(self._clean(question), self._of(session_id))
+        self._state.wake_delivery()
+        self._prefetch_next(self._clean(question), session_id or self._queue.session_id)
 
     def turn_finished(
         self,
@@ -56,33 +51,30 @@ class ProviderNotifier:
         *,
         key: str = "",
     ) -> bool:
-        """Hand over a completed turn that is in no record; without a question or an answer it must have messages.
-
-        True when it is durable in the outbox. The same `key` is never queued twice.
-        """
+        """A turn that is in no record was completed; without a question or an answer it must have messages."""
         question, answer = self._clean(plain_text(user)).strip(), self._clean(plain_text(assistant)).strip()
         if not (question and answer) and not messages:
             return False
-        session_id = self._of(session_id)
-        queued = self._tell(turn_job(session_id, question, answer, messages, key))
-        self._warm_up(question, session_id)
+        session_id = session_id or self._queue.session_id
+        queued = self._put(turn_job(session_id, question, answer, messages, key))
+        self._prefetch_next(question, session_id)
         return queued
 
     def memory_written(
         self, action: str, target: str, content: str | None, metadata: Mapping[str, Any] | None = None, *, key: str = ""
     ) -> bool:
-        """Mirror a write to built-in memory that was committed: add, replace or remove."""
-        if action not in _WRITES:
+        """Curated memory was written: add, replace or remove."""
+        if action not in _WRITE_ACTIONS:
             return False
-        session_id = self._of(str((metadata or {}).get("session_id") or ""))
+        session_id = str((metadata or {}).get("session_id") or "") or self._queue.session_id
         args = {"action": action, "target": target, "content": content or ""}
-        return self._tell(NewJob("memory_write", session_id, args, {"metadata": dict(metadata or {})}, key))
+        return self._put(NewJob("memory_write", session_id, args, {"metadata": dict(metadata or {})}, key))
 
     def session_ended(self, messages: list[Message], session_id: str = "", *, key: str = "") -> bool:
-        """A session is over; the provider hears of it after everything that happened in it, if anything did."""
-        session_id = self._of(session_id)
-        new = NewJob("session_end", session_id, {"messages": messages}, {"session_id": session_id}, key)
-        return bool(messages) and self._tell(new)
+        """A session with messages is over; delivered after everything that happened in it."""
+        session_id = session_id or self._queue.session_id
+        job = NewJob("session_end", session_id, {"messages": messages}, {"session_id": session_id}, key)
+        return bool(messages) and self._put(job)
 
     def session_switched(
         self,
@@ -94,18 +86,42 @@ class ProviderNotifier:
         key: str = "",
         **facts: Any,
     ) -> bool:
-        """The conversation goes on under another id, or was taken back: what was recalled for it is dropped at once."""
-        if not new_session_id or not self._name:
+        """The conversation continues under another id, or was rewound: what was recalled for it is dropped at once."""
+        if not new_session_id or not self._queue.provider:
             return False
-        self._drop_recall()
-        self._session_id = self._queue.session_id = new_session_id
+        if self._state.active is not None:
+            self._state.active.recall.drop()
+        self._queue.session_id = new_session_id
         facts |= {"parent_session_id": parent_session_id, "reset": reset} | ({"rewound": True} if rewound else {})
-        return self._tell(NewJob("session_switch", new_session_id, {"new_session_id": new_session_id}, facts, key))
+        return self._put(NewJob("session_switch", new_session_id, {"new_session_id": new_session_id}, facts, key))
 
     def delegated(
         self, task: str, result: str, *, child_session_id: str = "", session_id: str = "", key: str = "", **facts: Any
     ) -> bool:
-        """A sub-agent of a session is done."""
-        session_id = self._of(session_id)
+        """A sub-agent of a session has finished."""
+        session_id = session_id or self._queue.session_id
         facts |= {"child_session_id": child_session_id, "session_id": session_id}
-        return self._tell(NewJob("delegation", session_id, {"task": task, "result": result}, facts, key))
+        return self._put(NewJob("delegation", session_id, {"task": task, "result": result}, facts, key))
+
+    def _prefetch_next(self, question: str, session_id: str) -> None:
+        provider = self._state.ready
+        if provider is not None and provider.implements("queue_prefetch"):
+            provider.recall.warm_up(question, session_id)
+
+    def _put(self, job: NewJob) -> bool:
+        hook = HOOKS[job.kind]
+        # In this order: a provider that becomes active in between must not make the job disappear.
+        expected, provider = self._state.expected, self._state.active
+        if self._state.closed or not (expected or (provider is not None and provider.implements(hook))):
+            return False
+        # A transcript is large; a provider that takes none need not have it queued.
+        if provider is not None and "messages" in job.facts and not provider.calls.takes(hook, "messages"):
+            job = replace(job, facts={name: value for name, value in job.facts.items() if name != "messages"})
+        try:
+            queued = self._queue.put(job)
+        except (StorageError, RecursionError) as error:
+            _log.error("External memory failed in outbox: %s", error)
+            self._health.failed("outbox", str(error))
+            return False
+        self._state.wake_delivery()
+        return queued

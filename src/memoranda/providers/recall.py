@@ -73,7 +73,7 @@ class Recall:
     def warm_up(self, query: str, session_id: str) -> None:
         """Let the provider get ready for the next turn; nobody waits for it."""
         if self.settings.mode != "tools" and query.strip():
-            self._calling.tell("queue_prefetch", {"query": query}, {"session_id": session_id})
+            self._calling.call_in_background("queue_prefetch", {"query": query}, {"session_id": session_id})
 
     def _is_due(self, session_id: str) -> bool:
         with self._lock:

@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from memoranda.db.position import START, Position
-from memoranda.providers.external_memory import BEGINS
 from memoranda.providers.text import plain_text
 from memoranda.sessions.message_rows import DONE, TURN, as_chat
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
 
 Message = dict[str, Any]
+
+# The mark of a turn's first message, whose own number is not known before it is recorded.
+_BEGINS = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +52,10 @@ class RecordedTurns:
         self._provider = provider
         self._mark = ""
 
-    def mark(self, turn: int, *, done: bool) -> Message:
-        """Fields for a message that is about to be recorded."""
+    def mark(self, turn: int | None, *, done: bool) -> Message:
+        """Fields for a message that is about to be recorded; `turn` is the number of the turn's first message."""
         store = self._record() if done else None
-        return {TURN: turn} | ({DONE: self._for_us(store)} if store is not None else {})
+        return {TURN: _BEGINS if turn is None else turn} | ({DONE: self._for_us(store)} if store is not None else {})
 
     def _for_us(self, store: SessionStore) -> str:
         """What the last message of a completed turn says; marks that came in from another record say something else."""
@@ -87,15 +89,15 @@ class RecordedTurns:
 
 def completed(messages: Sequence[Message]) -> list[Message]:
     """A session as chat APIs take it, without turns that were left unfinished; what is in no turn stays."""
-    begun = {message["id"] for message in messages if _mark(message) == BEGINS}
+    begun = {message["id"] for message in messages if _mark(message) == _BEGINS}
     turn_of: dict[int, int] = {}
     done: set[int] = set()
-    latest = BEGINS
+    latest = _BEGINS
     for message in messages:
         mark = _mark(message)
         if mark is None:
             continue
-        latest = message["id"] if mark == BEGINS else latest
+        latest = message["id"] if mark == _BEGINS else latest
         # Messages that were imported or repeated have other numbers than their marks know.
         turn_of[message["id"]] = turn = mark if mark in begun else latest
         if DONE in message:
@@ -111,7 +113,7 @@ def _turn(end: Message, marked: Sequence[Message], chain: Sequence[str]) -> Fini
         for message in marked
         if message["session_id"] in chain
         and message["id"] <= end["id"]
-        and (message["id"] == begin if _mark(message) == BEGINS else _mark(message) == begin)
+        and (message["id"] == begin if _mark(message) == _BEGINS else _mark(message) == begin)
     ]
     if not messages or messages[0]["id"] != begin or messages[0]["role"] != "user":
         return None

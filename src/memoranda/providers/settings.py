@@ -8,49 +8,14 @@ from typing import Any, Literal, get_args
 Mode = Literal["hybrid", "context", "tools"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 
-CORE_TOOLS = frozenset(
-    {
-        "memory",
-        "session_search",
-        "remember",
-        "todo",
-        "clarify",
-        "delegate_task",
-        "terminal",
-        "process",
-        "execute_code",
-        "read_file",
-        "write_file",
-        "edit_file",
-        "patch",
-        "search_files",
-        "list_files",
-        "web_search",
-        "web_extract",
-        "web_fetch",
-        "vision_analyze",
-        "image_generate",
-        "text_to_speech",
-        "send_message",
-        "cronjob",
-        "skill_manage",
-        "skill_view",
-        "skills_list",
-        "browser_navigate",
-        "browser_snapshot",
-        "browser_click",
-        "browser_type",
-        "browser_scroll",
-        "browser_back",
-        "browser_press",
-        "browser_console",
-        "browser_get_images",
-        "browser_vision",
-        "bash",
-        "python",
-        "mixture_of_agents",
-    }
-)
+CORE_TOOLS = frozenset({
+    "memory", "session_search", "remember", "todo", "clarify", "delegate_task", "terminal", "process", "execute_code",
+    "read_file", "write_file", "edit_file", "patch", "search_files", "list_files", "web_search", "web_extract",
+    "web_fetch", "vision_analyze", "image_generate", "text_to_speech", "send_message", "cronjob", "skill_manage",
+    "skill_view", "skills_list", "browser_navigate", "browser_snapshot", "browser_click", "browser_type",
+    "browser_scroll", "browser_back", "browser_press", "browser_console", "browser_get_images", "browser_vision",
+    "bash", "python", "mixture_of_agents",
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

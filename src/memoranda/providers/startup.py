@@ -1,4 +1,4 @@
-"""Starting a provider: under a deadline, and again later when it could not be started."""
+"""The start of a provider: under a deadline, and retried later when it failed."""
 
 import threading
 import time
@@ -12,49 +12,49 @@ HOOK = "initialize"
 
 
 class ProviderStartup:
-    """Whether a provider can be called (`ready`); `started` is called once, just before it can."""
+    """Calls `initialize` until it succeeds; calls `started` once, just before `ready` becomes true."""
 
-    def __init__(self, calling: GuardedProvider, settings: ProviderSettings, started: Callable[[], None]) -> None:
-        self._calling = calling
+    def __init__(self, calls: GuardedProvider, settings: ProviderSettings, started: Callable[[], None]) -> None:
+        self._calls = calls
         self._settings = settings
-        self._started = started
+        self._on_started = started
         self._lock = threading.Lock()
-        self._asked: tuple[str, Mapping[str, Any]] | None = None
+        self._request: tuple[str, Mapping[str, Any]] | None = None
         self._pending: PendingCall | None = None
         self.ready = False
         self._failures = 0
         self._not_before = 0.0
 
     def begin(self, session_id: str, facts: Mapping[str, Any]) -> bool:
-        """Start the provider for a session; False when it is not there yet, which does not mean never."""
-        self._asked = (session_id, facts)
-        return self.again()
+        """Start the provider for a session; False when it is not ready yet, which a later call may change."""
+        self._request = (session_id, facts)
+        return self.ensure_started()
 
-    def again(self) -> bool:
-        """Whether the provider is ready; if it failed to start, and some time has passed, it is started again."""
+    def ensure_started(self) -> bool:
+        """Whether the provider is ready; a start that failed is retried after a pause that grows."""
         with self._lock:
-            if self.ready or self._asked is None:
+            if self.ready or self._request is None:
                 return self.ready
             if self._pending is None:
                 if time.monotonic() < self._not_before:
                     return False
-                session_id, facts = self._asked
-                self._pending = self._calling.start(HOOK, {"session_id": session_id}, facts)
-                self._look(self._settings.start_seconds)
+                session_id, facts = self._request
+                self._pending = self._calls.start(HOOK, {"session_id": session_id}, facts)
+                self._poll(self._settings.start_seconds)
                 if self._pending is not None:
-                    self._calling.settle(HOOK, CallResult(error=f"no answer within {self._settings.start_seconds:g} s"))
+                    self._calls.settle(HOOK, CallResult(error=f"no answer within {self._settings.start_seconds:g} s"))
             else:
-                self._look(0.0)
+                self._poll(0.0)
             return self.ready
 
-    def _look(self, wait: float) -> None:
-        answer = self._pending.wait(wait) if self._pending else None
-        if answer is None:
+    def _poll(self, wait: float) -> None:
+        result = self._pending.wait(wait) if self._pending else None
+        if result is None:
             return
         self._pending = None
-        self._calling.settle(HOOK, answer)
-        if answer.ok:
-            self._started()
+        self._calls.settle(HOOK, result)
+        if result.ok:
+            self._on_started()
             self.ready = True
             return
         pause = self._settings.first_retry_seconds * 2.0 ** min(self._failures, 40)

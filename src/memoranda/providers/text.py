@@ -14,8 +14,8 @@ def plain_text(content: object) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def whole(text: str) -> str:
-    """Text without halves of characters, which no database and no network takes."""
+def replace_surrogates(text: str) -> str:
+    """Replace lone surrogates, which neither a database nor a network can encode."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -23,13 +23,13 @@ def whole(text: str) -> str:
     return text
 
 
-def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
+def clean_texts(value: Any, clean: Callable[[str], str]) -> Any:
     """A JSON value with every text in it cleaned, keys included."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, Mapping):
         names = {key: clean(key) if isinstance(key, str) else key for key in value}
-        return {names[key]: cleaned(item, clean) for key, item in value.items()}
+        return {names[key]: clean_texts(item, clean) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [cleaned(item, clean) for item in value]
+        return [clean_texts(item, clean) for item in value]
     return value

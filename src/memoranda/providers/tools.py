@@ -9,7 +9,7 @@ from typing import Any
 
 from memoranda.providers.guarded_call import GuardedProvider
 from memoranda.providers.settings import ProviderSettings
-from memoranda.providers.text import cleaned
+from memoranda.providers.text import clean_texts
 from memoranda.support.shorten import shorten_end
 from memoranda.tools import JsonObject, Tool
 
@@ -120,7 +120,7 @@ def _refusal(name: object, usable: Mapping[str, Any], reserved: Collection[str])
     return ""
 
 
-def gated(toolsets: Collection[str] | None, resolve: Callable[[str], Collection[str]] | None) -> bool:
+def has_memory_toolset(toolsets: Collection[str] | None, resolve: Callable[[str], Collection[str]] | None) -> bool:
     """Whether a platform has the memory toolset: by name, or in a set that holds it. No platform means yes."""
     if toolsets is None:
         return True
@@ -151,7 +151,7 @@ def as_result(reply: object, most: int, clean: Callable[[str], str]) -> JsonObje
         value = reply
     if value is None:
         return failure("gave no answer")
-    value = cleaned(value, clean)
+    value = clean_texts(value, clean)
     if not isinstance(value, dict):
         return {"success": True, "result": value}
     return {"success": "error" not in value, **value}

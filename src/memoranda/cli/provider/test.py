@@ -86,7 +86,7 @@ def _recalls(manager: MemoryManager) -> bool:
 
 
 def _takes_a_turn(manager: MemoryManager) -> bool:
-    told = manager.turn_finished("This is a test of Memoranda.", "It is a test, and can be forgotten.", SESSION)
+    told = manager.notify.turn_finished("This is a test of Memoranda.", "It is a test, and can be forgotten.", SESSION)
     return told and manager.drain(_DELIVERY_SECONDS)
 
 

@@ -16,20 +16,20 @@ from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
 from memoranda.providers.jobs import NewJob
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.recorded_turns import FinishedTurn, TurnSource
-from memoranda.providers.text import cleaned
+from memoranda.providers.text import clean_texts
 
 _log = logging.getLogger(__name__)
 
 # How long a conversation waits for the outbox at most; what takes longer is done in the background.
-PATIENCE = 0.5
+LOCK_TIMEOUT = 0.5
 _MOST_LATER = 10_000
 
 
-class OutboxWriter:
+class ProviderQueue:
     """What one session tells its provider, on its way into the outbox; `clean` takes recalled text out of it."""
 
     def __init__(self, outbox: Outbox, clean: Callable[[str], str]) -> None:
-        self._outbox = outbox
+        self.outbox = outbox
         self._clean = clean
         self._lock = threading.Lock()
         self._later: deque[NewJob] = deque(maxlen=_MOST_LATER)
@@ -44,10 +44,10 @@ class OutboxWriter:
     def settled(self) -> bool:
         """Whether everything that is known here is in the outbox."""
         here = self._found == self._recorded and not self._later
-        return here and not self._outbox.has_aside(self.provider, self.scope)
+        return here and not self.outbox.has_aside(self.provider, self.scope)
 
     @property
-    def later(self) -> int:
+    def unsaved(self) -> int:
         """How much waits here and nowhere else, because not even the disk would take it."""
         return len(self._later)
 
@@ -58,12 +58,12 @@ class OutboxWriter:
         """
         self._source = source
         self._recorded += 1
-        if self._outbox.place(self.provider, self.scope) is None:
+        if self.outbox.place(self.provider, self.scope) is None:
             self._start = source.head()
             try:
-                self._outbox.catch_up(self.provider, self.scope, self._start, lambda place: (place, ()))
+                self.outbox.catch_up(self.provider, self.scope, self._start, lambda place: (place, ()))
             except StorageError:
-                self._outbox.put_place_aside(self.provider, self.scope, self._start)
+                self.outbox.put_place_aside(self.provider, self.scope, self._start)
                 raise
 
     def turn_recorded(self) -> None:
@@ -76,11 +76,11 @@ class OutboxWriter:
         new = NewJob(
             new.kind,
             new.session_id,
-            cleaned(new.args, self._clean),
-            cleaned(new.facts, self._clean),
+            clean_texts(new.args, self._clean),
+            clean_texts(new.facts, self._clean),
             new.key or uuid.uuid4().hex,
         )
-        if not self._lock.acquire(timeout=PATIENCE):
+        if not self._lock.acquire(timeout=LOCK_TIMEOUT):
             return self._put_aside(new)
         try:
             self._settle()
@@ -112,30 +112,30 @@ class OutboxWriter:
             self._catch_up(self._source)
             # A turn that was completed meanwhile is looked for again.
             self._found = recorded
-        self._outbox.take_in(self.provider, self.scope)
+        self.outbox.take_in(self.provider, self.scope)
         while self._later:
             self._put(self._later[0])
             self._later.popleft()
 
     def _catch_up(self, source: TurnSource) -> None:
-        if self._start is None and self._outbox.place(self.provider, self.scope) is None:
+        if self._start is None and self.outbox.place(self.provider, self.scope) is None:
             self._start = source.head()
 
         def read(place: Position) -> tuple[Position, list[NewJob]]:
             head, turns = source.after(place)
             return head, [self._as_job(turn) for turn in turns]
 
-        self._outbox.catch_up(self.provider, self.scope, self._start or START, read, ours=self.session_id)
+        self.outbox.catch_up(self.provider, self.scope, self._start or START, read, ours=self.session_id)
 
     def _as_job(self, turn: FinishedTurn) -> NewJob:
         question, answer = self._clean(turn.question).strip(), self._clean(turn.answer).strip()
-        return turn_job(turn.session_id, question, answer, cleaned(turn.messages, self._clean), turn.key)
+        return turn_job(turn.session_id, question, answer, clean_texts(turn.messages, self._clean), turn.key)
 
     def _put_aside(self, new: NewJob) -> bool:
         """Keep something that the outbox does not take now; behind what waits here, if anything does."""
         if not self._later:
             try:
-                self._outbox.put_aside(self.provider, self.scope, new)
+                self.outbox.put_aside(self.provider, self.scope, new)
                 return True
             except OSError as error:
                 _log.error("What %s is to be told waits in memory: %s", self.provider, error)
@@ -143,7 +143,7 @@ class OutboxWriter:
         return False
 
     def _put(self, new: NewJob) -> None:
-        self._outbox.put(self.provider, new.kind, new.session_id, new.args, new.facts, scope=self.scope, key=new.key)
+        self.outbox.put(self.provider, new.kind, new.session_id, new.args, new.facts, scope=self.scope, key=new.key)
 
 
 def turn_job(session_id: str, question: str, answer: str, messages: object, key: str) -> NewJob:

@@ -1,0 +1,65 @@
+"""Fitting a call to a method's signature: a provider gets the arguments and facts that it takes, and nothing else."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The parameters of a method: which it takes by position, which by name, and whether it takes any others."""
+
+    positional: tuple[str, ...]
+    named: frozenset[str]
+    any_positional: bool
+    any_named: bool
+
+    def takes(self, name: str) -> bool:
+        """Whether the method takes a fact of this name."""
+        return self.any_named or name in self.named
+
+
+@dataclass(frozen=True, slots=True)
+class BoundArguments:
+    """Arguments as a method takes them, and the names of those that it does not take."""
+
+    positional: tuple[Any, ...]
+    named: dict[str, Any]
+    dropped: tuple[str, ...]
+
+
+def parameters_of(method: Callable[..., Any]) -> Parameters | None:
+    """The parameters of a bound method; None when it has no readable signature."""
+    try:
+        parameters = inspect.signature(method).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    by_name = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return Parameters(
+        positional=tuple(parameter.name for parameter in parameters if parameter.kind in by_position),
+        named=frozenset(parameter.name for parameter in parameters if parameter.kind in by_name),
+        any_positional=any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters),
+        any_named=any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters),
+    )
+
+
+def bind_arguments(parameters: Parameters, args: Mapping[str, Any], facts: Mapping[str, Any]) -> BoundArguments:
+    """Pass `args` in their order and `facts` by name, as far as the method takes them."""
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    dropped: list[str] = []
+    for name, value in args.items():
+        if len(positional) < len(parameters.positional) or parameters.any_positional:
+            positional.append(value)
+        elif parameters.takes(name):
+            named[name] = value
+        else:
+            dropped.append(name)
+    filled = set(parameters.positional[: len(positional)])
+    free = set(parameters.positional[len(positional) :])
+    for name, value in facts.items():
+        if name not in filled and (name in parameters.named or (parameters.any_named and name not in free)):
+            named[name] = value
+    return BoundArguments(tuple(positional), named, tuple(dropped))
