@@ -68,7 +68,9 @@ def test_the_demo_shows_memory_at_work_and_leaves_the_home_alone(terminal: Termi
     assert "User prefers concise answers." in facts["next_prompt"]
     assert facts["sessions_of_one_conversation"] == facts["compressions"] + 1 == 3
     assert facts["resumed"] is facts["found_after_compression"] is True
-    assert "You see and undo everything" in terminal.ok("demo")
+    output = terminal.ok("demo")
+    assert "You see and undo everything" in output
+    assert facts["model"] == "scripted" and "lines in this demo are scripted" in output
     assert not terminal.home.exists()
 
 

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 import memoranda
+from memoranda.llm.model import Reply
+from memoranda.testing.scripted.server import ScriptedServer
 from tests.cli.terminal import Terminal
 from tests.recall.past import tell
 
@@ -112,7 +114,7 @@ def test_a_name_longer_than_a_title_can_be_is_no_title(tmp_path: Path) -> None:
         tell(memory.sessions, "long", ["hello"], title="x" * 100)
     for words in (["show", "x" * 101], ["delete", "x" * 101, "--yes"]):
         assert terminal.run("sessions", *words).exit_code == 1
-    result = terminal.run("chat", "--demo", "--resume", "x" * 101, "--query", "hello")
+    result = terminal.run("chat", "--resume", "x" * 101, "--query", "hello")
     assert result.exit_code == 1
     assert "No session has the id or title" in result.output
     assert _there(terminal) == {"long"}
@@ -125,9 +127,14 @@ def test_answers_in_json_name_what_they_took(terminal: Terminal) -> None:
     assert result.stderr == ""
 
 
-def test_a_conversation_is_taken_up_again_at_its_latest_number(terminal: Terminal) -> None:
-    """A title means the latest of its row to whoever goes on with it."""
-    terminal.ok("chat", "--demo", "--resume", "Plan", "--query", "hello again")
+def test_a_title_resumes_the_conversation_with_its_latest_number(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To show or delete, the exact title counts; to continue, the latest of its row."""
+    with ScriptedServer([Reply("Hello.")]) as server:
+        monkeypatch.setenv("MEMORANDA_MODEL_NAME", "scripted-1")
+        monkeypatch.setenv("MEMORANDA_MODEL_BASE_URL", server.openai_url)
+        terminal.ok("chat", "--resume", "Plan", "--query", "hello again")
     assert "hello again" in terminal.ok("sessions", "show", "Plan #2")
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from memoranda.compression.compressor import CompressedContext, Compressor
 from memoranda.compression.trigger import CompressionProgress
-from memoranda.llm.demo import DemoModel
 from memoranda.llm.model import ChatModel, Message, Reply
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.tool import SessionSearchTool
@@ -51,7 +50,7 @@ def _shown(messages: list[Message]) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 3, 10])
-@pytest.mark.parametrize("kind", ["good", "garbage", "none", "demo"])
+@pytest.mark.parametrize("kind", ["good", "garbage", "none"])
 def test_fifty_facts_are_found_again(db: SessionDB, times: int, kind: str) -> None:
     """In the context or by searching from the conversation itself, with a good summariser, a bad one, or none."""
     db.create_session("s0", "cli", title="Long talk")
@@ -60,7 +59,7 @@ def test_fifty_facts_are_found_again(db: SessionDB, times: int, kind: str) -> No
     share = -(-len(FACTS) // times)
     for _ in range(times):
         model: ChatModel | None = {
-            "good": good_model(), "garbage": ScriptedModel([Reply("{" * 50)] * 9), "none": None, "demo": DemoModel(),
+            "good": good_model(), "garbage": ScriptedModel([Reply("{" * 50)] * 9), "none": None,
         }[kind]  # fmt: skip
         for fact, _ in rest[:share]:
             db.append_messages(current, [said("user", fact), said("assistant", "Noted.")])

@@ -1,7 +1,9 @@
 """What a reply is: values, and the message that is recorded of it."""
 
-from memoranda.llm.demo import DemoModel
+from memoranda.llm.anthropic.client import AnthropicMessages
 from memoranda.llm.model import ChatModel, Reply, ToolCall, Usage
+from memoranda.llm.openai.client import OpenAIChat
+from memoranda.llm.settings import ModelSettings
 from memoranda.testing.scripted.model import ScriptedModel
 
 
@@ -25,5 +27,9 @@ def test_usage_adds_up() -> None:
 
 def test_every_model_is_a_chat_model() -> None:
     """The type checker sees to it that these fit the protocol."""
-    models: list[ChatModel] = [DemoModel(), ScriptedModel([])]
-    assert [model.provider for model in models] == ["demo", "scripted"]
+    models: list[ChatModel] = [
+        OpenAIChat(ModelSettings(), ""),
+        AnthropicMessages(ModelSettings(), ""),
+        ScriptedModel([]),
+    ]
+    assert [model.provider for model in models] == ["openai", "anthropic", "scripted"]

@@ -32,7 +32,9 @@ _SHARE_OPENING = 0.1
 _SHARE_COMPRESSING = 0.8
 _LONGEST_ROUND = 60.0
 # What a process of the conversation would import by itself.
-_USED = ("app.agents", "app.shortening", "providers.joining", "recall.tool", "review.background", "index.follower")
+_USED = (
+    "app.agents", "app.session_compressor", "providers.attach", "recall.tool", "review.background", "index.follower",
+)  # fmt: skip
 
 
 @dataclass(slots=True)

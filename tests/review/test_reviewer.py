@@ -20,7 +20,6 @@ from memoranda.errors import (
     ModelReplyError,
     ModelUnreachableError,
 )
-from memoranda.llm.demo import DemoModel
 from memoranda.llm.model import Reply, ToolCall
 from memoranda.review.report import ReviewReport
 from memoranda.review.reviewable_session import take_snapshot
@@ -221,13 +220,12 @@ def test_a_review_deletes_no_skill(tmp_path: Path) -> None:
     assert tree(tmp_path) == before
 
 
-def test_the_demo_model_reviews_too(tmp_path: Path) -> None:
-    """What it finds in the user's words passes the check of those words."""
+def test_several_facts_in_one_answer_are_each_checked_and_saved(tmp_path: Path) -> None:
+    """Facts from different messages of the user pass the check of the user's words."""
     talk = Talk(tmp_path, "Remember that I live in Oslo.", "I prefer short answers.", "My editor is Helix.", "Why?")
-    report = Reviewer(DemoModel()).review(take_snapshot(talk))
-    assert report.failed == ""
-    assert len(report.counts()) == 1
-    assert report.counts()["added"] == 3
+    facts = ("User lives in Oslo.", "User prefers short answers.", "User's editor is Helix.")
+    report = _review(talk, using(*(add(fact, "user") for fact in facts)), DONE)
+    assert (report.failed, report.counts()) == ("", {"added": 3})
 
 
 BROKEN = [

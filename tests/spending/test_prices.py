@@ -40,9 +40,9 @@ def test_a_model_that_nobody_knows_has_no_price(tmp_path: Path, model: str) -> N
     assert Prices(tmp_path).of("openai", model) is None
 
 
-def test_the_demo_model_costs_nothing(tmp_path: Path) -> None:
+def test_a_scripted_model_costs_nothing(tmp_path: Path) -> None:
     """Nor does one that plays from a script."""
-    assert Prices(tmp_path).of("demo", "demo") == FREE
+    assert Prices(tmp_path).of("scripted", "scripted-model") == FREE
     assert Prices(tmp_path).of("scripted", "claude-opus-5") == FREE
 
 

@@ -143,7 +143,7 @@ KEYS = (
     Key("provider.begin_seconds", "seconds, more than 0", _seconds,
         "How long the beginning of a session waits for the provider at most."),
     Key("model.provider", "a provider of models, or nothing", _name,
-        "Who serves the model: openai, anthropic, openrouter, ollama, demo …; else found out by name and key."),
+        "Who serves the model: openai, anthropic, openrouter, ollama …; else found out by name and key."),
     Key("model.name", "a model's name, or nothing", _name, "The model that answers."),
     Key("model.base_url", "an address, or nothing", _name, "Where an OpenAI-compatible service is reached."),
     Key("model.api_key_env", "a variable's name, or nothing", _name, "Which variable holds the key."),

@@ -1,1 +1,1 @@
-"""Chat models behind one protocol: OpenAI-compatible and Anthropic clients, a demo model, and token estimates."""
+"""Chat models behind one protocol: OpenAI-compatible and Anthropic clients, and token estimates."""

@@ -80,7 +80,7 @@ class ChatModel(Protocol):
 
     @property
     def provider(self) -> str:
-        """Who serves it: openai, anthropic, demo, scripted …"""
+        """Who serves it: openai, anthropic, openrouter, ollama, scripted …"""
 
     @property
     def window(self) -> int:

@@ -6,7 +6,6 @@ from importlib.util import find_spec
 
 from memoranda.errors import ModelAuthError, ModelError
 from memoranda.llm.anthropic.client import AnthropicMessages
-from memoranda.llm.demo import DemoModel
 from memoranda.llm.model import ChatModel
 from memoranda.llm.openai.client import OpenAIChat
 from memoranda.llm.sdk_model import missing_package
@@ -15,7 +14,7 @@ from memoranda.llm.vendors import VENDORS, Vendor
 
 _HOW = (
     "Store a key with 'memoranda secret set {key}' (or put it into the environment). Without one, 'ollama' as "
-    "model.provider uses a model on this machine, and 'demo' plays the part of one."
+    "model.provider uses a model on this machine."
 )
 
 
@@ -25,8 +24,6 @@ def model_for(settings: ModelSettings, secrets: Mapping[str, str]) -> ChatModel:
     Raises ModelAuthError when a key is missing, and ModelError for other things that only a person can mend.
     """
     vendor = _vendor(settings, secrets)
-    if vendor.api == "demo":
-        return DemoModel(window=settings.window or None)
     chosen = replace(
         settings,
         provider=vendor.name,
@@ -53,8 +50,6 @@ def _vendor(settings: ModelSettings, secrets: Mapping[str, str]) -> Vendor:
         return VENDORS[settings.provider]
     if settings.name.startswith("claude"):
         return VENDORS["anthropic"]
-    if settings.name == "demo":
-        return VENDORS["demo"]
     if settings.base_url or settings.name.startswith(("gpt-", "o1", "o3", "o4")):
         return VENDORS["openai"]
     for vendor in VENDORS.values():

@@ -9,14 +9,13 @@ class Vendor:
     """A service. `api` is the form of its requests; `key` is empty where none is needed."""
 
     name: str
-    api: Literal["openai", "anthropic", "demo"]
+    api: Literal["openai", "anthropic"]
     key: str = ""
     base_url: str = ""
     model: str = ""
     window: int = 0
 
 
-DEMO = Vendor("demo", "demo", model="demo")
 VENDORS = {
     vendor.name: vendor
     for vendor in (
@@ -25,6 +24,5 @@ VENDORS = {
         Vendor("openrouter", "openai", "OPENROUTER_API_KEY", "https://openrouter.ai/api/v1"),
         # Ollama gives a model far less room than it was trained for, unless told otherwise.
         Vendor("ollama", "openai", base_url="http://localhost:11434/v1", window=8_192),
-        DEMO,
     )
 }

@@ -62,7 +62,7 @@ def _anthropic(input_price: float, output: float, read: float | None = None) -> 
 
 
 # Providers that cost nothing whatever the model is called.
-_FREE_PROVIDERS = frozenset({"demo", "scripted"})
+_FREE_PROVIDERS = frozenset({"scripted"})
 # Patterns of model names without a vendor before them; the first that fits counts.
 _TABLE: dict[str, Price] = {
     "claude-fable-5[.-]1*": _anthropic(10, 50, 0.25),

@@ -67,20 +67,21 @@ def test_a_failure_is_in_the_exit_code(home: Path, service: ScriptedServer) -> N
 
 @pytest.mark.usefixtures("no_key")
 def test_without_a_key_it_says_how_to_set_one(home: Path) -> None:
-    """And names the demo; nothing is asked, nothing is written."""
+    """And names the demo command; nothing is asked, nothing is written."""
     done = _run(home, said="Hello\n")
     assert done.returncode == 2
-    assert "memoranda secret set" in done.stderr and "--demo" in done.stderr
+    assert "memoranda secret set" in done.stderr and "memoranda demo" in done.stderr
     (event,) = _events(home, said="Hello\n")
-    assert event["event"] == "error" and "--demo" in event["error"]
+    assert event["event"] == "error" and "memoranda demo" in event["error"]
     assert not home.exists()
 
 
-def test_the_demo_model_needs_neither_key_nor_network(home: Path) -> None:
-    """It answers at once."""
+def test_the_removed_demo_flag_says_what_to_run_instead(home: Path) -> None:
+    """It is a usage error, and nothing answers in place of a model."""
     done = _run(home, "--demo", "--query", "Hello!")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.strip()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "'memoranda demo'" in done.stderr and "memoranda secret set" in done.stderr
+    assert not home.exists()
 
 
 def test_every_event_is_a_line_of_json(home: Path, service: ScriptedServer) -> None:

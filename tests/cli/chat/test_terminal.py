@@ -139,26 +139,18 @@ def test_the_latest_chat_is_taken_up_without_a_name(home: Path, service: Scripte
 
 
 @pytest.mark.usefixtures("no_key")
-def test_without_a_key_one_is_told_how_to_set_one_and_offered_the_demo(home: Path) -> None:
-    """Yes talks to it, and it remembers; no leaves, and nothing is written."""
+def test_without_a_key_the_chat_says_how_to_set_one_and_exits(home: Path) -> None:
+    """It names the demo command too, and writes nothing."""
     with Person(home) as person:
         person.sees("memoranda secret set")
-        person.sees("demo model")
-        person.types("n")
+        person.sees("memoranda demo")
         assert person.leaves() == 2
     assert not home.exists()
-    with Person(home) as person:
-        person.sees("demo model")
-        person.says("")
-        person.says("Please remember that I prefer tabs.", "memory")
-        assert person.quits() == 0
-    with open_memory(home) as memory:
-        assert "tabs" in " ".join((*memory.entries("user"), *memory.entries("memory")))
 
 
-def test_whoever_leaves_without_a_word_leaves_nothing_behind(home: Path) -> None:
+def test_a_chat_without_a_message_writes_nothing(home: Path, service: ScriptedServer) -> None:
     """An empty home stays empty."""
-    with Person(home, "--demo") as person:
+    with Person(home) as person:
         person.is_asked()
         person.presses(CTRL_C)
         person.sees("Ctrl-D or /quit leaves.")

@@ -98,6 +98,11 @@ def test_steps_can_be_written_in_a_file() -> None:
     assert read_step({"garbage": "{", "before": 1}) == Slow(Garbage("{"), 1.0)
 
 
+def echo(received: ReceivedRequest) -> Reply:
+    """Answers with the user's last message."""
+    return Reply(f"You said: {received.conversation[1][-1]['content']}")
+
+
 @contextmanager
 def program(*arguments: str) -> Iterator[str]:
     """The server in a process of its own; its address."""
@@ -121,9 +126,9 @@ def test_it_runs_as_a_program_with_a_script_and_a_log(tmp_path: Path) -> None:
     assert len(log.read_text().splitlines()) == 1
 
 
-def test_it_serves_the_demo_model_as_a_program() -> None:
+def test_it_serves_a_function_as_a_program() -> None:
     """So that any client can be tried without a key."""
-    with program() as url:
+    with program("--script", "tests.testing.scripted.test_server:echo") as url:
         answer = post(f"{url}/v1/chat/completions", {"model": "m", "messages": [user("help")]})
-    assert "demo model" in answer["choices"][0]["message"]["content"]
+    assert answer["choices"][0]["message"]["content"] == "You said: help"
     assert answer["usage"]["prompt_tokens"] > 0

@@ -20,6 +20,10 @@ from memoranda.safety.redaction import Redactor
 
 _LATEST = "\0latest"
 _LISTED = "'memoranda sessions list' shows all conversations."
+_NO_DEMO = (
+    "--demo was removed. 'memoranda demo' shows the memory at work without a model; for a chat, set a model up with "
+    "'memoranda secret set ANTHROPIC_API_KEY'."
+)
 _EPILOG = """\b
 Examples:
   memoranda chat
@@ -27,7 +31,6 @@ Examples:
   memoranda chat --resume
   memoranda chat --query "What did we decide about the queue?"
   git diff | memoranda chat --query -
-  memoranda chat --demo
 """
 
 
@@ -39,7 +42,7 @@ Examples:
 )  # fmt: skip
 @click.option("--new", is_flag=True, help="Begin a new conversation (this is the default).")
 @click.option("--query", metavar="TEXT", help="Say this, print the answer, and leave; '-' reads it from a pipe.")
-@click.option("--demo", is_flag=True, help="Talk to the demo model: no key, no network.")
+@click.option("--demo", is_flag=True, hidden=True)
 @memory_options
 def command(model_name: str | None, resume: str | None, new: bool, query: str | None, demo: bool) -> None:
     """Talk to a model that remembers. /help lists what else you can say.
@@ -49,6 +52,8 @@ def command(model_name: str | None, resume: str | None, new: bool, query: str | 
     line of JSON.
     """
     invocation = Invocation.current()
+    if demo:
+        raise click.UsageError(_NO_DEMO)
     if new and resume:
         raise click.UsageError("--new and --resume exclude each other.")
     if resume is not None and not resume.strip():
@@ -59,7 +64,7 @@ def command(model_name: str | None, resume: str | None, new: bool, query: str | 
     with open_memory(invocation.home, profile=invocation.profile, user=invocation.user) as memory:
         screen = _screen(invocation, query)
         resumed = _session_to_resume(memory, resume, screen) if resume else None
-        model = choose_model(memory, model_name, screen, demo=demo)
+        model = choose_model(memory, model_name, screen)
         with log_to_file(memory.home.root / "logs" / "chat.log"), Chat(memory, model, screen, resume=resumed) as chat:
             if said is not None:
                 chat.say(said)

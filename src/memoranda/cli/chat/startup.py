@@ -5,37 +5,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
-import click
-
 from memoranda import config
 from memoranda.app import Memory, Session
-from memoranda.cli.chat.output import ChatOutput, TerminalOutput
+from memoranda.cli.chat.output import ChatOutput
 from memoranda.cli.context import EXIT_UNUSABLE
 from memoranda.errors import ModelError
-from memoranda.llm.demo.model import DemoModel
 from memoranda.llm.model import ChatModel
 from memoranda.llm.model_factory import model_for
 
 _SOURCE = "cli"
-_PACE = 0.015
 
 
-def choose_model(memory: Memory, name: str | None, screen: ChatOutput, *, demo: bool) -> ChatModel:
-    """The model that is meant; a person without any is told how to get one, and offered the demo model."""
-    if demo:
-        return _demo(screen)
+def choose_model(memory: Memory, name: str | None, screen: ChatOutput) -> ChatModel:
+    """Returns the configured model; when there is none, says how to set one up and exits."""
     settings = memory.config.model
     try:
         return model_for(replace(settings, name=name) if name else settings, config.credentials(memory.home))
     except ModelError as error:
-        if not isinstance(screen, TerminalOutput):
-            exit_with_error(
-                screen, f"{error}\nOr add --demo to talk to the demo model.", type(error).__name__, EXIT_UNUSABLE
-            )
-        click.echo(str(error))
-    if not click.confirm("Talk to the demo model for now? It needs no key and no network.", default=True):
-        sys.exit(EXIT_UNUSABLE)
-    return _demo(screen)
+        hint = "'memoranda demo' shows the memory at work without a model."
+        exit_with_error(screen, f"{error}\n{hint}", type(error).__name__, EXIT_UNUSABLE)
 
 
 def start_session(memory: Memory, model: ChatModel, session_id: str | None = None) -> Session:
@@ -56,8 +44,3 @@ def exit_with_error(screen: ChatOutput, text: str, kind: str, code: int) -> NoRe
     """Say why there can be no chat, and leave."""
     screen.trouble(text, kind)
     sys.exit(code)
-
-
-def _demo(screen: ChatOutput) -> ChatModel:
-    """The demo model, at a pace that can be read where somebody reads."""
-    return DemoModel(pace=_PACE if isinstance(screen, TerminalOutput) else 0.0)

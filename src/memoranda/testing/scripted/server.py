@@ -4,7 +4,7 @@
         OpenAIChat(ModelSettings(name="any", base_url=server.openai_url), "key")
 
 Each request takes the next step, or one function answers them all. What came in is in `received`, word for word. As a
-program it serves a script from a file, from a function, or the demo model:
+program it serves a script from a file or from a function:
 
     python -m memoranda.testing.scripted --port 0 --log requests.jsonl --script script.json
 """
