@@ -1,8 +1,8 @@
 """How many facts that cannot both be right are found, and how many that can are suspected.
 
-`contradictions.txt` has the pairs, in several domains. The rules were made with one half of them in sight; the other
-half was only ever counted; a few were written when the rules were nearly done. `python benchmarks/contradictions.py`
-prints all three; `--show` also prints what went wrong in the half for development.
+`contradictions.txt` has the pairs, in several domains. The rule was written with one half of them in sight; the other
+half and the pairs that were added later were only ever counted. `python benchmarks/contradictions.py` prints all three
+counts; `--show` also prints the wrong answers in the half for development.
 """
 
 import argparse
@@ -56,8 +56,8 @@ def pairs(part: Part) -> list[Pair]:
 
 def suspected(texts: tuple[str, ...]) -> bool:
     """Whether a store with just these facts has a contradiction."""
-    with TemporaryDirectory(dir=_MEMORY) as place:
-        store = FactStore(Path(place) / "holographic.db")
+    with TemporaryDirectory(dir=_MEMORY) as directory:
+        store = FactStore(Path(directory) / "holographic.db")
         try:
             for text in texts:
                 store.add(text)

@@ -78,7 +78,7 @@ def test_a_fact_answers_by_role() -> None:
 
 
 def test_two_facts_that_share_their_entity_resemble_each_other_by_four_over_pi_squared() -> None:
-    """(2/π)², from which the threshold of contradictions follows."""
+    """(2/π)²."""
     encoder = Encoder(DIMENSION)
     a, b = encoder.fact("drinks tea", ["ana"]), encoder.fact("builds boats", ["ana"])
     assert similarity(a, b) == pytest.approx((2 / math.pi) ** 2, abs=NEAR)

@@ -1,43 +1,88 @@
-"""Facts that cannot both be right: the same entity and the same attribute with different values.
+"""Facts that cannot both be right: the same entity and the same attribute word with different values.
 
-Only facts that share an entity and perhaps an attribute are compared, so the work grows with what is alike, not with
-all pairs. A pair that can be read as one frame with two values is scored by the algebra: frames must resemble each
-other by more than (2/π)², which is what two frames of an entity and an attribute resemble each other by when only the
-entity is the same; values must resemble each other by less.
+Two facts are compared by the words that they do not share. When those are one short value in each, and the shared words
+name an attribute that has one value at a time ("lives in", "the timeout of … is"), the facts contradict each other. So
+do a statement and its denial. The rule is for plain English sentences and prefers missing a pair to inventing one: it
+skips the past, attributes with many values ("likes", "uses"), and facts that differ in more than one place.
+`benchmarks/contradictions.py` counts what it finds.
 """
 
-import math
+import re
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from memoranda.db.sqlite import Connection
-from memoranda.index.stop_words import STOP_WORDS
-from memoranda.providers.holographic.algebra import Vector, noise, similarity
-from memoranda.providers.holographic.claims import ENTITY, Claim, read
-from memoranda.providers.holographic.comparing import Difference, compare, keys
-from memoranda.providers.holographic.encoding import Encoder
-from memoranda.providers.holographic.entity_links import KnownEntity, entities_of
+from memoranda.index.stemmer import stem
+from memoranda.providers.holographic.entity_links import KnownEntity, aliases_of, entities_of
 from memoranda.providers.holographic.fact import Fact
 from memoranda.providers.holographic.fact_store import FactStore
 
-HALF_SHARED = (2 / math.pi) ** 2
-_MARGIN = 3
-_MOST_FACTS = 5000
-_MOST_ALIKE = 40
-_MOST_PAIRS = 20_000
-_NOBODY = 0
+_MAX_FACTS = 5000
+_MAX_GROUP = 40
+_MAX_PAIRS = 20_000
+_MAX_VALUE_WORDS = 3
+_ENTITY = "\x00"
+_TOKEN = re.compile(r"\x00\d+|\d[\d.,:]*\d|[\w@][\w@./+#-]*[\w+#]|\w")
+
+
+def _stems(words: str) -> frozenset[str]:
+    return frozenset(stem(word) for word in words.split())
+
+
+def _words(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_VERB = "is"
+_BE = _words("is are")
+_DENIALS = _words("not no never")
+_PREPOSITIONS = _words("in at on to for with from by into over under as near without than since during via")
+_SKIPPED = _words("""
+    a an the has have its his her their my our your this that s t of and aka also still really very currently now always
+    usually only just already again does do longer anymore so too up every each year years old
+""")
+_PAST = re.compile(
+    r"\b(?:was|were|had|did|wrote|went|met|got|took|came|left|kept|ran|built|gave|made|used to|formerly|previously"
+    r"|originally|until|once|ago)\b"
+)
+# Phrases that name one attribute, and the word that they are read as.
+_PHRASES = tuple(
+    (re.compile(rf"\b(?:{phrase})\b"), f" {attribute} ")
+    for phrase, attribute in (
+        ("lives? in|resides? in|moved to|home is in", "home"),
+        ("works? (?:at|for)|is employed (?:by|at)|employer is", "employer"),
+        ("reports? to", "manager"),
+        ("(?:is |are )?(?:hosted|deployed|served) (?:on|at|in|by)", "host"),
+        ("(?:is |are )?(?:owned|maintained|run) by|belongs? to", "owner"),
+        ("(?:is |are )?(?:stored|kept) in|stores? (?:its )?data in", "database"),
+        ("(?:is |are )?(?:written|implemented) in", "programming"),
+        ("named|is called", "name"),
+        ("(?:wakes?|gets?) up", "wakes"),
+        ("colour", "color"), ("favourite", "favorite"),
+    )
+)  # fmt: skip
+# A thing has one value of these at a time, wherever the word stands in a fact.
+_ONE_VALUE = _stems(
+    "home employer manager host owner database programming name wakes born married happens expires lands"
+)
+# The same, if both facts also say of what: "prefers dark mode", not "prefers tea".
+_ONE_VALUE_OF_SOMETHING = _stems("""
+    takes lasts costs starts ends opens closes begins meets due led drives retries prefers
+""")
+# A thing may have many of these, so "the … is" tells nothing.
+_MANY_VALUES = _stems("""
+    friend colleague hobby tool member child brother sister part feature language goal interest example note bug issue
+    reason
+""")
 
 
 class Contradiction(NamedTuple):
-    """Two facts, the newer one first."""
+    """Two facts, the newer one first. `score` is the share of the words beside the value that both have."""
 
     newer: Fact
     older: Fact
     shared: tuple[str, ...]
-    overlap: float
-    agreement: float
+    entity_overlap: float
     score: float
 
     def as_data(self) -> dict[str, Any]:
@@ -45,96 +90,155 @@ class Contradiction(NamedTuple):
             "fact_a": self.newer.as_data(),
             "fact_b": self.older.as_data(),
             "shared_entities": list(self.shared),
-            "entity_overlap": round(self.overlap, 3),
-            "content_similarity": round(self.agreement, 3),
+            "entity_overlap": round(self.entity_overlap, 3),
+            "content_similarity": round(self.score, 3),
             "contradiction_score": round(self.score, 3),
         }
+
+
+class Claim(NamedTuple):
+    """A fact as the stems of its words in order; an entity is one token."""
+
+    tokens: tuple[str, ...]
+    entities: frozenset[int]
+    denied: bool
+    past: bool
 
 
 def find_contradictions(
     store: FactStore, *, category: str | None = None, min_trust: float = 0.0, limit: int = 10
 ) -> list[Contradiction]:
-    """The pairs that contradict each other most clearly."""
+    """The pairs of facts that contradict each other, the clearest first."""
     with store.database.reading() as connection:
-        facts = {
-            fact.fact_id: fact for fact in store.list_facts(category=category, min_trust=min_trust, limit=_MOST_FACTS)
-        }
+        newest = store.list_facts(category=category, min_trust=min_trust, limit=_MAX_FACTS)
+        facts = {fact.fact_id: fact for fact in newest}
         links = entities_of(connection, list(facts))
-        names = _names(connection)
-    readings = {
-        fact_id: read(fact.content, {known.entity_id: names[known.entity_id] for known in links.get(fact_id, [])})
+        names = aliases_of(connection)
+    claims = {
+        fact_id: read_claim(fact.content, {known.entity_id: names[known.entity_id] for known in links.get(fact_id, [])})
         for fact_id, fact in facts.items()
     }
     found = []
-    for a, b in _pairs(readings):
-        difference = compare(readings[a], readings[b])
-        if difference is not None:
-            scored = _score(store.encoder, difference)
-            if scored is not None:
-                found.append(_contradiction(facts[a], facts[b], links.get(a, []), links.get(b, []), scored))
-    found.sort(key=lambda each: (-each.score, -each.newer.fact_id))
+    for first, second in _candidate_pairs(claims):
+        score = compare(claims[first], claims[second])
+        if score:
+            found.append(_contradiction(facts[first], facts[second], links[first], links[second], score))
+    found.sort(key=lambda pair: (-pair.score, -pair.newer.fact_id))
     return found[:limit]
 
 
-def threshold(dimension: int) -> float:
-    """How much two frames must resemble each other to be about one attribute."""
-    return HALF_SHARED + _MARGIN * noise(dimension)
+def read_claim(content: str, names: dict[int, list[str]]) -> Claim:
+    """Reads a fact; `names` are all names of its entities."""
+    text = content.replace("’", "'").casefold().replace("n't", " not").replace("cannot", "can not")
+    for name, entity_id in sorted(((name, number) for number, known in names.items() for name in known), key=_longest):
+        text = re.sub(rf"(?<![\w.@/-]){re.escape(name.casefold())}(?![\w@/-]|\.\w)", f"{_ENTITY}{entity_id}", text)
+    past = bool(_PAST.search(text))
+    for phrase, attribute in _PHRASES:
+        text = phrase.sub(attribute, text)
+    words = _TOKEN.findall(text)
+    tokens = tuple(
+        _VERB if word in _BE else stem(word) if word.isalpha() else word
+        for word in words
+        if word not in _SKIPPED and word not in _DENIALS
+    )
+    past = past or any(
+        word.endswith("ed") and before.startswith(_ENTITY) for before, word in zip(["", *words], words, strict=False)
+    )
+    return Claim(tokens, frozenset(names), any(word in _DENIALS for word in words), past)
 
 
-def _names(connection: Connection) -> dict[int, list[str]]:
-    names: dict[int, list[str]] = {}
-    for entity_id, alias in connection.execute("SELECT entity_id, alias FROM aliases"):
-        names.setdefault(entity_id, []).append(alias)
-    return names
+def compare(a: Claim, b: Claim) -> float:
+    """The score of two claims that contradict each other; 0 when they do not."""
+    shared = frozenset(a.tokens) & frozenset(b.tokens)
+    if a.past or b.past or not any(token.startswith(_ENTITY) for token in shared):
+        return 0.0
+    if a.denied or b.denied:
+        denial, statement = (a, b) if a.denied else (b, a)
+        contrary = not statement.denied and len(denial.tokens) > 1 and frozenset(denial.tokens) <= shared
+        return len(denial.tokens) / len(statement.tokens) if contrary else 0.0
+    mine, theirs = _split_value(a.tokens, shared), _split_value(b.tokens, shared)
+    if mine is None or theirs is None or (mine.extra and theirs.extra):
+        return 0.0
+    if not _has_one_value(a.tokens, b.tokens, shared, mine.words, theirs.words):
+        return 0.0
+    return len(shared) / (len(shared) + len(mine.extra) + len(theirs.extra))
 
 
-def _pairs(readings: dict[int, Claim]) -> Iterator[tuple[int, int]]:
-    """Pairs of facts that share an entity and perhaps an attribute, each once, the newest facts first."""
-    alike: dict[tuple[int, str], list[int]] = {}
-    for fact_id in sorted(readings, reverse=True):
-        reading = readings[fact_id]
-        groups = [(entity_id, key) for entity_id in reading.entities for key in keys(reading)]
-        # A name that nobody took for one is a word like any other.
-        groups += [(_NOBODY, word) for word in reading.subject if not word.startswith(ENTITY)]
-        for each in groups:
-            group = alike.setdefault(each, [])
-            if len(group) < _MOST_ALIKE:
+class _Value(NamedTuple):
+    words: tuple[str, ...]
+    extra: tuple[str, ...]
+    """What follows the value behind a preposition: "… with her cat"."""
+
+
+def _split_value(tokens: tuple[str, ...], shared: frozenset[str]) -> _Value | None:
+    """The one run of words that the other fact does not have; None when there is none, or more than one."""
+    different = [
+        index for index, token in enumerate(tokens) if token not in shared and token not in (*_PREPOSITIONS, _VERB)
+    ]
+    if not different:
+        return None
+    end = different[0]
+    while end in different:
+        end += 1
+    words, extra = tokens[different[0] : end], tuple(tokens[index] for index in different if index >= end)
+    if len(words) > _MAX_VALUE_WORDS or (extra and tokens[end] not in _PREPOSITIONS):
+        return None
+    return _Value(words, extra)
+
+
+def _has_one_value(
+    a: tuple[str, ...], b: tuple[str, ...], shared: frozenset[str], mine: tuple[str, ...], theirs: tuple[str, ...]
+) -> bool:
+    """Whether the shared words name an attribute that has one value at a time."""
+    if a[0] == mine[0] and b[0] == theirs[0]:
+        # Both differ in what they are about: "Ana lives in Berlin" and "Bob lives in Berlin".
+        return False
+    digits = [[word[0].isdigit() for word in value] for value in (mine, theirs)]
+    if any(any(value[1:]) for value in digits) or digits[0][0] != digits[1][0]:
+        # "reads 3 times" and "writes 5 times" differ in more than a value.
+        return False
+    if shared & _ONE_VALUE or (digits[0][0] and ("." in mine[0] or "port" in shared or len(shared) == 2)):
+        return True
+    content = {token for token in shared if not token.startswith(_ENTITY)} - _PREPOSITIONS - {_VERB}
+    if content & _ONE_VALUE_OF_SOMETHING and content - _ONE_VALUE_OF_SOMETHING:
+        return True
+    # "The … of X is": a noun before the verb of one fact, which the other has too.
+    nouns = (_subject_nouns(a) | _subject_nouns(b)) & shared
+    return bool(nouns) and not nouns & _MANY_VALUES
+
+
+def _subject_nouns(tokens: tuple[str, ...]) -> frozenset[str]:
+    subject = tokens[: tokens.index("is")] if "is" in tokens else ()
+    return frozenset(token for token in subject if not token.startswith(_ENTITY) and token not in _PREPOSITIONS)
+
+
+def _candidate_pairs(claims: dict[int, Claim]) -> Iterator[tuple[int, int]]:
+    """Pairs of facts that share an entity and another word, each once, the newest first."""
+    groups: dict[tuple[int, str], list[int]] = {}
+    for fact_id in sorted(claims, reverse=True):
+        claim = claims[fact_id]
+        for key in {(entity, token) for entity in claim.entities for token in claim.tokens}:
+            group = groups.setdefault(key, [])
+            if len(group) < _MAX_GROUP and not key[1].startswith(_ENTITY):
                 group.append(fact_id)
     seen: set[tuple[int, int]] = set()
-    for group in alike.values():
+    for group in groups.values():
         for pair in combinations(group, 2):
             if pair not in seen:
                 seen.add(pair)
                 yield pair
-        if len(seen) >= _MOST_PAIRS:
+        if len(seen) >= _MAX_PAIRS:
             return
 
 
-def _score(encoder: Encoder, difference: Difference) -> tuple[float, float] | None:
-    """How much the frames agree, and how sure the contradiction is; None when the algebra does not see it."""
-    agreement = _alike(encoder, difference.frames)
-    if agreement < threshold(encoder.dimension):
-        return None
-    if difference.negated:
-        return agreement, agreement
-    alike = _alike(encoder, difference.values)
-    return None if alike >= HALF_SHARED else (agreement, agreement * min(1.0, 1 - alike))
-
-
-def _alike(encoder: Encoder, sides: tuple[tuple[str, ...], tuple[str, ...]]) -> float:
-    first, second = (tuple(sorted({token for token in side if token not in STOP_WORDS} or set(side))) for side in sides)
-    return 1.0 if first == second else similarity(_bundle(encoder, first), _bundle(encoder, second))
-
-
-@lru_cache(maxsize=1024)
-def _bundle(encoder: Encoder, tokens: tuple[str, ...]) -> Vector:
-    return encoder.tokens(tokens or ("",))
-
-
 def _contradiction(
-    a: Fact, b: Fact, links_a: list[KnownEntity], links_b: list[KnownEntity], scored: tuple[float, float]
+    a: Fact, b: Fact, links_a: list[KnownEntity], links_b: list[KnownEntity], score: float
 ) -> Contradiction:
     newer, older = (a, b) if (a.updated_at, a.fact_id) >= (b.updated_at, b.fact_id) else (b, a)
     shared = [known for known in links_a if known in links_b]
     overlap = len(shared) / max(1, len({*links_a, *links_b}))
-    return Contradiction(newer, older, tuple(known.name for known in shared), overlap, *scored)
+    return Contradiction(newer, older, tuple(known.name for known in shared), overlap, score)
+
+
+def _longest(named: tuple[str, int]) -> int:
+    return -len(named[0])

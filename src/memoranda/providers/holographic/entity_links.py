@@ -75,6 +75,14 @@ def entities_of(connection: Connection, fact_ids: Sequence[int]) -> dict[int, li
     return found
 
 
+def aliases_of(connection: Connection) -> dict[int, list[str]]:
+    """Every name of every entity."""
+    names: dict[int, list[str]] = {}
+    for entity_id, alias in connection.execute("SELECT entity_id, alias FROM aliases"):
+        names.setdefault(entity_id, []).append(alias)
+    return names
+
+
 def similar_names(connection: Connection, encoder: Encoder, name: str, least: float) -> list[tuple[float, KnownEntity]]:
     """The entities whose names the given one may be a part or a misspelling of, best first."""
     key = key_of(name)
