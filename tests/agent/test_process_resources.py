@@ -34,9 +34,12 @@ def test_memory_that_is_taken_shows() -> None:
     assert len(held) * 0.7 < after - before
 
 
-def test_the_log_hears_of_it_now_and_then_and_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_resources_are_logged_at_intervals_and_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
     """At the start, every so often, and when it stops; no thread is left."""
-    with caplog.at_level(logging.INFO, logger="memoranda.agent.process_resources"), ResourceLogger(every_seconds=0.02):
+    with (
+        caplog.at_level(logging.INFO, logger="memoranda.agent.process_resources"),
+        ResourceLogger(interval_seconds=0.02),
+    ):
         time.sleep(0.2)
     lines = [record.getMessage() for record in caplog.records]
     assert len(lines) > 3

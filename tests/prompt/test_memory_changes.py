@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memoranda.curated.settings import CuratedSettings
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.write_result import PERSON
-from memoranda.prompt.memory_changes import MOST_CHARS, MemoryChanges, entries_in_prompt, entries_now, note_of_changes
+from memoranda.prompt.memory_changes import MAX_CHARS, MemoryChanges, entries_in_prompt, entries_now, note_of_changes
 from memoranda.safety.fence import sanitize_context, strip_recalled_blocks
 from memoranda.safety.scrubber import StreamingContextScrubber
 
@@ -90,5 +90,5 @@ def test_a_note_is_bounded_and_there_when_something_differs(before: list[str], a
     """In a fence, and no longer than it may be."""
     note = note_of_changes({"memory": before}, {"memory": after})
     assert bool(note) == (set(before) != set(after))
-    assert len(note) < 2 * MOST_CHARS
+    assert len(note) < 2 * MAX_CHARS
     assert note == "" or (note.startswith("<memory-context>\n") and note.endswith("\n</memory-context>"))

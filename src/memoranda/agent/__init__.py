@@ -1,1 +1,1 @@
-"""A small agent over the public face: one turn is record, recall, ask, act, record, hand over."""
+"""A small agent over the public API: a turn records, recalls, asks the model, calls tools and delivers the answer."""

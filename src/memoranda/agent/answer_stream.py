@@ -1,11 +1,11 @@
-"""Text on its way from the model to a person: recalled memory that the model repeats is taken out."""
+"""An answer on its way from the model to a person, without recalled memory that the model repeats."""
 
 from memoranda.llm.model import OnText
 from memoranda.safety.scrubber import StreamingContextScrubber
 
 
 class AnswerStream:
-    """One answer as it is written."""
+    """Passes one answer on as it is written."""
 
     def __init__(self, show: OnText) -> None:
         self._show = show
@@ -15,7 +15,7 @@ class AnswerStream:
         self._pass_on(self._scrubber.feed(chunk))
 
     def finish(self) -> None:
-        """Show what was held back because it might have become a fence."""
+        """Show the text that was held back because it might have become a fence."""
         self._pass_on(self._scrubber.flush())
 
     def _pass_on(self, text: str) -> None:
@@ -24,6 +24,6 @@ class AnswerStream:
 
 
 def visible_text(text: str) -> str:
-    """A whole answer as a stream of it would have been shown."""
+    """A whole answer as its stream would have been shown."""
     scrubber = StreamingContextScrubber()
     return scrubber.feed(text) + scrubber.flush()

@@ -1,8 +1,8 @@
-"""`delegate_task`: a part of the work done by a second agent in a conversation of its own.
+"""`delegate_task`: a second agent does a part of the work in a session of its own.
 
-The delegate begins with an empty context, so the long way to a result does not fill the one that asked. It sees the
-same memory and can search past conversations, but it writes to neither; for itself it has a scratch. Its conversation
-is recorded and linked to its parent. How deep, how far and how long it may go is bounded.
+The delegate starts with an empty context, so its many steps do not fill the context of its parent. It sees the same
+memory and can search past conversations, but writes to neither; it has a scratch tool for notes of its own. Its session
+is recorded and linked to its parent. Settings limit how deep delegates may nest, how many steps they take and how long.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,65 +32,65 @@ PARAMETERS: JsonObject = {
     "required": ["task"],
 }
 READ_ONLY_TOOLS = frozenset({"session_search", "skills_list", "skill_view"})
-"""The tools of a session that change nothing; a delegate gets no others of them."""
+"""The tools of a session that change nothing; a delegate gets only these of them."""
 
-Begin = Callable[[str], AbstractContextManager[Conversation]]
-"""Begins the conversation of a delegate of the session with that id; leaving it ends it."""
+StartDelegate = Callable[[str], AbstractContextManager[Conversation]]
+"""Starts the session of a delegate for the parent with that id; leaving the context ends it."""
 OnResult = Callable[[str, str, str], None]
-"""Hears of work that was done: the task, the result, and the id of the session in which it was done."""
+"""Receives finished work: the task, the result, and the id of the delegate's session."""
 
 
 class Delegation:
-    """The tool by which the agent of one conversation gives work to another."""
+    """The tool by which the agent of one session gives work to another agent."""
 
     def __init__(
         self,
         parent: Conversation,
         model: ChatModel,
-        begin: Begin,
+        start: StartDelegate,
         *,
         settings: DelegationSettings | None = None,
         on_result: OnResult | None = None,
         tools: tuple[Tool, ...] = (),
         depth: int = 0,
     ) -> None:
-        """`tools` are the host's, for delegates too; `depth` says how many delegations led to the parent."""
+        """`tools` are the host's, for delegates too; `depth` counts the delegations that led to the parent."""
         self._parent = parent
         self._model = model
-        self._begin = begin
+        self._start = start
         self._settings = settings or DelegationSettings()
         self._on_result = on_result
         self._tools = tools
         self._depth = depth
 
     def definitions(self) -> tuple[Tool, ...]:
-        """The tool, unless delegation is switched off or as deep as it may go."""
+        """The tool, unless delegation is switched off or the parent is as deep as the settings allow."""
         if self._depth >= self._settings.max_depth:
             return ()
         return (Tool("delegate_task", DESCRIPTION, PARAMETERS, self.call),)
 
     def call(self, arguments: Mapping[str, Any]) -> JsonObject:
-        """Have a task done; the result is the delegate's answer, or why there is none."""
+        """Run a task; the result is the delegate's answer, or why there is none."""
         task, context = arguments.get("task"), arguments.get("context") or ""
         if not isinstance(task, str) or not task.strip() or not isinstance(context, str):
             return tool_refusal("invalid", "Say in 'task', as text, what is to be done.")
-        # Recalled memory that the model hands on is not the words of anybody.
+        # The model may repeat recalled memory here; it must not become the first message of another session.
         task, context = strip_recalled_blocks(task), strip_recalled_blocks(context)
         request = f"{task.strip()}\n\nWhat you should know:\n{context.strip()}" if context.strip() else task.strip()
-        with self._begin(self._parent.id) as child:
+        with self._start(self._parent.id) as child:
             try:
                 answer = self._agent(child).turn(request)
             except ModelError as error:
                 return tool_refusal("failed", f"The delegate could not finish: {error}") | {"session_id": child.id}
-            done_in = child.id
+            child_id = child.id
         if self._on_result:
-            self._on_result(task, answer, done_in)
-        return {"success": True, "result": answer, "session_id": done_in}
+            self._on_result(task, answer, child_id)
+        return {"success": True, "result": answer, "session_id": child_id}
 
     def _agent(self, child: Conversation) -> Agent:
         limits = AgentSettings(max_steps=self._settings.max_steps, turn_seconds=self._settings.turn_seconds)
         below = Delegation(
-            child, self._model, self._begin,
+            child, self._model, self._start,
             settings=self._settings, on_result=self._on_result, tools=self._tools, depth=self._depth + 1,
         )  # fmt: skip
         tools = (ScratchTool().tool(), *self._tools, *below.definitions())
@@ -98,7 +98,7 @@ class Delegation:
 
 
 class _ReadOnlyConversation:
-    """A conversation whose tools cannot change any memory."""
+    """A conversation that offers only tools which change no memory."""
 
     def __init__(self, conversation: Conversation) -> None:
         self._conversation = conversation

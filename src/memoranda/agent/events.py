@@ -1,4 +1,4 @@
-"""What happens in a turn, for whoever watches: a terminal, a log, a test."""
+"""The events of a turn, for a terminal, a log or a test that watches it."""
 
 from dataclasses import dataclass
 
@@ -9,21 +9,21 @@ from memoranda.tools import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswered:
-    """The model has answered, or called tools; this is what the call used."""
+    """The model answered or called tools; `usage` is what that call used."""
 
     usage: Usage
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCalled:
-    """The model wants a tool; the call is recorded and about to be carried out."""
+    """The model called a tool; the call is recorded and about to be executed."""
 
     call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
 class ToolReturned:
-    """A tool has answered, and its result is recorded."""
+    """A tool returned, and its result is recorded."""
 
     call: ToolCall
     result: JsonObject
@@ -31,14 +31,14 @@ class ToolReturned:
 
 @dataclass(frozen=True, slots=True)
 class ContextCompressed:
-    """The context was full, and the conversation goes on with a shorter one."""
+    """The context was full, and the conversation continues with a shorter one."""
 
     compression: Compression
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerTruncated:
-    """The answer is as long as it may be, and was cut off there."""
+    """The answer reached the model's length limit and ends there."""
 
 
 Event = ModelAnswered | ToolCalled | ToolReturned | ContextCompressed | AnswerTruncated

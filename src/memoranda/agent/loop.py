@@ -1,8 +1,8 @@
-"""The turn of an agent: record, recall, ask, act, record, hand over, make room.
+"""The turn of an agent: record, recall, ask the model, call tools, record the answer, compress.
 
-Every step is durable before the next one is taken: the user's words before the model is asked, a call before it is
-carried out, its result before the model sees it. Whoever interrupts a turn, at whatever point, loses nothing that was
-recorded; a turn that was not done is handed to nobody.
+Every step is durable before the next one starts: the user's message before the model is asked, a call before it is
+executed, its result before the model sees it. An interrupt at any point loses nothing that was recorded; a turn that
+was not done is not delivered to the external memory.
 """
 
 import logging
@@ -21,16 +21,20 @@ from memoranda.errors import ContextTooLongError, MemorandaError, ModelReplyErro
 from memoranda.llm.model import ChatModel, OnText, Reply, ToolCall, Usage
 from memoranda.tools import JsonObject, Tool, tool_refusal
 
-OUT_OF_ROOM = "I have used up what one turn allows without coming to an answer. Say 'go on' and I continue from here."
-_ENOUGH = "This turn has used up its {limit}. Call no more tools; answer with what you have and say what is left to do."
+OUT_OF_ROOM = (
+    "I have used up what one turn allows without coming to an answer. Say 'continue' and I continue from here."
+)
+_LIMIT_REACHED = (
+    "This turn has used up its {limit}. Call no more tools; answer with what you have and say what is left to do."
+)
 # The share of a turn's time in which tools may be called; the rest is for the answer.
-_ACTING = 0.8
+_TOOL_SHARE = 0.8
 
 _log = logging.getLogger(__name__)
 
 
 class Agent:
-    """A model at work in one conversation."""
+    """A model that works in one conversation."""
 
     def __init__(
         self,
@@ -46,7 +50,7 @@ class Agent:
         """`tools` are offered beside those of the session; `after_turn` is called when a turn is done and recorded.
 
         `usage` adds up all calls of this agent; `context_tokens` is how full the context was at the last call, None
-        while that is not known: before the first one, and after compression.
+        before the first call and after compression.
         """
         self.session = session
         self.model = model
@@ -58,46 +62,46 @@ class Agent:
         self._on_text = on_text
         self._on_event = on_event
         self._after_turn = after_turn
-        self._began = time.monotonic()
+        self._started_at = time.monotonic()
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """Everything that the model is offered; the same until compression, because a cached prefix begins with it."""
+        """All tools that the model is offered; the same until compression, because a cached prefix begins with them."""
         if self._tools is None or self._tools[0] != self.session.id:
             self._tools = (self.session.id, (*self.session.tools, *self._more_tools))
         return self._tools[1]
 
     def turn(self, text: Any) -> str:
-        """Answer what the user says (text or structured content); raises ModelError when the model cannot."""
-        self._began, steps = time.monotonic(), 0
+        """Answer a user message (text or structured content); raises ModelError when the model cannot."""
+        self._started_at, steps = time.monotonic(), 0
         with self.session.turn(text) as turn:
             reply = self._ask(turn)
             while reply.tool_calls and steps <= self.settings.max_steps:
                 steps += 1
                 turn.record(**reply.message())
                 for call in reply.tool_calls:
-                    self._act(turn, call, steps)
-                self._make_room()
+                    self._run_call(turn, call, steps)
+                self._compress()
                 reply = self._ask(turn)
-            answer = _final(reply)
+            answer = _final_reply(reply)
             turn.done(answer.message())
         if reply.finish_reason == "length":
-            self._tell(AnswerTruncated())
-        self._afterwards()
+            self._emit(AnswerTruncated())
+        self._finish()
         return visible_text(answer.text)
 
     def _ask(self, turn: Exchange) -> Reply:
-        """What the model says now; a context that turns out too long is compressed once."""
+        """Ask the model; a context that turns out too long is compressed once."""
         try:
             reply = self._query(turn)
         except ContextTooLongError:
-            if not self._make_room(force=True).done:
+            if not self._compress(force=True).done:
                 raise
             reply = self._query(turn)
         self.usage += reply.usage
         self.context_tokens = reply.usage.input_tokens + reply.usage.output_tokens
         self.session.note_usage(reply.usage, model=reply.model or self.model.name, provider=self.model.provider)
-        self._tell(ModelAnswered(reply.usage))
+        self._emit(ModelAnswered(reply.usage))
         return reply
 
     def _query(self, turn: Exchange) -> Reply:
@@ -113,36 +117,36 @@ class Agent:
             stream.finish()
         return reply
 
-    def _act(self, turn: Exchange, call: ToolCall, steps: int) -> None:
-        """Carry out one call and record its result."""
-        self._tell(ToolCalled(call))
-        limit = self._used_up(steps)
-        result = tool_refusal("limit", _ENOUGH.format(limit=limit)) if limit else self._call(call)
+    def _run_call(self, turn: Exchange, call: ToolCall, steps: int) -> None:
+        """Execute one call and record its result."""
+        self._emit(ToolCalled(call))
+        limit = self._reached_limit(steps)
+        result = tool_refusal("limit", _LIMIT_REACHED.format(limit=limit)) if limit else self._call(call)
         content = result_as_text(result, self.settings.result_chars)
         turn.record("tool", content, tool_call_id=call.id, tool_name=call.name)
-        self._tell(ToolReturned(call, result))
+        self._emit(ToolReturned(call, result))
 
     def _call(self, call: ToolCall) -> JsonObject:
         ours = any(tool.name == call.name for tool in self._more_tools)
         return execute_call(call, self.tools, None if ours else self.session.call)
 
-    def _used_up(self, steps: int) -> str:
-        """The limit that a turn has reached, in words."""
+    def _reached_limit(self, steps: int) -> str:
+        """The limit that the turn has reached, in words; "" when there is none."""
         if steps > self.settings.max_steps:
             return f"{self.settings.max_steps} steps"
         seconds = self.settings.turn_seconds
-        return f"{seconds:g} seconds" if seconds and time.monotonic() - self._began > seconds * _ACTING else ""
+        return f"{seconds:g} seconds" if seconds and time.monotonic() - self._started_at > seconds * _TOOL_SHARE else ""
 
     def _deadline(self) -> float:
         if self.settings.turn_seconds is None:
             return self.settings.call_seconds
-        left = self._began + self.settings.turn_seconds - time.monotonic()
+        left = self._started_at + self.settings.turn_seconds - time.monotonic()
         if left <= 0:
             raise ModelUnreachableError(f"The turn took longer than its {self.settings.turn_seconds:g} seconds.")
         return min(left, self.settings.call_seconds)
 
-    def _make_room(self, *, force: bool = False) -> Compression:
-        """Compress if the context is full; a failure of that is no failure of the turn."""
+    def _compress(self, *, force: bool = False) -> Compression:
+        """Compress if the context is full; a failure is logged and does not fail the turn."""
         try:
             compression = self.session.compress(force=force)
         except (MemorandaError, OSError) as error:
@@ -150,25 +154,25 @@ class Agent:
             return Compression(done=False, why=str(error))
         if compression.done:
             self.context_tokens = None
-            self._tell(ContextCompressed(compression))
+            self._emit(ContextCompressed(compression))
         return compression
 
-    def _afterwards(self) -> None:
-        """What follows an answer that is recorded and shown; it can no longer spoil it."""
-        self._make_room()
+    def _finish(self) -> None:
+        """Do what follows an answer that is recorded and shown; an error here no longer fails the turn."""
+        self._compress()
         try:
             if self._after_turn:
                 self._after_turn(self)
         except (MemorandaError, OSError):
             _log.exception("The work after a turn of session %s failed.", self.session.id)
 
-    def _tell(self, event: Event) -> None:
+    def _emit(self, event: Event) -> None:
         if self._on_event:
             self._on_event(event)
 
 
-def _final(reply: Reply) -> Reply:
-    """The reply as the answer of a turn: words, and no calls that nobody will carry out."""
+def _final_reply(reply: Reply) -> Reply:
+    """The reply as the answer of a turn: text, without calls that will not be executed any more."""
     if reply.tool_calls:
         return replace(reply, tool_calls=(), text=reply.text or OUT_OF_ROOM, finish_reason="stop")
     if not visible_text(reply.text).strip():

@@ -1,4 +1,4 @@
-"""A long-running process tells its log now and then how much it holds: memory, threads, open files."""
+"""Logs from time to time how much memory, threads and open files a long-running process holds."""
 
 import logging
 import os
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _log = logging.getLogger(__name__)
-_OWN = Path("/proc/self")
+_PROC = Path("/proc/self")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +26,15 @@ class ProcessResources:
 
 
 def measure_resources() -> ProcessResources:
-    """The vitals of this process."""
+    """Measure this process now."""
     return ProcessResources(_resident_bytes(), threading.active_count(), _open_files())
 
 
 class ResourceLogger:
-    """Logs the vitals when it starts, then every so often, and once more when it stops."""
+    """Logs the resources of the process when it starts, at intervals, and once more when it stops."""
 
-    def __init__(self, every_seconds: float = 600.0) -> None:
-        self._every = every_seconds
+    def __init__(self, interval_seconds: float = 600.0) -> None:
+        self._interval = interval_seconds
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memoranda-resources", daemon=True)
 
@@ -49,20 +49,20 @@ class ResourceLogger:
     def _run(self) -> None:
         while True:
             _log.info("This process holds %s.", measure_resources())
-            if self._stopped.wait(self._every):
+            if self._stopped.wait(self._interval):
                 _log.info("This process stops and holds %s.", measure_resources())
                 return
 
 
 def _resident_bytes() -> int | None:
     try:
-        return int((_OWN / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int((_PROC / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return _peak_bytes()
 
 
 def _peak_bytes() -> int | None:
-    """The most that was ever held, where nothing tells the present amount."""
+    """The highest amount so far, where the system does not report the present one."""
     try:
         import resource  # noqa: PLC0415
     except ImportError:
@@ -72,9 +72,9 @@ def _peak_bytes() -> int | None:
 
 
 def _open_files() -> int | None:
-    for place in (_OWN / "fd", Path("/dev/fd")):
+    for directory in (_PROC / "fd", Path("/dev/fd")):
         try:
-            return len(os.listdir(place))
+            return len(os.listdir(directory))
         except OSError:
             continue
     return None

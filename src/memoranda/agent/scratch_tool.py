@@ -1,4 +1,4 @@
-"""Notes that a delegate keeps for itself while it works; nobody else ever sees them."""
+"""The `scratch` tool: notes that a delegate keeps for itself while it works, and that are never stored."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ PARAMETERS: JsonObject = {
     },
     "required": ["action"],
 }
-_MOST_CHARS = 20_000
+_MAX_CHARS = 20_000
 
 
 class ScratchTool:
@@ -35,7 +35,7 @@ class ScratchTool:
         note = arguments.get("note")
         if not isinstance(note, str) or not note.strip():
             return tool_refusal("invalid", "Say in 'note' what to write.")
-        if sum(map(len, self.notes)) + len(note) > _MOST_CHARS:
-            return tool_refusal("full", f"The notes may have {_MOST_CHARS} characters in all.")
+        if sum(map(len, self.notes)) + len(note) > _MAX_CHARS:
+            return tool_refusal("full", f"The notes may have {_MAX_CHARS} characters in all.")
         self.notes.append(note)
         return {"success": True, "notes": len(self.notes)}

@@ -1,11 +1,11 @@
-"""How far an agent may go in one turn."""
+"""Settings of the agent: the limits of a turn and of delegated work."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class AgentSettings:
-    """Limits of a turn; when one is reached, the model is told so and answers with what it has."""
+    """Limits of a turn; when one is reached, the model must answer with what it has."""
 
     max_steps: int = 40
     """How many times the model may call tools before it must answer."""
@@ -19,7 +19,7 @@ class AgentSettings:
 
 @dataclass(frozen=True, slots=True)
 class DelegationSettings:
-    """How far delegated work may go."""
+    """Limits of delegated work."""
 
     max_depth: int = 1
     """How many levels of delegates there may be; 0 offers no delegation."""

@@ -1,8 +1,8 @@
-"""Putting sections together into a prompt, the slowest to change first.
+"""Assembles the sections of a prompt, those that change least first.
 
-A model provider keeps the state of the longest prefix it has seen. What stands first must therefore change least: who
-the agent is, how to use its tools, which skills it has, the files of the project, its memory, what a provider adds,
-the date, and where the conversation takes place. Two sessions that share a beginning share its cost.
+A model provider caches the longest prefix it has seen. The order is therefore: who the agent is, how to use its tools,
+which skills it has, the files of the project, its memory, what the memory provider adds, the date, and the platform.
+Two sessions that share a beginning share its cost.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from typing import Literal, get_args
 SectionName = Literal[
     "identity",
     "guidance",
-    "instructions",  # what the program adds in whose service the agent is
+    "instructions",  # what the program that runs the agent adds
     "skills",
     "project",
     "memory",
@@ -34,7 +34,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A system prompt, never changed but replaced; `notices` tell a person what was left out of it, and why."""
+    """A system prompt; `notices` say what was left out of it and why, for a person."""
 
     text: str
     sections: tuple[Section, ...] = ()
@@ -47,12 +47,12 @@ class Prompt:
 
 
 def assemble(sections: Iterable[Section], notices: Iterable[str] = ()) -> Prompt:
-    """The prompt of these sections in their order, blank ones left out, with an empty line between any two."""
+    """Join the sections in the order of `ORDER`, with an empty line between them; blank ones are left out."""
     trimmed = [Section(section.name, section.text.strip()) for section in sections]
-    ordered = sorted((each for each in trimmed if each.text), key=lambda each: ORDER.index(each.name))
-    return Prompt("\n\n".join(each.text for each in ordered), tuple(ordered), tuple(notices))
+    ordered = sorted((section for section in trimmed if section.text), key=lambda section: ORDER.index(section.name))
+    return Prompt("\n\n".join(section.text for section in ordered), tuple(ordered), tuple(notices))
 
 
 def restore_prompt(text: str) -> Prompt:
-    """A prompt as it was stored with its session: the same bytes, whatever the files say by now."""
+    """A prompt as it was stored with its session: the same bytes, whatever the files contain now."""
     return Prompt(text)

@@ -1,4 +1,4 @@
-"""Everything that a session's prompt is made of, read once and put together."""
+"""Builds the prompt of a session from the files, settings and tools that it depends on."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from memoranda.prompt.settings import PromptSettings
 
 @dataclass(frozen=True, slots=True)
 class PromptInputs:
-    """What a prompt depends on beside the settings; equal ones give equal bytes in any process.
+    """What a prompt depends on beside the settings; equal inputs give equal bytes in any process.
 
-    `directory` is where the user works, None when that means nothing (a gateway, a library). `window` is the model's
-    context in tokens, 0 when it is not known. `tools` are the names of the tools that are really offered.
+    `directory` is where the user works, None where there is no such place (a gateway, a library). `window` is the
+    model's context in tokens, 0 when it is not known. `tools` are the names of the tools that are offered.
     """
 
     home: Path
@@ -34,22 +34,22 @@ class PromptInputs:
     window: int = 0
 
 
-def build_prompt(settings: PromptSettings, ingredients: PromptInputs) -> Prompt:
-    """The prompt for a new session, or for one that was compressed."""
-    identity = read_identity(ingredients.home)
+def build_prompt(settings: PromptSettings, inputs: PromptInputs) -> Prompt:
+    """Build the prompt for a new session, or for one that was compressed."""
+    identity = read_identity(inputs.home)
     project = ProjectFiles()
-    if settings.project_files and ingredients.directory is not None:
-        project = read_project_files(ingredients.directory, window=ingredients.window, most=settings.project_file_chars)
+    if settings.project_files and inputs.directory is not None:
+        project = read_project_files(inputs.directory, window=inputs.window, limit=settings.project_file_chars)
     sections = [
-        # A program that says itself who the agent is needs no default for it.
-        Section("identity", "" if ingredients.instructions and identity.text == DEFAULT_IDENTITY else identity.text),
-        Section("guidance", guidance_for(ingredients.tools) if settings.guidance else ""),
-        Section("instructions", ingredients.instructions),
-        Section("skills", ingredients.skills),
+        # A program whose instructions say who the agent is needs no default for it.
+        Section("identity", "" if inputs.instructions and identity.text == DEFAULT_IDENTITY else identity.text),
+        Section("guidance", guidance_for(inputs.tools) if settings.guidance else ""),
+        Section("instructions", inputs.instructions),
+        Section("skills", inputs.skills),
         Section("project", project.text),
-        *(Section("memory", block or "") for block in ingredients.memory),
-        Section("provider", ingredients.provider),
-        Section("date", date_line(ingredients.day)),
-        Section("platform", hint_for(ingredients.platform, settings.platform_hints)),
+        *(Section("memory", block or "") for block in inputs.memory),
+        Section("provider", inputs.provider),
+        Section("date", date_line(inputs.day)),
+        Section("platform", hint_for(inputs.platform, settings.platform_hints)),
     ]
     return assemble(sections, [*identity.notices, *project.notices])

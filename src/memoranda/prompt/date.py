@@ -1,4 +1,4 @@
-"""The day on which a conversation began: the day alone, so that prompts of one day are equal byte for byte."""
+"""The day on which a conversation began, without the time, so that prompts of one day are equal byte for byte."""
 
 from datetime import date, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -12,7 +12,7 @@ def date_line(day: date) -> str:
 
 
 def today(timezone: str = "") -> date:
-    """The present day in a time zone by its IANA name; the machine's when none is given or it is not known."""
+    """Today in a time zone by its IANA name; in the machine's when the name is empty or not known."""
     try:
         zone = ZoneInfo(timezone) if timezone else None
     except (ZoneInfoNotFoundError, ValueError, OSError):

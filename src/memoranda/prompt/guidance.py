@@ -1,13 +1,13 @@
-"""What a model reads about where things belong: facts, the past, procedures.
+"""Guidance for the model: what belongs in memory, what in the record, and what in skills.
 
-How each tool is called stands in the tool's own description and nowhere else; here stands only which of them is for
-what, and only of those that are really there.
+How a tool is called is in the tool's own description and nowhere else; the guidance only says which tool is for what,
+and only for the tools that are offered.
 """
 
 from collections.abc import Collection
 
 _HEADING = "# What to keep, and where"
-# In the order in which they are shown: the tool that must be there, and what is said of it.
+# The tool that must be offered, and its guidance, in the order in which they are shown.
 _LINES: tuple[tuple[str, str], ...] = (
     (
         "memory",
@@ -30,7 +30,7 @@ _LINES: tuple[tuple[str, str], ...] = (
     (
         "skill_manage",
         "When a procedure took effort to find, or the user corrected one, keep it with `skill_manage`; when a skill "
-        "turns out to be wrong, mend it at once. One skill per kind of task, not per occasion.",
+        "turns out to be wrong, fix it at once. One skill per kind of task, not per occasion.",
     ),
 )
 _FENCE = (
@@ -40,6 +40,6 @@ _FENCE = (
 
 
 def guidance_for(tools: Collection[str]) -> str:
-    """The guidance for the tools with these names; "" when none of them is about keeping anything."""
+    """The guidance for the tools with these names; "" when there is none for them."""
     lines = [f"- {text}" for name, text in _LINES if name in tools]
     return "\n".join([_HEADING, *lines, f"- {_FENCE}"]) if lines else ""

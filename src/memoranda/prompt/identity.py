@@ -1,10 +1,10 @@
-"""Who the agent is: SOUL.md in the home, or a default."""
+"""The identity of the agent: SOUL.md in the home, or a default."""
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoranda.prompt.truncation import truncate_middle
+from memoranda.prompt.file_sizes import shorten_file
 from memoranda.safety.fence_tags import escape_tags
 from memoranda.safety.withheld_passages import withhold_passages
 from memoranda.support.canonical_text import BYTE_ORDER_MARK, unify_newlines
@@ -15,8 +15,8 @@ DEFAULT_IDENTITY = (
     "You are a helpful assistant with a memory. You answer plainly and to the point, say what you do not know, do "
     "what you were asked to the end, and claim nothing to be done that you have not done."
 )
-MOST_CHARS = 20_000
-# Elsewhere these words try to make the reader somebody else; in the file that says who it is they are in place.
+MAX_CHARS = 20_000
+# Elsewhere "you are now" tries to give the model another identity; SOUL.md is the place that may say it.
 _NEW_ROLE = re.compile(r"(?i)\b(you(?: are|'re|’re)) now\b")
 
 
@@ -27,7 +27,7 @@ class Identity:
 
 
 def read_identity(home: Path) -> Identity:
-    """What SOUL.md says, suspicious passages replaced; the default when there is nothing that may be shown."""
+    """Read SOUL.md and withhold suspicious passages; the default when nothing is left that may be shown."""
     path = home / FILE_NAME
     state = read_text(path)
     if isinstance(state, MissingFile):
@@ -45,6 +45,6 @@ def read_identity(home: Path) -> Identity:
         placeholders = {passage.placeholder for passage in withheld.passages}
         if all(line in placeholders or not line.strip() for line in shown.split("\n")):
             return Identity(DEFAULT_IDENTITY, tuple(notices))
-    if len(shown) > MOST_CHARS:
-        notices.append(f"{path} has {len(shown):,} characters; the prompt shows {MOST_CHARS:,} of them.")
-    return Identity(truncate_middle(shown, MOST_CHARS, FILE_NAME), tuple(notices))
+    if len(shown) > MAX_CHARS:
+        notices.append(f"{path} has {len(shown):,} characters; the prompt shows {MAX_CHARS:,} of them.")
+    return Identity(shorten_file(shown, MAX_CHARS, FILE_NAME), tuple(notices))

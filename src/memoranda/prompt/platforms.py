@@ -1,4 +1,4 @@
-"""Where a conversation takes place, and what that means for an answer: markup, length, and whether anybody is there."""
+"""Hints about the platform of a conversation: markup, length, and whether a person can answer questions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -31,26 +31,26 @@ HINTS: Mapping[str, str] = {
     "wecom": f"You are in WeCom. {_BASIC} {_SHORT}",
     "qqbot": f"You are in a QQ chat. {_PLAIN} {_CHAT}",
     "yuanbao": f"You are in Yuanbao. {_CHAT}",
-    "cron": "You were started by a schedule and nobody is there to answer questions. Do the task to its end, decide "
+    "cron": "You were started by a schedule and no person is there to answer questions. Do the task to its end, decide "
     "what must be decided, and report the outcome in your last message.",
 }
 
 
 def hint_for(platform: str, overrides: Mapping[str, Any] | None = None) -> str:
-    """The hint for a platform, as the settings change it; "" for one that nothing is known of.
+    """The hint for a platform, as the settings change it; "" for an unknown platform.
 
     A text in the settings is appended; a mapping may hold `replace` and `append`. Anything else has no effect.
     """
     hint = HINTS.get(platform, "")
     override = (overrides or {}).get(platform)
     if isinstance(override, str):
-        return _joined(hint, override)
+        return _append(hint, override)
     if isinstance(override, Mapping):
         replacement, addition = override.get("replace"), override.get("append")
         hint = replacement.strip() if isinstance(replacement, str) else hint
-        return _joined(hint, addition) if isinstance(addition, str) else hint
+        return _append(hint, addition) if isinstance(addition, str) else hint
     return hint
 
 
-def _joined(hint: str, addition: str) -> str:
+def _append(hint: str, addition: str) -> str:
     return f"{hint} {addition.strip()}".strip()

@@ -1,4 +1,4 @@
-"""What a user can set about the system prompt."""
+"""Settings of the system prompt."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class PromptSettings:
-    """`project_file_chars` of 0 means: as the model's window allows. `timezone` is an IANA name; "" is the machine's.
+    """With `project_file_chars` of 0 the model's window decides. `timezone` is an IANA name; "" is the machine's.
 
     `platform_hints` holds, by platform, text to append to its hint, or a mapping with `replace` and `append`.
     """
