@@ -1,7 +1,7 @@
 """The exceptions of Memoranda.
 
     MemorandaError
-    ├── HomeError            a home cannot be used as it is
+    ├── HomeError            a home cannot be used
     │   └── ForeignHomeError another program owns it
     ├── ProviderError        an external memory cannot be loaded or used
     ├── ConfigError          config.yaml, .env or an environment override is not usable
@@ -13,12 +13,12 @@
     │   ├── ModelUnreachableError no connection, or no answer within the deadline
     │   ├── ModelReplyError       the answer made no sense, broke off, or was refused as malformed
     │   └── BudgetSpentError      today's budget for background work is spent
-    └── StorageError         the disk, a lock or a file stands in the way
+    └── StorageError         a file could not be read, written or locked
         ├── LockTimeoutError another process holds the lock
-        ├── CorruptStoreError the session store is damaged or somebody else's
+        ├── CorruptStoreError the session store is damaged, or another program wrote it
         ├── NewerStoreError  the session store was written by a newer Memoranda
-        └── SessionError     a session, message or title that cannot be as asked
-            └── ContinuedError its conversation goes on in another session
+        └── SessionError     an unknown session, a taken title, a message in the wrong place
+            └── ContinuedError its conversation continues in another session
 
 Expected outcomes of a memory write (over budget, no match, blocked …) are values, not exceptions: see
 `memoranda.curated.write_result`. Every message names what happened, to what, and what to do next.
@@ -26,7 +26,7 @@ Expected outcomes of a memory write (over budget, no match, blocked …) are val
 
 
 class MemorandaError(Exception):
-    """Anything that Memoranda itself reports."""
+    """The base of all errors that Memoranda reports."""
 
 
 class HomeError(MemorandaError):
@@ -38,7 +38,7 @@ class ForeignHomeError(HomeError):
 
 
 class ConfigError(MemorandaError):
-    """The configuration cannot be used; nothing is opened until it is mended."""
+    """The configuration cannot be used; nothing is opened until it is fixed."""
 
 
 class ProviderError(MemorandaError):
@@ -46,7 +46,7 @@ class ProviderError(MemorandaError):
 
 
 class ModelError(MemorandaError):
-    """A language model gave no usable answer; nothing that was recorded is touched by it."""
+    """A language model gave no usable answer; the record is not affected."""
 
 
 class ModelAuthError(ModelError):
@@ -54,11 +54,11 @@ class ModelAuthError(ModelError):
 
 
 class ModelQuotaError(ModelError):
-    """The account has no credit or quota left; trying again does not help."""
+    """The account has no credit or quota left; a retry does not help."""
 
 
 class ModelOverloadedError(ModelError):
-    """The service is overloaded or limits the rate, and was still so after several tries."""
+    """The service is overloaded or limits the rate, even after several retries."""
 
 
 class ContextTooLongError(ModelError):
@@ -70,7 +70,7 @@ class ModelUnreachableError(ModelError):
 
 
 class ModelReplyError(ModelError):
-    """The service answered, but not with something that can be used."""
+    """The service answered, but the answer cannot be used."""
 
 
 class BudgetSpentError(ModelError):
@@ -82,11 +82,11 @@ class StorageError(MemorandaError):
 
 
 class LockTimeoutError(StorageError):
-    """Another process held the lock for longer than we wait."""
+    """Another process held the lock for longer than the timeout."""
 
 
 class CorruptStoreError(StorageError):
-    """A database is damaged, or was not written by us; it is never overwritten."""
+    """A database is damaged, or Memoranda did not write it; it is never overwritten."""
 
 
 class ReplacedStoreError(StorageError):
@@ -94,16 +94,16 @@ class ReplacedStoreError(StorageError):
 
 
 class NewerStoreError(StorageError):
-    """A database was written by a newer version of Memoranda, and is not touched."""
+    """A newer version of Memoranda wrote the database; it is not changed."""
 
 
 class SessionError(StorageError, ValueError):
-    """What was asked of the session store cannot be: an unknown session, a taken title, a message out of place."""
+    """The session store cannot do what was asked: an unknown session, a taken title, a message in the wrong place."""
 
 
 class ContinuedError(SessionError):
-    """The session was compressed, and its conversation goes on in `successor`."""
+    """The session was compressed, and its conversation continues in `successor`."""
 
     def __init__(self, session_id: str, successor: str) -> None:
-        super().__init__(f"Session {session_id!r} was compressed; its conversation goes on in {successor!r}.")
+        super().__init__(f"Session {session_id!r} was compressed; its conversation continues in {successor!r}.")
         self.successor = successor

@@ -1,4 +1,4 @@
-"""What a model can call: a name, a JSON schema and a function from arguments to a JSON result."""
+"""`Tool`: a name, a JSON schema and a function from arguments to a JSON result, which a model can call."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ JsonObject = dict[str, Any]
 
 
 class InvalidArgumentsError(ValueError):
-    """What a model sent cannot be understood; the message tells it why."""
+    """The arguments that a model sent cannot be used; the message says why, for the model."""
 
 
 def tool_refusal(reason: str, error: str) -> JsonObject:
-    """The answer of a tool that did not do what was asked: why in a word, and in a sentence for the model."""
+    """The result of a tool that refused a call: the reason as a word, and a sentence for the model."""
     return {"success": False, "reason": reason, "error": error}
 
 
@@ -20,7 +20,7 @@ def tool_refusal(reason: str, error: str) -> JsonObject:
 class Tool:
     """One tool as a model sees it.
 
-    `call` never raises: whatever the arguments are, the answer is a JSON object with a `success` key.
+    `call` never raises: whatever the arguments are, the result is a JSON object with a `success` key.
     """
 
     name: str

@@ -1,6 +1,6 @@
-"""The tools of an external memory in a session that is taken up again: the same bytes, whether it is there or not.
+"""Keeps the provider's tools of a session the same when it is resumed, even if the provider is gone.
 
-Tools stand before everything else in what a model is sent, so one that is missing costs the whole cached prefix.
+Tools come first in what a model is sent, so a missing tool would invalidate the whole cached prefix.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,40 +9,40 @@ from typing import Any
 
 from memoranda.tools import JsonObject, Tool, tool_refusal
 
-# Where a session's row keeps them.
+# The column of a session's row that stores them.
 PROVIDER_TOOLS = "provider_tools"
 
 
 def tools_as_columns(tools: Sequence[Tool]) -> dict[str, Any]:
-    """What is stored with a session."""
+    """The columns that store the provider's tools with a session."""
     if not tools:
         return {}
-    return {PROVIDER_TOOLS: [{"name": each.name, "description": each.description, "parameters": each.parameters}
-                    for each in tools]}  # fmt: skip
+    stored = [{"name": tool.name, "description": tool.description, "parameters": tool.parameters} for tool in tools]
+    return {PROVIDER_TOOLS: stored}
 
 
-def restore_tools(kept: Any, tools: Sequence[Tool]) -> tuple[Tool, ...]:
-    """The tools as they were offered before, answered by those there are now; without any, those there are."""
-    before = [each for each in kept if _is_tool(each)] if isinstance(kept, list) else []
+def restore_tools(stored: Any, tools: Sequence[Tool]) -> tuple[Tool, ...]:
+    """The stored tools, executed by the provider's present ones; the present ones when none are stored."""
+    before = [tool for tool in stored if _is_tool(tool)] if isinstance(stored, list) else []
     if not before:
         return tuple(tools)
-    now = {tool.name: tool for tool in tools}
+    present = {tool.name: tool for tool in tools}
     return tuple(
-        replace(now[each["name"]], description=each["description"], parameters=each["parameters"])
-        if each["name"] in now
-        else Tool(each["name"], each["description"], each["parameters"], _unavailable)
-        for each in before
+        replace(present[tool["name"]], description=tool["description"], parameters=tool["parameters"])
+        if tool["name"] in present
+        else Tool(tool["name"], tool["description"], tool["parameters"], _unavailable)
+        for tool in before
     )
 
 
-def _is_tool(kept: Any) -> bool:
+def _is_tool(stored: Any) -> bool:
     return (
-        isinstance(kept, Mapping)
-        and isinstance(kept.get("name"), str)
-        and isinstance(kept.get("description"), str)
-        and isinstance(kept.get("parameters"), dict)
+        isinstance(stored, Mapping)
+        and isinstance(stored.get("name"), str)
+        and isinstance(stored.get("description"), str)
+        and isinstance(stored.get("parameters"), dict)
     )
 
 
 def _unavailable(arguments: Mapping[str, Any]) -> JsonObject:
-    return tool_refusal("unavailable", "The external memory that offered this tool is not there at the moment.")
+    return tool_refusal("unavailable", "The external memory that offered this tool is not available now.")

@@ -1,8 +1,8 @@
-"""Making a session's context shorter: it ends, and the conversation goes on in a new session with a summary.
+"""Compresses a session: the session ends, and its conversation continues in a new one with a summary.
 
-The order is that of the design: the external memory may add to the summary, the old session is handed over to it, the
-new one is begun in one transaction, and the external memory learns its id. Two processes never both compress: one has
-the lease, and the other finds where the conversation goes on.
+The order matters: the external memory may add to the summary, it is notified of the turns of the old session, one
+transaction ends the old session and starts its continuation, and the external memory learns the new id. Two processes
+never both compress: one holds the lease, and the other finds the continuation.
 """
 
 import secrets
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ContextUsage:
-    """How full a context is, by the last count of the provider."""
+    """How full a context is, by the last count of the model's provider."""
 
     window: int
     reserved: int = 0
@@ -32,7 +32,7 @@ class ContextUsage:
 
 
 class SessionCompressor:
-    """Compression of one conversation, whatever session it is in."""
+    """Compresses one conversation, in whichever session it is."""
 
     def __init__(self, settings: CompressionSettings, usage: ContextUsage) -> None:
         self.usage = usage
@@ -40,11 +40,11 @@ class SessionCompressor:
 
     def is_due(self, session: CompressibleSession, db: "SessionDB") -> bool:
         """Whether the context is full, and compressing it may help."""
-        used, limit = self._used(session, db.live_context(session.id)), self._limit()
+        used, limit = self._count_tokens(session, db.live_context(session.id)), self._limit()
         return self._settings.enabled and self._progress(session, db).is_due(used, limit, self.usage.window)
 
     def note(self, session: CompressibleSession, db: "SessionDB", reading: TokenReading) -> None:
-        """The provider has counted the context; what that says about the last compression is kept."""
+        """Keep the provider's count of the context, and what it says about the last compression."""
         self.usage.reading = reading
         before = self._progress(session, db)
         after = before.after_reading(reading.tokens, self._limit(), self.usage.window)
@@ -61,16 +61,16 @@ class SessionCompressor:
         focus: str,
         force: bool,
     ) -> Compression:
-        """Make the context shorter now."""
+        """Compress the context now, or say why not."""
         lease = db.take_compression_lease(session.id, _holder(), is_gone=_is_gone)
         if isinstance(lease, NoLease):
-            return _elsewhere(session, lease.successor)
+            return _follow_other_process(session, lease.successor)
         try:
-            return self._with_lease(session, db, model, new_id, focus=focus, force=force)
+            return self._compress_with_lease(session, db, model, new_id, focus=focus, force=force)
         finally:
             db.release_compression_lease(lease)
 
-    def _with_lease(
+    def _compress_with_lease(
         self,
         session: CompressibleSession,
         db: "SessionDB",
@@ -87,15 +87,15 @@ class SessionCompressor:
             provider_notes=session.before_compression(),
         )  # fmt: skip
         if isinstance(result, NotCompressed):
-            db.note_compression(old, progress.after_failure(self._used(session, context), window).to_json())
+            db.note_compression(old, progress.after_failure(self._count_tokens(session, context), window).to_json())
             return Compression(False, result.reason)
         session.flush_provider()
         rotated = self._rotate(session, db, result, new_id)
         if isinstance(rotated, NotRotated):
-            return _elsewhere(session, rotated.successor)
+            return _follow_other_process(session, rotated.successor)
         self.usage.reading = None
         session.continue_as(rotated.session_id)
-        left = self._used(session, db.live_context(session.id))
+        left = self._count_tokens(session, db.live_context(session.id))
         db.note_compression(session.id, progress.after_compression(window, left).to_json())
         return Compression(True, result.why, result.how, result.tokens_before, result.tokens_after)
 
@@ -106,8 +106,8 @@ class SessionCompressor:
             session.id, new_id, result.context, last_seen=result.last_seen, **session.new_prompt_columns()
         )
 
-    def _used(self, session: CompressibleSession, context: list[LiveMessage]) -> int:
-        numbered = [(each.id, each.message) for each in context]
+    def _count_tokens(self, session: CompressibleSession, context: list[LiveMessage]) -> int:
+        numbered = [(message.id, message.message) for message in context]
         return context_tokens(numbered, self.usage.reading, system=session.prompt, tools=session.tools)
 
     def _limit(self) -> int:
@@ -117,10 +117,10 @@ class SessionCompressor:
         return CompressionProgress.from_json(db.compression_notes(session.id))
 
 
-def _elsewhere(session: CompressibleSession, successor: str | None) -> Compression:
-    """Somebody else has compressed the conversation, or is about to."""
+def _follow_other_process(session: CompressibleSession, successor: str | None) -> Compression:
+    """Another process has compressed the conversation, or is about to."""
     if successor is None:
-        return Compression(False, "Somebody else is compressing this conversation, or it has changed meanwhile.")
+        return Compression(False, "Another process is compressing this conversation, or it has changed meanwhile.")
     session.continue_as(successor)
     return Compression(True, "Another process has compressed this conversation.")
 

@@ -1,4 +1,4 @@
-"""Calling a tool by its name, and saving a fact for a person: the same with a session and without one."""
+"""Calls a tool by its name, and saves a fact for a person, with a session or without one."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from memoranda.tools import JsonObject, Tool, tool_refusal
 
 
 def call_tool(tools: Sequence[Tool], name: str, arguments: Mapping[str, Any]) -> JsonObject:
-    """Call one of the tools; a name that is not among them is an answer, not an error."""
+    """Call one of the tools; an unknown name gives a refusal, not an exception."""
     for tool in tools:
         if tool.name == name:
             return tool.call(arguments)

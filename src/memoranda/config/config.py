@@ -1,4 +1,4 @@
-"""A loaded configuration: a settings value for each part. What those begin with are the defaults, and the only ones."""
+"""The loaded configuration: one settings object for each part, whose field defaults are the only defaults."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -38,7 +38,7 @@ class Config:
 
 DEFAULTS = Config()
 
-# Settings whose value is not in the part that their section is named after, or is called otherwise there.
+# Settings that are stored in another part than their section, or under another name.
 _ELSEWHERE = {
     "memory.provider": ("", "provider"),
     "memory.nudge_interval": ("review", "nudge_interval"),
@@ -49,6 +49,6 @@ _PARTS = {"memory": "curated", "search": "recall", "provider": "external"}
 
 
 def attribute_of(setting: str) -> tuple[str, str]:
-    """The part that has a setting, and its name there; without a part it is the configuration's own."""
+    """The part that stores a setting, and its attribute there; part "" is the configuration itself."""
     section, _, name = setting.partition(".")
     return _ELSEWHERE.get(setting, (_PARTS.get(section, section), name))

@@ -1,4 +1,4 @@
-"""`config.yaml` as it stands, and writing one setting into it without touching the rest."""
+"""Reads `config.yaml`, and writes one setting into it without changing the rest."""
 
 from collections.abc import Mapping
 from io import BytesIO
@@ -26,7 +26,7 @@ def set_value(home: Home, name: str, raw: str) -> Any:
         refuse_link(home.config_file)
         section, _, leaf = name.partition(".")
         if not document:
-            # A file of nothing but comments is no document to the parser, and stays as it is above ours.
+            # The parser drops a file that has only comments; they stay above the setting.
             comments = read_file(home.config_file) if home.config_file.exists() else b""
             write_private(home.config_file, comments + _dump({section: {leaf: value}}))
             return value
@@ -45,21 +45,21 @@ def refuse_link(path: Path) -> None:
 
 
 def read_document(home: Home) -> dict[str, Any]:
-    """config.yaml as it stands; an absent or blank file is an empty mapping."""
+    """Read config.yaml; an absent or blank file is an empty mapping."""
     path = home.config_file
     try:
         text = read_file(path).decode("utf-8")
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}. Nothing is opened until it is mended.") from error
+        raise ConfigError(f"{path} cannot be read: {error}. Nothing is opened until it is fixed.") from error
     if not text.strip():
         return {}
     try:
         document = _yaml().load(text)
     except Exception as error:
-        # The parser lets all kinds of errors through for odd documents; each means that the file cannot be used.
-        raise ConfigError(f"{path} is not valid YAML: {error}. Nothing is opened until it is mended.") from error
+        # The parser raises all kinds of errors for odd documents; each means that the file cannot be used.
+        raise ConfigError(f"{path} is not valid YAML: {error}. Nothing is opened until it is fixed.") from error
     if document is None:
         return {}
     if not isinstance(document, dict):
@@ -98,5 +98,5 @@ def convert(key: Key, raw: Any, source: str) -> Any:
         return key.read(raw)
     except (ValueError, TypeError):
         raise ConfigError(
-            f"{key.name} in {source} is {raw!r}; it takes {key.takes}. Nothing is opened until it is mended."
+            f"{key.name} in {source} is {raw!r}; it takes {key.takes}. Nothing is opened until it is fixed."
         ) from None

@@ -1,4 +1,4 @@
-"""The environment of the process: this is the only module that reads it."""
+"""Reads the environment of the process; no other module does."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ ENVIRONMENT = os.environ
 
 
 def locate_home(home: str | Path | None = None, profile: str | None = None) -> Home:
-    """Where a home lies: as given, else as MEMORANDA_HOME and MEMORANDA_PROFILE say, else ~/.memoranda."""
+    """Find a home: as given, else as MEMORANDA_HOME and MEMORANDA_PROFILE say, else ~/.memoranda."""
     if home is not None and not str(home).strip():
         raise HomeError("The home is empty. Leave it out for ~/.memoranda, or name a directory.")
     base = home or ENVIRONMENT.get("MEMORANDA_HOME", "").strip() or "~/.memoranda"
@@ -18,16 +18,16 @@ def locate_home(home: str | Path | None = None, profile: str | None = None) -> H
 
 
 def is_set(name: str) -> bool:
-    """Whether the environment has a variable, such as a provider's key."""
+    """Whether a variable is set and not blank, such as a provider's key."""
     return bool(ENVIRONMENT.get(name, "").strip())
 
 
 def directory_from_variable(variable: str) -> Path | None:
-    """The directory that a variable names, such as the one where another program keeps its files."""
-    named = ENVIRONMENT.get(variable, "").strip() if variable else ""
-    return Path(named).expanduser() if named else None
+    """The directory that a variable names, such as the one with another program's files; None when it is not set."""
+    path = ENVIRONMENT.get(variable, "").strip() if variable else ""
+    return Path(path).expanduser() if path else None
 
 
 def editor_is_set() -> bool:
-    """Whether the person has named an editor."""
+    """Whether VISUAL or EDITOR is set."""
     return any(ENVIRONMENT.get(name, "").strip() for name in ("VISUAL", "EDITOR"))

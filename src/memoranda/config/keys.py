@@ -1,4 +1,4 @@
-"""Every setting there is: its name, what it takes and what it means."""
+"""The table of all settings: name, accepted values and meaning of each."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from memoranda.providers.settings import MODES
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One setting: its dotted name, what it takes in words, how a raw value becomes one, and what it means."""
+    """One setting: its dotted name, the accepted values in words, the parser of a raw value, and its meaning."""
 
     name: str
     takes: str
@@ -52,7 +52,7 @@ def _count(value: Any) -> int:
 def _approval(value: Any) -> str:
     if value in ("propose", "explicit-only"):
         return str(value)
-    # A plain yes or no is what other programs write here.
+    # Other programs write a plain yes or no here.
     return "propose" if _flag(value) else "off"
 
 
@@ -85,7 +85,7 @@ def _seconds(value: Any) -> float:
 
 
 def _amount(value: Any) -> float | None:
-    """A number of 0 or more; nothing, or "none", is no limit."""
+    """A number of 0 or more; None for an empty value or "none", which is no limit."""
     if value is None or (isinstance(value, str) and value.strip().lower() in ("", "none")):
         return None
     number = float(value)
@@ -164,7 +164,8 @@ KEYS = (
     Key("prompt.project_files", "true or false", _flag, "Put AGENTS.md and its like into the prompt."),
     Key("prompt.project_file_chars", _A_COUNT, _count,
         "How many characters of a project file the prompt takes; 0 is by the model's window."),
-    Key("prompt.timezone", "an IANA name, or nothing", _timezone, "Whose day the prompt names; else ours."),
+    Key("prompt.timezone", "an IANA name, or nothing", _timezone,
+        "The time zone of the date in the prompt; else the machine's."),
     Key("sessions.redact_secrets", "true or false", _flag,
         "Keep credentials out of recorded conversations."),
     Key("search.answer_chars", "a whole number, 4000 or more", _answer_size,
@@ -173,7 +174,7 @@ KEYS = (
 
 
 def value_of(config: Config, key: Key) -> Any:
-    """The value of one key in a loaded configuration."""
+    """The value of one setting in a loaded configuration."""
     part, name = attribute_of(key.name)
     return getattr(getattr(config, part) if part else config, name)
 
@@ -182,4 +183,4 @@ def find_key(name: str) -> Key:
     for key in KEYS:
         if key.name == name:
             return key
-    raise ConfigError(f"{name} is not a setting. 'memoranda config list' shows those there are.")
+    raise ConfigError(f"{name} is not a setting. 'memoranda config list' shows all of them.")

@@ -1,4 +1,4 @@
-"""The configuration of a home: each setting as the environment has it, else the file, else its default."""
+"""Loads the configuration of a home: each setting from the environment, else from the file, else its default."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +13,7 @@ from memoranda.support.home import Home
 
 
 def load(home: Home, environ: Mapping[str, str] | None = None) -> Config:
-    """The configuration of a home; raises ConfigError, naming key, value and file, when it is not usable."""
+    """Load the configuration of a home; raises ConfigError, naming key, value and file, when it is not usable."""
     environ = ENVIRONMENT if environ is None else environ
     document = read_document(home)
     parts: dict[str, dict[str, Any]] = {"prompt": {"platform_hints": _platform_hints(document, home)}}
@@ -30,7 +30,7 @@ def load(home: Home, environ: Mapping[str, str] | None = None) -> Config:
 
 
 def _platform_hints(document: Mapping[str, Any], home: Home) -> Mapping[str, Any]:
-    """`platform_hints`: what to say about a platform, appended to what is known of it, or in its place."""
+    """`platform_hints`: text that is appended to the hint of a platform, or replaces it."""
     hints = document.get("platform_hints") or {}
     if not isinstance(hints, Mapping):
         raise ConfigError(f"platform_hints in {home.config_file} must hold a text for each platform.")
@@ -41,7 +41,7 @@ def _toolsets(document: Mapping[str, Any], home: Home) -> dict[str, tuple[str, .
     """`tools`: the toolsets of each platform, such as memory and session_search; one that is not named has them all."""
     tools = document.get("tools") or {}
     lists = tools.values() if isinstance(tools, Mapping) else [None]
-    if not all(isinstance(each, list) and all(isinstance(name, str) for name in each) for each in lists):
+    if not all(isinstance(names, list) and all(isinstance(name, str) for name in names) for names in lists):
         raise ConfigError(
             f"tools in {home.config_file} must hold a list of toolsets for each platform, such as 'telegram: [memory]'."
         )

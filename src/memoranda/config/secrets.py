@@ -1,4 +1,4 @@
-"""Credentials in `.env`; callers never print the values."""
+"""Reads and writes the credentials in `.env`; callers never print the values."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -13,11 +13,11 @@ from memoranda.support.file_lock import FileLock
 from memoranda.support.home import Home
 
 _SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SOUNDS_SECRET = re.compile(r"(?i)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|_PASS|_PWD|_PAT)$")
-# With such a word elsewhere in its name, a variable holds a credential if its value looks like one.
-_SOUNDS_RELATED = re.compile(r"(?i)(?:^|_)(?:KEYS?|TOKENS?|SECRETS?|AUTH|PASS|PAT|SALT|SK)(?:_|$)")
-_LOOKS_SECRET = re.compile(r"(?=\S*[0-9])(?=\S*[A-Za-z])[^\s/]{12,}")
-_IN_ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s/:@]*:([^\s/@]+)@", re.IGNORECASE)
+_SECRET_SUFFIX = re.compile(r"(?i)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|_PASS|_PWD|_PAT)$")
+# A variable with such a word elsewhere in its name holds a credential if its value looks like one.
+_SECRET_WORD = re.compile(r"(?i)(?:^|_)(?:KEYS?|TOKENS?|SECRETS?|AUTH|PASS|PAT|SALT|SK)(?:_|$)")
+_SECRET_VALUE = re.compile(r"(?=\S*[0-9])(?=\S*[A-Za-z])[^\s/]{12,}")
+_PASSWORD_IN_URL = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s/:@]*:([^\s/@]+)@", re.IGNORECASE)
 
 
 def read_secrets(home: Home) -> dict[str, str]:
@@ -30,46 +30,46 @@ def read_secrets(home: Home) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}. Nothing is opened until it is mended.") from error
+        raise ConfigError(f"{path} cannot be read: {error}. Nothing is opened until it is fixed.") from error
     return {name: value for name, value in found.items() if value is not None}
 
 
 def credentials(home: Home) -> dict[str, str]:
-    """Where keys of models are looked up: the environment, and what is stored in the home."""
+    """The variables in which keys of models are looked up: the environment, then `.env` of the home."""
     return {**read_secrets(home), **ENVIRONMENT}
 
 
 def export_secrets(home: Home, names: Collection[str]) -> None:
-    """Put some of `.env` into the environment, where providers look for their keys; what is set there stays."""
+    """Copy variables of `.env` into the environment, where providers read their keys; set ones stay as they are."""
     for name, value in read_secrets(home).items():
         if name in names:
             ENVIRONMENT.setdefault(name, value)
 
 
-_lending = EnvLeases(ENVIRONMENT)
+_leases = EnvLeases(ENVIRONMENT)
 
 
 def lease_secrets(home: Home, names: Collection[str]) -> EnvLease:
-    """The same until it is given back; raises ClashError when another home has lent another value."""
+    """Like `export_secrets`, until the lease is released; raises ClashError when another home leases another value."""
     values = {name: value for name, value in read_secrets(home).items() if name in names}
-    return _lending.lend(values, str(home.root))
+    return _leases.lend(values, str(home.root))
 
 
 def known_secrets(home: Home, environ: Mapping[str, str] | None = None) -> frozenset[str]:
-    """The credentials that this machine holds: everything in `.env`, and what the environment calls a secret."""
+    """The credentials of this machine: all values in `.env`, and those of variables whose names say secret."""
     environ = ENVIRONMENT if environ is None else environ
     named = {
         value.strip()
         for name, value in environ.items()
-        if _SOUNDS_SECRET.search(name) or (_SOUNDS_RELATED.search(name) and _LOOKS_SECRET.fullmatch(value.strip()))
+        if _SECRET_SUFFIX.search(name) or (_SECRET_WORD.search(name) and _SECRET_VALUE.fullmatch(value.strip()))
     }
-    named.update(password for value in environ.values() for password in _IN_ADDRESS.findall(value))
-    # A path or address that is named so (SSH_AUTH_SOCK, a key file) is no credential itself.
+    named.update(password for value in environ.values() for password in _PASSWORD_IN_URL.findall(value))
+    # A path in such a variable (SSH_AUTH_SOCK, a key file) is not a credential itself.
     return frozenset(value for value in {*named, *read_secrets(home).values()} if value and "/" not in value[:1])
 
 
 def set_secret(home: Home, name: str, value: str) -> None:
-    """Store one secret in `.env`, leaving all others alone."""
+    """Store one secret in `.env` without changing the others."""
     if not _SECRET_NAME.fullmatch(name):
         raise ConfigError(f"{name!r} is not a name for a secret: use letters, digits and '_', like OPENAI_API_KEY.")
     if any(ord(char) < 32 or char in "\x7f\x85\u2028\u2029" or "\ud800" <= char <= "\udfff" for char in value):
@@ -100,6 +100,6 @@ def _rewrite_secrets(home: Home, name: str, value: str | None, line: str) -> Non
         kept += "\n" if kept and not kept.endswith("\n") else ""
         wanted = {**before, name: value}
         found = dotenv_values(stream=StringIO(kept + line), interpolate=False)
-        if {key: each for key, each in found.items() if each is not None} | {name: found.get(name)} != wanted:
+        if {key: stored for key, stored in found.items() if stored is not None} | {name: found.get(name)} != wanted:
             raise ConfigError(f"{name} cannot be stored without changing others. Edit {home.secrets_file} by hand.")
         write_private(home.secrets_file, (kept + line).encode())
