@@ -10,11 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memoranda.errors import StorageError
-from memoranda.recall.json_size import echo_input, echo_list, fit_json, size_of
+from memoranda.recall.request import echo_input, echo_list, fit_json
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.settings import RecallSettings
 from memoranda.recall.tool import PARAMETERS, SessionSearchTool
 from memoranda.sessions.scope import Scope
+from memoranda.support.shorten import json_size
 from tests.examples import examples
 from tests.recall.past import BEGIN, tell
 
@@ -143,10 +144,10 @@ def test_a_conversation_that_does_not_fit_is_passed_over(db: SessionDB) -> None:
 def test_text_is_cut_to_its_room(text: str, room: int) -> None:
     """As JSON, in UTF-8."""
     cut = fit_json(text * 5, room)
-    assert not cut or size_of(cut) <= room
+    assert not cut or json_size(cut) <= room
     cut.encode()
     short = echo_input(text * 5, room)
-    assert size_of(short) <= 2 * room + 2
+    assert json_size(short) <= 2 * room + 2
     short.encode()
 
 
@@ -154,5 +155,5 @@ def test_text_is_cut_to_its_room(text: str, room: int) -> None:
 def test_as_many_names_are_repeated_as_there_is_room_for(texts: list[str], room: int) -> None:
     """One at least, cut if it must be."""
     shown = echo_list(texts, room)
-    assert size_of(shown) <= room + 2
+    assert json_size(shown) <= room + 2
     assert bool(shown) == bool(texts)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from memoranda.index.postings import ASSISTANT, TITLE, TOOL, USER, IndexSize, Posting
 from memoranda.recall.dates import TimeRange, date_closeness, time_ranges
+from memoranda.recall.query import Perspective, find_perspective
 from memoranda.recall.ranking import AdjacentTerms, RankingContext, TermMatches, rank, rank_messages
-from memoranda.recall.words import Perspective, find_perspective
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0

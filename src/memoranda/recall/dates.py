@@ -30,6 +30,8 @@ _IN_MONTH = re.compile(rf"\b(?:in|of|during|since|early|late|mid|last|this) {_MO
 _AGO = re.compile(rf"\b(\d{{1,3}}|{'|'.join(_COUNTS)})(?: of)? (day|week|month|year)s? ago\b", re.IGNORECASE)
 _LAST = re.compile(rf"\blast (week|month|year|{'|'.join(_WEEKDAYS)})\b", re.IGNORECASE)
 _YESTERDAY = re.compile(r"\byesterday\b|昨天|昨日", re.IGNORECASE)
+# Most queries name no date, and this is the quick way to see it.
+may_name_date = re.compile(rf"\d|\b(?:ago|last|yesterday)\b|昨|{_IN_MONTH.pattern}", re.IGNORECASE).search
 _LENGTHS = {"day": 1, "week": 7, "month": 30, "year": 365}
 
 
@@ -42,8 +44,6 @@ class TimeRange(NamedTuple):
 
 def time_ranges(text: str, now: float) -> list[TimeRange]:
     """The days and months that a text names; a year that is left out can be any of the last ones."""
-    if not re.search(r"\d|\b(?:ago|last|yesterday)\b|昨", text, re.IGNORECASE) and not _IN_MONTH.search(text):
-        return []
     today = date.fromtimestamp(now)
     found = _relative(text, today)
     for year, month, day in _calendar(text):

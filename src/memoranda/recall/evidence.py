@@ -6,15 +6,18 @@ cut is said, with the way to go on.
 """
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from math import floor
 from typing import Any, NamedTuple
 
-from memoranda.recall.json_size import size_of
-from memoranda.recall.times import show_time
+from memoranda.index.postings import And, Or, Pattern, Phrase, Prefix, Without, Word
+from memoranda.index.tokenizer import TokenSpan, is_single_character, token_spans
+from memoranda.recall.query import Query
 from memoranda.sessions.conversations import Conversation, Conversations, Window
 from memoranda.sessions.feed import FeedMessage
 from memoranda.sessions.message_rows import text_of
-from memoranda.support.shorten import shorten_end
+from memoranda.support.shorten import json_size, shorten_end
 from memoranda.tools import JsonObject
 
 CONVERSATION_ROLES = ("user", "assistant")
@@ -32,6 +35,11 @@ _AROUND = 190
 _NAME = 100
 # What the counts and the empty bookends of a result take.
 _COUNTS = 120
+OPEN, CLOSE, CUT = ">>>", "<<<", "…"
+_LONGEST_TEXT = 200_000
+_LONGEST_SNAP = 20
+_FLAT = str.maketrans("\n\r\t\v\f", "     ")
+_LONGEST_NUMBER = 1e20
 
 
 class FittedMessage(NamedTuple):
@@ -53,22 +61,22 @@ def fit_message(
     around = _AROUND + _ESCAPED * (len(shown["role"]) if shown["role"] not in _ROLES else 1)
     if message.tool_name:
         shown["tool_name"] = message.tool_name[:_NAME]
-        around += size_of(shown["tool_name"]) + len('"tool_name": , ')
+        around += json_size(shown["tool_name"]) + len('"tool_name": , ')
     if anchor:
         shown["anchor"] = True
     if start:
         shown["from_char"] = start
     if message.tool_calls:
         shown["tool_calls"] = shorten_calls(message.tool_calls)
-        size = size_of(shown["tool_calls"])
+        size = json_size(shown["tool_calls"])
         if size > room // 2:
             shown["tool_calls"] = [f"{len(shown['tool_calls'])} calls"]
-            size = size_of(shown["tool_calls"])
+            size = json_size(shown["tool_calls"])
         around += size + len('"tool_calls": , ')
     most = min(most, len(text) - start) if start < len(text) else 0
     while True:
         content = text[start : start + most]
-        size = around + size_of(content)
+        size = around + json_size(content)
         if size <= room:
             break
         if not most:
@@ -181,3 +189,185 @@ def _fill(entries: list[JsonObject], messages: Iterable[FeedMessage], room: int,
         room -= fitting.size
         entries.append(fitting.entry)
     return room
+
+
+def show_time(seconds: float | None) -> str | None:
+    """A moment as every answer writes it: UTC, to the second."""
+    if seconds is None:
+        return None
+    try:
+        return f"{datetime.fromtimestamp(floor(seconds), UTC).isoformat()[:19]}Z"
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds:.0f} s since 1970" if abs(seconds) < _LONGEST_NUMBER else f"{seconds:g} s since 1970"
+
+
+class _Match(NamedTuple):
+    """Where something that is looked for stands, and what."""
+
+    start: int
+    end: int
+    what: str
+
+
+def snippet(text: str, query: Query, width: int = 240) -> str:
+    """At most `width` characters around the best cluster of matches, markers not counted; a text without one begins."""
+    return excerpt(text, query, width).text
+
+
+def excerpt(text: str, query: Query, width: int = 240) -> "Excerpt":
+    """The snippet, and where its matches are."""
+    text = text[:_LONGEST_TEXT]
+    found = _matches(text, query)
+    cluster = _best_cluster(found, width)
+    start, end = _window(text, cluster, width)
+    pieces = [CUT] if start else []
+    at = start
+    for match_start, match_end in _merged(found):
+        left, right = max(match_start, start), min(match_end, end)
+        if left < right:
+            pieces += [text[at:left], OPEN, text[left:right], CLOSE]
+            at = right
+    pieces.append(text[at:end])
+    if end < len(text):
+        pieces.append(CUT)
+    return Excerpt("".join(pieces).translate(_FLAT), cluster)
+
+
+class Excerpt(NamedTuple):
+    """A snippet, and where in the text its best cluster of matches begins; None when nothing in it matches."""
+
+    text: str
+    at: int | None
+
+
+def match_spans(text: str, query: Query) -> list[tuple[int, int]]:
+    """Where the matches are, in order."""
+    return list(_merged(_matches(text, query)))
+
+
+class _Wanted:
+    """What to mark: whole sequences where they occur, else their tokens."""
+
+    def __init__(self, query: Query) -> None:
+        self.tokens: set[str] = set()
+        self.prefixes: list[str] = []
+        self.sequences: list[tuple[str, ...]] = []
+        only_small = all(part.small for part in query.leaves)
+        for part in query.leaves:
+            if part.small and not only_small:
+                continue
+            self._add(part.pattern)
+        self.loose = {term.token for term in query.terms}
+
+    def _add(self, pattern: Pattern) -> None:
+        match pattern:
+            case Word(token):
+                # A single character stands for every token that begins with it.
+                (self.prefixes.append if is_single_character(token) else self.tokens.add)(token)
+            case Prefix(token):
+                self.prefixes.append(token)
+            case Phrase(tokens):
+                self.sequences.append(tokens)
+            case And(parts) | Or(parts):
+                for part in parts:
+                    self._add(part)
+            case Without(keep, _):
+                self._add(keep)
+
+
+def _matches(text: str, query: Query) -> list[_Match]:
+    """Everything in the text that is looked for, in order."""
+    wanted = _Wanted(query)
+    found = list(token_spans(text))
+    matches = list(_in_sequence(found, wanted.sequences))
+    tokens = wanted.tokens
+    if not matches and wanted.sequences:
+        tokens = tokens | wanted.loose
+    prefixes = tuple(wanted.prefixes)
+    for span in found:
+        for token in span.tokens:
+            if token in tokens:
+                matches.append(_Match(span.start, span.end, token))
+            elif prefixes and token.startswith(prefixes):
+                matches.append(_Match(span.start, _end_of(span.start, span.end, token, prefixes), prefixes[0]))
+    matches.sort()
+    return matches
+
+
+def _end_of(start: int, end: int, token: str, prefixes: tuple[str, ...]) -> int:
+    """Of a pair of characters of which one is looked for, only that one is marked."""
+    single = is_single_character(token[0]) and any(len(prefix) == 1 and token.startswith(prefix) for prefix in prefixes)
+    return start + 1 if single else end
+
+
+def _in_sequence(found: list[TokenSpan], sequences: list[tuple[str, ...]]) -> Iterator[_Match]:
+    """Where the tokens of a sequence follow each other."""
+    if not sequences:
+        return
+    flat = [(token, span) for span in found for token in span.tokens]
+    tokens = [token for token, _ in flat]
+    for sequence in sequences:
+        first, length = sequence[0], len(sequence)
+        at = -1
+        while True:
+            try:
+                at = tokens.index(first, at + 1)
+            except ValueError:
+                break
+            if tuple(tokens[at : at + length]) == sequence:
+                yield _Match(flat[at][1].start, flat[at + length - 1][1].end, " ".join(sequence))
+
+
+def _best_cluster(found: list[_Match], width: int) -> int | None:
+    """Where the stretch begins that holds the most different matches, then the most; the first of equals."""
+    reach = width * 3 // 4
+    best: tuple[int, int] = (0, 0)
+    start: int | None = None
+    counts: dict[str, int] = {}
+    last = 0
+    for match in found:
+        while last < len(found) and found[last].end <= match.start + reach:
+            counts[found[last].what] = counts.get(found[last].what, 0) + 1
+            last += 1
+        worth = (len(counts), sum(counts.values()))
+        if worth > best or start is None:
+            best, start = max(worth, best), match.start
+        # A match longer than the reach was never counted.
+        if counts.get(match.what, 0) > 1:
+            counts[match.what] -= 1
+        else:
+            counts.pop(match.what, None)
+    return start
+
+
+def _window(text: str, cluster: int | None, width: int) -> tuple[int, int]:
+    """Which stretch is shown: a quarter before the cluster, the rest behind; cut between words where one is near."""
+    if len(text) <= width:
+        return 0, len(text)
+    # Room for the signs of a cut on either side.
+    room = max(1, width - 2)
+    start = max(0, min((cluster or 0) - width // 4, len(text) - room))
+    if start:
+        space = text.find(" ", start, start + _LONGEST_SNAP)
+        if 0 <= space < (cluster or 0):
+            start = space + 1
+    end = min(len(text), start + room)
+    if end < len(text):
+        space = text.rfind(" ", max(start + 1, end - _LONGEST_SNAP), end)
+        if space > (cluster or 0) + width // 4:
+            end = space
+    return start, end
+
+
+def _merged(found: list[_Match]) -> Iterator[tuple[int, int]]:
+    """Matches that touch or overlap are one mark."""
+    at: tuple[int, int] | None = None
+    for start, end, _ in found:
+        if at is not None and start <= at[1]:
+            at = (at[0], max(at[1], end))
+        else:
+            if at is not None:
+                yield at
+            at = (start, end)
+    if at is not None:
+        yield at

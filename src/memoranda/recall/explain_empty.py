@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from memoranda.index.postings import Filters
 from memoranda.recall import guidance
-from memoranda.recall.json_size import echo_input, echo_list
-from memoranda.recall.request import SearchRequest
+from memoranda.recall.request import SearchRequest, echo_input, echo_list
 from memoranda.recall.search import SearchResult
 from memoranda.recall.session_db import SessionDB
 from memoranda.tools import JsonObject

@@ -6,11 +6,12 @@ single terms for when all of it together finds too little.
 
 import re
 from dataclasses import dataclass, replace
+from enum import Enum
 from itertools import pairwise
 
 from memoranda.index.postings import And, Or, Pattern, Phrase, Prefix, Without, Word
 from memoranda.index.prefixes import prefix_pattern
-from memoranda.index.stop_words import STOP_WORDS
+from memoranda.index.stop_words import STOP_WORDS, tokens_of
 from memoranda.index.tokenizer import (
     camel_case_parts,
     is_single_character,
@@ -20,7 +21,6 @@ from memoranda.index.tokenizer import (
     tokenize,
 )
 from memoranda.recall.syntax import Either, Every, Kind, Not, Tree, Typed, affirmed, read
-from memoranda.recall.words import FRAMING, is_question
 
 LONGEST_QUERY = 2_000
 _MOST_PARTS = 32
@@ -36,6 +36,27 @@ _HASH = re.compile(r"[0-9a-f]{7,40}")
 _BROKEN = re.compile(r"[\ud800-\udfff\x00]")
 _WIDE_BREAK = re.compile(r"[\u3000-\u3004\u3008-\u3020\u30fb\uff01-\uff0f\uff1a-\uff1f]+")
 _EDGES = " \t\n.,;:!?'`´’‘()[]{}<>"
+# Words that only frame a question ("remind me", "how many days") say how an answer is wanted, not what it is about.
+_FRAMING_WORDS = """
+kind type sort number amount total often item summary summarize summarise comprehensive aspect detail different
+various several specific specifically particular order list overall across throughout remind remember recall say ask
+talk discuss conversation chat previous previously earlier past wonder wondering look looking going please bring walk
+since ago pass recent recently current currently ever already day week month today first last second third one think
+thought help know want happen happened back
+"""
+# Endless runs of Chinese and Japanese hold a question when one of these is in them.
+_ASKS = re.compile(
+    r"什么|甚麼|什麼|哪|谁|誰|怎|为何|為何|多少|几[个年月日次]|是否|吗|嗎|何|いつ|どこ|どの|どう|なぜ|だれ|いくつ|ですか|ますか|か。|무엇|어디|언제|누구|왜"
+)
+_FIRST_PERSON = re.compile(r"\b(?:i|my|me|mine|we|our|us)\b|我|私|僕|俺", re.IGNORECASE)
+# What the other side said: "you recommended", "did you say", "your suggestion". Not "can you recommend".
+_SECOND_PERSON = re.compile(
+    r"\b(?:did|had|have) you\b"
+    r"|\byou(?:['’]ve|['’]d| had| have)? (?:\w+ed|said|told|gave|wrote|made|put|found|sent)\b"
+    r"|\byour (?:\w+ )?(?:suggestion|recommendation|advice|answer|reply|list|tip)s?\b",
+    re.IGNORECASE,
+)
+FRAMING = tokens_of(_FRAMING_WORDS) - STOP_WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,3 +297,23 @@ def _pairs(parts: list[Part]) -> tuple[tuple[str, str], ...]:
         if telling and left != right and not is_single_character(left[0]) and not is_single_character(right[0]):
             found.append((left, right))
     return tuple(dict.fromkeys(found))[:_MOST_PAIRS]
+
+
+class Perspective(Enum):
+    """Whose words a question asks for."""
+
+    ANYBODY = "anybody"
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+def find_perspective(text: str) -> Perspective:
+    """Whose words answer this: "what did you recommend" the assistant's, "how many books have I read" the user's."""
+    if _SECOND_PERSON.search(text):
+        return Perspective.ASSISTANT
+    return Perspective.USER if _FIRST_PERSON.search(text) else Perspective.ANYBODY
+
+
+def is_question(text: str) -> bool:
+    """Whether a text without spaces between its words reads like a question."""
+    return _ASKS.search(text) is not None

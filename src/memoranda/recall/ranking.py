@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 from memoranda.index.postings import ASSISTANT, TITLE, TOOL, USER, IndexSize, Posting
 from memoranda.recall.dates import TimeRange, date_closeness
-from memoranda.recall.words import Perspective
+from memoranda.recall.query import Perspective
 
 Sort = Literal["newest", "oldest"]
 

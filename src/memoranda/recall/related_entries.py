@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from memoranda.index.stop_words import STOP_WORDS
 from memoranda.index.tokenizer import is_single_character, tokenize
-from memoranda.recall.words import FRAMING
+from memoranda.recall.query import FRAMING
 
 
 def entries_matching(question: str, entries: Iterable[str]) -> list[str]:

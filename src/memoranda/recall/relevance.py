@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from memoranda.index.message_text import searchable_text
 from memoranda.index.postings import Filters, Prefix, Word
 from memoranda.index.tokenizer import is_single_character, tokenize
-from memoranda.recall.query import Query, Term
+from memoranda.recall.query import Query, Term, is_question
 from memoranda.recall.ranking import term_weight
 from memoranda.recall.search import Hit
 from memoranda.recall.session_db import SessionDB
-from memoranda.recall.words import is_question
 
 MIN_WORDS = 2
 # A question and its answer, and what led to them, are looked at together.

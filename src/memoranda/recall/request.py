@@ -1,11 +1,13 @@
-"""What a call of `session_search` asks for, checked once."""
+"""The arguments of a `session_search` call, checked once, and how answers repeat them."""
 
-from collections.abc import Mapping
+import re
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from typing import Any, Literal
 
-from memoranda.recall.json_size import replace_surrogates
-from memoranda.recall.times import parse_time
+from memoranda.support.shorten import json_size, shorten_end, shorten_for_json
 from memoranda.tools import InvalidArgumentsError
 
 MAX_RESULTS = 10
@@ -18,6 +20,22 @@ NAMES = (
     *("session_id", "around_message_id", "window", "cursor", "why"),
 )
 ROLES = ("user", "assistant", "tool", "system")
+_MAX_ECHO = 100
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_CONTROL = {number: " " for number in (*range(32), *range(0x7F, 0xA0))}
+_UNITS = {
+    "m min mins minute minutes": 60,
+    "h hour hours": 3_600,
+    "d day days": 86_400,
+    "w week weeks": 604_800,
+    "mo month months": 2_629_800,
+    "y year years": 31_557_600,
+}
+_SECONDS = {name: seconds for names, seconds in _UNITS.items() for name in names.split()}
+_AGO = re.compile(r"(\d{1,6})\s*([a-z]+)(?:\s+ago)?")
+_DAYS = {"today": 0, "yesterday": 1}
+_LATEST = 253_402_300_800
+_FORMS = "30d, 12h, 2w, 6mo, 2026-11-01, 2026-11-01T14:30, today or yesterday"
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,3 +166,61 @@ def _time(arguments: Mapping[str, Any], name: str, now: float, *, end: bool) -> 
         return parse_time(value, now=now, end=end)
     except ValueError as error:
         raise InvalidArgumentsError(f"{name}: {error}") from None
+
+
+def parse_time(text: object, *, now: float | None = None, end: bool = False) -> float:
+    """Seconds since 1970 for a moment; a day means its beginning, or its end when `end`.
+
+    Raises ValueError, naming the forms there are, for anything else.
+    """
+    now = time.time() if now is None else now
+    if isinstance(text, int | float) and not isinstance(text, bool) and abs(text) < _LATEST:
+        return float(text)
+    if not isinstance(text, str):
+        raise ValueError(f"This {type(text).__name__} is not a time; write {_FORMS}.")
+    word = text.strip()
+    if (ago := _AGO.fullmatch(word)) and ago[2] in _SECONDS:
+        return now - int(ago[1]) * _SECONDS[ago[2]]
+    try:
+        if word.lower() in _DAYS:
+            day = date.fromtimestamp(now) - timedelta(days=_DAYS[word.lower()])
+        elif re.fullmatch(r"\d{4}-\d{2}-\d{2}", word):
+            day = date.fromisoformat(word)
+        else:
+            return datetime.fromisoformat(word).timestamp()
+        if end and day == date.max:
+            return float(_LATEST)
+        begin = datetime.combine(day, datetime.min.time())
+        return (begin + timedelta(days=1)).timestamp() - 0.001 if end else begin.timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise ValueError(f"{word[:60]!r} is not a time; write {_FORMS}.") from None
+
+
+def echo_input(text: str, limit: int = _MAX_ECHO) -> str:
+    """Something that was typed, or a name from elsewhere, as an answer repeats it: short, and on one line.
+
+    Each of its characters takes at most two in JSON.
+    """
+    return shorten_end(replace_surrogates(text[: limit + 1]).translate(_CONTROL).strip(), limit)
+
+
+def echo_list(texts: Iterable[str], room: int) -> list[str]:
+    """The first of some texts, as many as there is room for as a list; each as an answer repeats it."""
+    shown: list[str] = []
+    for text in texts:
+        short = echo_input(text, min(_MAX_ECHO, room // 2 - 4))
+        room -= json_size(short) + 2
+        if room < 0:
+            break
+        shown.append(short)
+    return shown
+
+
+def fit_json(text: str, room: int) -> str:
+    """As much of a text as its JSON has room for."""
+    return shorten_for_json(replace_surrogates(text[: max(0, room)]), room)
+
+
+def replace_surrogates(text: str) -> str:
+    """A text that can be stored and sent: half of a surrogate pair becomes U+FFFD."""
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)

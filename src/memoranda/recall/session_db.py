@@ -10,9 +10,9 @@ from memoranda.index.follower import Follower
 from memoranda.index.message_text import searchable_text
 from memoranda.index.postings import Filters
 from memoranda.index.search_index import SearchIndex
+from memoranda.recall.evidence import snippet
 from memoranda.recall.query import parse
 from memoranda.recall.search import Search, SearchResult
-from memoranda.recall.snippets import snippet
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.message_rows import text_of
 from memoranda.sessions.store import SessionStore

@@ -12,13 +12,13 @@ from queue import Empty, SimpleQueue
 
 from memoranda.errors import StorageError
 from memoranda.recall import guidance
-from memoranda.recall.json_size import fit_json, size_of
+from memoranda.recall.evidence import match_spans, show_time
 from memoranda.recall.query import LONGEST_QUERY, Query, parse
+from memoranda.recall.request import fit_json
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.settings import RecallSettings
-from memoranda.recall.snippets import match_spans
-from memoranda.recall.times import show_time
 from memoranda.sessions.message_rows import text_of
+from memoranda.support.shorten import json_size
 from memoranda.tools import JsonObject
 
 _log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ def add_summaries(
     for number in summaries:
         for part in ("messages", "bookend_start", "bookend_end"):
             results[number].pop(part, None)
-    room = settings.answer_chars - size_of(answer) - NOTE
+    room = settings.answer_chars - json_size(answer) - NOTE
     for number, summary in summaries.items():
         if text := fit_json(summary, min(_LONGEST_SUMMARY, room // len(summaries) - _FIELD)):
             results[number]["summary"] = text

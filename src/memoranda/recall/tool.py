@@ -10,32 +10,46 @@ from dataclasses import replace
 from typing import Any
 
 from memoranda.errors import StorageError
+from memoranda.index.message_text import searchable_text
+from memoranda.index.postings import Filters
 from memoranda.recall import guidance
-from memoranda.recall.discovery import discover, project_field
-from memoranda.recall.evidence import add_neighbours, fit_message
-from memoranda.recall.explain_empty import impossible_filter
-from memoranda.recall.json_size import echo_input, fit_json, size_of
-from memoranda.recall.request import MAX_RESULTS, MAX_WINDOW, SearchRequest, read_request
+from memoranda.recall.browse import browse, read, refuse, scroll
+from memoranda.recall.evidence import Evidence, excerpt, fit_message, show_time
+from memoranda.recall.explain_empty import explain_empty
+from memoranda.recall.query import Query
+from memoranda.recall.ranking import Sort
+from memoranda.recall.request import (
+    MAX_RESULTS,
+    MAX_WINDOW,
+    SearchRequest,
+    echo_input,
+    echo_list,
+    fit_json,
+    read_request,
+)
+from memoranda.recall.search import Hit, SearchResult
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.settings import RecallSettings
 from memoranda.recall.summaries import NOTE, Summarize, add_summaries
-from memoranda.recall.times import show_time
-from memoranda.sessions.conversations import Conversation, Window
-from memoranda.sessions.feed import FeedMessage
 from memoranda.support.projects import matching_projects
-from memoranda.tools import InvalidArgumentsError, JsonObject, Tool, tool_refusal
+from memoranda.support.shorten import json_size
+from memoranda.tools import InvalidArgumentsError, JsonObject, Tool
 
 _log = logging.getLogger(__name__)
 
-_READ_AT_ONCE = 60
-_READ_MESSAGE = 1_500
-_TOOL_OUTPUT = 300
-_NEIGHBOUR_SHARE = 700
-# What the counts, a cursor and the word about it take.
-_CURSOR = 300
-# What there is in a list beside its entries: the counts, a cursor, and why it is empty.
-_REST = 200
-_LONGEST_ERROR = 1_000
+# What the counts, a cursor or a word about the end, and one about no results take.
+_REST = 250
+# How much of what was typed, and of what it was limited to, an answer repeats.
+_QUERY = 200
+_MATCHED = 150
+_NOTE = 300
+_TERMS = 300
+_MOST_MISSING = 10
+_FILTERS = 150
+_NAME = 60
+_CONTROL = {number: " " for number in range(32)}
+_OPENING = 3
+_NEEDED = ("session_id", "title", "when", "source", "matched_role", "match_message_id", "matches")
 
 PARAMETERS: JsonObject = {
     "type": "object",
@@ -84,24 +98,24 @@ class SessionSearchTool:
         try:
             answer = self._answer(read_request(arguments, time.time()), self._open_db())
         except InvalidArgumentsError as error:
-            return _refused("invalid", str(error))
+            return refuse("invalid", str(error))
         except StorageError as error:
-            return _refused("unavailable", str(error))
+            return refuse("unavailable", str(error))
         except Exception as error:
             # The last line of defence for a promise: a tool answers, it never raises.
             _log.exception("session_search failed")
-            return _refused("internal", f"Search failed unexpectedly ({type(error).__name__}: {error}).")
-        return answer if size_of(answer) <= self._settings.answer_chars else _refused("too_large", guidance.TOO_LARGE)
+            return refuse("internal", f"Search failed unexpectedly ({type(error).__name__}: {error}).")
+        return answer if json_size(answer) <= self._settings.answer_chars else refuse("too_large", guidance.TOO_LARGE)
 
     def _answer(self, request: SearchRequest, db: SessionDB) -> JsonObject:
         if request.around is not None:
-            return self._scroll(db, request, request.around)
+            return scroll(db, request, self._settings, request.around, self._in_context(db))
         if request.session_id:
-            return self._read(db, request)
+            return read(db, request, self._settings, self._in_context(db))
         projects = self._projects(db, request.project)
         if request.query:
             return self._discover(db, request, projects)
-        return self._browse(db, request, projects)
+        return browse(db, request, self._settings, self._current, projects)
 
     def _discover(self, db: SessionDB, request: SearchRequest, projects: frozenset[str] | None) -> JsonObject:
         in_context, settings = self._in_context(db), self._settings
@@ -126,138 +140,190 @@ class SessionSearchTool:
     def _in_context(self, db: SessionDB) -> frozenset[int]:
         return frozenset() if self._current is None else db.live_message_ids(self._current)
 
-    def _browse(self, db: SessionDB, request: SearchRequest, projects: frozenset[str] | None) -> JsonObject:
-        rows = db.list_sessions_rich(
-            source=request.sources,
-            exclude_sources=() if request.sources else self._settings.hidden_sources,
-            # One more than asked for, to know whether there are more; the current one may be among them.
-            limit=request.limit + 2,
-            offset=request.cursor,
-            order_by_last_active=True,
-            min_message_count=1,
-            since=request.since,
-            until=request.until,
-            projects=projects,
-        )
-        place = db.conversation_of(self._current) if self._current else None
-        others = [row for row in rows if place is None or row["conversation_id"] != place.conversation_id]
-        answer: JsonObject = {"success": True, "mode": "browse", "results": [], "count": 0}
-        room = self._settings.answer_chars - _REST
-        looked_at = 0
-        for row in others[: request.limit]:
-            entry = _list_entry(row)
-            size = size_of(entry) + 2
+
+def discover(
+    db: SessionDB,
+    request: SearchRequest,
+    settings: RecallSettings,
+    current: str | None,
+    in_context: frozenset[int],
+    projects: frozenset[str] | None = None,
+) -> JsonObject:
+    """The conversations that match best, each with the messages around its best match.
+
+    Of the `current` session, what is `in_context` does not count, and neither does its title. `projects` are the only
+    ones that count, unless it is None.
+    """
+    filters = replace(_build_filters(db, request, settings), without=in_context, projects=projects)
+    found = db.find(
+        request.query,
+        filters,
+        limit=request.cursor + request.limit + 1,
+        sort=request.sort,
+        explain=request.why,
+    )
+    place = db.conversation_of(current) if current else None
+    if place is not None:
+        others = [hit for hit in found.hits if hit.message_id or hit.conversation_id != place.conversation_id]
+        found = replace(found, hits=tuple(others))
+    answer = _envelope(request, found, filters)
+    if not found.hits:
+        return answer | explain_empty(db, request, filters, found, current)
+    looked_at = _fill(db, answer, found, request, Evidence(db, in_context), settings.answer_chars - json_size(answer))
+    answer["count"] = len(answer["results"])
+    if len(found.hits) > request.cursor + looked_at:
+        answer["cursor"] = str(request.cursor + looked_at)
+    elif found.unlisted:
+        answer.setdefault("note", guidance.BEST_ONLY)
+    if not answer["results"]:
+        beyond = request.cursor >= len(found.hits)
+        answer["message"] = guidance.NO_MORE.format(len(found.hits)) if beyond else guidance.NO_ROOM
+    return answer
+
+
+def _fill(
+    db: SessionDB, answer: JsonObject, found: SearchResult, request: SearchRequest, evidence: Evidence, room: int
+) -> int:
+    """Add the results that there is room for; how many hits were looked at."""
+    room -= _REST
+    hits = found.hits[request.cursor : request.cursor + request.limit]
+    looked_at = 0
+    with db.one_view():
+        for number, hit in enumerate(hits):
+            share = room // (len(hits) - number) - 2
+            result = _result(db, hit, found.query, evidence, share, request)
+            size = 0 if result is None else json_size(result) + 2
             if size > room and answer["results"]:
                 break
-            looked_at += 1
-            if size <= room:
-                answer["results"].append(entry)
-                room -= size
-        answer["count"] = len(answer["results"])
-        if len(others) > looked_at:
-            answer["cursor"] = str(request.cursor + rows.index(others[looked_at]))
-        if not answer["results"]:
-            limited = request.sources or request.since or request.until or request.cursor or rows or projects
-            said = {"message": guidance.NO_OTHERS if limited else guidance.EMPTY}
-            answer |= impossible_filter(db, request, projects) or said
-        return answer
-
-    def _scroll(self, db: SessionDB, request: SearchRequest, around: int) -> JsonObject:
-        place = db.conversation_of(request.session_id)
-        if place is None:
-            return _refused("not_found", f"There is no session {echo_input(request.session_id)!r}.")
-        in_context = self._in_context(db)
-        if around in in_context:
-            return _refused("in_context", guidance.IN_CONTEXT)
-        window = db.window_around(around, request.window, without=in_context)
-        owner = next((m.session_id for m in window.messages if m.id == around), "") if window else ""
-        # A branch repeats what was said in the conversation that it comes from.
-        related = {row["id"] for row in db.get_ancestors(request.session_id)}
-        if window is None or owner not in {*place.sessions, *related}:
-            return _refused(
-                "not_found", f"Message {around} is not in the conversation of {echo_input(request.session_id)!r}."
-            )
-        answer = {"success": True, "mode": "scroll", "around_message_id": around, "window": request.window}
-        answer |= _meta(db, owner)
-        return _fill_scroll(answer, window, around, request.cursor, self._settings.answer_chars)
-
-    def _read(self, db: SessionDB, request: SearchRequest) -> JsonObject:
-        place = db.conversation_of(request.session_id)
-        if place is None:
-            return _refused("not_found", f"There is no session {echo_input(request.session_id)!r}.")
-        window = db.messages_behind(place, request.cursor, _READ_AT_ONCE, without=self._in_context(db))
-        answer: JsonObject = {"success": True, "mode": "read"} | _meta(db, request.session_id)
-        if not window.before and (parent := _parent(db, place)):
-            answer |= {"parent_session_id": parent, "note": guidance.BRANCHED}
-        answer |= {"messages": [], "messages_before": window.before, "messages_after": window.after}
-        room = self._settings.answer_chars - size_of(answer) - 200
-        for number, message in enumerate(window.messages):
-            fitting = fit_message(message, _most_of(message), room)
-            if fitting is None:
-                answer["messages_after"] += len(window.messages) - number
-                break
-            room -= fitting.size
-            answer["messages"].append(fitting.entry)
-        if answer["messages_after"] and answer["messages"]:
-            answer |= {"cursor": str(answer["messages"][-1]["id"]), "message": guidance.READ_ON}
-        elif not answer["messages"] and request.cursor:
-            answer["message"] = guidance.NOTHING_FURTHER
-        return answer
+            looked_at = number + 1
+            if result is not None and size > room:
+                result = _smaller(result, room)
+                size = 0 if result is None else json_size(result) + 2
+            room -= size
+            if result is not None:
+                answer["results"].append(result)
+    return looked_at
 
 
-def _refused(reason: str, error: str) -> JsonObject:
-    return tool_refusal(reason, fit_json(error, _LONGEST_ERROR))
+def _smaller(result: JsonObject, room: int) -> JsonObject | None:
+    """A result that does not fit by itself, without what can be asked for again; None when that is still too much."""
+    kept = {key: value for key, value in result.items() if key in _NEEDED}
+    kept["snippet"] = fit_json(result["snippet"], room - json_size(kept | {"snippet": ""}))
+    return kept if json_size(kept) <= room - 2 else None
 
 
-def _meta(db: SessionDB, session_id: str) -> JsonObject:
-    session = db.get_session(session_id) or {}
-    return {
-        "session_id": session_id,
-        "session_meta": {
-            "title": session.get("title") and echo_input(session["title"]),
-            "when": show_time(session.get("started_at")),
-            "source": echo_input(session.get("source") or ""),
-            "model": echo_input(session.get("model") or "") or None,
-        }
-        | project_field(session),
+def _build_filters(db: SessionDB, request: SearchRequest, settings: RecallSettings) -> Filters:
+    return Filters(
+        db.scope,
+        sources=request.sources,
+        excluded_sources=frozenset() if request.sources else frozenset(settings.hidden_sources),
+        roles=request.roles,
+        since=request.since,
+        until=request.until,
+        titles=request.roles is None,
+    )
+
+
+def _envelope(request: SearchRequest, found: SearchResult, filters: Filters) -> JsonObject:
+    """Everything but the results; what was typed is cut, so that there is room for them."""
+    answer: JsonObject = {
+        "success": True,
+        "mode": "discover",
+        "query": echo_input(request.query, _QUERY),
+        "matched": echo_input(found.how, _MATCHED),
+        "results": [],
+        "count": 0,
+        "sessions_matched": found.matched_sessions,
     }
-
-
-def _parent(db: SessionDB, place: Conversation) -> str | None:
-    """The session in which a conversation has its beginning, when it came out of another one."""
-    first = db.get_session(place.conversation_id) or {}
-    parent = first.get("parent_session_id")
-    return parent if parent and db.get_session(parent) else None
-
-
-def _list_entry(row: Mapping[str, Any]) -> JsonObject:
-    return {
-        "session_id": row["id"],
-        "title": row["title"] and echo_input(row["title"]),
-        "source": echo_input(row["source"]),
-        "started": show_time(row["started_at"]),
-        "last_active": show_time(row["last_active"]),
-        "message_count": row["message_count"],
-        "preview": row["preview"],
-    } | project_field(row)
-
-
-def _most_of(message: FeedMessage) -> int:
-    return _READ_MESSAGE if message.role in ("user", "assistant") else _TOOL_OUTPUT
-
-
-def _fill_scroll(answer: JsonObject, window: Window, around: int, start: int, budget: int) -> JsonObject:
-    """The anchor with as much of its text as fits, from `start` on, and its neighbours in what room there is."""
-    position = next(place for place, message in enumerate(window.messages) if message.id == around)
-    room = budget - size_of(answer) - _CURSOR
-    # Neighbours get a share, so that one long message does not hide what was said around it.
-    for_anchor = room - min(room // 2, _NEIGHBOUR_SHARE * (len(window.messages) - 1))
-    anchor = fit_message(window.messages[position], for_anchor, for_anchor, start=start, anchor=True)
-    shown = [] if anchor is None else [anchor.entry]
-    room -= 0 if anchor is None else anchor.size
-    before, after, _ = add_neighbours(window.messages, position, shown, _READ_MESSAGE, room)
-    answer |= {"messages": shown, "messages_before": window.before + before, "messages_after": window.after + after}
-    end = start + len(anchor.entry["content"]) if anchor else start
-    if anchor and anchor.entry.get("chars", 0) > end > start:
-        answer |= {"cursor": str(end), "message": guidance.READ_ON}
+    if found.missing:
+        answer["not_found"] = echo_list(found.missing[:_MOST_MISSING], _TERMS)
+    if found.note:
+        answer["note"] = echo_input(found.note, _NOTE)
+    if request.why:
+        order = guidance.BY_TIME[request.sort] if request.sort else guidance.BY_RELEVANCE
+        answer["why"] = {"order": order, "terms": echo_list(found.terms, _TERMS), "filters": _describe(filters)}
     return answer
+
+
+def _describe(filters: Filters) -> JsonObject:
+    described: JsonObject = {
+        "user": "everyone" if filters.scope.all else filters.scope.user and echo_input(filters.scope.user, _NAME),
+        "sources": echo_list(sorted(filters.sources), _FILTERS) if filters.sources else None,
+        "hidden_sources": echo_list(sorted(filters.excluded_sources), _FILTERS) or None,
+        "roles": sorted(filters.roles) if filters.roles else None,
+        "projects": echo_list(sorted(filters.projects), _FILTERS) if filters.projects is not None else None,
+        "since": show_time(filters.since),
+        "until": show_time(filters.until),
+        "messages_in_context": len(filters.without) or None,
+    }
+    return {name: value for name, value in described.items() if value is not None}
+
+
+def _result(
+    db: SessionDB, hit: Hit, query: Query, evidence: Evidence, room: int, request: SearchRequest
+) -> JsonObject | None:
+    session = db.get_session(hit.session_id)
+    if session is None:
+        # Gone since the index was asked.
+        return None
+    result: JsonObject = {
+        "session_id": hit.session_id,
+        "title": session["title"] and echo_input(session["title"]),
+        "when": None,
+        "source": echo_input(session["source"]),
+        "model": session["model"] and echo_input(session["model"]),
+        "matched_role": hit.role,
+        "match_message_id": hit.message_id,
+        "matches": hit.matches,
+        "snippet": "",
+    }
+    if session.get("project"):
+        result["project"] = echo_input(session["project"])
+    if session["parent_session_id"]:
+        result["parent_session_id"] = session["parent_session_id"]
+    if request.why:
+        result["why"] = _why(hit, request.sort)
+    if hit.message_id is None:
+        return _opening(db, hit, session, result, room)
+    matched = evidence.find(hit.message_id)
+    if matched is None:
+        return None
+    message = matched.message
+    words = searchable_text(message)
+    shown = excerpt(words.said, query)
+    if shown.at is None and words.beside:
+        # What a tool was asked is beside the text, which has no match.
+        shown = excerpt(words.beside, query)._replace(at=0)
+    result |= {
+        "matched_role": echo_input(message.role),
+        "when": show_time(message.timestamp),
+        "snippet": shown.text.translate(_CONTROL),
+    }
+    return result | evidence.around(matched, shown.at or 0, room - json_size(result))
+
+
+def _why(hit: Hit, sort: Sort | None) -> JsonObject:
+    """What put a result there: its score and the parts of it, and the order, where that is not the score's."""
+    order = {} if sort is None else {"order": guidance.BY_TIME[sort]}
+    return order | {"score": round(hit.score, 3)} | {name: round(value, 3) for name, value in hit.signals.items()}
+
+
+def _opening(db: SessionDB, hit: Hit, session: dict[str, Any], result: JsonObject, room: int) -> JsonObject | None:
+    """For a conversation that is found by its title: how it began."""
+    place = db.conversation_of(hit.session_id)
+    if place is None:
+        return None
+    window = db.messages_behind(place, 0, _OPENING)
+    share = (room - json_size(result) - 200) // _OPENING
+    fitting = [fit_message(message, 500, share) for message in window.messages]
+    shown = [each.entry for each in fitting if each is not None]
+    return result | {
+        "when": show_time(session["started_at"]),
+        "snippet": f"Title: {result['title']}",
+        "match_message_id": window.messages[0].id if window.messages else None,
+        "bookend_start": [],
+        "messages": shown,
+        "bookend_end": [],
+        "messages_before": window.before,
+        "messages_after": window.after,
+    }

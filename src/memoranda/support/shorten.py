@@ -5,12 +5,15 @@ that is written as several code points (a letter with its accents, a joined emoj
 more than `_MAX_CLUSTER` code points.
 """
 
+import json
 import unicodedata
 from json.encoder import encode_basestring
+from typing import Any
 
 MIDDLE_NOTE = " [… {omitted:,} characters left out …] "
 _MAX_CLUSTER = 32
 _JOINER = "\u200d"
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def shorten_end(text: str, limit: int, mark: str = "…", *, whole_lines: bool = False) -> str:
@@ -55,6 +58,11 @@ def shorten_for_json(text: str, room: int) -> str:
         else:
             high = middle - 1
     return text[: _cut_before(text, low)]
+
+
+def json_size(value: Any) -> int:
+    """How many characters a value takes as JSON."""
+    return len(encode_basestring(value)) if isinstance(value, str) else len(_encode(value))
 
 
 def _cut_before(text: str, index: int) -> int:

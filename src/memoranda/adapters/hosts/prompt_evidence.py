@@ -3,13 +3,11 @@
 from memoranda.app import Memory
 from memoranda.db.orphaned_wal import database_exists
 from memoranda.index.postings import Filters
-from memoranda.recall.evidence import Evidence
+from memoranda.recall.evidence import Evidence, excerpt, show_time
 from memoranda.recall.query import parse
 from memoranda.recall.relevance import relevant_hits
 from memoranda.recall.search import Hit
 from memoranda.recall.session_db import SessionDB
-from memoranda.recall.snippets import excerpt
-from memoranda.recall.times import show_time
 from memoranda.safety.fence import build_memory_context_block
 from memoranda.sessions.message_rows import text_of
 

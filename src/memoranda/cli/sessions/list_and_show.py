@@ -18,10 +18,9 @@ from memoranda.cli.sessions.lookup import (
 from memoranda.cli.terminal_text import bold, dim, local_time, print_paged, terminal_line
 from memoranda.db.orphaned_wal import database_exists
 from memoranda.importers.resume_command import resume_command
-from memoranda.recall.evidence import shorten_calls
+from memoranda.recall.evidence import shorten_calls, show_time
 from memoranda.recall.guidance import NO_PROJECT
 from memoranda.recall.session_db import SessionDB
-from memoranda.recall.times import show_time
 from memoranda.sessions.message_rows import text_of
 from memoranda.sessions.scope import Scope
 from memoranda.support.projects import project_name

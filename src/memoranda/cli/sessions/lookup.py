@@ -10,8 +10,8 @@ from memoranda.cli.context import Invocation
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import SessionError
 from memoranda.recall.guidance import NOWHERE
+from memoranda.recall.request import parse_time
 from memoranda.recall.session_db import SessionDB
-from memoranda.recall.times import parse_time
 from memoranda.sessions.titles import TitledSession
 from memoranda.support.projects import matching_projects, project_name, project_of
 

@@ -13,11 +13,10 @@ from operator import itemgetter
 from memoranda.index.postings import TITLE, And, Filters, Or, Pattern, Phrase, Posting, Without
 from memoranda.index.reader import IndexReader
 from memoranda.recall import guidance, ranking
-from memoranda.recall.dates import time_ranges
+from memoranda.recall.dates import may_name_date, time_ranges
 from memoranda.recall.legs.leg import Candidate, Candidates, SearchContext
-from memoranda.recall.query import Part, Query, Term
+from memoranda.recall.query import Part, Query, Term, find_perspective
 from memoranda.recall.ranking import AdjacentTerms, RankingContext, SessionScore, TermMatches
-from memoranda.recall.words import find_perspective
 
 _session_of = itemgetter(1)
 
@@ -97,7 +96,8 @@ class _WordSearch:
         self._how_strict = guidance.AS_TYPED if query.exact else guidance.ALL_WORDS
         self._fetcher = _Fetcher(context.reader, query, filters, query.excluded, thorough)
         self._size = context.reader.size()
-        self._ranking = RankingContext(find_perspective(query.text), time_ranges(query.text, context.now), context.now)
+        ranges = time_ranges(query.text, context.now) if may_name_date(query.text) else ()
+        self._ranking = RankingContext(find_perspective(query.text), ranges, context.now)
 
     def candidates(self, limit: int) -> Candidates:
         found = None

@@ -4,7 +4,8 @@ from datetime import datetime
 
 import pytest
 
-from memoranda.recall.times import parse_time, show_time
+from memoranda.recall.evidence import show_time
+from memoranda.recall.request import parse_time
 
 NOW = datetime(2026, 11, 15, 12, 0).timestamp()
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memoranda.recall.evidence import CLOSE, CUT, OPEN, excerpt, snippet
 from memoranda.recall.query import parse
-from memoranda.recall.snippets import CLOSE, CUT, OPEN, excerpt, snippet
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,179 @@
+"""The modes of `session_search` without a query: list the latest conversations, read one, scroll around a message."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from memoranda.recall import guidance
+from memoranda.recall.evidence import add_neighbours, fit_message, show_time
+from memoranda.recall.explain_empty import impossible_filter
+from memoranda.recall.request import SearchRequest, echo_input, fit_json
+from memoranda.recall.session_db import SessionDB
+from memoranda.recall.settings import RecallSettings
+from memoranda.sessions.conversations import Conversation, Window
+from memoranda.sessions.feed import FeedMessage
+from memoranda.support.shorten import json_size
+from memoranda.tools import JsonObject, tool_refusal
+
+_READ_AT_ONCE = 60
+_READ_MESSAGE = 1_500
+_TOOL_OUTPUT = 300
+_NEIGHBOUR_SHARE = 700
+# Room for the counts, a cursor and the sentence about it.
+_CURSOR = 300
+# Room for what a list has beside its entries: the counts, a cursor, and why it is empty.
+_REST = 200
+_MAX_ERROR = 1_000
+
+
+def browse(
+    db: SessionDB,
+    request: SearchRequest,
+    settings: RecallSettings,
+    current: str | None,
+    projects: frozenset[str] | None,
+) -> JsonObject:
+    """The conversations that were active last, without the current one."""
+    rows = db.list_sessions_rich(
+        source=request.sources,
+        exclude_sources=() if request.sources else settings.hidden_sources,
+        # One more than asked for, to know whether there are more; the current one may be among them.
+        limit=request.limit + 2,
+        offset=request.cursor,
+        order_by_last_active=True,
+        min_message_count=1,
+        since=request.since,
+        until=request.until,
+        projects=projects,
+    )
+    place = db.conversation_of(current) if current else None
+    others = [row for row in rows if place is None or row["conversation_id"] != place.conversation_id]
+    answer: JsonObject = {"success": True, "mode": "browse", "results": [], "count": 0}
+    room = settings.answer_chars - _REST
+    looked_at = 0
+    for row in others[: request.limit]:
+        entry = _list_entry(row)
+        size = json_size(entry) + 2
+        if size > room and answer["results"]:
+            break
+        looked_at += 1
+        if size <= room:
+            answer["results"].append(entry)
+            room -= size
+    answer["count"] = len(answer["results"])
+    if len(others) > looked_at:
+        answer["cursor"] = str(request.cursor + rows.index(others[looked_at]))
+    if not answer["results"]:
+        limited = request.sources or request.since or request.until or request.cursor or rows or projects
+        said = {"message": guidance.NO_OTHERS if limited else guidance.EMPTY}
+        answer |= impossible_filter(db, request, projects) or said
+    return answer
+
+
+def scroll(
+    db: SessionDB, request: SearchRequest, settings: RecallSettings, around: int, in_context: frozenset[int]
+) -> JsonObject:
+    """The messages on either side of one message of a conversation."""
+    place = db.conversation_of(request.session_id)
+    if place is None:
+        return refuse("not_found", f"There is no session {echo_input(request.session_id)!r}.")
+    if around in in_context:
+        return refuse("in_context", guidance.IN_CONTEXT)
+    window = db.window_around(around, request.window, without=in_context)
+    owner = next((m.session_id for m in window.messages if m.id == around), "") if window else ""
+    # A branch repeats what was said in the conversation that it comes from.
+    related = {row["id"] for row in db.get_ancestors(request.session_id)}
+    if window is None or owner not in {*place.sessions, *related}:
+        return refuse(
+            "not_found", f"Message {around} is not in the conversation of {echo_input(request.session_id)!r}."
+        )
+    answer = {"success": True, "mode": "scroll", "around_message_id": around, "window": request.window}
+    answer |= _meta(db, owner)
+    return _fill_scroll(answer, window, around, request.cursor, settings.answer_chars)
+
+
+def read(db: SessionDB, request: SearchRequest, settings: RecallSettings, in_context: frozenset[int]) -> JsonObject:
+    """A conversation from its start, or from the message that the cursor names."""
+    place = db.conversation_of(request.session_id)
+    if place is None:
+        return refuse("not_found", f"There is no session {echo_input(request.session_id)!r}.")
+    window = db.messages_behind(place, request.cursor, _READ_AT_ONCE, without=in_context)
+    answer: JsonObject = {"success": True, "mode": "read"} | _meta(db, request.session_id)
+    if not window.before and (parent := _parent(db, place)):
+        answer |= {"parent_session_id": parent, "note": guidance.BRANCHED}
+    answer |= {"messages": [], "messages_before": window.before, "messages_after": window.after}
+    room = settings.answer_chars - json_size(answer) - 200
+    for number, message in enumerate(window.messages):
+        fitting = fit_message(message, _most_of(message), room)
+        if fitting is None:
+            answer["messages_after"] += len(window.messages) - number
+            break
+        room -= fitting.size
+        answer["messages"].append(fitting.entry)
+    if answer["messages_after"] and answer["messages"]:
+        answer |= {"cursor": str(answer["messages"][-1]["id"]), "message": guidance.READ_ON}
+    elif not answer["messages"] and request.cursor:
+        answer["message"] = guidance.NOTHING_FURTHER
+    return answer
+
+
+def refuse(reason: str, error: str) -> JsonObject:
+    return tool_refusal(reason, fit_json(error, _MAX_ERROR))
+
+
+def _project_field(session: Mapping[str, Any]) -> JsonObject:
+    """The project of a session as a field of what is shown of it; nothing when it has none."""
+    return {"project": echo_input(session["project"])} if session.get("project") else {}
+
+
+def _meta(db: SessionDB, session_id: str) -> JsonObject:
+    session = db.get_session(session_id) or {}
+    return {
+        "session_id": session_id,
+        "session_meta": {
+            "title": session.get("title") and echo_input(session["title"]),
+            "when": show_time(session.get("started_at")),
+            "source": echo_input(session.get("source") or ""),
+            "model": echo_input(session.get("model") or "") or None,
+        }
+        | _project_field(session),
+    }
+
+
+def _parent(db: SessionDB, place: Conversation) -> str | None:
+    """The session in which a conversation has its beginning, when it came out of another one."""
+    first = db.get_session(place.conversation_id) or {}
+    parent = first.get("parent_session_id")
+    return parent if parent and db.get_session(parent) else None
+
+
+def _list_entry(row: Mapping[str, Any]) -> JsonObject:
+    return {
+        "session_id": row["id"],
+        "title": row["title"] and echo_input(row["title"]),
+        "source": echo_input(row["source"]),
+        "started": show_time(row["started_at"]),
+        "last_active": show_time(row["last_active"]),
+        "message_count": row["message_count"],
+        "preview": row["preview"],
+    } | _project_field(row)
+
+
+def _most_of(message: FeedMessage) -> int:
+    return _READ_MESSAGE if message.role in ("user", "assistant") else _TOOL_OUTPUT
+
+
+def _fill_scroll(answer: JsonObject, window: Window, around: int, start: int, budget: int) -> JsonObject:
+    """The anchor with as much of its text as fits, from `start` on, and its neighbours in what room there is."""
+    position = next(place for place, message in enumerate(window.messages) if message.id == around)
+    room = budget - json_size(answer) - _CURSOR
+    # Neighbours get a share, so that one long message does not hide what was said around it.
+    for_anchor = room - min(room // 2, _NEIGHBOUR_SHARE * (len(window.messages) - 1))
+    anchor = fit_message(window.messages[position], for_anchor, for_anchor, start=start, anchor=True)
+    shown = [] if anchor is None else [anchor.entry]
+    room -= 0 if anchor is None else anchor.size
+    before, after, _ = add_neighbours(window.messages, position, shown, _READ_MESSAGE, room)
+    answer |= {"messages": shown, "messages_before": window.before + before, "messages_after": window.after + after}
+    end = start + len(anchor.entry["content"]) if anchor else start
+    if anchor and anchor.entry.get("chars", 0) > end > start:
+        answer |= {"cursor": str(end), "message": guidance.READ_ON}
+    return answer
