@@ -23,20 +23,22 @@ SERVER = {"command": "/opt/bin/memoranda", "args": ["mcp", "--home", "/data/my m
 _each = pytest.mark.parametrize("name", HOSTS)
 
 
-def _around(person: Path, platform: str = "linux", project: Path | None = None, **variables: str) -> HostEnvironment:
-    return HostEnvironment(person, platform, variables, project)
+def _environment(
+    user_home: Path, platform: str = "linux", project: Path | None = None, **variables: str
+) -> HostEnvironment:
+    return HostEnvironment(user_home, platform, variables, project)
 
 
-def _install(name: str, around: HostEnvironment, program: LaunchCommand = PROGRAM) -> int:
-    changes = plan_install(HOSTS[name], around, program)
+def _install(name: str, environment: HostEnvironment, program: LaunchCommand = PROGRAM) -> int:
+    changes = plan_install(HOSTS[name], environment, program)
     for change in changes:
-        apply_change(change, around.person / "backups")
+        apply_change(change, environment.user_home / "backups")
     return len(changes)
 
 
-def _uninstall(name: str, around: HostEnvironment) -> None:
-    for change in plan_uninstall(HOSTS[name], around):
-        apply_change(change, around.person / "backups")
+def _uninstall(name: str, environment: HostEnvironment) -> None:
+    for change in plan_uninstall(HOSTS[name], environment):
+        apply_change(change, environment.user_home / "backups")
 
 
 def _settings(file: Path) -> dict[str, Any]:
@@ -64,52 +66,52 @@ PLACES = {
 @_each
 def test_a_host_without_settings_gets_exactly_its_own_form(name: str, tmp_path: Path) -> None:
     """In the file in which it looks; a second installation finds nothing to do; uninstalling leaves nothing."""
-    around = _around(tmp_path)
+    environment = _environment(tmp_path)
     file, expected = PLACES[name]
-    assert _install(name, around) == (2 if name == "claude-code" else 1)
+    assert _install(name, environment) == (2 if name == "claude-code" else 1)
     assert _settings(tmp_path / file) == expected
-    assert plan_install(HOSTS[name], around, PROGRAM) == []
-    _uninstall(name, around)
+    assert plan_install(HOSTS[name], environment, PROGRAM) == []
+    _uninstall(name, environment)
     assert _settings(tmp_path / file) == {}
-    assert plan_uninstall(HOSTS[name], around) == []
+    assert plan_uninstall(HOSTS[name], environment) == []
 
 
 @_each
 def test_taking_out_what_was_never_put_in_changes_nothing(name: str, tmp_path: Path) -> None:
     """No file appears."""
-    assert plan_uninstall(HOSTS[name], _around(tmp_path)) == []
+    assert plan_uninstall(HOSTS[name], _environment(tmp_path)) == []
     assert list(tmp_path.iterdir()) == []
 
 
 @_each
 def test_the_rest_of_the_settings_keeps_every_byte(name: str, tmp_path: Path) -> None:
     """Comments, order and layout; afterwards the file is what it was before."""
-    around = _around(tmp_path)
-    for place in HOSTS[name].files(around):
-        place.file.parent.mkdir(parents=True, exist_ok=True)
+    environment = _environment(tmp_path)
+    for file in HOSTS[name].files(environment):
+        file.path.parent.mkdir(parents=True, exist_ok=True)
         key = {"vscode": "servers", "opencode": "mcp"}.get(name, "mcpServers")
         text = '{\n    // mine\n    "KEY": {\n        "other": {"command": "x"}\n    },\n    "z": [1,2] // odd\n}\n'
         text = text.replace("KEY", key)
-        if place.language == "toml":
+        if file.language == "toml":
             text = '# mine\nmodel = "x"\n\n[mcp_servers.other]\ncommand = "x" # y\n'
-        place.file.write_text(text)
-    before = {place.file: place.file.read_text() for place in HOSTS[name].files(around)}
-    _install(name, around)
-    for file, text in before.items():
-        now = file.read_text()
+        file.path.write_text(text)
+    before = {file.path: file.path.read_text() for file in HOSTS[name].files(environment)}
+    _install(name, environment)
+    for path, text in before.items():
+        now = path.read_text()
         assert now != text
         characters = iter(now)
         assert all(each in characters for each in text), now
         assert "mine" in now and "other" in now
-    _uninstall(name, around)
-    assert {file: file.read_text() for file in before} == before
+    _uninstall(name, environment)
+    assert {path: path.read_text() for path in before} == before
 
 
 @_each
 def test_what_a_person_added_to_our_entry_stays(name: str, tmp_path: Path) -> None:
     """When the program moves, only how it is called is brought up to date."""
-    around = _around(tmp_path)
-    _install(name, around)
+    environment = _environment(tmp_path)
+    _install(name, environment)
     file = tmp_path / PLACES[name][0]
     settings = _settings(file)
     key = next(key for key in settings if isinstance(settings[key], dict))
@@ -118,7 +120,7 @@ def test_what_a_person_added_to_our_entry_stays(name: str, tmp_path: Path) -> No
     else:
         settings[key]["memoranda"]["env"] = {"MINE": "1"}
         file.write_text(json.dumps(settings))
-    assert _install(name, around, LaunchCommand(("memoranda",)))
+    assert _install(name, environment, LaunchCommand(("memoranda",)))
     entry = _settings(file)[key]["memoranda"]
     assert entry["env"] == {"MINE": "1"}
     assert entry["command"] in ("memoranda", ["memoranda", "mcp"])
@@ -127,43 +129,43 @@ def test_what_a_person_added_to_our_entry_stays(name: str, tmp_path: Path) -> No
 @_each
 def test_broken_or_odd_settings_are_left_alone(name: str, tmp_path: Path) -> None:
     """And the message names the file."""
-    around = _around(tmp_path)
-    file = HOSTS[name].files(around)[-1].file
+    environment = _environment(tmp_path)
+    file = HOSTS[name].files(environment)[-1].path
     file.parent.mkdir(parents=True, exist_ok=True)
     for text in (b"{ broken", b"\xff\xfe{}", b"[1]", b'{"mcpServers": 3, "servers": 3, "mcp": 3, "hooks": 3}'):
         if file.suffix == ".toml" and text == b"[1]":
             continue
         file.write_bytes(text)
         with pytest.raises(SettingsError, match=file.name):
-            plan_install(HOSTS[name], around, PROGRAM)
+            plan_install(HOSTS[name], environment, PROGRAM)
         assert file.read_bytes() == text
 
 
 def test_hosts_are_looked_for_where_their_own_variables_say(tmp_path: Path) -> None:
     """And where each system keeps such files."""
 
-    def first(name: str, around: HostEnvironment) -> str:
-        return HOSTS[name].files(around)[0].file.relative_to(tmp_path).as_posix()
+    def first(name: str, environment: HostEnvironment) -> str:
+        return HOSTS[name].files(environment)[0].path.relative_to(tmp_path).as_posix()
 
     elsewhere = str(tmp_path / "x")
-    assert first("codex", _around(tmp_path, CODEX_HOME=elsewhere)) == "x/config.toml"
-    moved = HOSTS["claude-code"].files(_around(tmp_path, CLAUDE_CONFIG_DIR=elsewhere))
-    assert [place.file.relative_to(tmp_path).as_posix() for place in moved] == ["x/.claude.json", "x/settings.json"]
-    assert first("opencode", _around(tmp_path, XDG_CONFIG_HOME=elsewhere)) == "x/opencode/opencode.json"
+    assert first("codex", _environment(tmp_path, CODEX_HOME=elsewhere)) == "x/config.toml"
+    moved = HOSTS["claude-code"].files(_environment(tmp_path, CLAUDE_CONFIG_DIR=elsewhere))
+    assert [file.path.relative_to(tmp_path).as_posix() for file in moved] == ["x/.claude.json", "x/settings.json"]
+    assert first("opencode", _environment(tmp_path, XDG_CONFIG_HOME=elsewhere)) == "x/opencode/opencode.json"
     desktop = "Claude/claude_desktop_config.json"
-    assert first("claude-desktop", _around(tmp_path, "darwin")) == f"Library/Application Support/{desktop}"
-    assert first("claude-desktop", _around(tmp_path, "win32", APPDATA=elsewhere)) == f"x/{desktop}"
-    assert first("vscode", _around(tmp_path, "darwin")) == "Library/Application Support/Code/User/mcp.json"
+    assert first("claude-desktop", _environment(tmp_path, "darwin")) == f"Library/Application Support/{desktop}"
+    assert first("claude-desktop", _environment(tmp_path, "win32", APPDATA=elsewhere)) == f"x/{desktop}"
+    assert first("vscode", _environment(tmp_path, "darwin")) == "Library/Application Support/Code/User/mcp.json"
 
 
 def test_a_project_has_files_of_its_own(tmp_path: Path) -> None:
     """Hooks are commands of one machine, so they go to the file that nobody else gets."""
-    around = _around(tmp_path / "me", project=tmp_path)
+    environment = _environment(tmp_path / "me", project=tmp_path)
     found = {
-        place.file.relative_to(tmp_path).as_posix()
+        file.path.relative_to(tmp_path).as_posix()
         for host in HOSTS.values()
         if host.has_projects
-        for place in host.files(around)
+        for file in host.files(environment)
     }
     assert found == {
         ".mcp.json", ".claude/settings.local.json", ".codex/config.toml", ".cursor/mcp.json", ".vscode/mcp.json",
@@ -177,10 +179,10 @@ def test_opencode_is_served_in_the_form_that_its_file_has(tmp_path: Path) -> Non
     file.parent.mkdir(parents=True)
     text = '{\n  "mcp": {\n    "servers": {\n      "other": {"type": "local", "command": ["x"]},\n    },\n  },\n}\n'
     file.write_text(text)
-    _install("opencode", _around(tmp_path))
+    _install("opencode", _environment(tmp_path))
     assert list(_settings(file)["mcp"]["servers"]) == ["other", "memoranda"]
     assert _settings(file)["mcp"].keys() == {"servers"}
-    _uninstall("opencode", _around(tmp_path))
+    _uninstall("opencode", _environment(tmp_path))
     assert file.read_text() == text
 
 
@@ -202,15 +204,15 @@ def test_hooks_of_others_are_never_touched(tmp_path_factory: pytest.TempPathFact
     file = home / ".claude" / "settings.json"
     file.parent.mkdir()
     file.write_text(json.dumps({"hooks": hooks, "model": "opus"}, indent=2))
-    _install("claude-code", _around(home))
+    _install("claude-code", _environment(home))
     now = _settings(file)
     assert {event: _of_others(groups) for event, groups in now["hooks"].items() if _of_others(groups)} == {
         event: _of_others(groups) for event, groups in hooks.items() if _of_others(groups)
     }
     for event in EVENTS:
         assert _ours(now["hooks"][event]) == [f"/opt/bin/memoranda hook claude-code {event} --home '/data/my memory'"]
-    assert plan_install(HOSTS["claude-code"], _around(home), PROGRAM) == []
-    _uninstall("claude-code", _around(home))
+    assert plan_install(HOSTS["claude-code"], _environment(home), PROGRAM) == []
+    _uninstall("claude-code", _environment(home))
     left = _settings(file)
     assert left["model"] == "opus"
     assert not any(_ours(groups) for groups in left.get("hooks", {}).values())
@@ -230,11 +232,11 @@ def _all(groups: list[Any]) -> list[str]:
 
 def test_what_a_project_shares_is_the_same_for_everybody(tmp_path: Path) -> None:
     """By name, with nobody's home, and saying what is remembered to those who have no hooks."""
-    around = _around(tmp_path / "me", project=tmp_path)
+    environment = _environment(tmp_path / "me", project=tmp_path)
     program = LaunchCommand(PROGRAM.words, (*PROGRAM.options, "--profile", "work"))
     for name, host in HOSTS.items():
         if host.has_projects:
-            _install(name, around, program)
+            _install(name, environment, program)
     shared = _settings(tmp_path / ".mcp.json")["mcpServers"]["memoranda"]
     assert shared == {"type": "stdio", "command": "memoranda", "args": ["mcp", "--profile", "work"]}
     for place in (".codex/config.toml", ".cursor/mcp.json", ".vscode/mcp.json", ".gemini/settings.json",
@@ -244,7 +246,7 @@ def test_what_a_project_shares_is_the_same_for_everybody(tmp_path: Path) -> None
 
 def test_a_project_s_hooks_are_of_this_machine(tmp_path: Path) -> None:
     """By path, with the home that was given, in a file that only its owner reads."""
-    _install("claude-code", _around(tmp_path / "me", project=tmp_path))
+    _install("claude-code", _environment(tmp_path / "me", project=tmp_path))
     local = tmp_path / ".claude" / "settings.local.json"
     (command,) = _ours(_settings(local)["hooks"]["Stop"])
     assert command == "/opt/bin/memoranda hook claude-code Stop --home '/data/my memory'"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.adapters.hosts.json_edit import rewrite
+from memoranda.adapters.hosts.json_edit import rewrite_json
 from memoranda.support.relaxed_json import JsonTextError, parse
 
 _names = st.text('abc"\\/é中 \n', max_size=4)
@@ -54,9 +54,9 @@ def test_any_text_can_be_brought_to_any_value(
     data: st.DataObject, value: dict[str, Any], wanted: dict[str, Any]
 ) -> None:
     """The result reads back as what was wanted, and doing it again changes nothing."""
-    text = rewrite(_written(value, data.draw), wanted)
+    text = rewrite_json(_written(value, data.draw), wanted)
     assert parse(text).value == wanted
-    assert rewrite(text, wanted) == text
+    assert rewrite_json(text, wanted) == text
 
 
 @given(st.data(), _objects)
@@ -65,10 +65,10 @@ def test_what_is_added_can_be_taken_out_again_and_every_comment_stays(
 ) -> None:
     """Adding a key keeps the text around it, and removing it gives the value back."""
     text = _written(value, data.draw)
-    added = rewrite(text, {**value, "memoranda": {"command": "memoranda", "args": ["mcp"]}})
+    added = rewrite_json(text, {**value, "memoranda": {"command": "memoranda", "args": ["mcp"]}})
     assert added.count("note") == text.count("note")
     assert added.startswith(text[: text.rstrip("}").rfind("}")] if "}" in text[:-1] else "{")
-    removed = rewrite(added, value)
+    removed = rewrite_json(added, value)
     assert parse(removed).value == value
     assert removed.count("note") == text.count("note")
 
@@ -105,25 +105,25 @@ def test_a_person_s_file_keeps_its_layout() -> None:
 """
     settings = parse(text).value
     servers = {**settings["mcpServers"], "memoranda": {"command": "memoranda", "args": ["mcp"]}}
-    added = rewrite(text, {**settings, "mcpServers": servers})
+    added = rewrite_json(text, {**settings, "mcpServers": servers})
     assert added == text.replace(
         '{ "command": "x" }, // keep\n',
         '{ "command": "x" }, // keep\n'
         '\t\t"memoranda": {\n\t\t\t"command": "memoranda",\n\t\t\t"args": [\n\t\t\t\t"mcp"\n\t\t\t]\n\t\t},\n',
     )
-    assert rewrite(added, settings) == text
+    assert rewrite_json(added, settings) == text
 
 
 def test_a_file_of_one_line_stays_one_line() -> None:
     """And Windows line ends stay Windows line ends."""
-    assert rewrite('{"a": 1}', {"a": 1, "b": [2]}) == '{"a": 1, "b": [2]}'
-    crlf = rewrite('{\r\n  "a": 1\r\n}\r\n', {"a": 1, "b": {"c": 2}})
+    assert rewrite_json('{"a": 1}', {"a": 1, "b": [2]}) == '{"a": 1, "b": [2]}'
+    crlf = rewrite_json('{\r\n  "a": 1\r\n}\r\n', {"a": 1, "b": {"c": 2}})
     assert crlf.count("\n") == crlf.count("\r\n") == 6
 
 
 def test_an_empty_file_becomes_one_with_the_settings() -> None:
     """Blank counts as empty."""
-    assert rewrite(" \n", {"a": 1}) == '{\n  "a": 1\n}\n'
+    assert rewrite_json(" \n", {"a": 1}) == '{\n  "a": 1\n}\n'
 
 
 def test_a_broken_file_is_refused_with_its_line() -> None:

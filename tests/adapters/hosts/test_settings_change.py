@@ -45,7 +45,7 @@ def test_what_changed_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     file.write_text("{}")
     change = HostFileChange(file, b"{}", b'{"ours": 1}')
     file.write_text('{"theirs": 1}')
-    with pytest.raises(SettingsError, match="changed this moment"):
+    with pytest.raises(SettingsError, match="changed in the meantime"):
         apply_change(change, tmp_path / "backups")
     assert file.read_text() == '{"theirs": 1}'
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["settings.json"]
@@ -140,7 +140,7 @@ def test_what_cannot_be_put_back_is_named(tmp_path: Path, monkeypatch: pytest.Mo
         apply_changes(changes, tmp_path / "backups")
     copy = next(path for path in (tmp_path / "backups").iterdir() if path.name.endswith("-a.json"))
     assert f"{file} stays changed (as it was before: {copy})" in str(told.value)
-    assert f"{fresh} stays changed (it was not there before)" in str(told.value)
+    assert f"{fresh} stays changed (it did not exist before)" in str(told.value)
     assert "Nothing was changed" not in str(told.value)
     assert (file.read_text(), fresh.read_text()) == ("theirs", "theirs")
 
@@ -163,6 +163,6 @@ def test_without_a_copy_nothing_is_changed(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     file.write_text("{}")
     (tmp_path / "home").write_text("no directory")
-    with pytest.raises(SettingsError, match=r"No copy of .*settings.json"):
+    with pytest.raises(SettingsError, match=r"settings.json cannot be backed up"):
         apply_change(HostFileChange(file, b"{}", b"1"), tmp_path / "home" / "backups")
     assert file.read_text() == "{}"

@@ -38,13 +38,13 @@ def test_install_and_uninstall_say_what_they_did(terminal: Terminal, tmp_path: P
     assert "memoranda" in change["diff"] and "Restart Cursor" in told["then"]
     assert str(terminal.home) in file.read_text()
     assert "Nothing to do" in terminal.ok("install", "cursor", "--yes")
-    assert "Took Memoranda out of" in terminal.ok("uninstall", "cursor", "--yes")
+    assert "Removed Memoranda from" in terminal.ok("uninstall", "cursor", "--yes")
     assert "memoranda" not in file.read_text() and "// mine" in file.read_text()
 
 
 def test_a_person_is_asked_in_a_terminal(terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No leaves everything as it was."""
-    monkeypatch.setattr("memoranda.cli.hosts.confirm_changes._asks", lambda invocation: True)
+    monkeypatch.setattr("memoranda.cli.hosts.confirm_changes._can_ask", lambda invocation: True)
     assert "Write this?" in terminal.ok("install", "codex", input="n\n")
     assert not (tmp_path / "user" / ".codex").exists()
     assert "Wrote" in terminal.ok("install", "codex", input="y\n")

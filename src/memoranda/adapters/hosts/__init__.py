@@ -1,1 +1,1 @@
-"""The programs that Memoranda can be installed into: where they keep their settings, and how ours get in and out."""
+"""The programs that Memoranda can be installed into: their settings files, and how our entries get in and out."""

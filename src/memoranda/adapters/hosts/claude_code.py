@@ -1,4 +1,4 @@
-"""Claude Code: our server among its MCP servers, and our commands among its hooks."""
+"""Claude Code: adds our server to its MCP servers, and our commands to its hooks."""
 
 from typing import Any
 
@@ -7,46 +7,51 @@ from memoranda.adapters.hosts.launch_command import LaunchCommand, is_our_hook
 from memoranda.adapters.hosts.server_entry import add_server, remove_server, stdio_entry
 
 NAME = "claude-code"
-# Seconds after which the host gives a hook up; ours answer long before.
+# Seconds after which the host stops a hook; ours answer long before.
 _TIMEOUT = 10
 EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd")
 
 
-def _files(around: HostEnvironment) -> list[SettingsFile]:
-    own = around.directory("CLAUDE_CONFIG_DIR", around.person)
-    servers, settings = own / ".claude.json", around.directory("CLAUDE_CONFIG_DIR", own / ".claude") / "settings.json"
-    if around.project is not None:
-        # The servers of a project are everybody's; hooks are commands on this machine, so they stay in its own file.
-        servers, settings = around.project / ".mcp.json", around.project / ".claude" / "settings.local.json"
-    # The hooks give what is remembered, so that the server need not say it as well; but others who get it have none.
-    put = add_server("mcpServers", shape=stdio_entry, flags=("--bare",) if around.project is None else ())
-    hooks = SettingsFile(settings, _put_hooks, _take_hooks, local=True)
-    return [SettingsFile(servers, put, remove_server("mcpServers")), hooks]
+def _files(environment: HostEnvironment) -> list[SettingsFile]:
+    project = environment.project
+    if project is None:
+        base = environment.directory("CLAUDE_CONFIG_DIR", environment.user_home)
+        servers = base / ".claude.json"
+        settings = environment.directory("CLAUDE_CONFIG_DIR", base / ".claude") / "settings.json"
+    else:
+        # A project shares its servers; hooks are commands on this machine, so they go to the file that is not shared.
+        servers, settings = project / ".mcp.json", project / ".claude" / "settings.local.json"
+    # Our hooks give the model its memory, so the server need not repeat it. People who only get the shared
+    # file have no hooks.
+    add = add_server("mcpServers", entry_format=stdio_entry, flags=("--bare",) if project is None else ())
+    hooks = SettingsFile(settings, _add_hooks, _remove_hooks, local=True)
+    return [SettingsFile(servers, add, remove_server("mcpServers")), hooks]
 
 
 HOST = Host(NAME, "Claude Code", _files, "Start a new session of Claude Code; /mcp and /hooks show what was added.")
 
 
-def _put_hooks(settings: Settings, program: LaunchCommand) -> Settings:
+def _add_hooks(settings: Settings, command: LaunchCommand) -> Settings:
+    """Adds one group with our command to each event; a group of ours that is already there is replaced in place."""
     hooks = _hooks(settings)
     for event in EVENTS:
-        ours = {"hooks": [{"type": "command", "command": program.hook(NAME, event), "timeout": _TIMEOUT}]}
+        ours = {"hooks": [{"type": "command", "command": command.hook(NAME, event), "timeout": _TIMEOUT}]}
         groups = _groups(hooks, event)
-        places = [place for place, group in enumerate(groups) if _is_ours(group)]
-        rest = [group for group in map(_without_ours, groups) if group is not None]
-        at = min(places, default=len(rest))
-        hooks[event] = [*rest[:at], ours, *rest[at:]]
+        positions = [index for index, group in enumerate(groups) if _is_ours(group)]
+        others = [group for group in map(_without_ours, groups) if group is not None]
+        position = min(positions, default=len(others))
+        hooks[event] = [*others[:position], ours, *others[position:]]
     return {**settings, "hooks": hooks}
 
 
-def _take_hooks(settings: Settings) -> Settings:
+def _remove_hooks(settings: Settings) -> Settings:
     hooks = _hooks(settings)
     for event in list(hooks):
         groups = _groups(hooks, event)
-        kept = [group for group in map(_without_ours, groups) if group is not None]
-        if kept != groups:
-            hooks[event] = kept
-            if not kept:
+        others = [group for group in map(_without_ours, groups) if group is not None]
+        if others != groups:
+            hooks[event] = others
+            if not others:
                 del hooks[event]
     if hooks:
         return {**settings, "hooks": hooks}
@@ -82,9 +87,9 @@ def _is_ours(group: Any) -> bool:
 
 
 def _without_ours(group: Any) -> Any:
-    """A group without our commands; None when it has no others."""
+    """Returns a group without our commands; None when no other commands are in it."""
     commands = _commands(group)
-    kept = [command for command in commands if not _is_our_command(command)]
-    if len(kept) == len(commands):
+    others = [command for command in commands if not _is_our_command(command)]
+    if len(others) == len(commands):
         return group
-    return {**group, "hooks": kept} if kept else None
+    return {**group, "hooks": others} if others else None

@@ -1,4 +1,4 @@
-"""What a host is to an installer: settings files, and what has to stand in them."""
+"""What the installer knows about a host: its settings files, and what has to be in them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,53 +16,56 @@ class UnusableSettingsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class HostEnvironment:
-    """Where a person works: their home, their system, and the project that is meant, if only one is."""
+    """Where to look for settings: the user's home directory, the platform, and the project if only one is meant."""
 
-    person: Path
+    user_home: Path
     platform: str
     variables: Mapping[str, str] = field(default_factory=dict)
     project: Path | None = None
 
-    def directory(self, variable: str, otherwise: Path) -> Path:
-        """A directory that a variable may name."""
-        named = self.variables.get(variable, "").strip()
-        return Path(named).expanduser() if named else otherwise
+    def directory(self, variable: str, default: Path) -> Path:
+        """Returns the directory that an environment variable names, else the default."""
+        value = self.variables.get(variable, "").strip()
+        return Path(value).expanduser() if value else default
 
     def app_data(self, name: str) -> Path:
-        """Where a desktop program of this name keeps its data."""
+        """Returns the directory in which a desktop program of this name keeps its data."""
         if self.platform == "darwin":
-            return self.person / "Library" / "Application Support" / name
+            return self.user_home / "Library" / "Application Support" / name
         if self.platform == "win32":
-            return self.directory("APPDATA", self.person / "AppData" / "Roaming") / name
-        return self.directory("XDG_CONFIG_HOME", self.person / ".config") / name
+            return self.directory("APPDATA", self.user_home / "AppData" / "Roaming") / name
+        return self.directory("XDG_CONFIG_HOME", self.user_home / ".config") / name
 
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """One file of a host: `put` gives its settings with ours in them, `take` without. Neither changes what it gets."""
+    """One settings file of a host.
 
-    file: Path
-    put: Callable[[Settings, LaunchCommand], Settings]
-    take: Callable[[Settings], Settings]
+    `add` returns its settings with our entries, `remove` without them; neither changes the settings it gets.
+    """
+
+    path: Path
+    add: Callable[[Settings, LaunchCommand], Settings]
+    remove: Callable[[Settings], Settings]
     language: Literal["json", "toml"] = "json"
     table: tuple[str, str] = ("", "")
-    """For TOML: the one table that is ours."""
+    """For TOML: the table that is ours, by the name of its parent and its own."""
     local: bool = False
-    """Whether it stays on this machine even when it belongs to a project."""
+    """Whether the file stays on this machine even when it belongs to a project."""
 
-    def is_shared(self, around: HostEnvironment) -> bool:
-        """Whether others who work on the project get it too."""
-        return around.project is not None and not self.local
+    def is_shared(self, environment: HostEnvironment) -> bool:
+        """Whether other people who work on the project get the file too."""
+        return environment.project is not None and not self.local
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A program that people work in."""
+    """A program that Memoranda can be installed into."""
 
     name: str
     title: str
     files: Callable[[HostEnvironment], list[SettingsFile]]
-    then: str
-    """What a person has to do afterwards."""
+    next_step: str
+    """What the user has to do after an installation."""
     has_projects: bool = True
     """Whether it has settings for a single project."""

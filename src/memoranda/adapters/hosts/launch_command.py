@@ -1,38 +1,38 @@
-"""How a host has to call us: which program, and with which home."""
+"""The command line with which a host starts Memoranda: which program, and with which home."""
 
 import shlex
 from dataclasses import dataclass
 
-NAME = "memoranda"
-HOME = "--home"
+PROGRAM = "memoranda"
+HOME_OPTION = "--home"
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchCommand:
-    """The words that start Memoranda, and the options by which it finds its home."""
+    """The words that start the program, and the options by which it finds its home."""
 
-    words: tuple[str, ...] = (NAME,)
+    words: tuple[str, ...] = (PROGRAM,)
     options: tuple[str, ...] = ()
 
     def server(self, *flags: str) -> list[str]:
-        """What starts the MCP server."""
+        """Returns the command line of the MCP server."""
         return [*self.words, "mcp", *self.options, *flags]
 
-    def shared(self) -> "LaunchCommand":
-        """As a file calls it that others get too: by its name, and with the home that each of them has."""
+    def for_shared_file(self) -> "LaunchCommand":
+        """Returns the command for a file that other people get too: the program by name, without this user's home."""
         options = list(self.options)
-        if HOME in options:
-            place = options.index(HOME)
-            del options[place : place + 2]
-        return LaunchCommand((NAME,), tuple(options))
+        if HOME_OPTION in options:
+            index = options.index(HOME_OPTION)
+            del options[index : index + 2]
+        return LaunchCommand((PROGRAM,), tuple(options))
 
     def hook(self, host: str, event: str) -> str:
-        """The shell command that answers an event of a host."""
+        """Returns the shell command that answers an event of a host."""
         return shlex.join([*self.words, "hook", host, event, *self.options])
 
 
 def is_our_hook(command: object, host: str) -> bool:
-    """Whether a command in a host's settings is one of our hooks, wherever the program lies."""
+    """Whether a command in a host's settings is one of our hooks, whatever the path of the program."""
     if not isinstance(command, str):
         return False
     try:
@@ -40,6 +40,6 @@ def is_our_hook(command: object, host: str) -> bool:
     except ValueError:
         return False
     return any(
-        first.endswith((NAME, f"{NAME}.exe")) and (second, third) == ("hook", host)
+        first.endswith((PROGRAM, f"{PROGRAM}.exe")) and (second, third) == ("hook", host)
         for first, second, third in zip(words, words[1:], words[2:], strict=False)
     )

@@ -1,68 +1,72 @@
-"""The one entry that most hosts want: a server by name, in a map of servers."""
+"""The entry that every host needs: our MCP server by name, in a map of servers."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from memoranda.adapters.hosts.host import Settings, UnusableSettingsError
-from memoranda.adapters.hosts.launch_command import NAME, LaunchCommand
+from memoranda.adapters.hosts.launch_command import PROGRAM, LaunchCommand
 
-_REMOTE = frozenset({"url", "httpUrl", "serverUrl", "headers", "type"})
+_REMOTE_KEYS = frozenset({"url", "httpUrl", "serverUrl", "headers", "type"})
 
-Shape = Callable[[list[str]], dict[str, Any]]
+EntryFormat = Callable[[list[str]], dict[str, Any]]
 
 
-def command_and_args(command: list[str]) -> dict[str, Any]:
+def plain_entry(command: list[str]) -> dict[str, Any]:
     return {"command": command[0], "args": command[1:]}
 
 
 def stdio_entry(command: list[str]) -> dict[str, Any]:
-    return {"type": "stdio", **command_and_args(command)}
+    return {"type": "stdio", **plain_entry(command)}
 
 
 def add_server(
-    *path: str, shape: Shape = command_and_args, flags: tuple[str, ...] = ()
+    *path: str, entry_format: EntryFormat = plain_entry, flags: tuple[str, ...] = ()
 ) -> Callable[[Settings, LaunchCommand], Settings]:
-    """Settings with our server in the map at `path`; what a person added to its entry stays."""
+    """Returns a function that adds our server to the map at `path`; keys that the user added to the entry stay."""
 
-    def put(settings: Settings, program: LaunchCommand) -> Settings:
+    def add(settings: Settings, command: LaunchCommand) -> Settings:
         servers = _map_at(settings, path)
-        there = servers.get(NAME)
-        ours = shape(program.server(*flags))
-        # An entry that reaches a server over HTTP becomes one that starts a program.
-        kept = {key: value for key, value in there.items() if key not in _REMOTE} if isinstance(there, dict) else {}
-        return _with_map(settings, path, {**servers, NAME: {**kept, **ours}})
+        current = servers.get(PROGRAM)
+        # The entry may have been one for a server over HTTP; ours starts a program.
+        kept = (
+            {key: value for key, value in current.items() if key not in _REMOTE_KEYS}
+            if isinstance(current, dict)
+            else {}
+        )
+        return _with_map(settings, path, {**servers, PROGRAM: {**kept, **entry_format(command.server(*flags))}})
 
-    return put
+    return add
 
 
 def remove_server(*path: str) -> Callable[[Settings], Settings]:
-    """Settings without our server; maps that are empty then go too."""
+    """Returns a function that removes our server from the map at `path`, and the map if nothing else is in it."""
 
-    def take(settings: Settings) -> Settings:
+    def remove(settings: Settings) -> Settings:
         servers = _map_at(settings, path)
-        if NAME not in servers:
+        if PROGRAM not in servers:
             return settings
-        return _with_map(settings, path, {key: value for key, value in servers.items() if key != NAME})
+        return _with_map(settings, path, {key: value for key, value in servers.items() if key != PROGRAM})
 
-    return take
+    return remove
 
 
 def _map_at(settings: Settings, path: tuple[str, ...]) -> dict[str, Any]:
-    found: Any = settings
+    value: Any = settings
     for name in path:
-        found = found.get(name)
-        if found is None:
+        value = value.get(name)
+        if value is None:
             return {}
-        if not isinstance(found, dict):
-            raise UnusableSettingsError(f"{'.'.join(path)} is {type(found).__name__}, not a map")
-    return dict(found)
+        if not isinstance(value, dict):
+            raise UnusableSettingsError(f"{'.'.join(path)} is {type(value).__name__}, not a map")
+    return dict(value)
 
 
 def _with_map(settings: Mapping[str, Any], path: tuple[str, ...], value: dict[str, Any]) -> Settings:
+    """Returns the settings with another map at `path`; an empty map is removed."""
     if not path:
         return value
     inner = settings.get(path[0])
-    made = _with_map(inner if isinstance(inner, dict) else {}, path[1:], value)
-    if made:
-        return {**settings, path[0]: made}
-    return {key: each for key, each in settings.items() if key != path[0]}
+    changed = _with_map(inner if isinstance(inner, dict) else {}, path[1:], value)
+    if changed:
+        return {**settings, path[0]: changed}
+    return {key: other for key, other in settings.items() if key != path[0]}

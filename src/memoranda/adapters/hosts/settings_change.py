@@ -1,4 +1,4 @@
-"""A change to somebody else's settings file: shown before it is made, backed up, and made only to what was shown."""
+"""A change to the settings file of another program: shown first, backed up, and only made to what was shown."""
 
 import difflib
 import logging
@@ -20,9 +20,9 @@ from memoranda.support.durable_files import (
     write_private,
 )
 
-_MOST_BACKUPS = 10
-_MOST_BYTES = 64 * 1024 * 1024
-_SHARED_FILE = 0o644
+_MAX_BACKUPS = 10
+_MAX_BYTES = 64 * 1024 * 1024
+_PRIVATE_MODE, _SHARED_MODE = 0o600, 0o644
 _log = logging.getLogger(__name__)
 
 
@@ -32,7 +32,7 @@ class SettingsError(StorageError):
 
 @dataclass(frozen=True, slots=True)
 class HostFileChange:
-    """A file before and after; `before` is None when there is none yet. `shared` is a file that others read too."""
+    """A file before and after; `before` is None for a new file. A `shared` file belongs to a project."""
 
     file: Path
     before: bytes | None
@@ -44,7 +44,7 @@ class HostFileChange:
         return self.after != (self.before or b"")
 
     def diff(self) -> str:
-        """What changes, line by line."""
+        """Returns what changes, line by line."""
         before, after = (text.decode("utf-8", "replace").splitlines() for text in (self.before or b"", self.after))
         name = str(self.file)
         lines = difflib.unified_diff(
@@ -54,46 +54,46 @@ class HostFileChange:
 
 
 def read_settings(file: Path) -> bytes | None:
-    """The content of a settings file; None when there is none."""
+    """Returns the content of a settings file; None when it does not exist."""
     try:
-        content = read_file(file, _MOST_BYTES + 1)
+        content = read_file(file, _MAX_BYTES + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise SettingsError(f"{file} cannot be read: {error.strerror or error}. It was left as it is.") from error
-    if len(content) > _MOST_BYTES:
+    if len(content) > _MAX_BYTES:
         raise SettingsError(f"{file} is too large for a settings file. It was left as it is.")
     return content
 
 
 def apply_changes(changes: Sequence[HostFileChange], backups: Path) -> list[Path | None]:
-    """Make all changes or none; where the copy of each file lies as it was before.
+    """Makes all changes or none. Returns the path of each file's backup; None for a new file.
 
-    What was written before one fails is put back, and the error names what could not be.
+    If one change fails, the earlier ones are reverted, and the error names those that could not be.
     """
     copies: list[Path | None] = []
-    for place, change in enumerate(changes):
+    for index, change in enumerate(changes):
         try:
             copies.append(apply_change(change, backups))
         except SettingsError as error:
-            tried = [_put_back(*made) for made in zip(changes[:place], copies, strict=True)]
-            left = " ".join(filter(None, tried))
-            raise SettingsError(f"{error} {left or 'Nothing was changed.'}") from error
+            problems = [_revert(*applied) for applied in zip(changes[:index], copies, strict=True)]
+            not_reverted = " ".join(filter(None, problems))
+            raise SettingsError(f"{error} {not_reverted or 'Nothing was changed.'}") from error
     return copies
 
 
 def apply_change(change: HostFileChange, backups: Path) -> Path | None:
-    """Make a change; where the copy of the file lies as it was before, if there was one.
+    """Makes a change. Returns the path of the file's backup; None for a new file.
 
-    A link stays a link: what it leads to is changed. If the file is no longer what was shown, nothing is done.
+    A symbolic link stays, and the file it points to is changed. A file that is no longer as it was shown is refused.
     """
     if _is_read_only(change.file):
-        # A rename would replace it all the same, against the will of whoever made it so.
+        # A rename would replace it all the same, although its owner protected it.
         raise SettingsError(f"{change.file} is read-only. Make it writable, or change it by hand.")
     try:
         backup = _back_up(change, backups)
     except OSError as error:
-        raise SettingsError(f"No copy of {change.file} can be kept in {backups}: {error.strerror or error}.") from error
+        raise SettingsError(f"{change.file} cannot be backed up to {backups}: {error.strerror or error}.") from error
     _write(change)
     return backup
 
@@ -106,7 +106,7 @@ def _write(change: HostFileChange) -> None:
         try:
             os.chmod(staged_path(target), _mode(target, change))
             if read_settings(target) != change.before:
-                raise SettingsError(f"{change.file} changed this moment; try again.")
+                raise SettingsError(f"{change.file} changed in the meantime; try again.")
             publish(target)
         except BaseException:
             discard_staged(target)
@@ -115,8 +115,8 @@ def _write(change: HostFileChange) -> None:
         raise SettingsError(f"{change.file} cannot be written: {error.strerror or error}.") from error
 
 
-def _put_back(change: HostFileChange, copy: Path | None) -> str:
-    """Take a change back; what to say when that is not possible, else ""."""
+def _revert(change: HostFileChange, copy: Path | None) -> str:
+    """Reverts a change. Returns what to report when that is not possible, else ""."""
     try:
         if change.before is not None:
             _write(HostFileChange(change.file, change.after, change.before, change.shared))
@@ -125,13 +125,13 @@ def _put_back(change: HostFileChange, copy: Path | None) -> str:
             os.unlink(os.path.realpath(change.file))
             return ""
     except (SettingsError, OSError) as error:
-        _log.warning("%s could not be put back: %s", change.file, error)
-    was = "it was not there before" if copy is None else f"as it was before: {copy}"
-    return f"{change.file} stays changed ({was})."
+        _log.warning("%s could not be reverted: %s", change.file, error)
+    original = "it did not exist before" if copy is None else f"as it was before: {copy}"
+    return f"{change.file} stays changed ({original})."
 
 
 def _is_read_only(file: Path) -> bool:
-    """Whether there is such a file and it may not be written; root may write any, so its mode counts too."""
+    """Whether a file exists and may not be written. Root may write any file, so its mode counts too."""
     try:
         return not os.stat(file).st_mode & stat.S_IWUSR or not os.access(file, os.W_OK)
     except OSError:
@@ -139,11 +139,11 @@ def _is_read_only(file: Path) -> bool:
 
 
 def _mode(target: Path, change: HostFileChange) -> int:
-    """A new file is private, unless it is one that a project shares."""
+    """Returns the mode of the file that is replaced; a new file is private unless a project shares it."""
     try:
         return stat.S_IMODE(os.stat(target).st_mode)
     except FileNotFoundError:
-        return _SHARED_FILE if change.shared else 0o600
+        return _SHARED_MODE if change.shared else _PRIVATE_MODE
 
 
 def _back_up(change: HostFileChange, backups: Path) -> Path | None:
@@ -154,7 +154,6 @@ def _back_up(change: HostFileChange, backups: Path) -> Path | None:
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}"
     copy = backups / f"{stamp}-{name}"
     write_private(copy, change.before)
-    older = sorted(backups.glob(f"*-{name}"))[:-_MOST_BACKUPS]
-    for each in older:
-        each.unlink(missing_ok=True)
+    for old_copy in sorted(backups.glob(f"*-{name}"))[:-_MAX_BACKUPS]:
+        old_copy.unlink(missing_ok=True)
     return copy

@@ -1,4 +1,4 @@
-"""The hosts that are known, by the names that people give on the command line."""
+"""The hosts that Memoranda can be installed into, by the names that people give on the command line."""
 
 from pathlib import Path
 from typing import Any
@@ -11,66 +11,67 @@ from memoranda.adapters.hosts.server_entry import add_server, remove_server, std
 _OPENCODE_SCHEMA = "https://opencode.ai/config.json"
 
 
-def _json(file: Path, *path: str, **options: Any) -> list[SettingsFile]:
-    return [SettingsFile(file, add_server(*path, **options), remove_server(*path))]
+def _json_file(path: Path, *map_path: str, **options: Any) -> list[SettingsFile]:
+    return [SettingsFile(path, add_server(*map_path, **options), remove_server(*map_path))]
 
 
-def _codex(around: HostEnvironment) -> list[SettingsFile]:
-    directory = around.directory("CODEX_HOME", around.person / ".codex")
-    if around.project is not None:
-        directory = around.project / ".codex"
-    table = ("mcp_servers", "memoranda")
-    put, take = add_server("mcp_servers"), remove_server("mcp_servers")
-    return [SettingsFile(directory / "config.toml", put, take, "toml", table)]
+def _codex(environment: HostEnvironment) -> list[SettingsFile]:
+    directory = environment.directory("CODEX_HOME", environment.user_home / ".codex")
+    if environment.project is not None:
+        directory = environment.project / ".codex"
+    add, remove = add_server("mcp_servers"), remove_server("mcp_servers")
+    return [SettingsFile(directory / "config.toml", add, remove, "toml", ("mcp_servers", "memoranda"))]
 
 
-def _cursor(around: HostEnvironment) -> list[SettingsFile]:
-    return _json((around.project or around.person) / ".cursor" / "mcp.json", "mcpServers")
+def _cursor(environment: HostEnvironment) -> list[SettingsFile]:
+    return _json_file((environment.project or environment.user_home) / ".cursor" / "mcp.json", "mcpServers")
 
 
-def _claude_desktop(around: HostEnvironment) -> list[SettingsFile]:
-    return _json(around.app_data("Claude") / "claude_desktop_config.json", "mcpServers")
+def _claude_desktop(environment: HostEnvironment) -> list[SettingsFile]:
+    return _json_file(environment.app_data("Claude") / "claude_desktop_config.json", "mcpServers")
 
 
-def _vscode(around: HostEnvironment) -> list[SettingsFile]:
-    directory = around.app_data("Code") / "User" if around.project is None else around.project / ".vscode"
-    return _json(directory / "mcp.json", "servers", shape=stdio_entry)
+def _vscode(environment: HostEnvironment) -> list[SettingsFile]:
+    directory = environment.app_data("Code") / "User"
+    if environment.project is not None:
+        directory = environment.project / ".vscode"
+    return _json_file(directory / "mcp.json", "servers", entry_format=stdio_entry)
 
 
-def _gemini_cli(around: HostEnvironment) -> list[SettingsFile]:
-    return _json((around.project or around.person) / ".gemini" / "settings.json", "mcpServers")
+def _gemini_cli(environment: HostEnvironment) -> list[SettingsFile]:
+    return _json_file((environment.project or environment.user_home) / ".gemini" / "settings.json", "mcpServers")
 
 
-def _opencode(around: HostEnvironment) -> list[SettingsFile]:
-    directory = around.project
+def _opencode(environment: HostEnvironment) -> list[SettingsFile]:
+    directory = environment.project
     if directory is None:
-        directory = around.directory("XDG_CONFIG_HOME", around.person / ".config") / "opencode"
-    names = ("opencode.json", "opencode.jsonc")
-    file = next((directory / name for name in names if (directory / name).exists()), directory / names[0])
-    return [SettingsFile(file, _put_opencode, _take_opencode)]
+        directory = environment.directory("XDG_CONFIG_HOME", environment.user_home / ".config") / "opencode"
+    paths = [directory / name for name in ("opencode.json", "opencode.jsonc")]
+    path = next((path for path in paths if path.exists()), paths[0])
+    return [SettingsFile(path, _add_to_opencode, _remove_from_opencode)]
 
 
-def _put_opencode(settings: Settings, program: LaunchCommand) -> Settings:
-    path = ("mcp", "servers") if _is_second_opencode(settings) else ("mcp",)
+def _add_to_opencode(settings: Settings, command: LaunchCommand) -> Settings:
+    path = ("mcp", "servers") if _is_opencode_2(settings) else ("mcp",)
     if not settings:
         settings = {"$schema": _OPENCODE_SCHEMA}
 
-    def shape(command: list[str]) -> dict[str, Any]:
-        return {"type": "local", "command": command}
+    def local_entry(words: list[str]) -> dict[str, Any]:
+        return {"type": "local", "command": words}
 
-    return add_server(*path, shape=shape)(settings, program)
-
-
-def _take_opencode(settings: Settings) -> Settings:
-    taken = settings
-    for path in (("mcp", "servers"), ("mcp",)):
-        if path == ("mcp",) or _is_second_opencode(taken):
-            taken = remove_server(*path)(taken)
-    return {} if taken == {"$schema": _OPENCODE_SCHEMA} != settings else taken
+    return add_server(*path, entry_format=local_entry)(settings, command)
 
 
-def _is_second_opencode(settings: Settings) -> bool:
-    """Whether servers have a map of their own, as in version 2; in version 1 a server can have that name."""
+def _remove_from_opencode(settings: Settings) -> Settings:
+    remaining = settings
+    if _is_opencode_2(remaining):
+        remaining = remove_server("mcp", "servers")(remaining)
+    remaining = remove_server("mcp")(remaining)
+    return {} if remaining == {"$schema": _OPENCODE_SCHEMA} != settings else remaining
+
+
+def _is_opencode_2(settings: Settings) -> bool:
+    """Whether servers have a map of their own, as in version 2; in version 1 a server may be called "servers"."""
     mcp = settings.get("mcp")
     servers = mcp.get("servers") if isinstance(mcp, dict) else None
     return isinstance(servers, dict) and not {"type", "command", "url", "enabled"} & {
@@ -83,10 +84,15 @@ _HOSTS = (
     claude_code.HOST,
     Host("codex", "Codex", _codex, "Start a new session of Codex; /mcp shows what was added."),
     Host("cursor", "Cursor", _cursor, _RESTART.format(title="Cursor")),
-    Host("claude-desktop", "Claude Desktop", _claude_desktop, "Quit Claude Desktop completely and start it again.",
-         has_projects=False),
+    Host(
+        "claude-desktop",
+        "Claude Desktop",
+        _claude_desktop,
+        "Quit Claude Desktop completely and start it again.",
+        has_projects=False,
+    ),
     Host("vscode", "VS Code", _vscode, _RESTART.format(title="VS Code")),
     Host("gemini-cli", "Gemini CLI", _gemini_cli, "Start a new session of Gemini CLI; /mcp shows what was added."),
     Host("opencode", "opencode", _opencode, "Start opencode again; 'opencode mcp list' shows what was added."),
-)  # fmt: skip
+)
 HOSTS = {host.name: host for host in _HOSTS}

@@ -1,4 +1,4 @@
-"""How an installation goes: show the change, ask, keep a copy, make it, say what is left to do."""
+"""Shows the changes to a host's settings, asks, backs the files up, writes them, and says what to do next."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def host_options(command: _Command) -> _Command:
-    """Give a command the options that installing and uninstalling share."""
+    """Adds the options that installing and uninstalling share to a command."""
     options = (
         click.option(
             "--project",
@@ -34,10 +34,10 @@ def host_options(command: _Command) -> _Command:
 
 
 def find_host(invocation: Invocation, name: str, project: Path | None) -> Host:
-    """The host of this name, or why there is none."""
+    """Returns the host of this name; ends the command with an error when it cannot be used."""
     host = HOSTS.get(name)
     if host is None:
-        invocation.fail(f"{name!r} is not a host that is known. There are: {', '.join(HOSTS)}.")
+        invocation.fail(f"Memoranda cannot be installed into {name!r}. It knows: {', '.join(HOSTS)}.")
     if project is not None and not host.has_projects:
         invocation.fail(f"{host.title} has no settings for single projects; leave --project out.")
     return host
@@ -51,46 +51,45 @@ def apply_with_consent(
     dry_run: bool,
     yes: bool,
     done: str,
-    then: str,
+    next_step: str,
 ) -> None:
-    """Show the changes and, with consent, make them; each file is backed up first."""
-    shown = [_shown(change) for change in changes]
+    """Shows the changes and, if the user agrees, makes them. `done` is the verb for each file that was written."""
+    diffs = [_redacted_diff(change) for change in changes]
     data: dict[str, Any] = {"success": True, "host": host.name, "applied": False}
     data["changes"] = [
         {"file": str(change.file), "new": change.before is None, "diff": diff}
-        for change, diff in zip(changes, shown, strict=True)
+        for change, diff in zip(changes, diffs, strict=True)
     ]
     if not changes:
-        invocation.respond(f"Nothing to do: {host.title} is as it should be.", data)
+        invocation.respond(f"Nothing to do: the settings of {host.title} need no change.", data)
         return
-    if dry_run or not (yes or _agreed(invocation, shown)):
-        invocation.respond("" if _asks(invocation) and not dry_run else _preview(shown), data)
+    if dry_run or not (yes or _user_agrees(invocation, diffs)):
+        invocation.respond("" if _can_ask(invocation) and not dry_run else _preview(diffs), data)
         return
-    backups = invocation.locate_home().root / "host-backups" / host.name
-    kept = apply_changes(changes, backups)
-    for entry, backup in zip(data["changes"], kept, strict=True):
+    backups = apply_changes(changes, invocation.locate_home().root / "host-backups" / host.name)
+    for entry, backup in zip(data["changes"], backups, strict=True):
         entry["backup"] = None if backup is None else str(backup)
-    data |= {"applied": True, "then": then}
+    data |= {"applied": True, "then": next_step}
     lines = [f"{done} {change.file}" for change in changes]
-    lines += [f"  as it was before: {backup}" for backup in kept if backup is not None]
-    invocation.respond("\n".join([*lines, then]), data)
+    lines += [f"  as it was before: {backup}" for backup in backups if backup is not None]
+    invocation.respond("\n".join([*lines, next_step]), data)
 
 
-def _shown(change: HostFileChange) -> str:
-    """The difference, without credentials that happen to stand near it."""
+def _redacted_diff(change: HostFileChange) -> str:
+    """Returns the difference without credentials that happen to be near it."""
     return Redactor().text(change.diff())[0]
 
 
-def _asks(invocation: Invocation) -> bool:
+def _can_ask(invocation: Invocation) -> bool:
     return not invocation.as_json and sys.stdin.isatty()
 
 
-def _agreed(invocation: Invocation, shown: Sequence[str]) -> bool:
-    if not _asks(invocation):
+def _user_agrees(invocation: Invocation, diffs: Sequence[str]) -> bool:
+    if not _can_ask(invocation):
         return False
-    click.echo("\n\n".join(shown))
+    click.echo("\n\n".join(diffs))
     return click.confirm("Write this?", default=True)
 
 
-def _preview(shown: Sequence[str]) -> str:
-    return "\n\n".join([*shown, bold("Nothing was written. Add --yes to write this.")])
+def _preview(diffs: Sequence[str]) -> str:
+    return "\n\n".join([*diffs, bold("Nothing was written. Add --yes to write this.")])

@@ -1,11 +1,11 @@
-"""Where a host is looked for, and how it has to call us, as seen from the command that is running."""
+"""Where the running command looks for a host's settings, and how the host has to start Memoranda."""
 
 import shutil
 import sys
 from pathlib import Path
 
 from memoranda.adapters.hosts.host import HostEnvironment
-from memoranda.adapters.hosts.launch_command import HOME, NAME, LaunchCommand
+from memoranda.adapters.hosts.launch_command import HOME_OPTION, PROGRAM, LaunchCommand
 from memoranda.cli.context import Invocation
 from memoranda.config import locate_home
 from memoranda.config.environment import ENVIRONMENT
@@ -18,29 +18,29 @@ def host_environment(project: Path | None) -> HostEnvironment:
     return HostEnvironment(Path.home(), sys.platform, ENVIRONMENT, project)
 
 
-def program(invocation: Invocation) -> LaunchCommand:
-    """How to call us on this machine: by an absolute path, because desktop programs know no PATH."""
-    return LaunchCommand(_words(), _options(invocation))
+def launch_command(invocation: Invocation) -> LaunchCommand:
+    """Returns the command with an absolute path, because desktop programs do not know the PATH of a shell."""
+    return LaunchCommand(_program_words(), _home_options(invocation))
 
 
-def _words() -> tuple[str, ...]:
+def _program_words() -> tuple[str, ...]:
     running = Path(sys.argv[0])
-    if running.name in (NAME, f"{NAME}.exe") and running.is_file():
-        # Not where a link leads: the link is what an upgrade keeps.
+    if running.name in (PROGRAM, f"{PROGRAM}.exe") and running.is_file():
+        # Symbolic links are not resolved: an upgrade keeps the link, not what it points to.
         return (str(running.absolute()),)
-    found = shutil.which(NAME)
-    return (found,) if found else (sys.executable, "-P", "-m", NAME)
+    found = shutil.which(PROGRAM)
+    return (found,) if found else (sys.executable, "-P", "-m", PROGRAM)
 
 
-def _options(invocation: Invocation) -> tuple[str, ...]:
-    """What tells this home from the one that is taken by default."""
-    place = invocation.locate_home()
-    base = place.root if place.profile == DEFAULT_PROFILE else place.root.parent.parent
+def _home_options(invocation: Invocation) -> tuple[str, ...]:
+    """Returns the options that select this home; none for the default home."""
+    home = invocation.locate_home()
+    base = home.root if home.profile == DEFAULT_PROFILE else home.root.parent.parent
     options: list[str] = []
     if base != locate_home(_DEFAULT_HOME, DEFAULT_PROFILE).root:
-        options += [HOME, str(base)]
-    if place.profile != DEFAULT_PROFILE:
-        options += ["--profile", place.profile]
+        options += [HOME_OPTION, str(base)]
+    if home.profile != DEFAULT_PROFILE:
+        options += ["--profile", home.profile]
     if invocation.user is not None:
         options += ["--user", invocation.user]
     return tuple(options)

@@ -1,4 +1,4 @@
-"""`memoranda install`: put memory into a program that people already work in."""
+"""`memoranda install`: give memory to a program that people already work in."""
 
 from pathlib import Path
 from typing import Any
@@ -6,19 +6,19 @@ from typing import Any
 import click
 
 from memoranda.adapters.hosts.install_plan import plan_install
-from memoranda.adapters.hosts.launch_command import HOME
+from memoranda.adapters.hosts.launch_command import HOME_OPTION
 from memoranda.adapters.hosts.settings_change import SettingsError
 from memoranda.adapters.hosts.supported_hosts import HOSTS
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.hosts.confirm_changes import apply_with_consent, find_host, host_options
-from memoranda.cli.hosts.host_environment import host_environment, program
+from memoranda.cli.hosts.host_environment import host_environment, launch_command
 
 _EPILOG = """\b
 Examples:
-  memoranda install                      which programs there are, and where memory is in
+  memoranda install                      list the programs, and where memory is installed
   memoranda install claude-code          the server, and hooks for Claude Code
   memoranda install codex --dry-run
-  memoranda install vscode --project .   for everybody who works on this project
+  memoranda install vscode --project .   for everyone who works on this project
 """
 _NO_HOME = (
     "The server that the project shares is given no home, because others have theirs elsewhere: it uses "
@@ -31,37 +31,39 @@ _NO_HOME = (
 @host_options
 @memory_options
 def command(host: str | None, project: Path | None, dry_run: bool, yes: bool) -> None:
-    """Put memory into HOST: claude-code, codex, cursor, claude-desktop, vscode, gemini-cli or opencode.
+    """Give memory to HOST: claude-code, codex, cursor, claude-desktop, vscode, gemini-cli or opencode.
 
-    Shows the change first and asks. What else stands in the settings keeps every byte, comments included; a copy of
-    each file as it was is kept in the home. With Claude Code come hooks: what is remembered at the start, evidence on
-    a prompt that it bears on, and every session recorded as it goes.
+    Shows the change first and asks. Everything else in the settings keeps its bytes, comments included, and each file
+    is backed up to the home first. Claude Code also gets hooks: they give its model what is remembered at the start of
+    a session, add relevant evidence to a prompt, and record every session.
     """
     invocation = Invocation.current()
     invocation.locate_home().refuse_if_foreign()
     project = None if project is None else project.absolute()
     if host is None:
-        _show_all(invocation, project)
+        _list_hosts(invocation, project)
         return
-    there = find_host(invocation, host, project)
-    words = program(invocation)
-    changes = plan_install(there, host_environment(project), words)
-    then = there.then if project is None or HOME not in words.options else f"{there.then} {_NO_HOME}"
-    apply_with_consent(invocation, there, changes, dry_run=dry_run, yes=yes, done="Wrote", then=then)
+    target = find_host(invocation, host, project)
+    command = launch_command(invocation)
+    changes = plan_install(target, host_environment(project), command)
+    omits_home = project is not None and HOME_OPTION in command.options
+    next_step = f"{target.next_step} {_NO_HOME}" if omits_home else target.next_step
+    apply_with_consent(invocation, target, changes, dry_run=dry_run, yes=yes, done="Wrote", next_step=next_step)
 
 
-def _show_all(invocation: Invocation, project: Path | None) -> None:
-    around, words = host_environment(project), program(invocation)
+def _list_hosts(invocation: Invocation, project: Path | None) -> None:
+    environment, command = host_environment(project), launch_command(invocation)
     rows: list[dict[str, Any]] = []
     for host in HOSTS.values():
         if project is not None and not host.has_projects:
             continue
-        files = [str(place.file) for place in host.files(around)]
+        paths = [file.path for file in host.files(environment)]
         try:
-            state = "not installed" if plan_install(host, around, words) else "installed"
+            state = "not installed" if plan_install(host, environment, command) else "installed"
         except SettingsError as error:
             state = str(error)
-        present = any(Path(file).parent.exists() and Path(file).parent != around.person for file in files)
+        present = any(path.parent.exists() and path.parent != environment.user_home for path in paths)
+        files = [str(path) for path in paths]
         rows.append({"host": host.name, "title": host.title, "present": present, "state": state, "files": files})
     lines = [
         f"{row['host']:<15} {row['state'] if row['present'] else 'not found on this machine':<26} {row['files'][0]}"

@@ -1,4 +1,4 @@
-"""`memoranda uninstall`: take memory out of a program again."""
+"""`memoranda uninstall`: remove memory from a program."""
 
 from pathlib import Path
 
@@ -21,11 +21,13 @@ Examples:
 @host_options
 @memory_options
 def command(host: str, project: Path | None, dry_run: bool, yes: bool) -> None:
-    """Take what 'memoranda install' wrote out of HOST's settings; memory itself stays where it is."""
+    """Remove what 'memoranda install' wrote from HOST's settings; the memory itself stays in the home."""
     invocation = Invocation.current()
     invocation.locate_home().refuse_if_foreign()
     project = None if project is None else project.absolute()
-    there = find_host(invocation, host, project)
-    changes = plan_uninstall(there, host_environment(project))
-    then = f"{there.title} forgets it with its next start."
-    apply_with_consent(invocation, there, changes, dry_run=dry_run, yes=yes, done="Took Memoranda out of", then=then)
+    target = find_host(invocation, host, project)
+    changes = plan_uninstall(target, host_environment(project))
+    next_step = f"{target.title} stops using it with its next start."
+    apply_with_consent(
+        invocation, target, changes, dry_run=dry_run, yes=yes, done="Removed Memoranda from", next_step=next_step
+    )
