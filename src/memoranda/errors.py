@@ -4,6 +4,8 @@
     ├── HomeError            a home cannot be used
     │   └── ForeignHomeError another program owns it
     ├── ProviderError        an external memory cannot be loaded or used
+    │   ├── TemporaryProviderError  it may work later: no connection, too many requests, a fault of the service
+    │   └── PermanentProviderError  it will not work by repeating it: refused, not found, too large
     ├── ConfigError          config.yaml, .env or an environment override is not usable
     ├── ModelError           a language model gave no usable answer
     │   ├── ModelAuthError        the key is missing, wrong or not allowed to
@@ -43,6 +45,18 @@ class ConfigError(MemorandaError):
 
 class ProviderError(MemorandaError):
     """An external memory provider cannot be found, loaded or used."""
+
+
+class TemporaryProviderError(ProviderError):
+    """A service cannot do something now; `retry_after` is how many seconds it asks to wait, if it says so."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class PermanentProviderError(ProviderError):
+    """A service refuses something for good: repeating the request does not help, changing it or the settings may."""
 
 
 class ModelError(MemorandaError):

@@ -120,6 +120,59 @@ def test_the_pause_doubles_up_to_a_limit_with_jitter(outbox: Outbox, clock: Cloc
     assert max(outbox._pause(number) for number in (20, 2_000)) <= 600
 
 
+def test_a_permanent_failure_is_parked_at_once(outbox: Outbox) -> None:
+    """Repeating it would not help; its session continues without it."""
+    _put(outbox, "refused", "after it")
+    assert outbox.failed(_claim(outbox), "401: the key was refused", permanent=True) is True
+    assert outbox.backlog("p").parked == 1
+    assert outbox.backlog("p").last_error == "401: the key was refused"
+    assert _rest(outbox) == ["after it"]
+
+
+def test_a_service_that_asks_to_wait_gets_nothing_until_then(tmp_path: Path, outbox: Outbox, clock: Clock) -> None:
+    """No job of any session, from any process; another provider is not concerned."""
+    _put(outbox, "a1", session_id="a")
+    _put(outbox, "b1", session_id="b")
+    outbox.put("other", "turn", "s", {"text": "x"}, {})
+    assert outbox.failed(_claim(outbox), "429", retry_after=3_000.0) is False
+    with closing(Outbox(tmp_path / "home", SETTINGS, clock=clock)) as another:
+        assert another.claim("p") is None
+        assert outbox.pause("p") == another.pause("p") == 3_000.0
+    assert outbox.claim("other") is not None
+    clock.now += 2_999
+    outbox.renew()
+    assert outbox.claim("p") is None
+    clock.now += 1
+    assert _rest(outbox) == ["a1", "b1"]
+
+
+def test_waiting_for_a_service_parks_nothing(outbox: Outbox, clock: Clock) -> None:
+    """However often it asks; that jobs of other sessions got through does not count against the one that waits."""
+    _put(outbox, "a1", session_id="a")
+    outbox.failed(_claim(outbox), "429", retry_after=1.0)
+    for number in range(5):
+        clock.now += 60
+        _put(outbox, f"b{number}", session_id="b")
+        waiting, other = _claim(outbox), outbox.put("p", "turn", "c", {}, {})
+        outbox.delivered(Job(0, "p", other, "turn", "c", {}, {}, 0, orphan=False))
+        assert outbox.failed(waiting, "429", retry_after=1.0) is False
+    assert outbox.backlog("p").parked == 0
+
+
+def test_a_wait_ends_when_the_clock_is_set_back_or_parked_jobs_are_retried(outbox: Outbox, clock: Clock) -> None:
+    """A date from the future was never asked for, and a person who retries means now."""
+    _put(outbox, "x")
+    outbox.failed(_claim(outbox), "429", retry_after=3_000.0)
+    clock.now -= 100_000
+    assert outbox.pause("p") is not None
+    assert _claim(outbox).args["text"] == "x"
+    clock.now += 100_000
+    assert outbox.claim("p") is None
+    outbox.retry_parked("p")
+    clock.now += 2
+    assert _claim(outbox).args["text"] == "x"
+
+
 def test_poison_is_parked_and_stays_to_be_seen(outbox: Outbox, clock: Clock) -> None:
     """After so many tries, while others got through; its session goes on, and it can be tried again."""
     _put(outbox, "poison", "after it")

@@ -156,7 +156,7 @@ class Delivery:
             if result.ok:
                 self._remove(job, result)
                 self._restore_session(job)
-            elif self._outbox.failed(job, result.error):
+            elif self._outbox.failed(job, result.error, permanent=result.permanent, retry_after=result.retry_after):
                 _log.error(
                     "A %s of session %s could not be delivered to the memory provider %s and is parked: %s",
                     job.kind,

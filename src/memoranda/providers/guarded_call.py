@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from memoranda.errors import PermanentProviderError, ProviderError, TemporaryProviderError
 from memoranda.providers.arguments import Parameters, parameters_of
 from memoranda.providers.event_loop import EventLoop
 from memoranda.providers.health import HealthTracker
@@ -35,6 +36,8 @@ class CallResult:
     value: Any = None
     error: str = ""
     overdue: bool = False
+    permanent: bool = False
+    retry_after: float | None = None
 
     @property
     def ok(self) -> bool:
@@ -81,7 +84,7 @@ class PendingCall:
             answer = CallResult(self._call())
         except BaseException as error:
             # Even SystemExit and KeyboardInterrupt: a provider has no say over the process.
-            answer = CallResult(error=describe(error, self._redactor))
+            answer = _failure(error, self._redactor)
             _log.debug("A memory provider raised: %s", _redacted(traceback.format_exc(), self._redactor))
         self._finish(answer)
 
@@ -216,9 +219,17 @@ def _contract_parameters(hook: str) -> Parameters:
     return Parameters(parameters.positional[1:], parameters.named - {"self"}, any_positional=False, any_named=False)
 
 
+def _failure(error: BaseException, redactor: Redactor | None) -> CallResult:
+    retry_after = error.retry_after if isinstance(error, TemporaryProviderError) else None
+    permanent = isinstance(error, PermanentProviderError)
+    return CallResult(error=describe(error, redactor), permanent=permanent, retry_after=retry_after)
+
+
 def describe(error: BaseException, redactor: Redactor | None = None) -> str:
     """An exception in one line without credentials, even one that cannot say what it is."""
-    line = " ".join(traceback.format_exception_only(error)[-1].split())
+    # Our own errors are sentences for people; of any other, the name of its class says most.
+    is_ours = isinstance(error, ProviderError) and type(error).__str__ is Exception.__str__
+    line = " ".join(((is_ours and str(error)) or traceback.format_exception_only(error)[-1]).split())
     return shorten_end(_redacted(line, redactor), _LONGEST_ERROR)
 
 

@@ -56,7 +56,6 @@ def ask(call: Callable[[], Any], failing: str, within: float) -> Any:
     if answer is None:
         raise ProviderError(f"{failing}: no answer within {within:g} s.")
     if not answer.ok:
-        reason = answer.error.removeprefix("memoranda.errors.").removeprefix("ProviderError: ")
-        reason = reason if reason.endswith((".", "…")) else f"{reason}."
+        reason = answer.error if answer.error.endswith((".", "…")) else f"{answer.error}."
         raise ProviderError(reason if reason.startswith("The ") else f"{failing}: {reason}")
     return answer.value

@@ -325,9 +325,8 @@ class MemoryManager:
     def _report_start(self, result: CallResult, started: Callable[[CallResult], None]) -> None:
         started(result)
         if not result.ok:
-            reason = result.error.removeprefix("memoranda.errors.ProviderError: ")
-            _log.warning("The session continues without the memory provider %s: %s", self._name, reason)
-            self._health.failed("load", reason)
+            _log.warning("The session continues without the memory provider %s: %s", self._name, result.error)
+            self._health.failed("load", result.error)
 
     def _report_outbox_failure(self, error: Exception) -> None:
         _log.error("External memory failed in outbox: %s", error)

@@ -26,12 +26,21 @@ from memoranda.db.sqlite import Database
 from memoranda.errors import StorageError
 from memoranda.providers.jobs import Backlog, Job, JobRow, Kind, NewJob, as_job, as_json
 from memoranda.providers.outbox_schema import APPLICATION_ID, SCHEMA
-from memoranda.providers.outbox_state import last_delivered, move_place, note_delivery, place
+from memoranda.providers.outbox_state import (
+    last_delivered,
+    move_place,
+    note_delivery,
+    pause_deliveries,
+    paused_until,
+    place,
+    resume_deliveries,
+)
 from memoranda.providers.settings import ProviderSettings
 from memoranda.providers.spool import Spool
 from memoranda.support.process_identity import has_ended, this_process
 
 FILE_NAME = "outbox.db"
+_MAX_RETRY_AFTER = 86_400.0
 
 # The first job of every session, found from session to session: as quick with many jobs waiting as with few.
 _WAITING = "FROM jobs WHERE provider = :provider AND scope = :scope AND state = 'waiting'"
@@ -165,6 +174,8 @@ class Outbox:
         }
         # Reading first: there may be nothing to do, or something that this process holds for long enough anyway.
         with self._db().reading() as connection:
+            if paused_until(connection, provider, now) > now:
+                return None
             row = connection.execute(query, values).fetchone()
         if row is None:
             return self.claim(provider, scope) if self._free_what_the_dead_hold(values) else None
@@ -204,8 +215,12 @@ class Outbox:
             connection.execute("DELETE FROM jobs WHERE id = ? AND key = ?", (job.id, job.key))
             note_delivery(connection, job.provider, self._clock())
 
-    def failed(self, job: Job, error: str) -> bool:
-        """Let a job be tried again later; True when it was parked instead."""
+    def failed(self, job: Job, error: str, *, permanent: bool = False, retry_after: float | None = None) -> bool:
+        """Schedule a job to be retried later; True when it was parked instead.
+
+        A `permanent` failure is parked at once. `retry_after` is how many seconds the provider's service asked to wait:
+        until then no job is delivered to that provider, and a failure for this reason does not count against the job.
+        """
         now = self._clock()
         with self._db().writing() as connection:
             row = connection.execute(
@@ -215,9 +230,11 @@ class Outbox:
             if row is None:
                 return False
             attempts, since = int(row[0]), float(row[1])
-            parked = attempts >= self._settings.tries and (
-                last_delivered(connection, job.provider) > since or now - since >= self._settings.patience_seconds
-            )
+            others_delivered = retry_after is None and last_delivered(connection, job.provider) > since
+            given_up = others_delivered or now - since >= self._settings.patience_seconds
+            parked = permanent or (attempts >= self._settings.tries and given_up)
+            if retry_after is not None:
+                pause_deliveries(connection, job.provider, now, now + min(retry_after, _MAX_RETRY_AFTER))
             connection.execute(
                 "UPDATE jobs SET attempts = ?, first_failed = ?, next_try = ?, last_error = ?, state = ? WHERE id = ?",
                 (attempts, since, now + self._pause(attempts), error, "parked" if parked else "waiting", job.id),
@@ -229,6 +246,7 @@ class Outbox:
         if not self._exists():
             return 0
         with self._db().writing() as connection:
+            resume_deliveries(connection, provider)
             return connection.execute(
                 "UPDATE jobs SET state = 'waiting', attempts = 0, first_failed = NULL, next_try = 0"
                 " WHERE state = 'parked' AND provider = ?",
@@ -246,7 +264,8 @@ class Outbox:
                 f" FROM jobs WHERE {_HEADS}",
                 {"provider": provider, "scope": scope, "owner": self._owner},
             ).fetchone()
-        return None if due is None else max(0.0, due - now)
+            paused = paused_until(connection, provider, now)
+        return None if due is None else max(0.0, due - now, paused - now)
 
     def backlog(self, provider: str | None = None, scope: str | None = None) -> Backlog:
         """What is waiting: of one provider and scope, or of everybody."""

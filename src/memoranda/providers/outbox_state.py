@@ -16,6 +16,22 @@ def note_delivery(connection: Connection, provider: str, moment: float) -> None:
     _keep_fact(connection, f"last_delivered:{provider}", str(moment))
 
 
+def pause_deliveries(connection: Connection, provider: str, now: float, until: float) -> None:
+    """Let every process wait before it delivers anything to a provider, as its service asked."""
+    _keep_fact(connection, f"paused:{provider}", json.dumps([now, until]))
+
+
+def paused_until(connection: Connection, provider: str, now: float) -> float:
+    """When deliveries to a provider may continue; 0 when they are not paused, or the clock was set back since."""
+    found = _fact(connection, f"paused:{provider}")
+    since, until = json.loads(found) if found else (0.0, 0.0)
+    return float(until) if since <= now else 0.0
+
+
+def resume_deliveries(connection: Connection, provider: str) -> None:
+    connection.execute("DELETE FROM state_meta WHERE key = ?", (f"paused:{provider}",))
+
+
 def place(connection: Connection, provider: str, scope: str) -> Position | None:
     """The last message of the record that was looked at for a provider; None when none was."""
     found = _fact(connection, _place_of(provider, scope))

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.provider.output import BUILT_IN, CommandOutput, active, candidate, looked_at, place, telling
 from memoranda.cli.provider.prompts import ask_fields, pick
 from memoranda.cli.terminal_text import terminal_line
-from memoranda.errors import ProviderError
+from memoranda.errors import ProviderError, StorageError
 from memoranda.providers.dependencies import install_command, missing_packages, missing_programs
 from memoranda.providers.discovery import DiscoveredProvider, discover
 from memoranda.providers.inspect_provider import Inspection, ask, is_ready
+from memoranda.providers.outbox import Outbox
 from memoranda.providers.provider import has_own
 from memoranda.providers.setup import (
     check,
@@ -106,7 +108,21 @@ def _saved_and_used(home: Home, name: str, seen: Inspection, values: Mapping[str
     shown = ", ".join(f"{key} = {value}" for key, value in plain.items()) or "nothing to set"
     text = f"{name} is used from the next session on ({terminal_line(shown)})."
     secrets = sorted(secret[key] for key in values if key in secret)
-    return CommandOutput(text, {"success": True, "provider": name, "settings": plain, "secrets": secrets})
+    data: dict[str, Any] = {"success": True, "provider": name, "settings": plain, "secrets": secrets}
+    if retried := _retry_parked(home, name):
+        text += f" {retried} parked deliveries are retried then."
+        data["retried"] = retried
+    return CommandOutput(text, data)
+
+
+def _retry_parked(home: Home, name: str) -> int:
+    """Retry deliveries that the provider refused: new settings may be all they needed."""
+    with closing(Outbox(home.root)) as outbox:
+        try:
+            return outbox.retry_parked(name)
+        except StorageError as error:
+            click.echo(f"Parked deliveries are not retried: {error}", err=True)
+            return 0
 
 
 def _handed_over(home: Home, name: str, seen: Inspection) -> CommandOutput:
