@@ -1,5 +1,6 @@
 """Deliveries get through in the end, whatever a provider does meanwhile, and keep their order."""
 
+import json
 import threading
 import time
 from pathlib import Path
@@ -9,7 +10,9 @@ import pytest
 
 from memoranda.providers.manager import MemoryManager
 from memoranda.providers.outbox import Outbox
+from memoranda.providers.remote import RemoteClient
 from memoranda.providers.settings import ProviderSettings
+from tests.providers.http_service import serving
 from tests.providers.samples import QUICK, InMemory, Scripted, eventually, managed
 from tests.timing import GIVE_UP, HANG, without_waiting
 
@@ -228,3 +231,49 @@ def test_telling_costs_the_conversation_one_commit(tmp_path: Path) -> None:
             assert manager.notify.turn_finished(f"q{number}", "a")
     release.set()
     manager.shutdown()
+
+
+class Remote(InMemory):
+    """Sends turns to a service over HTTP, as a vendor's provider does."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self.client = RemoteClient("in-memory", url, headers={"Authorization": "Bearer sk-verysecret0123456789"})
+
+    def sync_turn(self, user_content: str, assistant_content: str, **facts: Any) -> None:
+        self.client.post("turns", {"user": user_content}, idempotency_key=facts["idempotency_key"])
+
+    def shutdown(self) -> None:
+        self.client.close()
+
+
+def test_a_turn_that_a_service_refuses_for_good_is_parked_at_once(tmp_path: Path) -> None:
+    """It is sent once, and the status says what to do; nothing of the key is shown."""
+    with serving(lambda exchange: exchange.answer(401, {"detail": "bad key sk-verysecret0123456789"})) as service:
+        manager = managed(tmp_path, Remote(service.url), ProviderSettings(first_retry_seconds=0.01))
+        assert manager.notify.turn_finished("hello", "hi")
+        assert manager.drain(GIVE_UP)
+        backlog = manager.backlog()
+        manager.shutdown()
+    assert (backlog.waiting, backlog.parked, len(service.requests)) == (0, 1, 1)
+    assert backlog.last_error.startswith("POST /turns at 127.0.0.1: 401 Unauthorized")
+    assert "'memoranda provider setup in-memory' sets others" in backlog.last_error
+    assert "verysecret" not in backlog.last_error
+
+
+def test_turns_wait_for_as_long_as_a_service_asks(tmp_path: Path) -> None:
+    """Nothing more is sent meanwhile, not even another session's turn; then everything arrives, with the same key."""
+    with serving(lambda exchange: exchange.answer(429, {}, Retry_After="1")) as service:
+        manager = managed(tmp_path, Remote(service.url), ProviderSettings(first_retry_seconds=0.01))
+        assert manager.notify.turn_finished("a1", "x", "a")
+        eventually(lambda: manager.backlog().failing == 1)
+        asked = len(service.requests)
+        assert manager.notify.turn_finished("b1", "x", "b")
+        time.sleep(0.3)
+        assert len(service.requests) == asked
+        service.respond = lambda exchange: exchange.answer(200, {})
+        assert manager.drain(GIVE_UP)
+        manager.shutdown()
+    assert [json.loads(body)["user"] for *_, body in service.requests[asked:]] == ["a1", "b1"]
+    keys = [headers["Idempotency-Key"] for _, _, headers, _ in service.requests]
+    assert len(set(keys)) == 2
