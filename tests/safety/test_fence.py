@@ -76,11 +76,11 @@ def test_a_text_full_of_attacks_is_withheld_whole() -> None:
 
 def test_long_text_is_cut_with_a_mark() -> None:
     """The text and the mark together keep to the length that was asked for."""
-    text = body(build_memory_context_block("tea " * 5000, most=1000))
+    text = body(build_memory_context_block("tea " * 5000, max_chars=1000))
     assert len(text) <= 1000
     assert text.endswith(CUT)
-    assert body(build_memory_context_block("tea " * 250, most=1000)) == ("tea " * 250).strip()
-    assert body(build_memory_context_block("tea " * 250, most=7)) == "tea tea"
+    assert body(build_memory_context_block("tea " * 250, max_chars=1000)) == ("tea " * 250).strip()
+    assert body(build_memory_context_block("tea " * 250, max_chars=7)) == "tea tea"
 
 
 def test_a_forged_fence_is_removed_and_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -116,7 +116,7 @@ def test_what_looks_like_the_tag_is_escaped(form: str) -> None:
 @settings(max_examples=examples(300))
 def test_no_text_escapes_its_block(text: str, most: int) -> None:
     """Whatever a provider sends: one opener, one closer, the length kept, all hidden, all removed."""
-    block = build_memory_context_block(text, most=most)
+    block = build_memory_context_block(text, max_chars=most)
     if block:
         opener = next_tag(block, 0)
         assert opener

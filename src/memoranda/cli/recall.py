@@ -68,7 +68,7 @@ def command(words: tuple[str, ...], limit: int, project: str | None, fenced: boo
         data = {"success": True, "known": known.anything, "noted": known.noted, "recalled": known.recalled}
         invocation.respond("", data | {"search": known.answer})
     elif fenced:
-        block = build_memory_context_block(_as_text(known), most=chars - _FENCE)
+        block = build_memory_context_block(_as_text(known), max_chars=chars - _FENCE)
         click.echo(block, nl=bool(block))
     else:
         click.echo(_shown(known) if known.anything else _NOTHING)

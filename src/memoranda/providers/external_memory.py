@@ -78,7 +78,7 @@ class ExternalMemory:
         if self._manager is None:
             return ""
         text = self._manager.system_prompt()
-        return screen_text(text, most=len(text), source=self._name)
+        return screen_text(text, max_chars=len(text), source=self._name)
 
     @guarded(_NO_TOOLS)
     def tools(self) -> tuple[Tool, ...]:
@@ -104,7 +104,7 @@ class ExternalMemory:
             return ""
         self._turns += 1
         recalled = self._manager.before_turn(self._turns, text, session_id)
-        return build_memory_context_block(recalled, most=self._most, source=self._name) if self._most else ""
+        return build_memory_context_block(recalled, max_chars=self._most, source=self._name) if self._most else ""
 
     @guarded(None)
     def finish_turn(self, question: str, session_id: str) -> None:
@@ -142,7 +142,7 @@ class ExternalMemory:
         if self._manager is None:
             return ""
         text = self._manager.before_compress([dict(message) for message in messages])
-        return screen_text(text, most=len(text), source=self._name)
+        return screen_text(text, max_chars=len(text), source=self._name)
 
     @guarded(None)
     def commit(self, messages: Sequence[Message], session_id: str) -> None:
@@ -219,7 +219,7 @@ def _end_key(provider: str, session_id: str, messages: Sequence[Message]) -> str
 
 @lru_cache(maxsize=256)
 def _screened(text: str) -> str:
-    return screen_text(text, most=_LONGEST_DESCRIPTION)
+    return screen_text(text, max_chars=_LONGEST_DESCRIPTION)
 
 
 def _without_orders(schema: Any) -> Any:

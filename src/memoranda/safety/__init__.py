@@ -1,4 +1,4 @@
-"""What may enter a prompt: a threat scan of text, in linear time and without a model call.
+"""Decides what may enter a prompt: a threat scan of text, in linear time and without a model call.
 
 `scan` reads the whole text: its characters, its words after look-alike letters and simple encodings are undone, its
 commands, paths and credentials, and, unless `learned=False`, the score of a small linear model. It returns findings

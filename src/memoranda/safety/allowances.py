@@ -1,7 +1,7 @@
-"""What a person accepted although the scanner objects to it.
+"""The findings that a person accepted although the scanner objects to them.
 
-One JSON file: by digest of the text, each finding with who allowed it and when. It fails closed: what cannot be read
-allows nothing, and the doctor says so.
+They are stored in one JSON file: by digest of the text, each finding with who allowed it and when. It fails closed: a
+file that cannot be read allows nothing, and the doctor reports it.
 """
 
 import json
@@ -17,13 +17,13 @@ from memoranda.support.origin import Origin
 
 
 class Allowances:
-    """The findings that are accepted in some texts; changing them needs the lock of what they belong to."""
+    """The accepted findings of some texts; the caller holds the lock of the texts' store when it changes them."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def of(self, text: str) -> frozenset[str]:
-        """The findings that somebody has allowed in a text."""
+        """The findings that a person has allowed in a text."""
         try:
             return frozenset(read_allowances(self._path).get(digest(text), ()))
         except StorageError:
@@ -40,7 +40,7 @@ class Allowances:
         self._write(record)
 
     def revoke(self, text: str) -> bool:
-        """Take back what was allowed for a text; False when nothing was."""
+        """Revoke everything that was allowed for a text; False when nothing was."""
         record = read_allowances(self._path)
         if record.pop(digest(text), None) is None:
             return False
@@ -52,15 +52,15 @@ class Allowances:
 
 
 def read_allowances(path: Path) -> dict[str, dict[str, Any]]:
-    """What was allowed, by digest of the text; raises StorageError when the file is damaged."""
+    """The allowed findings by digest of the text; raises StorageError when the file is damaged."""
     try:
         record = json.loads(read_file(path))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
         raise StorageError(
-            f"{path} cannot be read ({error}), so nothing in it is allowed. Mend or delete it."
+            f"{path} cannot be read ({error}), so nothing in it is allowed. Repair or delete it."
         ) from error
-    if not isinstance(record, dict) or not all(isinstance(each, dict) for each in record.values()):
-        raise StorageError(f"{path} does not hold what it should, so nothing in it is allowed. Mend or delete it.")
+    if not isinstance(record, dict) or not all(isinstance(findings, dict) for findings in record.values()):
+        raise StorageError(f"{path} does not hold what it should, so nothing in it is allowed. Repair or delete it.")
     return record

@@ -1,4 +1,4 @@
-"""A small linear model over words, beginnings of words and pairs of neighbouring words, for attacks no rule foresees.
+"""A small linear classifier over words, beginnings of words and pairs of words, for attacks that no rule describes.
 
 A text is scored in windows of one, two and four blocks of words, because an attack may be one short sentence in a
 long harmless text, and the most suspicious window decides. A sum is divided by the root of the number of words, so
@@ -73,7 +73,7 @@ def model_of(
 
 
 def block_sums(words: list[str], model: LinearModel) -> list[int]:
-    """The weight of each block; one without any cue counts nothing and costs hardly anything, as in ordinary notes."""
+    """The weight of each block; a block without a cue, as in ordinary notes, weighs nothing and costs little time."""
     return [
         0 if model.cues.isdisjoint(words[first : first + BLOCK]) else _weigh(words[first : first + BLOCK + 1], model)
         for first in range(0, len(words), BLOCK)
@@ -81,7 +81,7 @@ def block_sums(words: list[str], model: LinearModel) -> list[int]:
 
 
 def _weigh(block: list[str], model: LinearModel) -> int:
-    """The weight of a block, given with the first word of the next; light ones are not looked into any further."""
+    """The weight of a block, which includes the first word of the next one; light blocks are not examined further."""
     own, stem = set(block[:BLOCK]), model.stems.get
     listed = sum(map(model.words.get, own, repeat(0)))
     if listed < FLOOR:
@@ -114,7 +114,7 @@ def _windows(sums: list[int], count: int) -> Iterator[tuple[float, int, int]]:
 def classify(words: list[str]) -> ScoredWindow | None:
     """The most suspicious window of `words`, if it is suspicious enough."""
     model = load()
-    # Without a cue there is no weight, and the bias alone never reaches the threshold.
+    # Without a cue there is no weight, and the bias by itself never reaches the threshold.
     if model.cues.isdisjoint(words):
         return None
     window = best_window(words, model)

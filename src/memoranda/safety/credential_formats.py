@@ -1,7 +1,7 @@
-"""The forms that issuers give their credentials: a prefix of their own and a length that they document or use.
+"""The formats of credentials by issuer: a prefix of their own and a length that they document or use.
 
-Only forms that nothing else has are here. A bare UUID, a hash or a run of base64 may be a credential of some service,
-but is nearly always something else.
+Only formats that nothing else has are listed. A bare UUID, a hash or a run of base64 may be a credential of some
+service, but is nearly always something else.
 """
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -76,7 +76,7 @@ FORMATS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("sourcegraph_token", ("sgp_",), r"\bsgp_(?:[A-Za-z0-9]{16}_|local_)?[0-9a-f]{40}\b"),
     ("prefect_token", ("pnu_",), r"\bpnu_[A-Za-z0-9]{36}\b"),
     ("infracost_key", ("ico-",), r"(?<![\w-])ico-(?=[0-9a-f]{0,31}[A-Zg-z])[A-Za-z0-9]{32}\b"),
-    # Secrets kept for others.
+    # Secret managers.
     ("vault_token", ("hvs.", "hvb.", "hvr."), r"\bhv[sbr]\.[A-Za-z0-9_-]{24,200}"),
     (
         "doppler_token",
@@ -86,7 +86,7 @@ FORMATS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("onepassword_token", ("ops_eyJ",), r"\bops_eyJ[A-Za-z0-9_-]{200,2000}"),
     ("age_key", ("AGE-SECRET-KEY-",), r"\bAGE-SECRET-KEY-1[A-Z0-9]{50,64}"),
     ("json_web_token", ("eyJ",), r"\beyJ[A-Za-z0-9_-]{10,2000}\.eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{20,1000}"),
-    # People talking.
+    # Messaging.
     ("slack_token", ("xox",), r"\bxox[abeoprs]-[A-Za-z0-9-]{15,250}"),
     ("slack_token", ("xapp-",), r"\bxapp-\d-[A-Za-z0-9-]{20,250}"),
     (
@@ -108,7 +108,7 @@ FORMATS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("brevo_key", ("xkeysib-",), r"\bxkeysib-[0-9a-f]{64}-[A-Za-z0-9]{16}\b"),
     ("resend_key", ("re_",), r"\bre_[A-Za-z0-9]{8}_[A-Za-z0-9]{24}\b"),
     ("facebook_token", ("EAA",), r"\bEAA[A-Za-z0-9]{100,400}\b"),
-    # Money.
+    # Payments and commerce.
     (
         "stripe_key",
         ("sk_live_", "sk_test_", "rk_live_", "rk_test_", "pk_live_", "pk_test_", "whsec_"),
@@ -121,7 +121,7 @@ FORMATS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("easypost_key", ("EZAK", "EZTK"), r"\bEZ[AT]K[A-Za-z0-9]{54}\b"),
     ("shippo_token", ("shippo_",), r"\bshippo_(?:live|test)_[0-9a-f]{40}\b"),
     ("duffel_token", ("duffel_",), r"\bduffel_(?:live|test)_[A-Za-z0-9_=-]{43}"),
-    # Work and watching.
+    # Productivity and monitoring.
     ("notion_token", ("ntn_", "secret_"), r"\bntn_[A-Za-z0-9]{40,60}|\bsecret_[A-Za-z0-9]{43}\b"),
     ("linear_key", ("lin_api_", "lin_oauth_"), r"\blin_(?:api|oauth)_[A-Za-z0-9]{32,64}"),
     ("airtable_token", ("pat",), r"\bpat[A-Za-z0-9]{14}\.[0-9a-f]{64}\b"),

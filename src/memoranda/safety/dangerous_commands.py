@@ -97,7 +97,7 @@ MESSAGES = {
     "hidden_text": "The text names more files and commands than can be checked.",
     "exfiltration_command": "A command sends a secret to another machine.",
     "secret_path": "The text asks to read or pass on a file that holds secrets.",
-    "ssh_backdoor": "The text plants a key that lets somebody else log in.",
+    "ssh_backdoor": "The text plants a key that lets another person log in.",
     "download_and_run": "The text orders code from the network to be run unseen.",
     "reverse_shell": "A command opens a shell to another machine.",
 }

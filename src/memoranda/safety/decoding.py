@@ -1,9 +1,9 @@
-"""Undo simple encodings and disguises, so that what they hide is scanned like plain text.
+"""Undoes simple encodings and disguises, so that what they hide is scanned like plain text.
 
-Escapes are undone in place (`unescape`). Whatever has to be guessed (base64, hex, rot13, reversed words,
-spaced-out letters, digits for letters) is collected as pieces, each with the place it came from, and scanned as
-one further text. All work is linear, and pieces are bounded in total: a text that needs more is reported as
-such instead of being read in part.
+`unescape` undoes escapes in the text itself. Whatever has to be guessed (base64, hex, rot13, reversed words, spaced-out
+letters, digits for letters) is collected as pieces, each with its span in the text, and scanned as one further text.
+All work is linear, and the total size of the pieces is limited: a text that has more is reported instead of being
+scanned in part.
 """
 
 import base64
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from memoranda.safety.vocabulary import ORDINARY, word_classes
 
-MOST_DISGUISED = 20_000
+MAX_DISGUISED = 20_000
 _MARGIN = 120
 _ROUNDS = 3
 
@@ -45,7 +45,7 @@ _LEET = (str.maketrans("013457@$!|89", "oieastasilbg"), str.maketrans("013457@$!
 
 
 class HiddenPiece(NamedTuple):
-    """Text that stood at `start` up to `end` in a disguise; `undo` brings it out."""
+    """Disguised text from `start` up to `end`; `undo` decodes it."""
 
     start: int
     end: int
@@ -53,7 +53,7 @@ class HiddenPiece(NamedTuple):
 
 
 def unescape(text: str) -> tuple[str, Callable[[int], int] | None]:
-    """Undo HTML entities, percent and backslash escapes; also say how to get back to the original offsets."""
+    """Undo HTML entities, percent and backslash escapes; also return a function to the original offsets."""
     if "&" not in text and "%" not in text and "\\" not in text:
         return text, None
     steps: list[Callable[[int], int]] = []
@@ -64,7 +64,7 @@ def unescape(text: str) -> tuple[str, Callable[[int], int] | None]:
         plain = list(parts)
         meaning = {escape: _unescape_one(escape) for escape in set(parts[1::2])}
         plain[1::2] = map(meaning.__getitem__, parts[1::2])
-        steps.append(_way_back(parts, plain))
+        steps.append(_offset_map(parts, plain))
         text = "".join(plain)
     if not steps:
         return text, None
@@ -77,7 +77,7 @@ def unescape(text: str) -> tuple[str, Callable[[int], int] | None]:
     return text, origin
 
 
-def _way_back(before: list[str], after: list[str]) -> Callable[[int], int]:
+def _offset_map(before: list[str], after: list[str]) -> Callable[[int], int]:
     ends: list[int] = []
     sources: list[int] = []
 
@@ -166,7 +166,7 @@ def _as_text(raw: bytes) -> str:
 
 
 def find_disguised(plain: str, words: list[str]) -> Iterator[HiddenPiece]:
-    """Parts that read as English only after rot13, reversal or undoing of leet; places count in `plain`."""
+    """Parts that read as English only after rot13, reversal or undoing of leet; spans count in `plain`."""
     known = set(words)
     for disguise in (_rot13, _reversed):
         hits = _disguised_words(disguise).intersection(known)
@@ -192,7 +192,7 @@ def _disguised_words(disguise: Callable[[str], str]) -> frozenset[str]:
 
 
 def find_spaced_out(plain: str, words: list[str]) -> Iterator[HiddenPiece]:
-    """Runs of single letters, parted by blanks or signs, which hide the words they spell; places count in `plain`."""
+    """Runs of single letters, separated by blanks or signs, which hide the words they spell; spans count in `plain`."""
     if array("L", [1] * _FEWEST_LETTERS).tobytes() not in array("L", map(len, words)).tobytes():
         return
     for pattern, join in ((_LONE_LETTERS, _join_lone), (_LINKED_LETTERS, _join_linked)):
@@ -211,7 +211,7 @@ def _join_linked(region: str) -> str:
 
 def _join_letters(run: str) -> str:
     words = _compiled(r"\s{2,}").split(run)
-    if len(words) > 1:  # wider gaps part the words
+    if len(words) > 1:  # wider gaps separate the words
         return " ".join("".join(word.split()) for word in words)
     return " ".join(_compiled(_word_pattern()).findall("".join(run.split())))
 
@@ -238,8 +238,8 @@ def _leet(plain: str) -> Iterator[HiddenPiece]:
     tokens = {token for token in _compiled(_LEET_WORD).findall(odd) if not token.isalpha() and not token.isdigit()}
     hits = {token for token in tokens if _without_leet(token) in _known_words()}
     if hits:
-        places = (match.span() for match in _compiled(_LEET_WORD).finditer(plain) if match[0] in hits)
-        for start, end in _regions(places, len(plain)):
+        spans = (match.span() for match in _compiled(_LEET_WORD).finditer(plain) if match[0] in hits)
+        for start, end in _regions(spans, len(plain)):
             yield HiddenPiece(start, end, partial(_unleet, plain[start:end]))
 
 
@@ -257,10 +257,10 @@ def _unleet(region: str) -> str:
     return _compiled(_LEET_WORD).sub(undo, region)
 
 
-def _regions(places: Iterator[tuple[int, int]], length: int) -> Iterator[tuple[int, int]]:
-    """Places widened by a margin and merged where they touch."""
+def _regions(spans: Iterator[tuple[int, int]], length: int) -> Iterator[tuple[int, int]]:
+    """Spans widened by a margin and merged where they touch."""
     current: tuple[int, int] | None = None
-    for start, end in places:
+    for start, end in spans:
         low, high = max(0, start - _MARGIN), min(length, end + _MARGIN)
         if current is None:
             current = (low, high)

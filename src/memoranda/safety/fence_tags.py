@@ -3,14 +3,14 @@ r"""The tag of a memory fence: how it may be written, and when an opener is only
 A tag is `<memory-context>` or `</memory-context>` in any case, with up to 8 blanks after `<` and `/`, an underscore or
 any dash of Unicode between the two words, and up to 200 characters of attributes (anything but angle brackets). So a
 tag is never longer than `LONGEST_TAG`, and holds no second `<`: text that stops in the middle of one is recognised by
-its last `<` alone.
+its last `<`.
 
-Whether an opener begins a fence is read off what stands before it on its line and at most `LONGEST_TAG` characters
-from its own `<` on:
+What stands before an opener on its line, and at most `LONGEST_TAG` characters from its own `<` on, decide whether it
+begins a fence:
 
 1. Inside a code span (begun by backticks on this line) it is text if the span ends on the same line, within that
    reach, and before a closer of its own.
-2. After a word on the same line, without attributes, and followed by what goes on with a sentence (blanks and a small
+2. After a word on the same line, without attributes, and followed by what continues a sentence (blanks and a small
    letter, a letter of a script without capitals, or one of `.,;!?)` and closing quotes) it is text, unless a closer of
    its own comes within that reach.
 3. Everywhere else it begins a fence: at the start of a line or after bullets, quote marks, numbers and control
@@ -23,15 +23,15 @@ import re
 from enum import Enum, auto
 from typing import NamedTuple
 
-_MOST_BLANKS = 8
-_MOST_ATTRIBUTES = 200
-LONGEST_TAG = len("</memory-context>") + 2 * _MOST_BLANKS + 1 + _MOST_ATTRIBUTES
+_MAX_BLANKS = 8
+_MAX_ATTRIBUTES = 200
+LONGEST_TAG = len("</memory-context>") + 2 * _MAX_BLANKS + 1 + _MAX_ATTRIBUTES
 
 _DASHES = "-_\u00ad\u058a\u2010-\u2015\u2043\u2212\u2e3a\u2e3b\ufe58\ufe63\uff0d\uff3f"
 _BREAKS = "\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
-_HEAD = rf"<\s{{0,{_MOST_BLANKS}}}"
-_SLASH = rf"/\s{{0,{_MOST_BLANKS}}}"
-_ATTRIBUTES = rf"[\s/][^<>]{{0,{_MOST_ATTRIBUTES}}}+"
+_HEAD = rf"<\s{{0,{_MAX_BLANKS}}}"
+_SLASH = rf"/\s{{0,{_MAX_BLANKS}}}"
+_ATTRIBUTES = rf"[\s/][^<>]{{0,{_MAX_ATTRIBUTES}}}+"
 _STEPS = (*"memory", f"[{_DASHES}]", *"context", _ATTRIBUTES)
 
 _TAG = re.compile(rf"{_HEAD}({_SLASH})?memory[{_DASHES}]context({_ATTRIBUTES})?>", re.IGNORECASE)
@@ -47,8 +47,8 @@ _LOOK_ALIKE = re.compile(
 _RUN_OR_BREAK = re.compile(rf"`+|[{_BREAKS}]")
 _RUNS = re.compile("`+|[^`]+")
 _LETTER = re.compile(r"[^\W\d_]")
-_BLANKS = re.compile(rf"[ \t]{{0,{_MOST_BLANKS}}}")
-_GOES_ON = frozenset(".,;!?)\"'”’»，。、；！？）」』")
+_BLANKS = re.compile(rf"[ \t]{{0,{_MAX_BLANKS}}}")
+_CONTINUES_SENTENCE = frozenset(".,;!?)\"'”’»，。、；！？）」』")
 
 
 class FenceTag(NamedTuple):
@@ -61,7 +61,7 @@ class FenceTag(NamedTuple):
 
 
 class TagReading(Enum):
-    """What an opener is; `OPEN` as long as the characters that decide have not come."""
+    """How an opener is read; `OPEN` as long as the characters that decide have not arrived."""
 
     FENCE = auto()
     TEXT = auto()
@@ -69,7 +69,7 @@ class TagReading(Enum):
 
 
 def next_tag(text: str, start: int, end: int | None = None) -> FenceTag | None:
-    """The first whole tag between two places of a text."""
+    """The first whole tag between two offsets of a text."""
     match = _TAG.search(text, start, len(text) if end is None else end)
     if match is None:
         return None
@@ -77,10 +77,10 @@ def next_tag(text: str, start: int, end: int | None = None) -> FenceTag | None:
 
 
 def unfinished_tag(text: str, start: int, end: int | None = None) -> int:
-    """Where a tag begins that the text breaks off in; the end of the text if it does not."""
+    """The start of a tag that the end of the text interrupts; the end of the text when there is none."""
     end = len(text) if end is None else end
-    place = text.rfind("<", max(start, end - LONGEST_TAG), end)
-    return place if place >= 0 and _UNFINISHED.fullmatch(text, place, end) else end
+    opening = text.rfind("<", max(start, end - LONGEST_TAG), end)
+    return opening if opening >= 0 and _UNFINISHED.fullmatch(text, opening, end) else end
 
 
 def escape_tags(text: str) -> str:
@@ -89,7 +89,7 @@ def escape_tags(text: str) -> str:
 
 
 class LineState:
-    """What is known of the line that a text has come to: whether a word stands in it, and which code span is open."""
+    """The state of the current line: whether it has a word, and which code span is open."""
 
     __slots__ = ("_code", "_run", "_words")
 
@@ -98,7 +98,7 @@ class LineState:
         self._code = self._run = 0
 
     def advance(self, text: str) -> None:
-        """Go on by some text; it makes no difference in how many pieces."""
+        """Read more text; it makes no difference in how many pieces."""
         tail = (text + ".").splitlines()[-1][:-1]
         if len(tail) < len(text):
             self._words = False
@@ -114,11 +114,11 @@ class LineState:
 
     @property
     def in_code(self) -> bool:
-        """Whether a code span is open; true of the place that was judged last."""
+        """Whether a code span is open where `judge` was called last."""
         return self._code > 0
 
     def judge(self, text: str, tag: FenceTag, *, final: bool) -> TagReading:
-        """What an opener is that stands at this place; `final` when nothing more will come after `text`."""
+        """How to read an opener at this point; `final` when nothing more will come after `text`."""
         self._end_run()
         reach = min(len(text), tag.start + LONGEST_TAG)
         whole = final or len(text) >= tag.start + LONGEST_TAG
@@ -172,19 +172,19 @@ def _judge_code_between_tags(text: str, start: int, end: int, code: int, reach: 
 
 
 def _judge_in_sentence(text: str, tag: FenceTag, reach: int, whole: bool) -> TagReading:
-    """Text if the sentence goes on and no closer of its own follows within reach."""
+    """Text if the sentence continues and no closer of its own follows within reach."""
     blanks = _BLANKS.match(text, tag.end)
     after = blanks.end() if blanks else tag.end
     if after >= reach:
         return TagReading.TEXT if whole else TagReading.OPEN
     char = text[after]
     in_word = char.isalpha() and not char.isupper() and (after > tag.end or not char.islower())
-    if not in_word and char not in _GOES_ON:
+    if not in_word and char not in _CONTINUES_SENTENCE:
         return TagReading.FENCE
-    place, depth = tag.end, 1
-    while inner := next_tag(text, place, reach):
+    position, depth = tag.end, 1
+    while inner := next_tag(text, position, reach):
         depth += -1 if inner.closes else 1
         if not depth:
             return TagReading.FENCE
-        place = inner.end
+        position = inner.end
     return TagReading.TEXT if whole else TagReading.OPEN

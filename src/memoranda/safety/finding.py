@@ -1,11 +1,11 @@
-"""What the scanner reports: one value per suspicious place."""
+"""`Finding`: one suspicious part of a text, as the scanner reports it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How sure and how grave: `high` should be refused, `medium` deserves a look by a person."""
+    """How certain and how serious a finding is: `high` should be refused, a person should look at `medium`."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -13,7 +13,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A suspicious place; `span` counts code points of the text as it was given."""
+    """A suspicious part of a text; `span` counts code points of the original text."""
 
     id: str
     severity: Severity

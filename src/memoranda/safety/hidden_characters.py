@@ -1,4 +1,4 @@
-"""Characters that a reader does not see or that change the order of what is seen.
+"""Finds characters that a reader does not see or that change the order of the visible ones.
 
 Joiners, variation selectors and direction marks are part of ordinary writing in many scripts and in emoji, so each
 is judged by its neighbours. A soft hyphen is not reported: text copied from web pages is full of them, and folding
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from memoranda.safety.finding import Finding, Severity
 
-_MOST_PER_KIND = 16
+_MAX_PER_KIND = 16
 
 # Scripts whose letters change shape by joiners: Arabic, Syriac, N'Ko, Indic, South-East Asian, Tibetan, Mongolian.
 _JOINING = (
@@ -118,14 +118,14 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _runs(text: str, kind: _Kind) -> Iterator[tuple[int, int]]:
-    """Unbroken runs of misplaced characters; a search by a bare character set is what `re` does fastest."""
+    """Unbroken runs of misplaced characters; searching for a plain character set is the fastest search of `re`."""
     misplaced = kind.pattern or f"[{kind.members}]"
     if kind.members == _TAGS:
         found = _compiled(f"{_SUBDIVISION_FLAG}|([{_TAGS}]+)").finditer(text)
-        yield from islice((match.span() for match in found if match[1] is not None), _MOST_PER_KIND)
+        yield from islice((match.span() for match in found if match[1] is not None), _MAX_PER_KIND)
         return
     first, run, position = _compiled(misplaced), _compiled(f"(?:{misplaced})+"), 0
-    for _ in range(_MOST_PER_KIND):
+    for _ in range(_MAX_PER_KIND):
         start = first.search(text, position)
         if not start:
             return

@@ -1,4 +1,4 @@
-"""Tags, comments and headers by which a text poses as another part of the prompt."""
+"""Finds tags, comments and headers by which a text poses as another part of the prompt."""
 
 import re
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ from typing import NamedTuple
 from memoranda.safety.finding import Severity
 from memoranda.safety.substrings import contains_any
 
-_MOST_PER_RULE = 8
+_MAX_PER_RULE = 8
 _COMMENT_REACH = 1500
-# A comment is an attack when it tells a model to do something, or tells anybody ("you") to set instructions aside.
+# A comment is an attack when it orders a model to do something, or orders "you" to ignore instructions.
 _MODELS = frozenset({"ai", "assistant", "agent", "llm", "model", "claude", "gpt", "chatgpt", "copilot", "bot"})
 _TASKS = frozenset(
     {"must", "always", "never", "send", "execute", "run", "include", "fetch", "respond", "reply", "forward", "update"}
@@ -113,7 +113,7 @@ _HINTS = ("<!--", *dict.fromkeys(hint for rule in MARKUP_RULES for hint in rule.
 
 
 class MarkupMatch(NamedTuple):
-    """A place in the folded text where a markup rule matched."""
+    """The part of the folded text that a markup rule matched."""
 
     id: str
     severity: Severity
@@ -128,10 +128,10 @@ def find_markup(plain: str) -> Iterator[MarkupMatch]:
         return
     for rule in MARKUP_RULES:
         if contains_any(rule.hints, plain):
-            for match in islice(_compiled(rule.pattern).finditer(plain), _MOST_PER_RULE):
+            for match in islice(_compiled(rule.pattern).finditer(plain), _MAX_PER_RULE):
                 yield MarkupMatch(rule.id, rule.severity, rule.message, match.start(), match.end())
     if "<!--" in plain:
-        yield from islice(_orders_in_comments(plain), _MOST_PER_RULE)
+        yield from islice(_orders_in_comments(plain), _MAX_PER_RULE)
 
 
 @cache

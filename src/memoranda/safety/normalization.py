@@ -1,4 +1,4 @@
-"""Fold a text to the plain letters a reader would see, so that disguised words match like plain ones.
+"""Folds a text to the plain letters that a reader would see, so that disguised words match like plain ones.
 
 Every step here works on one code point at a time through `str.translate`, which keeps it linear on any input
 (`unicodedata.normalize` over a whole text is quadratic on long runs of combining marks). A step keeps a way back:
@@ -108,7 +108,7 @@ def _word_code_point(code: int) -> str:
 
 
 class _Table(dict[int, str]):
-    """A translation table that works out each code point the first time it is met."""
+    """A translation table that computes the value of a code point when it is first needed."""
 
     __slots__ = ("_compute",)
 
@@ -148,7 +148,7 @@ class _Trail:
 
 
 class WordTrail:
-    """Where the words taken in order from a text begin: as many signs that are not blank come before each in both."""
+    """Where the words of a text begin: the same number of non-blank characters precedes a word in text and list."""
 
     __slots__ = ("_ends", "_spaced", "_words")
     _BLOCK = 256

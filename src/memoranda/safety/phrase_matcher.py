@@ -1,8 +1,8 @@
-"""Match phrase rules against a row of words in linear time.
+"""Matches phrase rules against a list of words in linear time.
 
-Each word that any rule knows is given one symbol, every other word the symbol of a filler. A text then is a
-short string of symbols, one a word, and a rule a regular expression over symbols whose gaps are bounded, so
-that no text can make it slow. A rule is only tried when all the words it cannot do without are there.
+Each word that a rule uses gets a symbol, and all other words share the symbol of a filler. A text is then a short
+string with one symbol per word, and a rule is a regular expression over symbols whose gaps are bounded, so no text can
+make it slow. A rule is only tried when all its required words are present.
 """
 
 import re
@@ -19,15 +19,15 @@ from memoranda.safety.phrase_rules import RULES, PhraseRule
 _FILLER = "-"
 _BREAK = "\n"
 _FIRST_SYMBOL = 0x4E00
-_MOST_PER_RULE = 3
-# A text with this many matches is settled; one made of nothing but rule words would otherwise try every rule.
-_MOST_MATCHES = 64
+_MAX_PER_RULE = 3
+# So many matches are enough; a text of nothing but rule words would otherwise try every rule.
+_MAX_MATCHES = 64
 _STACCATO = r"(?:\n.){3,}\n?"
 _UNSPACED_SCRIPTS = "[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
 
 
 class Phrase(NamedTuple):
-    """A place where a rule matched: words `first` up to but not including `last`."""
+    """The words that a rule matched: `first` up to but not including `last`."""
 
     rule: PhraseRule
     first: int
@@ -40,7 +40,7 @@ class _Pattern(NamedTuple):
     needs: tuple[frozenset[str], ...]
 
 
-class _Book:
+class _RuleBook:
     """All rules as expressions over symbols, and the symbols of the words they use."""
 
     def __init__(self) -> None:
@@ -49,17 +49,17 @@ class _Book:
         self._by_symbol: dict[str, list[_Pattern]] = {}
         for rule in RULES:
             for text in rule.patterns:
-                self._enter(rule, text)
+                self._add(rule, text)
 
     def candidates(self, present: frozenset[str]) -> Iterator[_Pattern]:
-        """The patterns all of whose indispensable words are among the symbols present."""
+        """The patterns all of whose required words are present."""
         for symbol in sorted(self._by_symbol.keys() & present):
             for pattern in self._by_symbol[symbol]:
                 if all(map(present.intersection, pattern.needs)):
                     yield pattern
 
-    def _enter(self, rule: PhraseRule, text: str) -> None:
-        """Enter a pattern under the rarest of the words that it cannot do without; every rule has one."""
+    def _add(self, rule: PhraseRule, text: str) -> None:
+        """Add a pattern under its rarest required words; every rule has some."""
         needs: list[frozenset[str]] = []
         expression = self._row(text, needs)
         key = min(needs, key=len)
@@ -106,8 +106,8 @@ def _plain(word: str) -> str:
 
 
 @cache
-def _book() -> _Book:
-    return _Book()
+def _rule_book() -> _RuleBook:
+    return _RuleBook()
 
 
 @cache
@@ -121,7 +121,7 @@ def _unspaced_words() -> str:
 
 
 def part_unspaced(spaced: str) -> str:
-    """Put blanks around the words that rules know of scripts written without blanks."""
+    """Put blanks around the words that rules use, in scripts that are written without blanks."""
     if spaced.isascii() or not re.search(_UNSPACED_SCRIPTS, spaced):
         return spaced
     return " ".join(_compiled(_unspaced_words()).split(spaced))
@@ -139,7 +139,7 @@ def _alternatives(classes: dict[str, str]) -> str:
 
 def may_make_phrase(words: Iterable[str]) -> bool:
     """Whether these words, in whatever order, could make up what a rule forbids."""
-    book = _book()
+    book = _rule_book()
     present = frozenset(map(book.symbols.get, words, repeat(_FILLER)))
     return next(book.candidates(present), None) is not None
 
@@ -149,10 +149,10 @@ def find_phrases(words: list[str]) -> list[Phrase]:
     kept: list[Phrase] = []
     ends: dict[str, int] = {}
     taken: Counter[str] = Counter()
-    # A pattern may have been looked up by several words; a set holds each of its matches once.
-    found = set(islice(_matches(words), _MOST_MATCHES))
+    # Several words may lead to the same pattern; a set holds each of its matches once.
+    found = set(islice(_matches(words), _MAX_MATCHES))
     for phrase in sorted(found, key=lambda phrase: (phrase.first, phrase.rule.id, phrase.last)):
-        if phrase.first >= ends.get(phrase.rule.id, 0) and taken[phrase.rule.id] < _MOST_PER_RULE:
+        if phrase.first >= ends.get(phrase.rule.id, 0) and taken[phrase.rule.id] < _MAX_PER_RULE:
             taken[phrase.rule.id] += 1
             ends[phrase.rule.id] = phrase.last
             kept.append(phrase)
@@ -160,10 +160,10 @@ def find_phrases(words: list[str]) -> list[Phrase]:
 
 
 def _matches(words: list[str]) -> Iterator[Phrase]:
-    book = _book()
+    book = _rule_book()
     symbols = "".join(map(book.symbols.get, words, repeat(_FILLER)))
     if _BREAK in symbols:  # "Ignore. All. Previous. Instructions." is one phrase
         symbols = re.sub(_STACCATO, lambda match: match[0].replace(_BREAK, _FILLER), symbols)
     for pattern in book.candidates(frozenset(symbols)):
-        for match in islice(_compiled(pattern.expression).finditer(symbols), _MOST_PER_RULE):
+        for match in islice(_compiled(pattern.expression).finditer(symbols), _MAX_PER_RULE):
             yield Phrase(pattern.rule, match.start(), match.end())

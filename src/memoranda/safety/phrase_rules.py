@@ -1,4 +1,4 @@
-"""The phrases that betray an attack, as data: one line a rule, grouped by meaning.
+"""The phrases of known attacks, as data: one line per pattern, grouped by meaning.
 
 A pattern is a row of words. `a|b` means either word, `NAME` a class of words from `vocabulary`, `~5` up to five
 words of anything within the sentence, a trailing `?` makes a word optional, `!~5` followed by a word or class
@@ -27,7 +27,7 @@ RULES = (
     PhraseRule(
         "prompt_injection",
         HIGH,
-        "The text orders the reader to set its earlier instructions aside.",
+        "The text orders the reader to ignore its earlier instructions.",
         (
             "OVERRIDE ~12 PREVIOUS ~4 INSTRUCTIONS",
             "OVERRIDE ~4 INSTRUCTIONS ~3 PREVIOUS",
@@ -195,7 +195,7 @@ RULES = (
     PhraseRule(
         "ssh_backdoor",
         HIGH,
-        "The text plants a key that lets somebody else log in.",
+        "The text plants a key that lets another person log in.",
         ("append|write|insert|put|echo|plant ~9 authorized keys", "add !~4 your ~9 authorized keys"),
     ),
     PhraseRule(

@@ -1,7 +1,7 @@
-"""Private keys written out as text, from their first line to their last.
+"""Finds private keys in text, from their first line to their last.
 
-A key stands in a text in many ways: as its file has it, indented, quoted, with line numbers, in a JSON string whose
-line breaks are escapes, or with its beginning or end cut off. Public keys and certificates are no secrets and stay.
+A key can be written in many ways: as in its file, indented, quoted, with line numbers, in a JSON string whose line
+breaks are escapes, or with its beginning or end missing. Public keys and certificates are not secret and stay.
 """
 
 import binascii
@@ -53,7 +53,7 @@ def find_private_keys(text: str) -> Iterator[tuple[int, int]]:
             end = following.end()
         else:
             end = _last_line_after(text, end, limit)
-        # The words of a first line alone are reported too: what follows it may be in a form that nobody foresaw.
+        # A first line without a key is reported too: what follows it may be in a form that is not known here.
         if marker["edge"] == "BEGIN" or (start, end) != marker.span():
             yield start, end
         done = end

@@ -1,7 +1,7 @@
-"""Takes credentials out of text that is about to be recorded; what the model and its tools see stays as it was.
+"""Removes credentials from text that is about to be recorded; what the model and its tools see does not change.
 
-Two kinds are known: the very values that this machine holds (from the environment and `.env`), wherever they occur, and
-text in the form that issuers give their credentials. Each becomes `[redacted:<kind>]`.
+Two kinds are redacted: the values that this machine holds (from the environment and `.env`), wherever they occur, and
+text in the format that issuers give their credentials. Each becomes `[redacted:<kind>]`.
 """
 
 import json
@@ -19,9 +19,9 @@ from memoranda.safety.substrings import contains_any
 _SHORTEST_VALUE = 8
 # "pwd=" and a value that counts as one.
 _SHORTEST_TEXT = 12
-_MOST_PARTS = 2_000_000
+_MAX_PARTS = 2_000_000
 # JSON text within JSON text within JSON text: tool calls, their arguments, and what is sent by them.
-_MOST_LEVELS = 3
+_MAX_LEVELS = 3
 _HTML_ESCAPES = str.maketrans({"<": r"\u003c", ">": r"\u003e", "&": r"\u0026"})
 _PRIVATE_KEY = "[redacted:private_key]"
 _LISTS = (list, tuple)
@@ -29,7 +29,7 @@ _FLAT = frozenset({str, int, float, bool, type(None)})
 
 
 class Redactor:
-    """Redacts text and JSON-like values, and counts what it took out until the count is collected."""
+    """Redacts text and JSON-like values, and counts the credentials that it removed."""
 
     def __init__(self, known_values: Iterable[str] = ()) -> None:
         plain = {value for value in known_values if len(value) >= _SHORTEST_VALUE}
@@ -56,32 +56,32 @@ class Redactor:
         return "".join(pieces) + text[position:], count + len(found)
 
     def value(self, value: Any) -> tuple[Any, int]:
-        """A JSON-like value with every string in it redacted; the value that was given is not changed.
+        """A JSON-like value with every string in it redacted; the argument itself is not changed.
 
-        All its text is looked at in one go; only when there is something in it, the value is taken apart.
+        All its text is searched in one pass; the value is only copied when that finds something.
         """
         texts: list[str] = []
         _collect(value, texts)
         together = "\n".join(texts)
         if find_secrets(together) or (self._known and contains_any(self._known_in(together), together)):
-            return self._replaced(value)
+            return self._replace(value)
         return value, 0
 
     def _known_in(self, text: str) -> tuple[str, ...]:
         """The forms in which a known value can be in this text: escaped ones only where there is a backslash."""
         return self._known_and_escaped if "\\" in text else self._known
 
-    def _replaced(self, value: Any) -> tuple[Any, int]:
+    def _replace(self, value: Any) -> tuple[Any, int]:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
-            keys, items = [self._replaced(key) for key in value], [self._replaced(item) for item in value.values()]
-            names = _told_apart(list(value), [key for key, _ in keys])
+            keys, items = [self._replace(key) for key in value], [self._replace(item) for item in value.values()]
+            names = _distinct_names(list(value), [key for key, _ in keys])
             together = dict(zip(names, (item for item, _ in items), strict=True))
             return together, sum(count for _, count in (*keys, *items))
         if isinstance(value, _LISTS):
             whole, keys_taken = _without_split_keys(list(value))
-            items = [self._replaced(item) for item in whole]
+            items = [self._replace(item) for item in whole]
             return [item for item, _ in items], keys_taken + sum(count for _, count in items)
         return value, 0
 
@@ -93,19 +93,19 @@ def _longest_first(values: Iterable[str]) -> tuple[str, ...]:
 def _escaped(value: str) -> set[str]:
     """A value as it is written inside JSON text, such as the arguments of a tool call, or in JSON text within that."""
     forms = {value}
-    for _ in range(_MOST_LEVELS):
+    for _ in range(_MAX_LEVELS):
         written = {json.dumps(form, ensure_ascii=ascii)[1:-1] for form in forms for ascii in (True, False)}
         # Some programs also escape what has a meaning in HTML.
         forms |= written | {form.translate(_HTML_ESCAPES) for form in written}
     return forms
 
 
-def _told_apart(given: list[Any], redacted: list[Any]) -> list[Any]:
-    """The redacted keys of an object, those numbered that would fall together with another one."""
-    taken = {key for key, now in zip(given, redacted, strict=True) if key == now}
+def _distinct_names(original: list[Any], redacted: list[Any]) -> list[Any]:
+    """The redacted keys of an object; those that would become equal to another key get a number."""
+    taken = {key for key, now in zip(original, redacted, strict=True) if key == now}
     numbers: Counter[Any] = Counter()
     names: list[Any] = []
-    for key, now in zip(given, redacted, strict=True):
+    for key, now in zip(original, redacted, strict=True):
         name = now
         while key != now and name in taken:
             numbers[now] += 1
@@ -116,7 +116,7 @@ def _told_apart(given: list[Any], redacted: list[Any]) -> list[Any]:
 
 
 def _without_split_keys(items: list[Any]) -> tuple[list[Any], int]:
-    """A list whose items are lines, without the private keys that go over several of them, and how many there were."""
+    """A list of lines without the private keys that span several of them, and how many there were."""
     lines = [item if isinstance(item, str) else "" for item in items]
     if not any(KEY_MARK in line for line in lines):
         return items, 0
@@ -136,18 +136,18 @@ def _without_split_keys(items: list[Any]) -> tuple[list[Any], int]:
 
 def _collect(value: Any, texts: list[str]) -> None:
     """Every text in a value, keys included."""
-    waiting = [value]
+    unvisited = [value]
     seen = 0
-    while waiting:
-        parts = _parts(waiting.pop())
+    while unvisited:
+        parts = _parts(unvisited.pop())
         seen += len(parts)
-        if seen > _MOST_PARTS:
+        if seen > _MAX_PARTS:
             raise RecursionError("A value has too many parts, or contains itself.")
         for part in parts:
             if type(part) is str:
                 texts.append(part)
             elif type(part) not in _FLAT:
-                waiting.append(part)
+                unvisited.append(part)
 
 
 def _parts(value: Any) -> Collection[Any]:

@@ -1,8 +1,8 @@
-"""Run every check over one text and put the findings in order.
+"""Runs every check over a text and sorts the findings.
 
-A text passes through stages, each with a way back to the offsets of the one before: escapes undone, letters
-folded, words parted. What was hidden in an encoding or a disguise is gathered into one further text and scanned
-once in the same way.
+A text passes through stages: escapes undone, letters folded, words separated. Each stage can map its offsets back to
+the stage before. What an encoding or a disguise hides is collected into one further text and scanned once in the same
+way.
 """
 
 from bisect import bisect_right
@@ -16,7 +16,7 @@ from memoranda.safety.classifier import classify
 from memoranda.safety.dangerous_commands import MESSAGES as COMMAND_MESSAGES
 from memoranda.safety.dangerous_commands import find_commands
 from memoranda.safety.decoding import (
-    MOST_DISGUISED,
+    MAX_DISGUISED,
     HiddenPiece,
     find_disguised,
     find_encoded,
@@ -29,8 +29,8 @@ from memoranda.safety.markup import find_markup
 from memoranda.safety.phrase_matcher import find_phrases, may_make_phrase, part_unspaced
 from memoranda.safety.secrets import find_secrets
 
-# The verdict on a text with this many findings is settled; looking further only costs time.
-ENOUGH = 16
+# More findings would not change the verdict on a text, and only cost time.
+MAX_FINDINGS = 16
 _LONGEST_PHRASE = 200
 _BATCH = 64
 # Two ends of a sentence in a row: no phrase, run of one-word sentences or line reaches over them. The blank keeps a
@@ -40,7 +40,7 @@ _BETWEEN_PIECES = f" {normalization.STOP}\n\n"
 
 
 class TextStages:
-    """A text after each stage, and the way back from any of them."""
+    """A text after each stage, and the mapping of their offsets back to the text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -75,28 +75,28 @@ class TextStages:
 
 
 def scan(text: str, *, learned: bool = True) -> tuple[Finding, ...]:
-    """What is suspicious in `text`, by place and then by id, up to `ENOUGH`; an empty tuple when it is clean."""
+    """Scan a text; findings are sorted by position and id, at most `MAX_FINDINGS`; an empty tuple when it is clean."""
     if not text:
         return ()
     stages = TextStages(text)
     checks = chain(_scan_stages(stages), scan_characters(text), _scan_hidden(stages, learned))
-    found = list(islice(checks, ENOUGH)) or (list(_find_learned(stages)) if learned else [])
-    return tuple(_ordered(found)) if found else ()
+    found = list(islice(checks, MAX_FINDINGS)) or (list(_find_learned(stages)) if learned else [])
+    return tuple(_sort_findings(found)) if found else ()
 
 
 class ScanVerdicts(NamedTuple):
-    """What `scan` says of each text, and whether their words together could make up a phrase that a rule forbids."""
+    """The findings of each text, and whether their words together could make up a phrase that a rule forbids."""
 
     findings: list[tuple[Finding, ...]]
     may_join: bool
 
 
 def scan_each(texts: Sequence[str]) -> ScanVerdicts:
-    """`scan` for many texts, at a fraction of the price when most are clean.
+    """Scan many texts, at a fraction of the cost when most are clean.
 
-    Texts are scanned by the rules in one go, parted so that nothing can match across or be hidden by a neighbour.
-    Only where something is found or disguised is each text of that batch scanned by itself, so the verdicts are those
-    of `scan`.
+    The rules scan a batch of texts in one pass, separated so that nothing can match across or be hidden by a
+    neighbour. Only when something is found or disguised is each text of that batch scanned by itself, so the findings
+    are those of `scan`.
     """
     verdicts: list[tuple[Finding, ...]] = []
     words: set[str] = set()
@@ -112,18 +112,18 @@ def scan_each(texts: Sequence[str]) -> ScanVerdicts:
 
 
 def _is_plain(stages: TextStages) -> bool:
-    """Whether the rules find nothing in a text and nothing in it is disguised, so that only its wording can matter."""
+    """Whether the rules find nothing in a text and nothing in it is disguised, so only the classifier can object."""
     odd = chain(_scan_stages(stages), scan_characters(stages.text), _hidden_pieces(stages))
     return next(odd, None) is None
 
 
 def scan_phrases(text: str) -> tuple[Finding, ...]:
-    """What the phrase rules alone find: enough for the seams between texts that were scanned by themselves."""
+    """Scan with the phrase rules only: enough for the seams between texts that were scanned by themselves."""
     return tuple(_find_phrases(TextStages(text))) if text else ()
 
 
 def _scan_learned(text: str) -> tuple[Finding, ...]:
-    """What the model says of a text that is known to be plain: only where it objects is the place worked out."""
+    """Classify a text that is known to be plain; the span is only computed when the classifier objects."""
     words = normalization.words_of(part_unspaced(normalization.spread(normalization.fold(text))))
     return tuple(_find_learned(TextStages(text))) if classify(words) else ()
 
@@ -136,7 +136,7 @@ def _find_phrases(stages: TextStages) -> Iterator[Finding]:
 
 
 def _find_learned(stages: TextStages) -> Iterator[Finding]:
-    """What the model says; it is asked only where no rule has spoken."""
+    """Classify a text in which no rule found anything."""
     if window := classify(stages.words):
         message = "The wording resembles known attacks on language models."
         yield Finding("learned_injection", Severity.MEDIUM, stages.from_words(window.first, window.last), message)
@@ -156,9 +156,9 @@ def _scan_stages(stages: TextStages) -> Iterator[Finding]:
 
 
 def _scan_hidden(stages: TextStages, learned: bool) -> Iterator[Finding]:
-    """Scan what was encoded or disguised, and report it at the place where it was hidden."""
+    """Scan what was encoded or disguised, and report it at the span where it was hidden."""
     hidden: list[tuple[str, int, int]] = []
-    room = MOST_DISGUISED
+    room = MAX_DISGUISED
     for piece, (start, end) in _hidden_pieces(stages):
         room -= piece.end - piece.start
         if room < 0:
@@ -176,15 +176,15 @@ def _scan_hidden(stages: TextStages, learned: bool) -> Iterator[Finding]:
 
 
 def _hidden_pieces(stages: TextStages) -> Iterator[tuple[HiddenPiece, tuple[int, int]]]:
-    """Encoded and disguised parts, with their places in the original text."""
+    """Encoded and disguised parts, with their spans in the original text."""
     for piece in find_encoded(stages.unescaped):
         yield piece, stages.from_unescaped(piece.start, piece.end)
     for piece in chain(find_disguised(stages.plain, stages.words), find_spaced_out(stages.plain, stages.words)):
         yield piece, stages.from_plain(piece.start, piece.end)
 
 
-def _ordered(found: Iterable[Finding]) -> list[Finding]:
-    """Sorted, and of findings of one kind that overlap only the first."""
+def _sort_findings(found: Iterable[Finding]) -> list[Finding]:
+    """Sort findings; of overlapping findings of one kind only the first stays."""
     kept: list[Finding] = []
     ends: dict[str, int] = {}
     for finding in sorted(found, key=lambda item: (item.span[0], item.id, item.span[1])):

@@ -1,4 +1,4 @@
-"""Hide memory fences in a stream of text that a model writes, wherever the stream is cut.
+"""Hides memory fences in a stream of text that a model writes, wherever the stream is cut.
 
 The filter shows text as it comes and hides every fence, from its opener to the closer of its own (tags are counted,
 so a fence inside a fence does not end it). What counts as a tag, and which openers are mere mentions, is the grammar
@@ -6,16 +6,16 @@ of `memoranda.safety.fence_tags`; it reads nothing but the text, so the total ou
 At the end of the stream (`flush`) a fence without a closer is discarded, to the last character.
 
 The hard case is "The tag <memory-context> is special." against "unterminated fences are discarded": the filter cannot
-see the end of the stream, and both mistakes cost something. To hide a mention swallows the rest of an answer that
-explains the tag; to show a fence leaks a memory. The choice: an opener in the middle of a sentence, with the sentence
-going on in small letters or punctuation, is a mention unless a closer of its own follows within reach of one longest
+see the end of the stream, and both mistakes cost something. Hiding a mention swallows the rest of an answer that
+explains the tag; showing a fence leaks a memory. The choice: an opener in the middle of a sentence that continues in
+small letters or punctuation is a mention unless a closer of its own follows within reach of one longest
 tag; a recalled block never looks like that, because after its opener comes a line end and then a bracket. The same
 reach holds for openers in `code spans`. Everything else is hidden, also in fenced code blocks, where a model that
 quotes its context is likelier than one that documents ours. Closers without an opener are text: they hide nothing.
 
-What can still get through: a fence that somebody begins in the middle of a sentence, goes on in small letters and ends
-more than `LONGEST_TAG` characters later, which `sanitize_context` removes before text is stored, because it sees the
-whole of it; and an opener in a one-line code span that never closes, of which it removes the tag alone.
+What can still get through: a fence that begins in the middle of a sentence, continues in small letters and ends more
+than `LONGEST_TAG` characters later, which `sanitize_context` removes before text is stored, because it sees the
+whole of it; and an opener in a one-line code span that never closes, of which it removes only the tag.
 """
 
 from memoranda.safety.fence_tags import LineState, TagReading, next_tag, unfinished_tag
@@ -28,13 +28,13 @@ class StreamingContextScrubber:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the stream, what is held back included; the next text is the start of a new one."""
+        """Forget the stream and the text that is held back; the next text starts a new stream."""
         self._held = ""
         self._depth = 0
         self._line = LineState()
 
     def feed(self, chunk: str) -> str:
-        """The text that can be shown now that `chunk` has come."""
+        """The text that can be shown now that `chunk` has arrived."""
         if not self._held and not self._depth and "<" not in chunk:
             self._line.advance(chunk)
             return chunk
@@ -48,13 +48,13 @@ class StreamingContextScrubber:
 
     def _advance(self, text: str, *, final: bool) -> str:
         shown: list[str] = []
-        place = 0
-        while tag := next_tag(text, place):
+        position = 0
+        while tag := next_tag(text, position):
             if self._depth:
                 self._depth += -1 if tag.closes else 1
-                place = tag.end
+                position = tag.end
                 continue
-            self._show(text[place : tag.start], shown)
+            self._show(text[position : tag.start], shown)
             reading = TagReading.TEXT if tag.closes else self._line.judge(text, tag, final=final)
             if reading is TagReading.OPEN:
                 self._held = text[tag.start :]
@@ -63,10 +63,10 @@ class StreamingContextScrubber:
                 self._depth = 1
             else:
                 self._show(text[tag.start : tag.end], shown)
-            place = tag.end
-        keep = len(text) if final else unfinished_tag(text, place)
+            position = tag.end
+        keep = len(text) if final else unfinished_tag(text, position)
         if not self._depth:
-            self._show(text[place:keep], shown)
+            self._show(text[position:keep], shown)
         self._held = text[keep:]
         return "".join(shown)
 

@@ -1,4 +1,4 @@
-"""Credentials written in clear, recognised by the form their issuers give them.
+"""Finds credentials in clear text, by the formats of their issuers.
 
 Formats with an issuer's prefix are certain. Assignments (`password = …`) are judged by their value: a reference
 (`$TOKEN`, `<your key>`, `see the vault`), a placeholder, a word or a plain hash is not a secret.
@@ -108,8 +108,8 @@ _BASE64 = r"^[A-Za-z0-9+/]{38,128}={0,2}$"
 
 
 def find_secrets(text: str) -> list[FoundSecret]:
-    """Find credentials in `text`, in order of their place and without overlaps."""
-    # Nearly all text has no credential in it: each part asks cheap questions first.
+    """Find credentials in `text`, sorted by position and without overlaps."""
+    # Nearly all texts contain no credential, so each part makes cheap checks first.
     stored = text.encode("utf-8", "replace")
     lower = text.lower() if text.isascii() else stored.lower().decode("latin-1")
     found: list[FoundSecret] = []
@@ -160,7 +160,7 @@ def _literal_first(pattern: str) -> str:
 
 
 def _suspects(stored: bytes) -> list[str]:
-    """The few places of a text that can hold an issuer's token: long runs that begin like one."""
+    """The few parts of a text that can be an issuer's token: long runs that begin like one."""
     found: list[str] = []
     runs = stored.translate(_AS_RUNS)
     start = runs.find(_RUN)
@@ -206,13 +206,13 @@ def _with_value(kind: str, pattern: str, text: str) -> Iterator[FoundSecret]:
 
 
 def _is_of_curl(text: str, option: int) -> bool:
-    """Whether an option at a place is one of `curl`: `-u` means other things elsewhere."""
+    """Whether an option belongs to a `curl` command: `-u` means other things elsewhere."""
     line = text[max(0, option - _LONGEST_COMMAND) : option]
     return "curl" in line and not _compiled(r"(?<!\\)\n|\||&&").search(line, line.rindex("curl"))
 
 
 def _lowered(text: str) -> str:
-    """The text in lower case, every character in its place: a few capitals grow when they are lowered."""
+    """The text in lower case with the same offsets: a few capitals become longer in lower case."""
     lower = text.lower()
     return lower if len(lower) == len(text) else "".join(char.lower() if char.isascii() else char for char in text)
 
@@ -220,12 +220,12 @@ def _lowered(text: str) -> str:
 def _assigned(text: str, named: list[str]) -> Iterator[FoundSecret]:
     lower = _lowered(text)
     assignment, position = _compiled(_ASSIGNMENT), 0
-    for place in sorted(place for hint in named for place in _assignments(lower, hint)):
-        end = place + 2 * _NAME_AND_SIGN
-        match = assignment.search(lower, max(position, place - _BEFORE_HINT), end)
-        if match and match.end() <= place:
+    for name_at in sorted(name_at for hint in named for name_at in _assignments(lower, hint)):
+        end = name_at + 2 * _NAME_AND_SIGN
+        match = assignment.search(lower, max(position, name_at - _BEFORE_HINT), end)
+        if match and match.end() <= name_at:
             match = assignment.search(lower, match.end(), end)
-        if match is None or match.start() > place:
+        if match is None or match.start() > name_at:
             continue
         if found := _compiled(_VALUE).match(text, match.end()):
             value = _compiled(_ESCAPED_END).split(found[0], maxsplit=1)[0]
@@ -236,11 +236,11 @@ def _assigned(text: str, named: list[str]) -> Iterator[FoundSecret]:
 
 def _assignments(lower: str, hint: str) -> Iterator[int]:
     """Where a word that names secrets is followed by a sign that gives it a value."""
-    name_end, place = _compiled(_NAME_END), lower.find(hint)
-    while place >= 0:
-        if name_end.match(lower, place):
-            yield place
-        place = lower.find(hint, place + len(hint))
+    name_end, found = _compiled(_NAME_END), lower.find(hint)
+    while found >= 0:
+        if name_end.match(lower, found):
+            yield found
+        found = lower.find(hint, found + len(hint))
 
 
 def _looks_random(token: str) -> bool:
@@ -269,7 +269,7 @@ def _looks_real(kind: str, value: str) -> bool:
 
 
 def _is_password_like(value: str) -> bool:
-    """A mixture that nobody writes as a word: letters with digits or signs, and varied enough for its length."""
+    """Whether a value mixes letters with digits or signs as no word does, and varies enough for its length."""
     letters = any(map(str.isalpha, value))
     digits = sum(map(str.isdigit, value))
     signs = sum(not char.isalnum() and char not in "_-./:" for char in value)

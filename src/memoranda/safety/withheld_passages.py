@@ -1,4 +1,4 @@
-"""Withholding what the scanner objects to, passage by passage: everything else of a text stays as it is.
+"""Replaces the passages of a text that the scanner objects to by placeholders; the rest stays as it is.
 
 A passage is a run of whole lines. Lines are judged by themselves and then together, because a phrase can be split
 over several of them.
@@ -12,17 +12,17 @@ from itertools import accumulate, groupby
 from memoranda.safety.finding import Finding
 from memoranda.safety.scanner import scan, scan_each
 
-# Passages that are harmless line by line can make a new whole; after so many of those nothing is left to trust. Of a
-# long text fewer are looked for, so that nobody's file keeps a session waiting.
+# Lines that are harmless by themselves can form a phrase once others are withheld; after so many rounds the whole text
+# is withheld. Long texts get fewer rounds, so that no file delays the start of a session.
 _MIN_ROUNDS, _MAX_ROUNDS = 4, 24
 _MAX_SCANNED = 4_000_000
-# More different lines than this cannot be looked at one by one in a bearable time.
+# More distinct lines than this would take too long to scan one by one.
 _MAX_LINES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class WithheldPassage:
-    """Some lines that are withheld: where they begin, their text, and the ids of what was found, sorted."""
+    """Lines that are withheld: the number of the first, their text, and the sorted ids of the findings."""
 
     first_line: int
     text: str
@@ -35,7 +35,7 @@ class WithheldPassage:
 
 @dataclass(frozen=True, slots=True)
 class ScreenedText:
-    """A text as it may be shown, and the passages that it shows as placeholders."""
+    """A text as it may be shown, and the passages that placeholders replace in it."""
 
     text: str
     passages: tuple[WithheldPassage, ...] = ()
@@ -53,22 +53,22 @@ def withhold_passages(
 ) -> ScreenedText:
     """Replace the lines that the scan objects to, by themselves or together with others, by placeholders.
 
-    `allowed` says which findings a person has accepted in a passage. `read_as` gives each line as the scan is to read
-    it, for texts in which something is in its place that would be suspicious elsewhere.
+    `allowed` returns the findings that a person has accepted in a passage. `read_as` changes each line for the scan,
+    for texts that may say something which would be suspicious elsewhere.
     """
     lines = text.split("\n")
     # A line that ends in CR LF is a line like any other.
-    passages = _passages(lines, _find_blocked([read_as(line.removesuffix("\r")) for line in lines]))
+    passages = _join_lines(lines, _find_blocked([read_as(line.removesuffix("\r")) for line in lines]))
     if allowed is not None:
-        passages = [each for each in passages if not set(each.findings) <= allowed(each.text)]
+        passages = [passage for passage in passages if not set(passage.findings) <= allowed(passage.text)]
     if not passages:
         return ScreenedText(text)
     shown: list[str] = []
-    place = 0
+    line = 0
     for passage in passages:
-        shown += [*lines[place : passage.first_line], passage.placeholder]
-        place = passage.first_line + passage.text.count("\n") + 1
-    return ScreenedText("\n".join([*shown, *lines[place:]]), tuple(passages))
+        shown += [*lines[line : passage.first_line], passage.placeholder]
+        line = passage.first_line + passage.text.count("\n") + 1
+    return ScreenedText("\n".join([*shown, *lines[line:]]), tuple(passages))
 
 
 class _BlockedLines:
@@ -125,10 +125,10 @@ def _block_the_rest(blocked: _BlockedLines, lines: Sequence[str]) -> bool:
     return False
 
 
-def _passages(lines: Sequence[str], blocked: dict[int, set[str]]) -> list[WithheldPassage]:
+def _join_lines(lines: Sequence[str], blocked: dict[int, set[str]]) -> list[WithheldPassage]:
     """Blocked lines that follow each other are one passage."""
     found: list[WithheldPassage] = []
-    for _, run in groupby(enumerate(sorted(blocked)), lambda each: each[1] - each[0]):
+    for _, run in groupby(enumerate(sorted(blocked)), lambda pair: pair[1] - pair[0]):
         numbers = [number for _, number in run]
         ids = set[str]().union(*(blocked[number] for number in numbers))
         found.append(WithheldPassage(numbers[0], "\n".join(lines[number] for number in numbers), tuple(sorted(ids))))

@@ -41,7 +41,7 @@ def find_evidence(memory: Memory, prompt: str, host: str, session_id: str) -> st
     if not excerpts:
         return ""
     text = "\n\n".join([*excerpts, _HOW_TO_READ_MORE])
-    return build_memory_context_block(text, most=_MAX_CHARS, source=_SOURCE)
+    return build_memory_context_block(text, max_chars=_MAX_CHARS, source=_SOURCE)
 
 
 def is_own_session(hit: Hit, host: str, session_id: str) -> bool:
