@@ -8,11 +8,11 @@ from pathlib import Path
 
 from memoranda.db.position import START, Position
 from memoranda.index import generations
+from memoranda.index.index_file import read_state
 from memoranda.index.message_text import searchable_text
 from memoranda.index.postings import And, Filters, Word
 from memoranda.index.reader import IndexConnection, IndexReader
 from memoranda.index.search_index import SearchIndex, find_mismatch
-from memoranda.index.tables import read_state
 from memoranda.index.tokenizer import index_tokens
 from memoranda.sessions.feed import Feed, FeedMessage
 from memoranda.sessions.scope import Scope

@@ -6,12 +6,14 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from memoranda.db.orphaned_wal import file_identity
+from memoranda.db.position import Position
 from memoranda.index import generations
 from memoranda.index.sqlite_errors import is_damage
-from memoranda.index.tables import IndexState, create, read_state
+from memoranda.index.tables import create
 
 _log = logging.getLogger(__name__)
 
@@ -21,6 +23,22 @@ _TRIES = 5
 _FEW_PAGES = 16
 _LOG_PAGES = 256
 _CACHE_KIB = 16_384
+
+
+@dataclass(slots=True)
+class IndexState:
+    """The one row of `state`."""
+
+    store: str
+    format: str
+    message: Position
+    change: Position
+    next_doc: int
+    messages: int
+    tokens: int
+    dead: int
+    mark: str
+
 
 MismatchCheck = Callable[[IndexState], str | None]
 """Why an index is none of the store that is asked; None when it is."""
@@ -161,3 +179,30 @@ def _open(file: Path) -> IndexFile:
     except sqlite3.OperationalError:
         # Without a log beside it, a file in such a directory can only be read as if nobody wrote it.
         return IndexFile(file, "ro&immutable=1")
+
+
+def read_state(connection: sqlite3.Connection) -> IndexState:
+    row = connection.execute("SELECT * FROM state").fetchone()
+    if row is None:
+        raise sqlite3.DatabaseError("the index has lost its state")
+    store, version, message, change, *rest = row
+    try:
+        # Positions are text; SQLite turns one that is a plain number into an integer.
+        return IndexState(store, version, Position.parse(message), Position.parse(change), *rest)
+    except ValueError as error:
+        raise sqlite3.DatabaseError("the index has a damaged state") from error
+
+
+def write_state(connection: sqlite3.Connection, state: IndexState) -> None:
+    connection.execute(
+        "UPDATE state SET message = ?, change = ?, next_doc = ?, messages = ?, tokens = ?, dead = ?, mark = ?",
+        (
+            str(state.message),
+            str(state.change),
+            state.next_doc,
+            state.messages,
+            state.tokens,
+            state.dead,
+            state.mark,
+        ),
+    )

@@ -16,10 +16,8 @@ _AT_ONCE = 200
 Texts = Callable[[Collection[int]], dict[int, FeedMessage]]
 
 
-def in_order(found: list[Posting], pattern: Pattern, texts: Texts) -> list[Posting]:
+def keep_in_order(found: list[Posting], pattern: Pattern, texts: Texts) -> list[Posting]:
     """Those that hold every phrase of the pattern as it stands; titles are believed."""
-    if not _asks_for_order(pattern):
-        return found
     kept: list[Posting] = []
     for start in range(0, len(found), _AT_ONCE):
         some = found[start : start + _AT_ONCE]
@@ -29,18 +27,6 @@ def in_order(found: list[Posting], pattern: Pattern, texts: Texts) -> list[Posti
             if not posting.message or (message is not None and _holds(pattern, message)):
                 kept.append(posting)
     return kept
-
-
-def _asks_for_order(pattern: Pattern) -> bool:
-    match pattern:
-        case Phrase(in_order=wanted):
-            return wanted
-        case And(parts) | Or(parts):
-            return any(map(_asks_for_order, parts))
-        case Without(keep, _):
-            return _asks_for_order(keep)
-        case _:
-            return False
 
 
 def _holds(pattern: Pattern, message: FeedMessage) -> bool:

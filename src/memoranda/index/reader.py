@@ -4,22 +4,39 @@ import sqlite3
 from collections.abc import Callable, Collection
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, assert_never
 
 from memoranda.db.position import START, Position
-from memoranda.index.match_query import MatchQuery, match_query
+from memoranda.index.index_file import IndexState, read_state
 from memoranda.index.message_text import kinds_for_roles
-from memoranda.index.phrase_order import in_order
-from memoranda.index.postings import TITLE, Filters, IndexedSession, IndexSize, Pattern, Posting
+from memoranda.index.phrase_order import keep_in_order
+from memoranda.index.postings import (
+    TITLE,
+    And,
+    Filters,
+    IndexedSession,
+    IndexSize,
+    Or,
+    Pattern,
+    Phrase,
+    Posting,
+    Prefix,
+    Without,
+    Word,
+)
 from memoranda.index.sqlite_errors import describe_error
-from memoranda.index.tables import IndexState, read_state
+from memoranda.index.tokenizer import is_single_character, is_unspaced
 from memoranda.index.unindexed_scan import FIRST_NUMBER, UnindexedScan
 from memoranda.sessions.feed import Feed, Head
 
 _Answer = TypeVar("_Answer")
 
-_MOST_COUNTED = 20_000
+_MAX_COUNTED = 20_000
 _AT_ONCE = 500
+Table = Literal["words", "pairs"]
+
+# SQLite's parser has an end; nobody types so many brackets in earnest.
+_DEEPEST = 40
 
 
 class IndexConnection(NamedTuple):
@@ -27,6 +44,24 @@ class IndexConnection(NamedTuple):
 
     connection: sqlite3.Connection
     failed: Callable[[sqlite3.DatabaseError], None]
+
+
+class MatchQuery(NamedTuple):
+    """A pattern for the full-text tables: a MATCH expression for one of them, or SQL for row numbers.
+
+    A pattern whose tokens are all in one table is one MATCH expression. One that needs both tables (`table` is None)
+    combines the row numbers that its parts find.
+    """
+
+    table: Table | None
+    text: str
+    values: tuple[str, ...] = ()
+
+    def rows(self) -> "MatchQuery":
+        """The same as SQL for row numbers."""
+        if self.table is None:
+            return self
+        return MatchQuery(None, f"SELECT rowid FROM {self.table} WHERE {self.table} MATCH ?", (self.text,))
 
 
 class IndexReader:
@@ -82,7 +117,8 @@ class IndexReader:
         found += indexed or []
         if self._stale:
             found.sort(key=lambda posting: posting.message, reverse=True)
-        return in_order(found[:most], pattern, self._feed.messages_by_id)
+        found = found[:most]
+        return keep_in_order(found, pattern, self._feed.messages_by_id) if _needs_order(pattern) else found
 
     def frequency(self, pattern: Pattern) -> int:
         """How many messages and titles match, at least; counting stops somewhere beyond what is frequent."""
@@ -228,7 +264,7 @@ def _of_sessions(filters: Filters) -> tuple[list[str], list[object]]:
 def _count(connection: sqlite3.Connection, asked: MatchQuery) -> int:
     rows = asked.rows()
     (found,) = connection.execute(
-        f"SELECT count(*) FROM (SELECT * FROM ({rows.text}) LIMIT {_MOST_COUNTED})", rows.values
+        f"SELECT count(*) FROM (SELECT * FROM ({rows.text}) LIMIT {_MAX_COUNTED})", rows.values
     ).fetchone()
     return int(found)
 
@@ -258,3 +294,83 @@ def _sessions(connection: sqlite3.Connection, numbers: Collection[int]) -> dict[
 
 def _marks(values: Collection[object]) -> str:
     return ", ".join("?" * len(values))
+
+
+def match_query(pattern: Pattern, depth: int = 0) -> MatchQuery | None:
+    """The query for a pattern; None when nothing can match it. It is never a syntax error."""
+    if depth > _DEEPEST:
+        return None
+    match pattern:
+        case Word(token):
+            return _phrase((token,))
+        case Prefix(token):
+            return _match((token,), " *")
+        case Phrase(tokens):
+            return _phrase(tokens)
+        case And(parts):
+            asked = [match_query(part, depth + 1) for part in parts]
+            return None if None in asked else _combined("AND", "INTERSECT", [part for part in asked if part])
+        case Or(parts):
+            asked = [match_query(part, depth + 1) for part in parts]
+            return _combined("OR", "UNION", [part for part in asked if part])
+        case Without(keep, drop):
+            kept, dropped = match_query(keep, depth + 1), match_query(drop, depth + 1)
+            return _combined("NOT", "EXCEPT", [kept, dropped]) if kept and dropped else kept
+        case _:
+            assert_never(pattern)
+
+
+def _phrase(tokens: tuple[str, ...]) -> MatchQuery | None:
+    """A phrase of words is one; pairs must all be there; a phrase of both is the pieces of each."""
+    pieces: list[tuple[str, ...]] = []
+    for token in tokens:
+        if pieces and not is_unspaced(token) and not is_unspaced(pieces[-1][-1]):
+            pieces[-1] += (token,)
+        else:
+            pieces.append((token,))
+    # A single character begins some pair, wherever it stands in a run.
+    asked = [_match(piece, " *" if is_single_character(piece[-1]) else "") for piece in dict.fromkeys(pieces)]
+    return None if None in asked else _combined("AND", "INTERSECT", [part for part in asked if part])
+
+
+def _match(tokens: tuple[str, ...], ending: str) -> MatchQuery | None:
+    plain = all(token and all(c.isalnum() or not c.isascii() for c in token) for token in tokens)
+    if not plain:
+        return None
+    return MatchQuery("pairs" if is_unspaced(tokens[0]) else "words", f'"{" ".join(tokens)}"{ending}')
+
+
+def _combined(operator: str, compound: str, parts: list[MatchQuery]) -> MatchQuery | None:
+    if not parts:
+        return None
+    if operator != "NOT":
+        parts = [joined for table in ("words", "pairs", None) for joined in _of_table(table, operator, parts)]
+    if len(parts) == 1:
+        return parts[0]
+    if len({part.table for part in parts}) == 1 and parts[0].table is not None:
+        return MatchQuery(parts[0].table, _joined(operator, parts))
+    rows = [part.rows() for part in parts]
+    text = f" {compound} ".join(f"SELECT * FROM ({part.text})" for part in rows)
+    return MatchQuery(None, text, tuple(value for part in rows for value in part.values))
+
+
+def _of_table(table: Table | None, operator: str, parts: list[MatchQuery]) -> list[MatchQuery]:
+    """The parts that ask one table, as one; those that ask both stay apart."""
+    found = [part for part in parts if part.table == table]
+    return [MatchQuery(table, _joined(operator, found))] if table is not None and len(found) > 1 else found
+
+
+def _joined(operator: str, parts: list[MatchQuery]) -> str:
+    return f" {operator} ".join(f"({part.text})" for part in parts)
+
+
+def _needs_order(pattern: Pattern) -> bool:
+    match pattern:
+        case Phrase(in_order=wanted):
+            return wanted
+        case And(parts) | Or(parts):
+            return any(map(_needs_order, parts))
+        case Without(keep, _):
+            return _needs_order(keep)
+        case _:
+            return False

@@ -20,7 +20,7 @@ from memoranda.db import fork_safety
 from memoranda.db.position import START, Position
 from memoranda.errors import StorageError
 from memoranda.index import generations, tables
-from memoranda.index.index_file import IndexFile, open_newest
+from memoranda.index.index_file import IndexFile, IndexState, open_newest
 from memoranda.index.reader import IndexConnection, IndexReader
 from memoranda.index.sqlite_errors import describe_error, is_damage
 from memoranda.index.unindexed_scan import FEW
@@ -255,7 +255,7 @@ class SearchIndex:
         self._open, self._process, self._thread_lock = None, os.getpid(), threading.RLock()
 
 
-def find_mismatch(state: tables.IndexState, feed: Feed) -> str | None:
+def find_mismatch(state: IndexState, feed: Feed) -> str | None:
     """Why an index is none of this store; None when it is.
 
     Where a store was put back from an older copy, its numbers are given again to other messages.

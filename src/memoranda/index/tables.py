@@ -8,9 +8,7 @@ comes again gets a new number; numbers are never used twice.
 """
 
 import sqlite3
-from dataclasses import dataclass
 
-from memoranda.db.position import Position
 from memoranda.index.tokenizer import VERSION as SEGMENTATION
 
 # Changes with these tables, or with what is indexed of a message.
@@ -65,21 +63,6 @@ CREATE VIRTUAL TABLE pairs USING fts5 (text, content = '', columnsize = 0, token
 """
 
 
-@dataclass(slots=True)
-class IndexState:
-    """The one row of `state`."""
-
-    store: str
-    format: str
-    message: Position
-    change: Position
-    next_doc: int
-    messages: int
-    tokens: int
-    dead: int
-    mark: str
-
-
 def create(connection: sqlite3.Connection, store: str) -> None:
     """Make the tables in an empty file; the caller's transaction."""
     for statement in _TABLES.split(";\n"):
@@ -89,30 +72,3 @@ def create(connection: sqlite3.Connection, store: str) -> None:
         connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('pgsz', ?)", (_LEAF_SIZE,))
         connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('hashsize', ?)", (_GATHERED,))
     connection.execute("INSERT INTO state VALUES (?, ?, 0, 0, 1, 0, 0, 0, '')", (store, FORMAT))
-
-
-def read_state(connection: sqlite3.Connection) -> IndexState:
-    row = connection.execute("SELECT * FROM state").fetchone()
-    if row is None:
-        raise sqlite3.DatabaseError("the index has lost its state")
-    store, version, message, change, *rest = row
-    try:
-        # Positions are text; SQLite turns one that is a plain number into an integer.
-        return IndexState(store, version, Position.parse(message), Position.parse(change), *rest)
-    except ValueError as error:
-        raise sqlite3.DatabaseError("the index has a damaged state") from error
-
-
-def write_state(connection: sqlite3.Connection, state: IndexState) -> None:
-    connection.execute(
-        "UPDATE state SET message = ?, change = ?, next_doc = ?, messages = ?, tokens = ?, dead = ?, mark = ?",
-        (
-            str(state.message),
-            str(state.change),
-            state.next_doc,
-            state.messages,
-            state.tokens,
-            state.dead,
-            state.mark,
-        ),
-    )

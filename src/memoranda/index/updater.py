@@ -8,9 +8,9 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator
 from zlib import crc32
 
+from memoranda.index.index_file import read_state, write_state
 from memoranda.index.message_text import SearchableText, searchable_text, title_text
 from memoranda.index.postings import TITLE
-from memoranda.index.tables import read_state, write_state
 from memoranda.index.tokenizer import index_tokens
 from memoranda.sessions.feed import Feed, FeedChange, FeedMessage, FeedSession
 
