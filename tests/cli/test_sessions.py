@@ -72,7 +72,7 @@ def test_sessions_are_listed_latest_first(past: Terminal) -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--offset", "99"], "There are no more than 99: --offset 99 leaves all of them out."),
+        (["--offset", "99"], "There are no more than 99: --offset 99 skips all of them."),
         (["--source", "nope"], "There are sessions, but none for this --source."),
         (["--since", "2099-01-01"], "There are sessions, but none for this --since."),
         (
@@ -171,7 +171,7 @@ def test_deleting_says_when_text_is_still_in_the_files(past: Terminal) -> None:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM messages").fetchone()
         text = past.ok("sessions", "delete", "Fix the build", "--yes")
-        assert "is reading state.db at the moment, so their text is still in its files" in text
+        assert "is reading state.db, so the deleted text is still in its files" in text
         assert "when the last program that has this home open closes it" in text
         assert _holds(past, b"compiler")
         assert past.json("sessions", "delete", "20250616_b", "--yes")["text_overwritten"] is False

@@ -87,7 +87,7 @@ def test_a_session_without_any_time_is_dated_now(terminal: Terminal, tmp_path: P
     file = tmp_path / "undated.jsonl"
     file.write_text(f"{json.dumps(SESSION)}\n{json.dumps(OTHER)}\n")
     before = time.time()
-    assert "Dated now, because they came without any time: 1." in terminal.ok("sessions", "import", str(file))
+    assert "Sessions without any timestamp, dated now: 1." in terminal.ok("sessions", "import", str(file))
     with memoranda.open(terminal.home) as memory:
         dated = memory.sessions.get_session("s")
         assert dated is not None and before <= dated["started_at"] <= time.time()
@@ -134,12 +134,12 @@ def test_a_file_that_cannot_be_written_is_called_by_its_name(terminal: Terminal,
     assert result.output.startswith(f"{file} cannot be written: ")
 
 
-def test_a_file_that_is_there_is_never_written_over(terminal: Terminal, tmp_path: Path) -> None:
+def test_an_existing_file_is_never_written_over(terminal: Terminal, tmp_path: Path) -> None:
     """It may be the only copy of what was deleted before."""
     file = tmp_path / "past.jsonl"
     file.write_text("the only copy\n")
     for command in (("export", "--output", str(file)), ("prune", "--yes", "--export", str(file))):
         result = terminal.run("sessions", *command)
         assert result.exit_code == 2
-        assert "there already" in result.output
+        assert "exists already" in result.output
     assert file.read_text() == "the only copy\n"

@@ -1,7 +1,7 @@
-"""What every command shares: which home it means, how it speaks, and how it fails.
+"""What every command shares: which home it uses, how it prints its answer, and how it fails.
 
-The options stand on every command as well as on `memoranda` itself, so that `memoranda --json memory list` and
-`memoranda memory list --json` mean the same.
+Every command has these options, and so has `memoranda` itself, so that
+`memoranda --json memory list` and `memoranda memory list --json` mean the same.
 """
 
 import json
@@ -22,25 +22,25 @@ _KEY = "memoranda."
 
 
 def common_options(command: Command) -> Command:
-    """Give a command --home, --profile and --json; their values travel in the click context."""
+    """Adds --home, --profile and --json to a command; `Invocation.current` returns their values."""
     options = (
         click.option("--home", help="The home to use (MEMORANDA_HOME, ~/.memoranda)."),
         click.option("--profile", help="A profile below the home (MEMORANDA_PROFILE)."),
-        click.option("--json", "as_json", is_flag=True, default=None, help="Answer in JSON."),
+        click.option("--json", "as_json", is_flag=True, default=None, help="Print the answer as JSON."),
     )
-    # The decorator that is applied last comes first in the help.
+    # The decorator that is applied last is listed first in the help.
     for option in reversed(options):
-        command = _travelling(option)(command)
+        command = _stored_in_context(option)(command)
     return command
 
 
 def memory_options(command: Command) -> Command:
-    """The common options and --user, for commands that deal with somebody's memory."""
+    """Adds the common options and --user, for commands that use the memory of one user."""
     user = click.option("--user", help="The memory of one user of a gateway.")
-    return common_options(_travelling(user)(command))
+    return common_options(_stored_in_context(user)(command))
 
 
-def _travelling(option: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def _stored_in_context(option: Callable[[Command], Command]) -> Callable[[Command], Command]:
     def keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
         if value is not None:
             context.meta[f"{_KEY}{parameter.name}"] = value
@@ -56,7 +56,7 @@ def _travelling(option: Callable[[Command], Command]) -> Callable[[Command], Com
 
 
 def printable(text: str) -> str:
-    """Text from elsewhere as it may go to a terminal: signs that steer the terminal are replaced."""
+    """Replaces the characters in text from elsewhere that could control a terminal."""
     return "".join(char if char.isprintable() else "\ufffd" for char in text)
 
 
@@ -80,15 +80,15 @@ class Invocation:
         )
 
     def locate_home(self) -> Home:
-        """Where the home lies, whether or not it can be opened."""
+        """Returns where the home is, whether or not it can be opened."""
         return locate_home(self.home, self.profile)
 
     def respond(self, text: str, data: Any) -> None:
-        """Print the answer: words for a person, or the same as JSON."""
+        """Prints the answer: the text for a person, or the data as JSON."""
         click.echo(json.dumps(data, ensure_ascii=False, indent=2) if self.as_json else text)
 
     def fail(self, message: str, data: dict[str, Any] | None = None, code: int = EXIT_REFUSED) -> NoReturn:
-        """Print why it was not done and leave with an exit code that says so."""
+        """Prints why the command did nothing, and exits with `code`."""
         if self.as_json:
             click.echo(json.dumps({"success": False, "error": message} | (data or {}), ensure_ascii=False, indent=2))
         else:

@@ -1,4 +1,4 @@
-"""The log of a command: into a file in the home, so that nothing but what it has to say is on the screen."""
+"""Sends the log of a command to a file in the home, so that only its answer is on the screen."""
 
 import logging
 import os
@@ -10,11 +10,11 @@ from pathlib import Path
 
 from memoranda.support.durable_files import make_private_directory
 
-_MOST_BYTES = 1_000_000
+_MAX_BYTES = 1_000_000
 
 
 class _PrivateFile(RotatingFileHandler):
-    """A log file that appears with its first line, and that only its owner can read."""
+    """A log file that is created with its first line, and that only its owner can read."""
 
     def _open(self) -> TextIOWrapper:
         path = Path(self.baseFilename)
@@ -29,8 +29,8 @@ class _PrivateFile(RotatingFileHandler):
 
 @contextmanager
 def log_to_file(path: Path) -> Iterator[logging.Handler]:
-    """Send what Memoranda logs to a file and nowhere else."""
-    handler = _PrivateFile(path, maxBytes=_MOST_BYTES, backupCount=2, delay=True, encoding="utf-8")
+    """Sends what Memoranda logs to a file and nowhere else while the context lasts."""
+    handler = _PrivateFile(path, maxBytes=_MAX_BYTES, backupCount=2, delay=True, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
     logger = logging.getLogger("memoranda")
     level, propagates = logger.level, logger.propagate

@@ -1,4 +1,4 @@
-"""Opens the home that a command means; apart from `context`, so that commands which need no store load none."""
+"""Opens the home of a command. Apart from `context`, so that commands without a store load none."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 
 
 def open_curated_memory(invocation: Invocation) -> MemoryStore:
-    """The curated memory of the home, profile and user that were named."""
+    """Opens the curated memory of the command's home, profile and user."""
     return open_memory(invocation.home, profile=invocation.profile, user=invocation.user).curated
 
 
 @contextmanager
 def open_home(invocation: Invocation, *, create: bool = False) -> Iterator[Memory]:
-    """The home that was named. Unless `create`, looking into one that has no sessions leaves no trace in it."""
+    """Opens the command's home. Without `create`, a home that has no sessions yet is not changed by reading it."""
     with open_memory(invocation.home, profile=invocation.profile, user=invocation.user) as memory:
         if create or database_exists(memory.home.state_db):
             yield memory
             return
         with (
-            TemporaryDirectory(prefix="memoranda-") as nothing,
-            Memory(Home(Path(nothing)), memory.config, memory.user) as empty,
+            TemporaryDirectory(prefix="memoranda-") as empty_directory,
+            Memory(Home(Path(empty_directory)), memory.config, memory.user) as empty,
         ):
             yield empty
 
 
 @contextmanager
 def open_sessions(invocation: Invocation, *, everyone: bool = False, create: bool = False) -> "Iterator[SessionDB]":
-    """The sessions of the home, profile and user that were named, or of all its users."""
+    """Opens the sessions of the command's home, profile and user, or of all users."""
     with open_home(invocation, create=create) as memory:
         yield memory.sessions.scoped(Scope.everyone()) if everyone else memory.sessions

@@ -8,9 +8,9 @@ import click
 
 from memoranda.app import Memory, open_memory
 from memoranda.cli.context import Invocation, memory_options, printable
+from memoranda.cli.filter_options import current_project, project_option
 from memoranda.cli.open_home import open_home
 from memoranda.cli.search import format_search_answer
-from memoranda.cli.sessions.lookup import current_project, project_option
 from memoranda.cli.terminal_text import bold
 from memoranda.curated.settings import FILE_NAMES, Target
 from memoranda.errors import StorageError

@@ -8,14 +8,14 @@ from typing import Any
 import click
 
 from memoranda.cli.context import Invocation, memory_options
-from memoranda.cli.open_home import open_home
-from memoranda.cli.sessions.lookup import (
+from memoranda.cli.filter_options import (
     current_project,
     describe_known_projects,
     project_option,
     since_option,
     until_option,
 )
+from memoranda.cli.open_home import open_home
 from memoranda.cli.terminal_text import bold, dim, highlight_matches, local_time, terminal_line
 from memoranda.importers.resume_command import resume_command
 from memoranda.recall.guidance import NO_PROJECT

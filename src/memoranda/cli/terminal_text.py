@@ -1,4 +1,4 @@
-"""How text looks on a terminal."""
+"""Formats text for a terminal: colours, times, single lines and long output."""
 
 import re
 import shutil
@@ -24,38 +24,38 @@ def dim(text: str) -> str:
 
 
 def highlight_matches(text: str) -> str:
-    """A snippet with its matches in colour; without colour the marks say where they are."""
-    if not _coloured():
+    """Colours the matches in a snippet; without colour its marks stay as they are."""
+    if not _uses_colour():
         return text
     return _MATCH.sub(lambda match: click.style(match[1], fg="yellow", bold=True), text)
 
 
 def local_time(seconds: float | None) -> str:
-    """A moment in the reader's time zone."""
+    """Formats a timestamp in the local time zone; "?" when no calendar has it."""
     try:
         return "" if seconds is None else f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
     except (ValueError, OverflowError, OSError):
         return "?"
 
 
-def format_change(change: Mapping[str, Any], where: str) -> str:
-    """One change of a journal: its number, when, where, what, by whom, and why."""
+def format_change(change: Mapping[str, Any], file: str) -> str:
+    """Formats one change of a journal: its number, time, file, action, actor, session and note."""
     session = f", session {printable(change['session'])}" if change["session"] else ""
-    about = f" of {change['refers_to']}" if change["refers_to"] else ""
+    reference = f" of {change['refers_to']}" if change["refers_to"] else ""
     note = f"  ({printable(change['note'])})" if change["note"] else ""
-    when = printable(change["at"][:19].replace("T", " "))
-    what = f"{change['action']}{about} by {printable(change['actor'])}{session}{note}"
-    return f"{change['number']:>4}  {when}  {where}  {what}"
+    time = printable(change["at"][:19].replace("T", " "))
+    action = f"{change['action']}{reference} by {printable(change['actor'])}{session}{note}"
+    return f"{change['number']:>4}  {time}  {file}  {action}"
 
 
-def terminal_line(text: str, most: int = 0) -> str:
-    """Text from elsewhere on one line, safe for a terminal, cut when it is longer than `most`."""
+def terminal_line(text: str, max_chars: int = 0) -> str:
+    """Makes text from elsewhere safe for one line of a terminal, shortened to `max_chars` if that is not 0."""
     line = printable(text.replace("\t", "    "))
-    return shorten_end(line, most) if most else line
+    return shorten_end(line, max_chars) if max_chars else line
 
 
 def print_paged(text: str) -> None:
-    """Print, through a pager when a person is looking and it does not fit on the screen."""
+    """Prints a text, through a pager when it does not fit on the terminal."""
     lines = text.count("\n") + 1
     if sys.stdout.isatty() and lines > shutil.get_terminal_size().lines:
         click.echo_via_pager(text)
@@ -63,6 +63,6 @@ def print_paged(text: str) -> None:
         click.echo(text)
 
 
-def _coloured() -> bool:
+def _uses_colour() -> bool:
     context = click.get_current_context(silent=True)
     return sys.stdout.isatty() if context is None or context.color is None else context.color

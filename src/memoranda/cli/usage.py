@@ -7,7 +7,7 @@ import click
 
 from memoranda import config
 from memoranda.cli.context import Invocation, memory_options
-from memoranda.cli.sessions.lookup import since_option, until_option
+from memoranda.cli.filter_options import since_option, until_option
 from memoranda.cli.terminal_text import bold, dim, terminal_line
 from memoranda.spending.budget import BackgroundSpending
 from memoranda.spending.ledger import Ledger

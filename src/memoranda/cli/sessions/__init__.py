@@ -20,7 +20,7 @@ def command() -> None:
     """See, name, export and delete past conversations."""
 
 
-for _each in (
+for _subcommand in (
     list_and_show.list_sessions,
     list_and_show.show,
     list_and_show.stats,
@@ -30,4 +30,4 @@ for _each in (
     transfer.export,
     transfer.import_file,
 ):
-    command.add_command(_each)
+    command.add_command(_subcommand)

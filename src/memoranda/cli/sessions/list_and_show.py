@@ -1,20 +1,20 @@
-"""Looking at sessions: list, show, stats."""
+"""`memoranda sessions list`, `show` and `stats`: read the record without changing it."""
 
 from typing import Any
 
 import click
 
 from memoranda.cli.context import Invocation, memory_options
-from memoranda.cli.open_home import open_sessions
-from memoranda.cli.sessions.lookup import (
+from memoranda.cli.filter_options import (
     all_users_option,
     describe_known_projects,
-    find_session,
     project_option,
     resolve_projects,
     since_option,
     until_option,
 )
+from memoranda.cli.open_home import open_sessions
+from memoranda.cli.sessions.lookup import find_session
 from memoranda.cli.terminal_text import bold, dim, local_time, print_paged, terminal_line
 from memoranda.db.orphaned_wal import database_exists
 from memoranda.importers.resume_command import resume_command
@@ -26,16 +26,37 @@ from memoranda.sessions.scope import Scope
 from memoranda.support.projects import project_name
 from memoranda.support.shorten import shorten_end
 
-_TOOL_OUTPUT = 400
-_COUNTS = ("sessions", "messages", "tool_calls", "input_tokens", "output_tokens", "cache_read_tokens",
-           "reasoning_tokens", "api_call_count", "redacted_secrets")  # fmt: skip
+_MAX_TOOL_CHARS = 400
+_COUNTS = (
+    "sessions",
+    "messages",
+    "tool_calls",
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "reasoning_tokens",
+    "api_call_count",
+    "redacted_secrets",
+)
+_JSON_FIELDS = (
+    "id",
+    "title",
+    "source",
+    "model",
+    "user_id",
+    "message_count",
+    "preview",
+    "parent_session_id",
+    "relation",
+    "project",
+)
 
 
 @click.command("list")
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many.")
-@click.option("--offset", type=click.IntRange(0), default=0, help="Leave out so many first.")
-@click.option("--source", multiple=True, help="Only from there: cli, telegram … Can be repeated.")
-@click.option("--everything", is_flag=True, help="Also archived sessions and delegated work.")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many to show.")
+@click.option("--offset", type=click.IntRange(0), default=0, help="Skip this many first.")
+@click.option("--source", multiple=True, help="Only from this source: cli, telegram … Can be repeated.")
+@click.option("--everything", is_flag=True, help="Also show archived sessions and delegated work.")
 @project_option
 @since_option
 @until_option
@@ -45,52 +66,45 @@ def list_sessions(
     limit: int, offset: int, source: tuple[str, ...], everything: bool, project: str | None, since: float | None,
     until: float | None, all_users: bool,
 ) -> None:  # fmt: skip
-    """List conversations, the latest first. One that was compressed is one line."""
+    """List conversations, the latest first. A compressed conversation is one entry."""
     invocation = Invocation.current()
     with open_sessions(invocation, everyone=all_users) as db:
         projects = None if project is None else resolve_projects(invocation, db, project)
-        wanted = {"source": source or None, "projects": projects, "since": since, "until": until}
-        rows = _rows(db, limit + 1, everything, offset=offset, **wanted)
-        why = "" if rows else _why_nothing(db, wanted, everything, offset)
+        filters = {"source": source or None, "projects": projects, "since": since, "until": until}
+        rows = _rows(db, limit + 1, everything, offset=offset, **filters)
+        reason = "" if rows else _explain_empty(db, filters, everything, offset)
     more = len(rows) > limit
     rows = rows[:limit]
-    lines = [format_session(row) for row in rows] or [why]
+    lines = [format_session(row) for row in rows] or [reason]
     if more:
         lines.append(dim(f"More: --offset {offset + limit}"))
-    data = [{name: row[name] for name in _SHOWN} | _times(row) for row in rows]
+    data = [{name: row[name] for name in _JSON_FIELDS} | _times(row) for row in rows]
     if invocation.as_json:
-        invocation.respond("", {"sessions": data, "more": more} | ({} if rows else {"message": why}))
+        invocation.respond("", {"sessions": data, "more": more} | ({} if rows else {"message": reason}))
     else:
         print_paged("\n".join(lines))
 
 
-def _rows(db: SessionDB, limit: int, everything: bool, **wanted: Any) -> list[dict[str, Any]]:
+def _rows(db: SessionDB, limit: int, everything: bool, **filters: Any) -> list[dict[str, Any]]:
     return db.list_sessions_rich(
-        limit=limit, order_by_last_active=True, include_children=everything, include_archived=everything, **wanted
+        limit=limit, order_by_last_active=True, include_children=everything, include_archived=everything, **filters
     )
 
 
-def _why_nothing(db: SessionDB, wanted: dict[str, Any], everything: bool, offset: int) -> str:
-    """Why a list is empty: what left out everything that there is, or that there is nothing."""
-    filters = [name for key, name in _FILTERS.items() if wanted[key] is not None]
-    if wanted["projects"] == frozenset():
+def _explain_empty(db: SessionDB, filters: dict[str, Any], everything: bool, offset: int) -> str:
+    """Says why a list is empty: which option excludes the sessions that exist, or that there are none."""
+    options = [f"this --{name.removesuffix('s')}" for name, value in filters.items() if value is not None]
+    if filters["projects"] == frozenset():
         return f"{NO_PROJECT} {describe_known_projects(db)}".strip()
-    if offset and _rows(db, 1, everything, **wanted):
-        return f"There are no more than {offset:,}: --offset {offset} leaves all of them out."
-    if not everything and _rows(db, 1, True, **wanted):
+    if offset and _rows(db, 1, everything, **filters):
+        return f"There are no more than {offset:,}: --offset {offset} skips all of them."
+    if not everything and _rows(db, 1, True, **filters):
         return "There are only archived sessions and delegated work: --everything shows them."
-    if filters and _rows(db, 1, True):
-        return f"There are sessions, but none for {' and '.join(filters)}."
+    if options and _rows(db, 1, True):
+        return f"There are sessions, but none for {' and '.join(options)}."
     if db.scoped(Scope.everyone()).session_count():
         return "No sessions of this user yet; --all-users shows those of others."
     return "No sessions yet."
-
-
-_FILTERS = {"source": "this --source", "projects": "this --project", "since": "this --since", "until": "this --until"}
-
-
-_SHOWN = ("id", "title", "source", "model", "user_id", "message_count", "preview", "parent_session_id", "relation",
-          "project")  # fmt: skip
 
 
 def _times(row: dict[str, Any]) -> dict[str, Any]:
@@ -98,8 +112,8 @@ def _times(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def format_session(row: dict[str, Any]) -> str:
-    """One conversation in a list."""
-    name = row["title"] or row["preview"] or "(nothing said)"
+    """Formats one conversation of a list, on two lines."""
+    name = row["title"] or row["preview"] or "(no messages)"
     parts = (row["id"], row["source"], f"{row['message_count']} messages", project_name(row["project"]))
     facts = terminal_line(" · ".join(part for part in parts if part))
     return f"{local_time(row['last_active'])}  {bold(terminal_line(name, 70))}\n{' ' * 18}{dim(facts)}"
@@ -116,33 +130,33 @@ def show(session: str, tools: bool, all_users: bool) -> None:
     with open_sessions(invocation, everyone=all_users) as db:
         session_id = find_session(invocation, db, session)
         members = db.get_compression_lineage(session_id)
-        exported = [each for each in map(db.export_session, members) if each is not None]
-    first, last = exported[0], exported[-1]
+        sessions = [session for session in map(db.export_session, members) if session is not None]
+    first, last = sessions[0], sessions[-1]
     command = resume_command(last)
     if invocation.as_json:
-        invocation.respond("", [*exported[:-1], last | {"resume": command} if command else last])
+        invocation.respond("", [*sessions[:-1], last | {"resume": command} if command else last])
         return
-    lines = [bold(last["title"] or first["title"] or "(no title)"), dim(_facts(first, last))]
+    lines = [bold(last["title"] or first["title"] or "(no title)"), dim(_format_facts(first, last))]
     lines += [f"resume: {terminal_line(command)}", ""] if command else [""]
-    for each in exported:
-        for message in each["messages"]:
+    for exported in sessions:
+        for message in exported["messages"]:
             if message["copy_of"] is None and not message["is_summary"]:
-                lines += _message(message, tools)
+                lines += _format_message(message, tools)
     print_paged("\n".join(lines))
 
 
-def _facts(first: dict[str, Any], last: dict[str, Any]) -> str:
+def _format_facts(first: dict[str, Any], last: dict[str, Any]) -> str:
     ended = f"ended {local_time(last['ended_at'])} ({last['end_reason']})" if last["ended_at"] else "open"
-    begun = f"begun {local_time(first['started_at'])}"
+    started = f"started {local_time(first['started_at'])}"
     parent = f"{first['relation']} of {first['parent_session_id']}" if first["parent_session_id"] else None
-    parts = (last["id"], first["source"], last["model"], project_name(last["project"]), begun, ended, parent)
+    parts = (last["id"], first["source"], last["model"], project_name(last["project"]), started, ended, parent)
     return " · ".join(terminal_line(part) for part in parts if part)
 
 
-def _message(message: dict[str, Any], tools: bool) -> list[str]:
+def _format_message(message: dict[str, Any], tools: bool) -> list[str]:
     text = text_of(message["content"])
     if message["role"] == "tool" and not tools:
-        text = shorten_end(text, _TOOL_OUTPUT, f"… ({len(text):,} characters; --tools shows them)")
+        text = shorten_end(text, _MAX_TOOL_CHARS, f"… ({len(text):,} characters; --tools shows them)")
     name = f" {message['tool_name']}" if message["tool_name"] else ""
     facts = f"{local_time(message['timestamp'])}  #{message['id']}"
     lines = [f"{bold(terminal_line(message['role'] + name))}  {dim(facts)}"]
@@ -156,14 +170,13 @@ def _message(message: dict[str, Any], tools: bool) -> list[str]:
 @all_users_option
 @memory_options
 def stats(all_users: bool) -> None:
-    """Count sessions, messages and tokens, by source and model, and say how much disk they take."""
+    """Count sessions, messages and tokens, by source and model, and show how much disk they use."""
     invocation = Invocation.current()
     with open_sessions(invocation, everyone=all_users) as db:
         numbers = db.statistics()
-        here = (db.path, *db.index.files) if database_exists(invocation.locate_home().state_db) else ()
-        sizes = {path.name: path.stat().st_size for path in here if path.exists()}
-    data = numbers | {"first": show_time(numbers["first"] or None), "last": show_time(numbers["last"] or None),
-                      "bytes": sizes}  # fmt: skip
+        files = (db.path, *db.index.files) if database_exists(invocation.locate_home().state_db) else ()
+        sizes = {path.name: path.stat().st_size for path in files if path.exists()}
+    times = {name: show_time(numbers[name] or None) for name in ("first", "last")}
     lines = [f"{numbers[name]:>14,}  {name.replace('_', ' ')}" for name in _COUNTS if name in numbers]
     for column in ("by_source", "by_model"):
         lines += ["", bold(column.replace("_", " "))]
@@ -172,4 +185,4 @@ def stats(all_users: bool) -> None:
             for name, counts in numbers[column].items()
         ]
     lines += ["", bold("on disk"), *(f"{size:>14,}  {name}" for name, size in sizes.items())]
-    invocation.respond("\n".join(lines), data)
+    invocation.respond("\n".join(lines), numbers | times | {"bytes": sizes})

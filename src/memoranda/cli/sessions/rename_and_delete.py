@@ -1,4 +1,4 @@
-"""Changing the record: rename, delete, prune. What would go is shown first, and asked about."""
+"""`memoranda sessions rename`, `delete` and `prune`: change the record, after showing what would be deleted."""
 
 import json
 import time
@@ -9,21 +9,22 @@ from typing import Any
 import click
 
 from memoranda.cli.context import Invocation, memory_options
+from memoranda.cli.filter_options import all_users_option, parse_time_option
 from memoranda.cli.open_home import open_sessions
-from memoranda.cli.sessions.lookup import all_users_option, find_session, parse_time_option
+from memoranda.cli.sessions.lookup import find_session
 from memoranda.cli.sessions.transfer import NewFile, write_sessions
 from memoranda.cli.terminal_text import local_time, terminal_line
 from memoranda.errors import SessionError, StorageError
 from memoranda.recall.session_db import SessionDB
 
-_SHOWN_AT_MOST = 20
-_PATIENCE = 1.0
-_STILL_READ = (
-    "\nAnother program is reading {file} at the moment, so their text is still in its files. It leaves them when the "
+_MAX_ROWS_SHOWN = 20
+_OVERWRITE_TIMEOUT = 1.0
+_NOT_OVERWRITTEN = (
+    "\nAnother program is reading {file}, so the deleted text is still in its files. It is overwritten when the "
     "last program that has this home open closes it."
 )
 _yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
-_export_option = click.option("--export", "export_to", type=NewFile(), help="First save them to this file.")
+_export_option = click.option("--export", "export_to", type=NewFile(), help="First save the sessions to this file.")
 
 
 @click.command()
@@ -32,18 +33,18 @@ _export_option = click.option("--export", "export_to", type=NewFile(), help="Fir
 @all_users_option
 @memory_options
 def rename(session: str, title: str, all_users: bool) -> None:
-    """Give a conversation a TITLE; an empty one takes its title away."""
+    """Give a conversation a TITLE; an empty one removes its title."""
     invocation = Invocation.current()
     with open_sessions(invocation, everyone=all_users) as db:
         session_id = find_session(invocation, db, session)
-        tip = db.get_compression_tip(session_id) or session_id
+        latest = db.get_compression_tip(session_id) or session_id
         try:
-            db.set_session_title(tip, title)
+            db.set_session_title(latest, title)
         except SessionError as error:
             invocation.fail(str(error))
-        named = db.get_session_title(tip)
-    text = f"{tip} is now called {named!r}." if named else f"{tip} has no title now."
-    invocation.respond(text, {"success": True, "session_id": tip, "title": named})
+        new_title = db.get_session_title(latest)
+    text = f"{latest} is now called {new_title!r}." if new_title else f"{latest} has no title now."
+    invocation.respond(text, {"success": True, "session_id": latest, "title": new_title})
 
 
 @click.command("delete")
@@ -56,14 +57,14 @@ def delete_command(session: tuple[str, ...], yes: bool, export_to: Path | None, 
     """Delete conversations for good: every session of each, its messages, and the work it delegated.
 
     SESSION is an id, the beginning of one, or a title; with --yes a whole id or an exact title. The text is
-    overwritten in the file and leaves the index. Nothing can bring it back but an export.
+    overwritten in the file and removed from the index. Only an export can restore it.
     """
     invocation = Invocation.current()
     with open_sessions(invocation, everyone=all_users) as db:
         ids: dict[str, None] = {}
         for name in session:
             ids |= dict.fromkeys(db.get_compression_lineage(find_session(invocation, db, name, exactly=yes)))
-        _carry_out(invocation, db, db.list_deletion(ids), yes, export_to, db.delete_sessions)
+        _confirm_and_delete(invocation, db, db.list_deletion(ids), yes, export_to, db.delete_sessions)
 
 
 @click.command()
@@ -73,10 +74,10 @@ def delete_command(session: tuple[str, ...], yes: bool, export_to: Path | None, 
     callback=parse_time_option(),
     default="90d",
     show_default=True,
-    help="When something was last said.",
+    help="How long ago the last message must be.",
 )
-@click.option("--source", help="Only from there.")
-@click.option("--dry-run", is_flag=True, help="Only show what would go.")
+@click.option("--source", help="Only from this source.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted; delete nothing.")
 @_yes_option
 @_export_option
 @all_users_option
@@ -84,9 +85,9 @@ def delete_command(session: tuple[str, ...], yes: bool, export_to: Path | None, 
 def prune(
     older_than: float, source: str | None, dry_run: bool, yes: bool, export_to: Path | None, all_users: bool
 ) -> None:
-    """Delete ended conversations in which nothing was said for a while, with the work they delegated.
+    """Delete ended conversations that have had no new message for a while, with the work they delegated.
 
-    Open ones always stay, and so does one whose delegate has said something since.
+    Open conversations always stay, and so does one whose delegated work has newer messages.
     """
     invocation = Invocation.current()
     with open_sessions(invocation, everyone=all_users) as db:
@@ -98,12 +99,12 @@ def prune(
                 {"success": True, "deleted": 0, "would_delete": [row["id"] for row in rows]},
             )
             return
-        _carry_out(
+        _confirm_and_delete(
             invocation, db, rows, yes, export_to, lambda shown: db.prune_sessions(days, source, among=frozenset(shown))
         )
 
 
-def _carry_out(
+def _confirm_and_delete(
     invocation: Invocation,
     db: SessionDB,
     rows: list[dict[str, Any]],
@@ -115,16 +116,16 @@ def _carry_out(
         click.echo(_describe(rows), err=True)
         click.confirm("Delete them for good?", abort=True, err=True)
     if export_to is not None:
-        saved = (db.export_session(row["id"]) for row in rows)
-        write_sessions(export_to, (json.dumps(each, ensure_ascii=False) for each in saved))
+        exported = (db.export_session(row["id"]) for row in rows)
+        write_sessions(export_to, (json.dumps(session, ensure_ascii=False) for session in exported))
     deleted = delete([row["id"] for row in rows])
     unfinished = ""
     try:
         db.index.compact()
     except StorageError as error:
-        unfinished = f"\n{error} Nothing of them is found any more, but their words stay in its file until it is."
+        unfinished = f"\n{error} Search no longer finds the sessions, but the index file keeps their words until then."
     is_overwritten = _is_overwritten(db)
-    remains = "" if is_overwritten else _STILL_READ.format(file=db.path.name)
+    remains = "" if is_overwritten else _NOT_OVERWRITTEN.format(file=db.path.name)
     kept = f" They are saved in {export_to}." if export_to else ""
     invocation.respond(
         f"Deleted {_count(deleted, 'session')}.{kept}{unfinished}{remains}",
@@ -135,8 +136,8 @@ def _carry_out(
 
 
 def _is_overwritten(db: SessionDB) -> bool:
-    """Whether the deleted text is in no file any more; waits a moment for those who are reading."""
-    deadline = time.monotonic() + _PATIENCE
+    """Whether the deleted text is in no file any more; waits a second for programs that are reading."""
+    deadline = time.monotonic() + _OVERWRITE_TIMEOUT
     while not db.empty_log():
         if time.monotonic() >= deadline:
             return False
@@ -149,10 +150,10 @@ def _describe(rows: list[dict[str, Any]]) -> str:
     lines = [f"{_count(len(rows), 'session')} with {_count(messages, 'message')}:"]
     lines += [
         f"  {local_time(row['last_active'])}  {terminal_line(row['id'])}  {terminal_line(row['title'] or '', 50)}"
-        for row in rows[:_SHOWN_AT_MOST]
+        for row in rows[:_MAX_ROWS_SHOWN]
     ]
-    if len(rows) > _SHOWN_AT_MOST:
-        lines.append(f"  … and {len(rows) - _SHOWN_AT_MOST} more")
+    if len(rows) > _MAX_ROWS_SHOWN:
+        lines.append(f"  … and {len(rows) - _MAX_ROWS_SHOWN} more")
     return "\n".join(lines)
 
 

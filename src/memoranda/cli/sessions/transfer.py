@@ -1,4 +1,4 @@
-"""Export and import of sessions as JSON lines, one session per line."""
+"""`memoranda sessions export` and `import`: sessions as JSON lines, one session per line."""
 
 import codecs
 import json
@@ -13,8 +13,9 @@ from typing import Any, BinaryIO
 import click
 
 from memoranda.cli.context import Invocation, memory_options
+from memoranda.cli.filter_options import all_users_option
 from memoranda.cli.open_home import open_sessions
-from memoranda.cli.sessions.lookup import all_users_option, find_session
+from memoranda.cli.sessions.lookup import find_session
 from memoranda.errors import StorageError
 from memoranda.support.durable_files import write_private
 
@@ -23,7 +24,7 @@ _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class NewFile(click.Path):
-    """A file that is not there yet, in a directory that is."""
+    """A path for a new file, in a directory that exists."""
 
     def __init__(self) -> None:
         super().__init__(dir_okay=False)
@@ -34,7 +35,7 @@ class NewFile(click.Path):
             self.fail(f"There is no directory {str(path.parent)!r}.", param, ctx)
         if os.path.isfile(path):
             self.fail(
-                f"{str(path)!r} is there already, and may be the only copy of something; name another.", param, ctx
+                f"{str(path)!r} exists already, and may be the only copy of something; name another file.", param, ctx
             )
         return path
 
@@ -42,7 +43,7 @@ class NewFile(click.Path):
 @click.command()
 @click.argument("session", required=False)
 @click.option("--output", type=NewFile(), help="Write to this file, not to the terminal.")
-@click.option("--source", help="Only sessions from there.")
+@click.option("--source", help="Only sessions from this source.")
 @all_users_option
 @memory_options
 def export(session: str | None, output: Path | None, source: str | None, all_users: bool) -> None:
@@ -54,10 +55,10 @@ def export(session: str | None, output: Path | None, source: str | None, all_use
         else:
             members = db.get_compression_lineage(find_session(invocation, db, session))
             sessions = map(db.export_session, members)
-        lines = (json.dumps(each, ensure_ascii=False) for each in sessions)
+        lines = (json.dumps(exported, ensure_ascii=False) for exported in sessions)
         if output is None:
             for line in lines:
-                # As bytes: half a character is kept here, and would be replaced on its way to a terminal.
+                # As bytes, because text output would replace lone surrogates.
                 click.echo(line.encode("utf-8", "surrogatepass"))
             return
         count = write_sessions(output, lines)
@@ -67,13 +68,13 @@ def export(session: str | None, output: Path | None, source: str | None, all_use
 
 
 def write_sessions(path: Path, lines: Iterable[str]) -> int:
-    """Write lines to a private file, all of them or none; how many."""
-    text = [line.encode("utf-8", "surrogatepass") for line in lines]
+    """Writes all lines to a private file, or none. Returns how many."""
+    encoded = [line.encode("utf-8", "surrogatepass") for line in lines]
     try:
-        write_private(path, b"".join(line + b"\n" for line in text))
+        write_private(path, b"".join(line + b"\n" for line in encoded))
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error.strerror}.") from error
-    return len(text)
+    return len(encoded)
 
 
 @click.command("import")
@@ -81,10 +82,10 @@ def write_sessions(path: Path, lines: Iterable[str]) -> int:
 @all_users_option
 @memory_options
 def import_file(file: Path, all_users: bool) -> None:
-    """Import exported sessions. What is there already is left alone, so that a second import adds nothing.
+    """Import exported sessions. Existing messages stay as they are, so a second import adds nothing.
 
-    FILE has one session per line, or is JSON as a whole: a session, or an array of them. Sessions of other users come
-    in with --all-users.
+    FILE has one session per line, or is one JSON document: a session, or an array of sessions. Sessions of other users
+    are imported with --all-users.
     """
     invocation = Invocation.current()
     broken: list[dict[str, Any]] = []
@@ -95,35 +96,35 @@ def import_file(file: Path, all_users: bool) -> None:
     del data["new_ids"], data["repeating"]
     data["errors"] = [*broken, *data["errors"]]
     text = (
-        f"Imported {len(report.imported):,} sessions, brought {len(report.updated):,} up to date, left "
-        f"{len(report.skipped):,} as they were; {report.messages:,} messages are new."
+        f"Imported {len(report.imported):,} sessions, updated {len(report.updated):,}, left "
+        f"{len(report.skipped):,} unchanged; {report.messages:,} messages are new."
     )
     for session_id, title in report.renamed.items():
         text += f"\n{session_id} is called {title!r} here, because its title was taken."
     for session_id in report.detached:
-        text += f"\n{session_id} stands alone, because its parent is not here."
+        text += f"\n{session_id} has no parent here, because that session was not imported."
     if report.undated:
-        text += f"\nDated now, because they came without any time: {len(report.undated):,}."
+        text += f"\nSessions without any timestamp, dated now: {len(report.undated):,}."
     if data["errors"]:
-        problems = [f"{_where(error)}: {error['error']}" for error in data["errors"][:10]]
+        problems = [f"{_location(error)}: {error['error']}" for error in data["errors"][:10]]
         invocation.fail("\n".join([text, f"{len(data['errors'])} could not be read:", *problems]), data)
     invocation.respond(text, {"success": True, **data})
 
 
-def _where(error: dict[str, Any]) -> str:
+def _location(error: dict[str, Any]) -> str:
     return f"line {error['line']}" if "line" in error else f"session {error['session_id'] or error['index']}"
 
 
 def _read(file: Path, broken: list[dict[str, Any]]) -> Iterator[Any]:
-    """The sessions in a file; what cannot be read is added to `broken`."""
+    """Reads the sessions in a file; lines that cannot be read are added to `broken`."""
     with file.open("rb") as stream:
-        mark = stream.read(3)
-        if mark.startswith(_UTF_16):
+        start = stream.read(3)
+        if start.startswith(_UTF_16):
             broken.append({"line": 1, "error": "the file is in UTF-16; save it in UTF-8"})
             return
-        begin = 3 if mark == codecs.BOM_UTF8 else stream.seek(0)
+        begin = 3 if start == codecs.BOM_UTF8 else stream.seek(0)
         whole = None
-        if _goes_on_in_the_next_line(stream):
+        if _spans_lines(stream):
             stream.seek(begin)
             whole = _read_whole(stream.read())
         stream.seek(begin)
@@ -132,30 +133,30 @@ def _read(file: Path, broken: list[dict[str, Any]]) -> Iterator[Any]:
             is_empty = False
             yield from value if isinstance(value, list) else [value]
     if is_empty and len(broken) > 1:
-        # One thing is wrong with such a file, not every line of it.
+        # The file as a whole is wrong, so one error is enough.
         broken[:] = [broken[0] | {"error": f"{broken[0]['error']}, and no other line is a session either"}]
 
 
-def _goes_on_in_the_next_line(stream: BinaryIO) -> bool:
-    """Whether the first line of a file that says something is not JSON by itself."""
+def _spans_lines(stream: BinaryIO) -> bool:
+    """Whether the first line of a file is not JSON by itself, so that a value continues on the next one."""
     first = next((line for line in stream if line.strip()), b"{}")
     return _read_whole(first) is None
 
 
 def _read_whole(text: bytes) -> list[Any] | None:
-    """What stands in a text one after the other; None when it is not JSON."""
-    found: list[Any] = []
+    """Reads the JSON values that follow each other in a text; None when it is not JSON."""
+    values: list[Any] = []
     try:
-        words = text.decode("utf-8", "surrogatepass").strip()
-        place, decoder = 0, json.JSONDecoder()
-        while place < len(words):
-            value, place = decoder.raw_decode(words, place)
-            found.append(value)
-            space = _SPACE.match(words, place)
-            place = space.end() if space else place
+        document = text.decode("utf-8", "surrogatepass").strip()
+        position, decoder = 0, json.JSONDecoder()
+        while position < len(document):
+            value, position = decoder.raw_decode(document, position)
+            values.append(value)
+            space = _SPACE.match(document, position)
+            position = space.end() if space else position
     except (ValueError, RecursionError):
         return None
-    return found
+    return values
 
 
 def _read_lines(stream: BinaryIO, broken: list[dict[str, Any]]) -> Iterator[Any]:

@@ -1,0 +1,63 @@
+"""The options that several commands share to select sessions: time, project and user."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from memoranda.cli.context import Invocation
+from memoranda.cli.terminal_text import terminal_line
+from memoranda.recall.guidance import NOWHERE
+from memoranda.recall.request import parse_time
+from memoranda.recall.session_db import SessionDB
+from memoranda.support.projects import matching_projects, project_name, project_of
+
+_MAX_PROJECTS_SHOWN = 10
+
+
+def parse_time_option(*, end: bool = False) -> Callable[[click.Context, click.Parameter, Any], float | None]:
+    """Returns a click callback that reads a timestamp: 30d, 12h, a date, or a date and time."""
+
+    def read(context: click.Context, parameter: click.Parameter, value: Any) -> float | None:
+        try:
+            return None if value is None else parse_time(value, end=end)
+        except ValueError as error:
+            raise click.BadParameter(str(error), context, parameter) from None
+
+    return read
+
+
+all_users_option = click.option("--all-users", is_flag=True, help="The sessions of every user of this home.")
+since_option = click.option(
+    "--since", metavar="TIME", callback=parse_time_option(), help="From this time on: 30d, 12h, 2026-11-01."
+)
+until_option = click.option("--until", metavar="TIME", callback=parse_time_option(end=True), help="Up to this time.")
+project_option = click.option(
+    "--project", metavar="NAME", help="Only this project: this (the repository you are in), or owner/name."
+)
+
+
+def current_project() -> str | None:
+    """Returns the project of the directory in which the command was started."""
+    try:
+        return project_of(os.getcwd())
+    except FileNotFoundError:
+        # The directory was deleted in the meantime.
+        return None
+
+
+def resolve_projects(invocation: Invocation, db: SessionDB, name: str) -> frozenset[str]:
+    """Returns the known projects that a name means; fails the command for "this" outside of any project."""
+    wanted = (current_project() or "") if name.strip().lower() == "this" else name
+    if not wanted.strip():
+        invocation.fail(NOWHERE)
+    return matching_projects(db.known_projects(), wanted)
+
+
+def describe_known_projects(db: SessionDB) -> str:
+    """Returns a line that names the known projects; "" when there are none."""
+    names = [*dict.fromkeys(map(project_name, db.known_projects()))]
+    hidden = len(names) - _MAX_PROJECTS_SHOWN
+    rest = f", and {hidden} more" if hidden > 0 else ""
+    return f"There are: {terminal_line(', '.join(names[:_MAX_PROJECTS_SHOWN]))}{rest}." if names else ""
