@@ -84,8 +84,8 @@ def _killed_before_publishing(directory: Path, target: Target, text: str) -> Ite
         def die(*arguments: Path) -> None:
             raise KeyboardInterrupt
 
-        patch.setattr("memoranda.support.journaled_replace.publish", die)
-        patch.setattr("memoranda.support.journaled_replace._recover", lambda *arguments: None)
+        patch.setattr("memoranda.support.journaled_writer.publish", die)
+        patch.setattr("memoranda.support.journaled_writer._recover", lambda *arguments: None)
         with pytest.raises(KeyboardInterrupt):
             store.add(target, text)
     assert os.path.exists(staged_path(store.path(target)))

@@ -33,8 +33,8 @@ def test_a_change_that_was_journalled_and_never_made_is_void(root: Path, what: s
         store.delete("deploy", AGENT)
     before = {name: text for name, text in tree(root).items() if name != ".journal.jsonl"}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("memoranda.support.journaled_replace.publish", _die)
-        patch.setattr("memoranda.support.journaled_replace._recover", lambda *arguments: None)
+        patch.setattr("memoranda.support.journaled_writer.publish", _die)
+        patch.setattr("memoranda.support.journaled_writer._recover", lambda *arguments: None)
         patch.setattr("memoranda.skills.writer.os.rename", _die)
         patch.setattr("memoranda.skills.writer.SkillWriter._settle", lambda writer: None)
         with pytest.raises(KeyboardInterrupt):
@@ -65,7 +65,7 @@ def test_a_failing_disk_leaves_everything_as_it_was(root: Path, monkeypatch: pyt
     def refuse(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    for target in ("memoranda.support.journaled_replace.stage", "memoranda.support.journaled_replace.publish"):
+    for target in ("memoranda.support.journaled_writer.stage", "memoranda.support.journaled_writer.publish"):
         with monkeypatch.context() as patch:
             patch.setattr(target, refuse)
             outcome = store.patch("deploy", "2. Push.", "2. Pull.", AGENT)

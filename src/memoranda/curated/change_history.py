@@ -11,7 +11,7 @@ from memoranda.curated.settings import FILE_NAMES, TARGETS, Target
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.write_request import WriteRequest
 from memoranda.curated.write_result import EntryEdit, MemoryReceipt, MemoryRefusal, Origin
-from memoranda.support.journal_file import undone_numbers
+from memoranda.support.journal_file import find_undoable, undone_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,10 @@ def undo(store: MemoryStore, number: int | None, origin: Origin) -> MemoryReceip
     The rest of the file may have moved on since; only the entries that the change touched must still be there.
     """
     changes = [change for change in log(store) if number is not None or store.settings.enabled(change.target)]
-    change = _latest_undoable(changes) if number is None else next((c for c in changes if c.number == number), None)
-    if change is None or not change.edits or change.action == "found" or change.number in undone_numbers(changes):
-        return refusals.nothing_to_undo(change.target if change else "memory", number)
+    change = find_undoable(changes, number, lambda change: bool(change.edits) and change.action != "found")
+    if change is None:
+        target: Target = next((change.target for change in changes if change.number == number), "memory")
+        return refusals.nothing_to_undo(target, number)
     return store.commit(
         WriteRequest(
             change.target,
@@ -93,13 +94,6 @@ def _restatement(store: MemoryStore, newest: MemoryChange) -> list[MemoryChange]
     return [
         restate(newest, target, entries, heads) for target, entries in found if entries is not None and target in heads
     ]
-
-
-def _latest_undoable(changes: Sequence[MemoryChange]) -> MemoryChange | None:
-    """The newest change that stands, undos and what was found left out."""
-    gone = undone_numbers(changes)
-    standing = [change for change in changes if change.edits and change.number not in gone]
-    return next((change for change in reversed(standing) if change.action not in ("undo", "found")), None)
 
 
 def _reverse_if_it_stands(

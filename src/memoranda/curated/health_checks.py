@@ -68,7 +68,7 @@ def _check_file(store: MemoryStore, target: Target, whose: str) -> Iterator[Heal
 def _check_content(store: MemoryStore, target: Target, state: ReadableMemoryFile, whose: str) -> Iterator[HealthIssue]:
     path, limit = state.path, store.settings.limit(target)
     edit = f"memoranda memory edit {target}{whose}"
-    if state.is_odd(limit):
+    if not state.is_rewritable(limit):
         yield HealthIssue(
             "warning", path, "has blank or oversized pieces; the agent cannot write to it", f"run '{edit}'"
         )

@@ -29,14 +29,14 @@ class ReadableMemoryFile(text_file.TextFile):
         """Whether writing the same entries again would change at most blank edges."""
         return self.text.strip() == serialise(self.entries)
 
-    def is_odd(self, limit: int) -> bool:
-        """Whether rewriting would alter more than edges and line ends, or an entry is larger than a whole file may be.
+    def is_rewritable(self, limit: int) -> bool:
+        """Whether rewriting alters only edges and line ends, and no entry is larger than a whole file may be.
 
-        Nobody who writes through Memoranda makes such a file, so a person has to look at it.
+        Memoranda writes no other files, so a person has to look at one that is not rewritable.
         """
         if not is_faithful(self.text, self.entries):
-            return True
-        return any(len(entry) > limit or not keeps_apart(entry) for entry in self.entries)
+            return False
+        return all(len(entry) <= limit and keeps_apart(entry) for entry in self.entries)
 
 
 WritableState = MissingMemoryFile | ReadableMemoryFile
@@ -51,8 +51,3 @@ def read(path: Path, known: ReadableMemoryFile | None = None) -> MemoryFileState
     if isinstance(state, ReadableMemoryFile | UnreadableFile | UndecodableFile):
         return state
     return ReadableMemoryFile(path, state.raw, state.text, state.fingerprint, parse(state.text))
-
-
-def still_holds(state: WritableState) -> bool:
-    """Whether the file is still what it was when it was read."""
-    return text_file.has_content(state.path, state.raw if isinstance(state, ReadableMemoryFile) else None)

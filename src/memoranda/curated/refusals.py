@@ -2,10 +2,24 @@
 
 from pathlib import Path
 
-from memoranda.curated.memory_file import UndecodableFile, UnreadableFile
 from memoranda.curated.operations import Ambiguous, NoMatch
 from memoranda.curated.settings import FILE_NAMES, Target
-from memoranda.curated.write_result import MemoryRefusal
+from memoranda.curated.write_result import MemoryRefusal, MemoryRefusalReason
+from memoranda.support.journaled_writer import FailureReason, WriteFailure
+
+_REASONS: dict[FailureReason, MemoryRefusalReason] = {
+    "locked": "locked",
+    "storage": "storage",
+    "unreadable": "unreadable",
+    "undecodable": "undecodable",
+    "symlink": "symlink",
+    "read_only": "storage",
+    "changed": "drift",
+}
+
+
+def from_failure(target: Target, failure: WriteFailure) -> MemoryRefusal:
+    return MemoryRefusal(target, _REASONS[failure.reason], failure.message)
 
 
 def disabled(target: Target) -> MemoryRefusal:
@@ -76,48 +90,6 @@ def unmatched(target: Target, problem: NoMatch | Ambiguous) -> MemoryRefusal:
     return MemoryRefusal(target, "ambiguous", message, matches=problem.matches)
 
 
-def not_readable(target: Target, state: UnreadableFile | UndecodableFile) -> MemoryRefusal:
-    if isinstance(state, UndecodableFile):
-        return MemoryRefusal(
-            target,
-            "undecodable",
-            f"{state.path} is not UTF-8 text ({state.problem}). Nothing was written and the file was left as it is. "
-            "Convert it to UTF-8 or move it away, then try again.",
-        )
-    return MemoryRefusal(
-        target,
-        "unreadable",
-        f"{state.path} cannot be read ({state.problem}). Nothing was written and the file was left as it is. "
-        "'memoranda doctor' says how to mend it.",
-    )
-
-
-def read_only(target: Target, path: Path) -> MemoryRefusal:
-    return MemoryRefusal(
-        target,
-        "storage",
-        f"{path} is read-only (its owner may not write it). Nothing was written. "
-        "Give the permission back with chmod 600 if it may change.",
-    )
-
-
-def changed_while_writing(target: Target, path: Path) -> MemoryRefusal:
-    return MemoryRefusal(
-        target,
-        "drift",
-        f"{path} was changed by another program at this very moment. Nothing was written. Send your change again.",
-    )
-
-
-def symlink(target: Target, path: Path) -> MemoryRefusal:
-    return MemoryRefusal(
-        target,
-        "symlink",
-        f"{path} is a link to {path.resolve()}. Replacing it would cut the link, so nothing was written. "
-        "Put the file itself here, or name the home where it really lies.",
-    )
-
-
 def changed_outside(target: Target, path: Path, change: int, backup: Path | None) -> MemoryRefusal:
     return MemoryRefusal(
         target,
@@ -129,7 +101,7 @@ def changed_outside(target: Target, path: Path, change: int, backup: Path | None
     )
 
 
-def odd_file(target: Target, path: Path, backup: Path) -> MemoryRefusal:
+def unrewritable_file(target: Target, path: Path, backup: Path) -> MemoryRefusal:
     return MemoryRefusal(
         target,
         "drift",
@@ -166,12 +138,3 @@ def proposal_outdated(target: Target, proposal: str) -> MemoryRefusal:
 def nothing_to_undo(target: Target, number: int | None) -> MemoryRefusal:
     wanted = "There is no change to undo." if number is None else f"There is no change {number} that could be undone."
     return MemoryRefusal(target, "no_match", f"{wanted} 'memoranda memory log' lists the changes.")
-
-
-def disk(target: Target, path: Path, error: OSError) -> MemoryRefusal:
-    return MemoryRefusal(
-        target,
-        "storage",
-        f"{error.filename or path}: {error.strerror or error}. Nothing was written; "
-        "'memoranda doctor' says what stands in the way.",
-    )

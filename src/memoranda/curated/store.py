@@ -40,6 +40,7 @@ from memoranda.curated.write_result import AwaitsApproval, MemoryReceipt, Memory
 from memoranda.curated.writer import MemoryWriter
 from memoranda.errors import StorageError
 from memoranda.support.canonical_text import canonical, unstorable_character
+from memoranda.support.journaled_writer import WriteFailure
 
 _log = logging.getLogger(__name__)
 
@@ -73,8 +74,8 @@ class MemoryStore:
         self.settings = settings or CuratedSettings()
         self.proposals = ApprovalQueue(self.directory / "pending")
         allowances = self.directory / "allowed.json"
-        self._screening = {target: EntryScanner(allowances) for target in TARGETS}
-        self._writer = MemoryWriter(self.directory, self.settings, self._screening)
+        self._scanners = {target: EntryScanner(allowances) for target in TARGETS}
+        self._writer = MemoryWriter(self.directory, self.settings, self._scanners)
         self._snapshot: dict[str, str | None] = {}
         self._snapshot_entries: dict[Target, tuple[str, ...]] = {}
         # Called with every change that was made through this store, whoever made it; it must not raise.
@@ -141,7 +142,7 @@ class MemoryStore:
 
     def shown(self, target: Target, text: str) -> str:
         """The text of an entry of a target, past or present, if it may be shown; else its placeholder."""
-        return ScannedEntry(text, self._screening[target].findings(text)).shown
+        return ScannedEntry(text, self._scanners[target].findings(text)).shown
 
     def add(self, target: Target, content: str, origin: Origin | None = None) -> MemoryWriteResult:
         return self.apply(target, [Add(content)], origin)
@@ -233,7 +234,7 @@ class MemoryStore:
         entry = next((item for item in self.view(target).entries if item.handle == handle and item.findings), None)
         if entry is not None:
             with self.exclusive():
-                self._screening[target].allowances.allow([entry.text], entry.findings, origin)
+                self._scanners[target].allowances.allow([entry.text], entry.findings, origin)
                 self._note(target, "allow", origin, f"{handle}: {', '.join(entry.findings)}")
         return entry
 
@@ -241,7 +242,7 @@ class MemoryStore:
         """Take back what was allowed for the entry that a handle names; None when nothing was."""
         entry = next((item for item in self.view(target).entries if item.handle == handle), None)
         with self.exclusive():
-            if entry is None or not self._screening[target].allowances.revoke(entry.text):
+            if entry is None or not self._scanners[target].allowances.revoke(entry.text):
                 return None
             self._note(target, "revoke", origin, handle)
         return entry
@@ -257,12 +258,12 @@ class MemoryStore:
             return render_problem(target, FILE_NAMES[target], state.problem)
         self._writer.note_seen(target, state.fingerprint)
         # An equal entry is shown once, and it is what is shown that must be screened.
-        shown = self._screening[target].screen(list(dict.fromkeys(state.entries)))
+        shown = self._scanners[target].screen(list(dict.fromkeys(state.entries)))
         self._snapshot_entries[target] = tuple(entry.shown for entry in shown)
         return render(target, shown, size(state.entries), self.settings.limit(target))
 
     def _view(self, target: Target, state: WritableState) -> MemoryView:
-        screened = tuple(self._screening[target].screen(state.entries))
+        screened = tuple(self._scanners[target].screen(state.entries))
         limit = self.settings.limit(target)
         return MemoryView(target, state.path, screened, size(state.entries), limit, state.fingerprint)
 
@@ -294,14 +295,12 @@ class MemoryStore:
             return judged
         if not judged.edits:
             return MemoryReceipt(target, self.path(target), request.nothing)
-        try:
-            with self.exclusive():
-                replaced = [edit.before for edit in judged.edits]
-                proposal = self.proposals.add(target, operations, request.origin, replaced)
-        except StorageError as error:
-            return MemoryRefusal(target, "locked", str(error))
-        except OSError as error:
-            return refusals.disk(target, self.proposals.directory, error)
+        replaced = [edit.before for edit in judged.edits]
+        proposal = self._writer.run_exclusively(
+            self.proposals.directory, lambda: self.proposals.add(target, operations, request.origin, replaced)
+        )
+        if isinstance(proposal, WriteFailure):
+            return refusals.from_failure(target, proposal)
         return AwaitsApproval(
             target,
             proposal.id,

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,7 +11,7 @@ from memoranda.skills.names import SKILL_FILE
 from memoranda.skills.store import SkillStore, files_of
 from memoranda.skills.write_result import SkillRefusal, SkillWriteResult
 from memoranda.skills.writer import SkillMoveRequest, SkillTextRequest
-from memoranda.support.journal_file import undone_numbers
+from memoranda.support.journal_file import find_undoable, undone_numbers
 from memoranda.support.origin import Origin
 from memoranda.support.text_file import TextFile
 
@@ -33,9 +32,8 @@ def undo(store: SkillStore, number: int | None, origin: Origin) -> SkillWriteRes
 
     What an undo brings back is not judged again; a passage that is withheld stays so.
     """
-    changes = log(store)
-    change = _latest_undoable(changes) if number is None else next((c for c in changes if c.number == number), None)
-    if change is None or not _can_be_undone(change) or change.number in undone_numbers(changes):
+    change = find_undoable(log(store), number, lambda change: change.edit is not None or bool(change.moved))
+    if change is None:
         return refusals.nothing_to_undo(number)
     return store.writer.commit(_backwards(store, change, origin))
 
@@ -64,16 +62,6 @@ def purge(store: SkillStore) -> PurgedSkills:
             shutil.rmtree(each)
         last = store.journal.last()
         return PurgedSkills(store.journal.purge(last.number if last else 0, []), len(archived))
-
-
-def _can_be_undone(change: SkillChange) -> bool:
-    return change.edit is not None or bool(change.moved)
-
-
-def _latest_undoable(changes: Sequence[SkillChange]) -> SkillChange | None:
-    gone = undone_numbers(changes)
-    standing = [change for change in changes if _can_be_undone(change) and change.number not in gone]
-    return next((change for change in reversed(standing) if change.action != "undo"), None)
 
 
 def _stands(store: SkillStore, change: SkillChange) -> SkillRefusal | None:

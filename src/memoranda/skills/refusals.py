@@ -3,11 +3,25 @@
 from pathlib import Path
 
 from memoranda.skills.write_result import SkillRefusal, SkillRefusalReason
-from memoranda.support.text_file import UndecodableFile, UnreadableFile
+from memoranda.support.journaled_writer import FailureReason, WriteFailure
+
+_REASONS: dict[FailureReason, SkillRefusalReason] = {
+    "locked": "locked",
+    "storage": "storage",
+    "unreadable": "unreadable",
+    "undecodable": "unreadable",
+    "symlink": "symlink",
+    "read_only": "read_only",
+    "changed": "conflict",
+}
 
 
 def _nothing(skill: str, reason: SkillRefusalReason, message: str) -> SkillRefusal:
     return SkillRefusal(skill, reason, f"{message} Nothing was changed.")
+
+
+def from_failure(skill: str, failure: WriteFailure) -> SkillRefusal:
+    return SkillRefusal(skill, _REASONS[failure.reason], failure.message)
 
 
 def disabled(skill: str) -> SkillRefusal:
@@ -97,23 +111,12 @@ def empty(skill: str, what: str) -> SkillRefusal:
     return _nothing(skill, "invalid", f"{what} is empty.")
 
 
-def not_readable(skill: str, state: UnreadableFile | UndecodableFile) -> SkillRefusal:
-    what = "is not UTF-8 text" if isinstance(state, UndecodableFile) else "cannot be read"
-    message = f"{state.path} {what} ({state.problem}). It was left as it is."
-    return SkillRefusal(skill, "unreadable", message)
-
-
 def read_only(skill: str, path: Path) -> SkillRefusal:
     return _nothing(skill, "read_only", f"{path} may only be read.")
 
 
 def symlink(skill: str, path: Path) -> SkillRefusal:
     return SkillRefusal(skill, "symlink", f"{path} is a link, and links are not followed. Put the file itself there.")
-
-
-def changed_while_writing(skill: str, path: Path) -> SkillRefusal:
-    message = f"{path} was changed by another program at this very moment. Send your change again."
-    return _nothing(skill, "conflict", message)
 
 
 def no_longer_fits(skill: str, number: int) -> SkillRefusal:
@@ -127,7 +130,3 @@ def no_longer_fits(skill: str, number: int) -> SkillRefusal:
 def nothing_to_undo(number: int | None) -> SkillRefusal:
     wanted = "There is no change to undo." if number is None else f"There is no change {number} that could be undone."
     return SkillRefusal("", "no_match", f"{wanted} 'memoranda skills log' lists the changes.")
-
-
-def disk(skill: str, path: Path, error: OSError) -> SkillRefusal:
-    return _nothing(skill, "storage", f"{error.filename or path}: {error.strerror or error}.")

@@ -18,7 +18,7 @@ from memoranda.support.durable_files import append_private, read_file, write_pri
 _TAIL_BLOCK = 64 * 1024
 
 
-class Numbered(Protocol):
+class NumberedLine(Protocol):
     """What every line of a journal has: it is a dataclass whose fields are written."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -31,7 +31,7 @@ class Numbered(Protocol):
     def refers_to(self) -> int | None: ...
 
 
-Line = TypeVar("Line", bound=Numbered)
+Line = TypeVar("Line", bound=NumberedLine)
 
 
 class JournalFile(Generic[Line]):
@@ -129,10 +129,19 @@ class JournalFile(Generic[Line]):
             return None
 
 
-def undone_numbers(changes: Iterable[Numbered]) -> set[int | None]:
-    """The changes that were undone; one whose undo was itself undone stands again."""
-    gone: set[int | None] = set()
+def undone_numbers(changes: Iterable[NumberedLine]) -> set[int | None]:
+    """The numbers of the changes that were undone; a change whose undo was itself undone counts again."""
+    undone: set[int | None] = set()
     for change in reversed(list(changes)):
-        if change.action == "undo" and change.number not in gone:
-            gone.add(change.refers_to)
-    return gone
+        if change.action == "undo" and change.number not in undone:
+            undone.add(change.refers_to)
+    return undone
+
+
+def find_undoable(changes: Sequence[Line], number: int | None, is_undoable: Callable[[Line], bool]) -> Line | None:
+    """The change with this number, or the latest that is no undo; None when it was undone or cannot be undone."""
+    undone = undone_numbers(changes)
+    candidates = [change for change in changes if change.number not in undone and is_undoable(change)]
+    if number is not None:
+        return next((change for change in candidates if change.number == number), None)
+    return next((change for change in reversed(candidates) if change.action != "undo"), None)

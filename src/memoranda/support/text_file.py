@@ -66,11 +66,16 @@ def read_text(path: Path, known: TextFile | None = None) -> TextFileState:
 
 
 def has_content(path: Path, raw: bytes | None) -> bool:
-    """Whether a file holds just these bytes, or is not there when they are None."""
+    """Whether a file has exactly these bytes, or is missing when they are None."""
     try:
         return read_file(path) == raw
     except FileNotFoundError:
         return raw is None
+
+
+def is_unchanged(state: MissingFile | TextFile) -> bool:
+    """Whether a file is still as it was read."""
+    return has_content(state.path, state.raw if isinstance(state, TextFile) else None)
 
 
 def fingerprint(raw: bytes) -> str:
