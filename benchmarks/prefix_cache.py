@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from memoranda.app import Memory
 from memoranda.compression.prompts import SYSTEM as SUMMARISE
 from memoranda.llm.model import ChatModel, Message, OnText, Reply, Usage
-from memoranda.llm.prefix_cache import digests_of
 from memoranda.llm.tokens import estimate_text
+from memoranda.testing.scripted.prompt_cache import prefix_digests
 from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.testing.scripted.steps import ReceivedRequest
 from memoranda.tools import Tool
@@ -155,7 +155,7 @@ class Possible:
     def usage(self, received: ReceivedRequest) -> Usage:
         parts = _parts(received.json)
         before, read, known = b"", 0, True
-        for part, digest in zip(parts, digests_of(parts), strict=True):
+        for part, digest in zip(parts, prefix_digests(parts), strict=True):
             followers = self._after.setdefault(before, [])
             if known and part in followers:
                 read += estimate_text(part)

@@ -43,7 +43,7 @@ def test_a_rate_limit_on_tokens_is_no_context_that_is_too_long() -> None:
         "m", 429, "Rate limit reached: tokens per min (TPM): Limit 30000, Requested 31000", after=3.0
     )
     assert isinstance(failure.error, ModelOverloadedError)
-    assert (failure.again, failure.after) == (True, 3.0)
+    assert (failure.retry, failure.retry_after) == (True, 3.0)
 
 
 def test_an_unknown_refusal_is_quoted_in_one_line() -> None:

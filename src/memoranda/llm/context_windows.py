@@ -1,14 +1,14 @@
-"""How much fits into a model: known context windows and answer lengths by the model's name.
+"""Context windows and maximum answer lengths of known models, by patterns of their names.
 
-Names change faster than releases of Memoranda, so these are patterns, a careful default, and a setting that wins.
+Model names change faster than Memoranda's releases, so unknown names get a careful default; `model.window` wins.
 """
 
 import re
 
 DEFAULT_WINDOW = 128_000
-_DEFAULT_ANSWER = 16_000
+_DEFAULT_ANSWER_TOKENS = 16_000
 
-# The first pattern found in the name counts; a name may have a vendor before it, as in "anthropic/claude-sonnet-5".
+# The first matching pattern counts. A name may begin with its vendor, as in "anthropic/claude-sonnet-5".
 _WINDOWS = tuple(
     (re.compile(pattern), window)
     for pattern, window in (
@@ -32,14 +32,17 @@ _WINDOWS = tuple(
         (r"kimi-k2|qwen3", 256_000),
     )
 )
-_ANSWERS = ((re.compile(r"claude-3-(opus|sonnet|haiku)|claude-(2|instant)"), 4_096), (re.compile(r"claude-3"), 8_192))
+_ANSWER_TOKENS = (
+    (re.compile(r"claude-3-(opus|sonnet|haiku)|claude-(2|instant)"), 4_096),
+    (re.compile(r"claude-3"), 8_192),
+)
 
 
 def context_window(name: str) -> int:
-    """The context window of a model in tokens."""
+    """The context window of the model in tokens."""
     return next((window for pattern, window in _WINDOWS if pattern.search(name.lower())), DEFAULT_WINDOW)
 
 
 def max_answer_tokens(name: str) -> int:
-    """How many tokens to ask for where the service wants a number."""
-    return next((tokens for pattern, tokens in _ANSWERS if pattern.search(name.lower())), _DEFAULT_ANSWER)
+    """The answer limit for services that require one."""
+    return next((tokens for pattern, tokens in _ANSWER_TOKENS if pattern.search(name.lower())), _DEFAULT_ANSWER_TOKENS)

@@ -1,7 +1,7 @@
-"""What a chat model is to the rest of Memoranda: a system prompt, messages and tools in, one reply out.
+"""The chat model protocol: a system prompt, messages and tools in, one reply out.
 
-Messages are plain dicts in the form of OpenAI's chat API, exactly as the session store gives them. Each client
-translates them for its own vendor and translates the answer back, so that nothing else knows vendors apart.
+Messages are plain dicts in the form of OpenAI's chat API, exactly as the session store returns them. Each client
+translates them for its vendor and translates the answer back, so no other code depends on a vendor.
 """
 
 import operator
@@ -17,7 +17,7 @@ OnText = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one call used, in tokens; `input_tokens` is everything that was sent, the cached part included."""
+    """Tokens of one call; `input_tokens` counts everything that was sent, the cached part included."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -31,14 +31,14 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call that the model asks for; `arguments` is JSON text as the model wrote it, and may be broken."""
+    """A tool call that the model asks for; `arguments` is JSON text as the model wrote it, and may be invalid."""
 
     id: str
     name: str
     arguments: str
 
     def as_json(self) -> Message:
-        """The call as it stands in an assistant message."""
+        """The call in the form that an assistant message has it."""
         return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
 
 
@@ -46,8 +46,8 @@ class ToolCall:
 class Reply:
     """One answer of a model.
 
-    `finish_reason` is one of stop, tool_calls, length, refusal, or the vendor's own word when it is none of these.
-    `reasoning_details` are opaque blocks that the vendor wants back unchanged with the next request.
+    `finish_reason` is stop, tool_calls, length or refusal, or the vendor's own word for anything else.
+    `reasoning_details` are opaque blocks that the vendor expects back unchanged in the next request.
     """
 
     text: str = ""
@@ -59,7 +59,7 @@ class Reply:
     reasoning_details: list[Any] | None = None
 
     def message(self) -> Message:
-        """The assistant message as it is recorded; what is empty is left out."""
+        """The assistant message to record, without empty fields."""
         message: Message = {"role": "assistant", "content": self.text or None}
         if self.tool_calls:
             message["tool_calls"] = [call.as_json() for call in self.tool_calls]
@@ -76,15 +76,15 @@ class ChatModel(Protocol):
 
     @property
     def name(self) -> str:
-        """The model's own name, such as the vendor writes it."""
+        """The model's name as the vendor writes it."""
 
     @property
     def provider(self) -> str:
-        """Who serves it: openai, anthropic, openrouter, ollama, scripted …"""
+        """The service: openai, anthropic, openrouter, ollama, scripted …"""
 
     @property
     def window(self) -> int:
-        """How many tokens fit into its context."""
+        """The context window in tokens."""
 
     def reply(
         self,
@@ -96,8 +96,8 @@ class ChatModel(Protocol):
         max_tokens: int | None = None,
         deadline: float | None = None,
     ) -> Reply:
-        """Answer; raises nothing but ModelError.
+        """Returns the model's answer; raises only ModelError.
 
-        The answer is streamed when `on_text` is given: it gets each piece of text as it comes. `deadline` is in
-        seconds, for the whole call with all its retries.
+        With `on_text` the answer is streamed: the function receives each piece of text as it arrives. `deadline` is in
+        seconds and covers the whole call with all its retries.
         """

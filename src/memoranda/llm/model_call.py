@@ -1,8 +1,8 @@
-"""One model call with everything around it: a deadline that holds, tries again after failures, text as it comes.
+"""One model call with retries, streamed text, and a deadline that holds for the whole call.
 
-The SDKs' own timeouts run from byte to byte, and a service that drips bytes, or a name that does not resolve, outlasts
-them. So the call runs in a thread of its own and the caller waits for it, no longer than the deadline. A call that is
-given up is told to stop with its next byte, and its socket times out by itself.
+The SDKs' own timeouts restart with every byte, so a service that sends slowly, or a host name that does not resolve,
+outlasts them. So the attempts run in a thread of their own, and the caller waits for that thread no longer than the
+deadline. An abandoned thread stops with its next piece of text, or when its socket times out.
 """
 
 import contextvars
@@ -18,27 +18,27 @@ from memoranda.llm.vendor_errors import CallFailure, deadline_error
 from memoranda.support.interrupts import interruptible
 
 _FIRST_WAIT = 0.5
-_LONGEST_WAIT = 20.0
+_MAX_WAIT = 20.0
 
 Attempt = Callable[[OnText, float], Reply]
-"""Ask once: gets where text goes, and how many seconds are left; raises FailedAttemptError."""
+"""Asks the model once; receives a function for streamed text and the seconds left; raises FailedAttemptError."""
 
 
 class FailedAttemptError(Exception):
-    """One attempt failed, and what that means."""
+    """One attempt failed; `failure` says whether to retry."""
 
     def __init__(self, failure: CallFailure) -> None:
         super().__init__(str(failure.error))
         self.failure = failure
 
 
-class _GivenUpError(Exception):
-    """Nobody waits for this answer any more."""
+class _AbandonedError(Exception):
+    """The caller no longer waits for the answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Ended:
-    """What came of the call in the end."""
+class _Result:
+    """The end of the call: a reply or an error."""
 
     reply: Reply | None = None
     error: BaseException | None = None
@@ -53,72 +53,72 @@ class ModelCall:
         self._tries = tries
         self._seconds = deadline
         self._ends_at = time.monotonic() + deadline
-        self._given_up = threading.Event()
-        self._came: queue.SimpleQueue[str | _Ended] = queue.SimpleQueue()
-        self._spoke = False
+        self._abandoned = threading.Event()
+        self._events: queue.SimpleQueue[str | _Result] = queue.SimpleQueue()
+        self._has_streamed = False
 
     def reply(self, on_text: OnText | None) -> Reply:
-        """The answer; `on_text` is called in this thread."""
+        """Runs the attempts in a thread and returns the answer; `on_text` is called in the caller's thread."""
         context = contextvars.copy_context()
         thread = threading.Thread(target=context.run, args=(self._run,), name=f"model call to {self._who}", daemon=True)
         thread.start()
         try:
-            return self._listen(on_text or _ignore)
+            return self._wait_for_result(on_text or _ignore)
         finally:
-            self._given_up.set()
+            self._abandoned.set()
 
-    def _listen(self, on_text: OnText) -> Reply:
+    def _wait_for_result(self, on_text: OnText) -> Reply:
         while True:
             try:
                 with interruptible:
-                    came = self._came.get(timeout=max(0.0, self._left()))
+                    event = self._events.get(timeout=max(0.0, self._seconds_left()))
             except queue.Empty:
                 raise deadline_error(self._who, self._seconds) from None
-            if isinstance(came, str):
-                on_text(came)
-            elif came.reply is not None:
-                return came.reply
-            elif came.error is not None:
-                raise came.error
+            if isinstance(event, str):
+                on_text(event)
+            elif event.reply is not None:
+                return event.reply
+            elif event.error is not None:
+                raise event.error
 
     def _run(self) -> None:
-        """In the thread: whatever happens is handed to the one who waits."""
+        """In the thread: hands every result, also any exception, to the waiting caller."""
         try:
-            ended = _Ended(reply=self._persist())
+            result = _Result(reply=self._try_repeatedly())
         except BaseException as error:
-            ended = _Ended(error=error)
-        self._came.put(ended)
+            result = _Result(error=error)
+        self._events.put(result)
 
-    def _persist(self) -> Reply:
+    def _try_repeatedly(self) -> Reply:
         for number in range(1, self._tries + 1):
             try:
-                return self._attempt(self._say, max(0.001, self._left()))
+                return self._attempt(self._stream, max(0.001, self._seconds_left()))
             except FailedAttemptError as error:
                 failure = error.failure
-                wait = _wait(number, failure.after)
-                # What the user has seen cannot be unsaid, so an answer that broke off is not begun anew.
-                if not failure.again or self._spoke or number == self._tries or wait >= self._left():
+                wait = _wait_before_retry(number, failure.retry_after)
+                # The user has seen streamed text, so an answer that broke off is not started again.
+                if not failure.retry or self._has_streamed or number == self._tries or wait >= self._seconds_left():
                     raise failure.error from error
-            if self._given_up.wait(wait):
+            if self._abandoned.wait(wait):
                 break
-        raise _GivenUpError
+        raise _AbandonedError
 
-    def _say(self, text: str) -> None:
-        if self._given_up.is_set():
-            raise _GivenUpError
+    def _stream(self, text: str) -> None:
+        if self._abandoned.is_set():
+            raise _AbandonedError
         if text:
-            self._spoke = True
-            self._came.put(text)
+            self._has_streamed = True
+            self._events.put(text)
 
-    def _left(self) -> float:
+    def _seconds_left(self) -> float:
         return self._ends_at - time.monotonic()
 
 
-def _wait(number: int, asked: float | None) -> float:
-    """Longer each time, and never in step with other clients."""
-    own = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** (number - 1)) * random.uniform(0.75, 1.0)
+def _wait_before_retry(number: int, asked: float | None) -> float:
+    """Waits longer each time, with some randomness so that clients do not retry in step."""
+    own = min(_MAX_WAIT, _FIRST_WAIT * 2.0 ** (number - 1)) * random.uniform(0.75, 1.0)
     return own if asked is None else max(own, asked)
 
 
 def _ignore(_: str) -> None:
-    """Nobody listens."""
+    """Stands in for `on_text` when the caller wants no stream."""

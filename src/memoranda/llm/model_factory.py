@@ -1,4 +1,4 @@
-"""From settings and keys to a model that can be asked."""
+"""Builds the model client that the settings and the available keys call for."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,16 +12,16 @@ from memoranda.llm.sdk_model import missing_package
 from memoranda.llm.settings import ModelSettings
 from memoranda.llm.vendors import VENDORS, Vendor
 
-_HOW = (
+_HELP = (
     "Store a key with 'memoranda secret set {key}' (or put it into the environment). Without one, 'ollama' as "
     "model.provider uses a model on this machine."
 )
 
 
 def model_for(settings: ModelSettings, secrets: Mapping[str, str]) -> ChatModel:
-    """The model that is set; where nothing is set, the one that there is a key for.
+    """Returns the configured model; without settings, the default model of the first vendor that has a key.
 
-    Raises ModelAuthError when a key is missing, and ModelError for other things that only a person can mend.
+    Raises ModelAuthError when a key is missing, and ModelError for other settings that a person must correct.
     """
     vendor = _vendor(settings, secrets)
     chosen = replace(
@@ -32,9 +32,9 @@ def model_for(settings: ModelSettings, secrets: Mapping[str, str]) -> ChatModel:
         window=settings.window or vendor.window,
     )
     if not chosen.name:
-        raise ModelError(f"{vendor.name} serves many models: say which one in model.name.")
+        raise ModelError(f"{vendor.name} serves many models: set model.name to one of them.")
     key = _key(chosen, vendor, secrets)
-    # Seen now, not in the middle of a conversation; the import itself waits until it is needed.
+    # Checked before the conversation starts; importing the SDK takes a second, so that happens with the first call.
     if find_spec(vendor.api) is None:
         raise missing_package(vendor.api)
     return AnthropicMessages(chosen, key) if vendor.api == "anthropic" else OpenAIChat(chosen, key)
@@ -53,19 +53,19 @@ def _vendor(settings: ModelSettings, secrets: Mapping[str, str]) -> Vendor:
     if settings.base_url or settings.name.startswith(("gpt-", "o1", "o3", "o4")):
         return VENDORS["openai"]
     for vendor in VENDORS.values():
-        # Without a name only those will do that have a model to begin with.
+        # Without a model name, only a vendor with a default model can be used.
         if vendor.key and secrets.get(vendor.key) and (settings.name or vendor.model):
             if settings.name and "/" in settings.name and vendor.name != "openrouter":
                 continue
             return vendor
-    raise ModelAuthError(f"No model is set up yet. {_HOW.format(key='ANTHROPIC_API_KEY')}")
+    raise ModelAuthError(f"No model is set up yet. {_HELP.format(key='ANTHROPIC_API_KEY')}")
 
 
 def _key(chosen: ModelSettings, vendor: Vendor, secrets: Mapping[str, str]) -> str:
     variable = chosen.api_key_env or vendor.key
     key = secrets.get(variable, "").strip() if variable else ""
-    # Somebody's own server often wants no key; it says so itself if it does.
+    # A self-hosted server often needs no key; it refuses the request if it does.
     optional = not vendor.key or (chosen.base_url and chosen.base_url != vendor.base_url and not chosen.api_key_env)
     if not key and not optional:
-        raise ModelAuthError(f"There is no key for {vendor.name}. {_HOW.format(key=variable)}")
+        raise ModelAuthError(f"There is no key for {vendor.name}. {_HELP.format(key=variable)}")
     return key

@@ -1,8 +1,7 @@
-"""What the clients on the vendors' SDKs have in common: one lazily made SDK client, one way of asking.
+"""The base of the clients that use a vendor's SDK: opens the SDK client, sends requests, explains errors.
 
-The SDKs are extras. They take a second or two to import, so that happens when a model is first asked. Both are asked
-for plain JSON instead of their typed objects: services that are merely compatible send what those types do not know,
-and leave out what they promise.
+The SDKs are optional and take a second or two to import, so the first call imports them. The clients ask for plain JSON
+instead of the SDK's typed objects: services that are merely compatible send unknown fields and omit required ones.
 """
 
 import importlib
@@ -30,7 +29,7 @@ _GRACE_SECONDS = 1.0
 
 
 class SdkModel(ABC):
-    """A chat model behind a vendor's SDK; a subclass says how to build the request and how to read the answer."""
+    """A chat model behind a vendor's SDK; a subclass builds the request and reads the response."""
 
     package = ""
 
@@ -38,7 +37,7 @@ class SdkModel(ABC):
         self._settings = settings
         self._api_key = api_key
         self._client: Any = None
-        self._opening = threading.Lock()
+        self._client_lock = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -54,7 +53,7 @@ class SdkModel(ABC):
 
     @property
     def who(self) -> str:
-        """How the service is called in messages to people."""
+        """The name of the model and its service, for error messages."""
         return f"{self.name} ({self.provider})"
 
     def reply(
@@ -67,13 +66,12 @@ class SdkModel(ABC):
         max_tokens: int | None = None,
         deadline: float | None = None,
     ) -> Reply:
-        """Answer; raises nothing but ModelError."""
         body = self._body(system, messages, tools, max_tokens or self._settings.max_tokens)
         seconds = self._settings.deadline_seconds if deadline is None else deadline
 
-        def attempt(say: OnText, left: float) -> Reply:
+        def attempt(stream: OnText, left: float) -> Reply:
             try:
-                return self._ask(body, None if on_text is None else say, left)
+                return self._ask(body, None if on_text is None else stream, left)
             except ModelError:
                 raise
             except Exception as error:
@@ -85,30 +83,30 @@ class SdkModel(ABC):
         return ModelCall(self.who, attempt, deadline=seconds, tries=self._settings.tries).reply(on_text)
 
     def close(self) -> None:
-        """Give the connections back."""
-        with self._opening:
+        """Closes the connections."""
+        with self._client_lock:
             if self._client is not None:
                 self._client.close()
                 self._client = None
 
     @abstractmethod
     def _body(self, system: str, messages: Sequence[Message], tools: Sequence[Tool], max_tokens: int) -> JsonObject:
-        """The request as JSON."""
+        """Builds the request as JSON."""
 
     @abstractmethod
-    def _ask(self, body: JsonObject, say: OnText | None, left: float) -> Reply:
-        """Send the request once and read the answer; raises what the SDK raises."""
+    def _ask(self, body: JsonObject, on_text: OnText | None, left: float) -> Reply:
+        """Sends the request once and reads the response; raises what the SDK raises."""
 
     @abstractmethod
     def _make_client(self, sdk: Any) -> Any:
-        """The SDK's client object."""
+        """Creates the SDK's client object."""
 
     def _post(self, path: str, body: JsonObject, left: float) -> Any:
-        """The whole answer as JSON."""
+        """Sends a request and returns the whole response as JSON."""
         return self._sdk_client().post(path, cast_to=object, body=body, options=self._options(left))
 
     def _stream(self, path: str, body: JsonObject, left: float) -> Iterator[Any]:
-        """The answer event by event, each as JSON; the connection is given back whatever happens."""
+        """Sends a request and yields the events of the response as JSON; always releases the connection."""
         client = self._sdk_client()
         kind = importlib.import_module(self.package).Stream[object]
         sent = {**body, "stream": True}
@@ -119,35 +117,35 @@ class SdkModel(ABC):
 
     def _options(self, left: float) -> JsonObject:
         httpx = importlib.import_module("httpx2")
-        # A little longer than the caller waits: it is the caller who says that it took too long.
-        longest = left + _GRACE_SECONDS
-        return {"timeout": httpx.Timeout(longest, connect=min(longest, _CONNECT_SECONDS))}
+        # A little longer than the caller waits, so that the caller reports the deadline, not the socket.
+        timeout = left + _GRACE_SECONDS
+        return {"timeout": httpx.Timeout(timeout, connect=min(timeout, _CONNECT_SECONDS))}
 
     def _sdk_client(self) -> Any:
-        with self._opening:
+        with self._client_lock:
             if self._client is None:
                 self._client = self._make_client(import_sdk(self.package))
             return self._client
 
     def _explain(self, error: Exception) -> CallFailure | None:
-        """What an exception means; None for those that only a defect of ours explains."""
+        """The failure that an exception means; None when only a defect in Memoranda explains it."""
         if isinstance(error, FailedAttemptError):
             return error.failure
         sdk, httpx = importlib.import_module(self.package), importlib.import_module("httpx2")
         if isinstance(error, sdk.APIResponseValidationError):
             return unreadable_reply(self.who, error)
         if isinstance(error, sdk.APIStatusError):
-            code, said = _told(error.body, str(error))
-            # Errors in the middle of a stream come with the status of its beginning.
+            code, message = _read_error(error.body, str(error))
+            # An error in the middle of a stream has the status with which the stream began.
             status = error.status_code if error.status_code >= 400 else 0
             return failure_from_status(
-                self.who, status, self._without_key(said), code=code, after=_asked_to_wait(error)
+                self.who, status, self._without_key(message), code=code, after=retry_after(error.response.headers)
             )
         if isinstance(error, sdk.APIConnectionError | httpx.TransportError):
             return connection_failure(self.who, self._without_key(str(error.__cause__ or error)))
         if isinstance(error, sdk.APIError):
-            code, said = _told(error.body, str(error))
-            return failure_from_status(self.who, 0, self._without_key(said), code=code)
+            code, message = _read_error(error.body, str(error))
+            return failure_from_status(self.who, 0, self._without_key(message), code=code)
         if isinstance(error, ValueError | TypeError | KeyError | AttributeError | IndexError | httpx.HTTPError):
             return unreadable_reply(self.who, self._without_key(f"{type(error).__name__}: {error}"))
         return None
@@ -157,7 +155,7 @@ class SdkModel(ABC):
 
 
 def import_sdk(package: str) -> Any:
-    """The SDK, or an error that says how to install it."""
+    """Imports the SDK; raises an error that says how to install it."""
     try:
         return importlib.import_module(package)
     except ImportError as error:
@@ -168,16 +166,12 @@ def missing_package(package: str) -> ModelError:
     return ModelError(f"The package {package!r} is not installed. Install it with: pip install 'memoranda[{package}]'")
 
 
-def _told(body: object, otherwise: str) -> tuple[str, str]:
-    """The code and the message in an error's body, as different services write them."""
+def _read_error(body: object, default: str) -> tuple[str, str]:
+    """The code and the message in the body of an error, whose form differs between services."""
     inner = body.get("error", body) if isinstance(body, Mapping) else body
     if isinstance(inner, str):
         return "", inner
     if not isinstance(inner, Mapping):
-        return "", otherwise
+        return "", default
     codes = [str(inner[key]) for key in ("code", "type") if inner.get(key)]
-    return " ".join(codes[:1]), str(inner.get("message") or otherwise) + (f" [{codes[1]}]" if len(codes) > 1 else "")
-
-
-def _asked_to_wait(error: Any) -> float | None:
-    return retry_after(error.response.headers)
+    return " ".join(codes[:1]), str(inner.get("message") or default) + (f" [{codes[1]}]" if len(codes) > 1 else "")

@@ -1,14 +1,14 @@
-"""Which model answers, and within which bounds."""
+"""Settings of the chat model."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """What a user can set about the model; what is empty or 0 is found out by `memoranda.llm.model_factory`.
+    """The user's choice of a model; `memoranda.llm.model_factory` fills in what is empty or 0.
 
     `provider` is a name from `memoranda.llm.vendors`; any other OpenAI-compatible service is "openai" with a
-    `base_url`. `deadline_seconds` holds for a whole call with all its tries.
+    `base_url`. `deadline_seconds` covers a whole call with all its `tries`.
     """
 
     provider: str = ""

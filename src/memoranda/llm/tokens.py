@@ -1,7 +1,7 @@
-"""How many tokens a text, a conversation or a set of tools takes, estimated without any tokenizer.
+"""Estimates how many tokens a text, a conversation or a set of tools takes, without a tokenizer.
 
-The estimate serves where the provider's own count is not known yet. Latin text runs at about four characters per
-token, other alphabets at about two, and Chinese, Japanese and Korean at about one. Vendors differ by a third and more.
+Callers use the estimate until the provider's own count is known. Latin text has about four characters per token, other
+alphabets about two, and Chinese, Japanese and Korean about one. Vendors differ by a third and more.
 """
 
 import json
@@ -18,12 +18,11 @@ _PER_IMAGE = 1_200
 _CJK = re.compile(r"[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]")
 _OTHER = re.compile(r"[^\x00-\u024f\u2000-\u206f]")
 _NUMBER_OR_SIGN = re.compile(r"[0-9]{1,3}|[^\w\s]")
-# Fields of a message that are sent to the model beside its content.
+# Fields that are sent to the model in addition to the content.
 _SENT = ("reasoning_details",)
 
 
 def estimate_text(text: str) -> int:
-    """Tokens of a text."""
     if not text:
         return 0
     if text.isascii():
@@ -32,13 +31,13 @@ def estimate_text(text: str) -> int:
         wide = len(_CJK.findall(text))
         other = len(_OTHER.findall(text)) - wide
     latin = len(text) - wide - other
-    # Code and JSON hold more signs and digits than prose, and each of them is nearly a token.
+    # Code and JSON have more punctuation and digits than prose, and each of these is nearly a token.
     dense = sum(1 for _ in _NUMBER_OR_SIGN.finditer(text))
     return ceil(max(latin / 4, min(latin / 2, latin / 5.5 + dense / 2)) + wide * 1.1 + other / 2)
 
 
 def estimate_content(content: Any) -> int:
-    """Tokens of a message's content: text, or parts of text and images."""
+    """Tokens of a message's content, which is text or a list of text and image parts."""
     if content is None:
         return 0
     if isinstance(content, str):
@@ -56,7 +55,7 @@ def estimate_content(content: Any) -> int:
 
 
 def estimate_message(message: Mapping[str, Any]) -> int:
-    """Tokens of one message with its tool calls."""
+    """Tokens of one message, tool calls included."""
     tokens = _PER_MESSAGE + estimate_content(message.get("content"))
     calls = message.get("tool_calls")
     for call in calls if isinstance(calls, list) else ():
@@ -65,17 +64,15 @@ def estimate_message(message: Mapping[str, Any]) -> int:
 
 
 def estimate_messages(messages: Iterable[Mapping[str, Any]]) -> int:
-    """Tokens of a conversation."""
     return sum(map(estimate_message, messages))
 
 
 def estimate_tools(tools: Iterable[Tool]) -> int:
-    """Tokens of the descriptions of tools."""
     return sum(_PER_CALL + estimate_text(_json(tool.anthropic_schema())) for tool in tools)
 
 
 def estimate_request(system: str, messages: Sequence[Mapping[str, Any]], tools: Sequence[Tool] = ()) -> int:
-    """Tokens of everything that one call sends."""
+    """Tokens of everything that one model call sends."""
     return estimate_text(system) + estimate_messages(messages) + estimate_tools(tools)
 
 

@@ -1,6 +1,7 @@
-"""Calls of tools as services accept them back: a model may have called what does not exist, or written broken JSON.
+"""Repairs tool calls before they are sent back to a service: invalid names, and arguments that are no JSON object.
 
-Only what is sent is mended, never the record: one bad call would make every request after it fail.
+A model may call a tool that does not exist or write broken JSON, and a service refuses every later request that repeats
+such a call. The repair changes the request only, never the record.
 """
 
 import json
@@ -10,17 +11,17 @@ from typing import Any
 
 from memoranda.tools import JsonObject
 
-_LONGEST_NAME = 64
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]+")
+_MAX_NAME_CHARS = 64
+_INVALID_IN_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 def repair_name(name: Any) -> str:
-    """A tool's name with nothing in it that services refuse."""
-    return _NOT_IN_A_NAME.sub("_", str(name or ""))[:_LONGEST_NAME] or "unnamed"
+    """The tool name without the characters that services refuse."""
+    return _INVALID_IN_NAME.sub("_", str(name or ""))[:_MAX_NAME_CHARS] or "unnamed"
 
 
 def repair_arguments(arguments: Any) -> JsonObject:
-    """The arguments as an object; what a model left broken is passed on as text."""
+    """The arguments as an object; arguments that are not JSON become the text of one field."""
     try:
         value = json.loads(arguments) if isinstance(arguments, str) and arguments.strip() else arguments or {}
     except (ValueError, RecursionError):
@@ -29,9 +30,9 @@ def repair_arguments(arguments: Any) -> JsonObject:
 
 
 def repair_call(call: Mapping[str, Any]) -> JsonObject:
-    """A call in OpenAI's form; one that can be read is left as it is, to the byte."""
+    """The call in OpenAI's form; valid arguments stay the same to the byte."""
     function = call.get("function") or {}
-    given = function.get("arguments")
-    readable = isinstance(given, str) and "unreadable_arguments" not in repair_arguments(given) and given.strip()
-    arguments = given if readable else json.dumps(repair_arguments(given), ensure_ascii=False)
+    original = function.get("arguments")
+    valid = isinstance(original, str) and "unreadable_arguments" not in repair_arguments(original) and original.strip()
+    arguments = original if valid else json.dumps(repair_arguments(original), ensure_ascii=False)
     return {**call, "function": {"name": repair_name(function.get("name")), "arguments": arguments}}

@@ -1,4 +1,4 @@
-"""What a vendor's error means: one kind of ModelError, said in a sentence, and whether trying again makes sense."""
+"""Maps the errors of model services to one kind of ModelError each, and decides whether a retry makes sense."""
 
 import re
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ from memoranda.errors import (
 )
 from memoranda.support.shorten import shorten_end
 
-_LONGEST_QUOTE = 300
-# Vendors and local servers say the same things in many words.
+_MAX_QUOTE_CHARS = 300
+# Vendors and local servers word the same errors differently.
 _TOO_LONG = re.compile(
     r"context[_ ](length|window|size)[_ ]?(is |was )?exceed|exceed\w*.{0,40}(context|maximum number of tokens allowed)"
     r"|maximum context length|max(imum)? (prompt|input) (length|tokens)|(prompt|input|request) is too (long|large)"
@@ -31,53 +31,57 @@ _NO_CREDIT = re.compile(
     re.IGNORECASE,
 )
 _TOO_LONG_STATUS = frozenset({0, 400, 413, 422, 500})
-_AGAIN = frozenset({408, 409, 425, 429})
+_RETRY_STATUS = frozenset({408, 409, 425, 429})
 
 
 @dataclass(frozen=True, slots=True)
 class CallFailure:
-    """An attempt that failed: the error for the caller, whether to try again, and how long the service asks to wait."""
+    """A failed attempt: the error for the caller, whether to retry, and the seconds that the service asks to wait."""
 
     error: ModelError
-    again: bool = False
-    after: float | None = None
+    retry: bool = False
+    retry_after: float | None = None
 
 
-def failure_from_status(who: str, status: int, said: str, *, code: str = "", after: float | None = None) -> CallFailure:
-    """The service answered with an error; `status` 0 is an error in the middle of a stream."""
-    words = f"{code} {said}"
-    told = f"{who} says: {quote(said) or f'status {status}'}"
+def failure_from_status(
+    who: str, status: int, message: str, *, code: str = "", after: float | None = None
+) -> CallFailure:
+    """The failure for an error response; `status` 0 is an error in the middle of a stream."""
+    words = f"{code} {message}"
+    report = f"{who} says: {quote(message) or f'status {status}'}"
     if status == 402 or (_NO_CREDIT.search(words) and status not in (401, 500)):
-        return CallFailure(ModelQuotaError(f"The account has no credit left. {told}"))
+        return CallFailure(ModelQuotaError(f"The account has no credit left. {report}"))
     if status in (401, 403) or code in ("authentication_error", "permission_error", "invalid_api_key"):
-        return CallFailure(ModelAuthError(f"The key was not accepted. {told}"))
+        return CallFailure(ModelAuthError(f"The key was not accepted. {report}"))
     if status == 413 or (status in _TOO_LONG_STATUS and _TOO_LONG.search(words)):
-        return CallFailure(ContextTooLongError(f"The conversation does not fit into the model's window. {told}"))
+        return CallFailure(ContextTooLongError(f"The conversation does not fit into the model's window. {report}"))
     if status == 429 or code == "rate_limit_error":
-        return CallFailure(ModelOverloadedError(f"Too many requests for now. {told}"), again=True, after=after)
-    if status in _AGAIN or status >= 500 or code in ("overloaded_error", "api_error", "server_error"):
-        return CallFailure(ModelOverloadedError(f"The service cannot answer for now. {told}"), again=True, after=after)
+        return CallFailure(ModelOverloadedError(f"Too many requests for now. {report}"), retry=True, retry_after=after)
+    if status in _RETRY_STATUS or status >= 500 or code in ("overloaded_error", "api_error", "server_error"):
+        return CallFailure(
+            ModelOverloadedError(f"The service cannot answer for now. {report}"), retry=True, retry_after=after
+        )
     if status == 404:
         hint = "Check the model's name and the base URL."
-        return CallFailure(ModelReplyError(f"The service does not know the model or the address. {told} {hint}"))
-    return CallFailure(ModelReplyError(f"The service refused the request ({status or 'in the stream'}). {told}"))
+        return CallFailure(ModelReplyError(f"The service does not know the model or the address. {report} {hint}"))
+    return CallFailure(ModelReplyError(f"The service refused the request ({status or 'in the stream'}). {report}"))
 
 
 def connection_failure(who: str, why: object) -> CallFailure:
-    """No connection, or one that broke."""
+    """The failure when there is no connection, or it broke."""
     reason = quote(str(why)) or type(why).__name__
     return CallFailure(
-        ModelUnreachableError(f"{who} could not be reached or the connection broke: {reason}"), again=True
+        ModelUnreachableError(f"{who} could not be reached or the connection broke: {reason}"), retry=True
     )
 
 
 def incomplete_stream(who: str) -> CallFailure:
-    """A stream that ended before the answer did."""
-    return CallFailure(ModelUnreachableError(f"The answer of {who} broke off before its end."), again=True)
+    """The failure when a stream ended before the answer did."""
+    return CallFailure(ModelUnreachableError(f"The answer of {who} broke off before its end."), retry=True)
 
 
 def unreadable_reply(who: str, why: object) -> CallFailure:
-    """An answer that is none. Not asked again: the answer may have been paid for, and would be no other."""
+    """The failure for an invalid response. No retry: it may have been paid for, and would be the same."""
     return CallFailure(ModelReplyError(f"{who} answered with something that is no reply: {quote(str(why))}"))
 
 
@@ -86,7 +90,7 @@ def deadline_error(who: str, seconds: float) -> ModelUnreachableError:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The seconds that a service asks to wait."""
+    """The wait in seconds that the response headers ask for."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         value = headers.get(name, "")
         try:
@@ -94,12 +98,12 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         except ValueError:
             continue
     try:
-        moment = parsedate_to_datetime(headers.get("retry-after", ""))
+        retry_at = parsedate_to_datetime(headers.get("retry-after", ""))
     except ValueError:
         return None
-    return max(0.0, (moment.astimezone(UTC) - datetime.now(UTC)).total_seconds())
+    return max(0.0, (retry_at.astimezone(UTC) - datetime.now(UTC)).total_seconds())
 
 
 def quote(text: str) -> str:
-    """Somebody else's words, on one line and not too many of them."""
-    return shorten_end(" ".join(text.split()), _LONGEST_QUOTE, " …")
+    """The text of a service on one line, shortened."""
+    return shorten_end(" ".join(text.split()), _MAX_QUOTE_CHARS, " …")

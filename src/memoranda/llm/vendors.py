@@ -1,4 +1,4 @@
-"""The services that have a name here: their address, the variable that holds their key, the model to begin with."""
+"""The known model services: address, environment variable of the key, default model."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
-    """A service. `api` is the form of its requests; `key` is empty where none is needed."""
+    """A model service. `api` names the protocol it speaks; `key` is the variable of its key, empty if it needs none."""
 
     name: str
     api: Literal["openai", "anthropic"]
@@ -22,7 +22,7 @@ VENDORS = {
         Vendor("anthropic", "anthropic", "ANTHROPIC_API_KEY", model="claude-sonnet-5-5"),
         Vendor("openai", "openai", "OPENAI_API_KEY", model="gpt-5.6-terra"),
         Vendor("openrouter", "openai", "OPENROUTER_API_KEY", "https://openrouter.ai/api/v1"),
-        # Ollama gives a model far less room than it was trained for, unless told otherwise.
+        # Ollama's default context is far smaller than the window that a model was trained for.
         Vendor("ollama", "openai", base_url="http://localhost:11434/v1", window=8_192),
     )
 }

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memoranda.errors import ModelReplyError
 from memoranda.llm.anthropic.cache_breakpoints import add_cache_breakpoints
-from memoranda.llm.anthropic.messages import GO_ON, NOTHING_SAID, to_anthropic_messages
+from memoranda.llm.anthropic.messages import CONTINUE, NO_TEXT, to_anthropic_messages
 from memoranda.llm.anthropic.thinking import keep_thinking, order_blocks
 from memoranda.llm.model import Message, Reply, ToolCall
 from memoranda.testing.scripted.server import ScriptedServer
@@ -66,8 +66,8 @@ def test_what_the_service_would_refuse_is_put_right() -> None:
         "m",
     )
     assert [entry["role"] for entry in sent] == ["user", "assistant"] * 3 + ["user"]
-    assert sent[0]["content"] == sent[-1]["content"] == [text(GO_ON)]
-    assert sent[2]["content"] == [text(NOTHING_SAID)]
+    assert sent[0]["content"] == sent[-1]["content"] == [text(CONTINUE)]
+    assert sent[2]["content"] == [text(NO_TEXT)]
     assert sent[3]["content"][0]["id"] == sent[4]["content"][0]["tool_use_id"] == "functions_f_0"
     assert sent[3]["content"][0]["input"] == {"unreadable_arguments": "{oops"}
     assert sent[4]["content"][1] == {

@@ -84,9 +84,9 @@ def test_reasoning_in_fragments_becomes_one_block() -> None:
     """As it would have been without streaming."""
     growing = OpenAIStream(lambda _: None)
     for piece in ("let ", "me ", "think"):
-        growing.take(_delta({"reasoning_details": [{"type": "reasoning.text", "text": piece, "index": 0}]}))
-    growing.take(_delta({"reasoning_details": [{"type": "reasoning.text", "signature": "s", "index": 0}]}))
-    growing.take(_delta({"content": "ok"}, "stop"))
+        growing.add(_delta({"reasoning_details": [{"type": "reasoning.text", "text": piece, "index": 0}]}))
+    growing.add(_delta({"reasoning_details": [{"type": "reasoning.text", "signature": "s", "index": 0}]}))
+    growing.add(_delta({"content": "ok"}, "stop"))
     assert growing.reply().reasoning_details == [
         {"type": "reasoning.text", "text": "let me think", "index": 0, "signature": "s"}
     ]
@@ -109,8 +109,8 @@ def test_tool_calls_are_put_together_however_a_service_cuts_them(fragments: list
     """By index, by id, or whole."""
     growing = OpenAIStream(lambda _: None)
     for fragment in fragments:
-        growing.take(_delta({"tool_calls": [fragment]}))
-    growing.take(_delta({}, "stop"))
+        growing.add(_delta({"tool_calls": [fragment]}))
+    growing.add(_delta({}, "stop"))
     reply = growing.reply()
     assert [(call.id, call.name, call.arguments) for call in reply.tool_calls] == [("a", "f", "{}"), ("b", "g", "{}")]
     assert reply.finish_reason == "tool_calls"
@@ -120,7 +120,7 @@ def test_calls_without_an_id_get_one_each() -> None:
     """A result must be able to name its call."""
     fragments = [{"function": {"name": "f", "arguments": "{}"}}, {"function": {"name": "g", "arguments": "{}"}}]
     growing = OpenAIStream(lambda _: None)
-    growing.take(_delta({"tool_calls": fragments}, "tool_calls"))
+    growing.add(_delta({"tool_calls": fragments}, "tool_calls"))
     ids = [call.id for call in growing.reply().tool_calls]
     assert len(set(ids)) == 2
     assert all(ids)

@@ -1,12 +1,12 @@
-"""Where cache breakpoints stand in a request: four at most, on blocks that the next request repeats.
+"""Sets the cache breakpoints of a request: at most four, on blocks that the next request repeats.
 
 1. The system prompt, which covers the tools before it.
-2. and 3. What stood before this user message, and before the one before it. Recall is fenced into a user message for
-   its own turn only, so these are the places up to which the next turn is sure to be the same; and the second one is
-   found again even after a turn of many tool calls, since the service looks back no more than twenty blocks.
-4. The very end, which the next step of this turn goes on from.
+2. and 3. The last block before the latest user message, and before the user message before that. Recalled memory is
+   fenced into a user message for its own turn only, so the next turn repeats everything up to these blocks. The service
+   looks back at most twenty blocks, and the earlier breakpoint is still found after a turn with many tool calls.
+4. The last block, from which the next step of this turn continues.
 
-The marks are put on a copy and never change what is sent otherwise.
+The breakpoints are set on a copy of the request.
 """
 
 from typing import Any
@@ -15,12 +15,13 @@ from memoranda.llm.anthropic.thinking import THINKING
 from memoranda.tools import JsonObject
 
 _MARK = {"cache_control": {"type": "ephemeral"}}
-_IN_MESSAGES = 3
-Place = tuple[int, int]
+_MAX_IN_MESSAGES = 3
+Position = tuple[int, int]
+"""Index of a message, and index of a block in it."""
 
 
 def add_cache_breakpoints(body: JsonObject) -> JsonObject:
-    """A copy of the request with its breakpoints."""
+    """Returns a copy of the request with its breakpoints."""
     marked = dict(body)
     if body.get("system"):
         marked["system"] = _mark_last(body["system"])
@@ -32,35 +33,38 @@ def add_cache_breakpoints(body: JsonObject) -> JsonObject:
     return marked | {"messages": messages}
 
 
-def breakpoint_positions(messages: list[JsonObject]) -> list[Place]:
-    """The blocks to mark, each as the number of its message and its number in there."""
-    order = [
-        (number, place, block) for number, entry in enumerate(messages) for place, block in enumerate(entry["content"])
+def breakpoint_positions(messages: list[JsonObject]) -> list[Position]:
+    """The blocks to mark."""
+    blocks = [
+        (position, index, block)
+        for position, message in enumerate(messages)
+        for index, block in enumerate(message["content"])
     ]
-    ends = [len(order), *reversed(_beginnings(messages, order))][:_IN_MESSAGES]
-    chosen: list[Place] = []
+    ends = [len(blocks), *reversed(_user_starts(messages, blocks))][:_MAX_IN_MESSAGES]
+    chosen: list[Position] = []
     for end in ends:
-        place = next(((number, place) for number, place, block in reversed(order[:end]) if _takes_mark(block)), None)
-        if place is not None and place not in chosen:
-            chosen.append(place)
+        markable = ((position, index) for position, index, block in reversed(blocks[:end]) if _can_be_marked(block))
+        found = next(markable, None)
+        if found is not None and found not in chosen:
+            chosen.append(found)
     return sorted(chosen)
 
 
-def _beginnings(messages: list[JsonObject], order: list[tuple[int, int, Any]]) -> list[int]:
-    """Where the user begins to speak, as places in the whole; tool results are not the user."""
-    begun: list[int] = []
-    speaking = False
-    for position, (number, place, block) in enumerate(order):
-        if place == 0:
-            speaking = False
-        said = messages[number]["role"] == "user" and block["type"] != "tool_result"
-        if said and not speaking:
-            begun.append(position)
-        speaking = said
-    return begun
+def _user_starts(messages: list[JsonObject], blocks: list[tuple[int, int, Any]]) -> list[int]:
+    """The indexes in `blocks` at which a text of the user starts; tool results are not the user's."""
+    starts: list[int] = []
+    in_user_text = False
+    for number, (position, index, block) in enumerate(blocks):
+        if index == 0:
+            in_user_text = False
+        is_user_text = messages[position]["role"] == "user" and block["type"] != "tool_result"
+        if is_user_text and not in_user_text:
+            starts.append(number)
+        in_user_text = is_user_text
+    return starts
 
 
-def _takes_mark(block: JsonObject) -> bool:
+def _can_be_marked(block: JsonObject) -> bool:
     return block["type"] not in THINKING
 
 

@@ -1,49 +1,48 @@
-"""Names of tool calls as Anthropic takes them: each once in a request, and of characters that it knows.
+"""Makes the ids of tool calls acceptable to Anthropic: unique in a request, with allowed characters only.
 
-Some models call every first call "call_0", and so do histories that came in from elsewhere. The record keeps what was
-said; in a request a later call of the same name is numbered, and its result with it. What a call is named depends on
-nothing but what stands before it, so it is named the same in every later request.
+Some models give every first call the id "call_0", and so do imported histories. The record keeps the original ids; in a
+request, a repeated id gets a number, and so does the id in its result. The new id depends only on the messages before
+the call, so it is the same in every later request.
 """
 
 import re
 from typing import Any
 
-_REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
+_INVALID = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 class CallIds:
-    """The names of the calls in one request, given in the order in which they are sent."""
+    """The call ids of one request; the caller asks for them in the order in which the messages are sent."""
 
     def __init__(self) -> None:
-        self._sent: set[str] = set()
-        self._repeated: dict[str, int] = {}
+        self._used: set[str] = set()
+        self._repetitions: dict[str, int] = {}
         self._unanswered: dict[str, list[str]] = {}
 
-    def of_calls(self, given: list[Any]) -> list[str]:
-        """Names for the calls of one message."""
-        names = [self._unused(_acceptable(each)) for each in given]
-        # Results that follow are of these calls, and of none before that had the same name.
-        self._unanswered |= {str(each): [] for each in given}
-        for each, name in zip(given, names, strict=True):
-            self._unanswered[str(each)].append(name)
-        return names
+    def for_calls(self, originals: list[Any]) -> list[str]:
+        """The ids for the calls of one message."""
+        call_ids = [self._unused(_acceptable(original)) for original in originals]
+        # The results that follow answer these calls, not earlier calls with the same id.
+        self._unanswered |= {str(original): [] for original in originals}
+        for original, call_id in zip(originals, call_ids, strict=True):
+            self._unanswered[str(original)].append(call_id)
+        return call_ids
 
-    def of_result(self, given: Any) -> str:
-        """The name of the call that a result belongs to: the first of that name that has none yet."""
-        waiting = self._unanswered.get(str(given))
-        if not waiting:
-            return _acceptable(given)
-        return waiting.pop(0) if len(waiting) > 1 else waiting[0]
+    def for_result(self, original: Any) -> str:
+        """The id of the call that a result answers: the first call with this id that has no result yet."""
+        unanswered = self._unanswered.get(str(original))
+        if not unanswered:
+            return _acceptable(original)
+        return unanswered.pop(0) if len(unanswered) > 1 else unanswered[0]
 
-    def _unused(self, name: str) -> str:
-        unused = name
-        while unused in self._sent:
-            self._repeated[name] = self._repeated.get(name, 1) + 1
-            unused = f"{name}_{self._repeated[name]}"
-        self._sent.add(unused)
+    def _unused(self, call_id: str) -> str:
+        unused = call_id
+        while unused in self._used:
+            self._repetitions[call_id] = self._repetitions.get(call_id, 1) + 1
+            unused = f"{call_id}_{self._repetitions[call_id]}"
+        self._used.add(unused)
         return unused
 
 
-def _acceptable(given: Any) -> str:
-    """A name without characters that the service refuses."""
-    return _REFUSED.sub("_", str(given or "none"))
+def _acceptable(original: Any) -> str:
+    return _INVALID.sub("_", str(original or "none"))

@@ -1,4 +1,4 @@
-"""Anthropic's messages API: content blocks, cache breakpoints, signed thinking that goes back where it came from."""
+"""The client for Anthropic's messages API: content blocks, cache breakpoints, signed thinking blocks."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,8 +23,7 @@ class AnthropicMessages(SdkModel):
     package = "anthropic"
 
     def _make_client(self, sdk: Any) -> Any:
-        # Tries again are ours, so that they keep to the deadline.
-        # Some people give the address with the version that the SDK adds by itself.
+        # ModelCall retries within the deadline, so the SDK must not. The SDK adds the version to the address itself.
         address = (self._settings.base_url or ANTHROPIC).rstrip("/").removesuffix("/v1")
         return sdk.Anthropic(api_key=self._api_key or "none", base_url=address, max_retries=0)
 
@@ -36,33 +35,33 @@ class AnthropicMessages(SdkModel):
             body["system"] = [{"type": "text", "text": system}]
         return body | {"messages": to_anthropic_messages(messages, self.name, fingerprint(body))}
 
-    def _ask(self, body: JsonObject, say: OnText | None, left: float) -> Reply:
+    def _ask(self, body: JsonObject, on_text: OnText | None, left: float) -> Reply:
         try:
-            reply = self._ask_once(body, say, left)
+            reply = self._ask_once(body, on_text, left)
         except import_sdk(self.package).BadRequestError as error:
-            bare = without_thinking(body)
-            if bare == body or not _objects_to_thinking(error):
+            without = without_thinking(body)
+            if without == body or not _is_about_thinking(error):
                 raise
-            # Thinking that the service no longer takes is not worth a conversation that cannot go on.
-            body = bare
-            reply = self._ask_once(bare, say, left)
+            # A conversation that can continue is worth more than thinking blocks that the service refuses.
+            body = without
+            reply = self._ask_once(without, on_text, left)
         return bind_thinking(reply, self.name, body)
 
-    def _ask_once(self, body: JsonObject, say: OnText | None, left: float) -> Reply:
+    def _ask_once(self, body: JsonObject, on_text: OnText | None, left: float) -> Reply:
         marked = add_cache_breakpoints(body)
-        if say is None:
+        if on_text is None:
             answer = self._post("/v1/messages", marked, left)
             if not isinstance(answer, Mapping):
                 raise FailedAttemptError(unreadable_reply(self.who, answer))
             return parse_reply(answer)
-        growing = AnthropicStream(say)
+        stream = AnthropicStream(on_text)
         for event in self._stream("/v1/messages", marked, left):
-            growing.take(event)
-        if not growing.finished:
+            stream.add(event)
+        if not stream.finished:
             raise FailedAttemptError(incomplete_stream(self.who))
-        return growing.reply()
+        return stream.reply()
 
 
-def _objects_to_thinking(error: Exception) -> bool:
-    said = str(error).lower()
-    return "thinking" in said or "signature" in said
+def _is_about_thinking(error: Exception) -> bool:
+    message = str(error).lower()
+    return "thinking" in message or "signature" in message

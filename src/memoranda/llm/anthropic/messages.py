@@ -1,7 +1,7 @@
-"""A conversation in chat form as Anthropic's messages: content blocks, roles that alternate, nothing empty.
+"""Converts chat messages to Anthropic's form: content blocks, alternating roles, no empty message.
 
-Every message is always written in the same way, whatever comes after it, so that what was sent once is sent again byte
-for byte and the cached prefix holds.
+A message is converted in the same way whatever follows it, so later requests repeat it byte for byte and the cached
+prefix stays valid.
 """
 
 import json
@@ -15,13 +15,13 @@ from memoranda.llm.model import Message
 from memoranda.llm.tool_call_repair import repair_arguments, repair_name
 from memoranda.tools import JsonObject
 
-NOTHING_SAID = "[no text]"
-GO_ON = "[go on]"
+NO_TEXT = "[no text]"
+CONTINUE = "[go on]"
 _DATA_URL = re.compile(r"data:(?P<kind>[\w.+-]+/[\w.+-]+);base64,(?P<data>.*)", re.DOTALL)
 
 
 def to_anthropic_messages(messages: Sequence[Message], model: str, before: str = "") -> list[JsonObject]:
-    """The messages for a request; `before` is the fingerprint of what stands before them in it."""
+    """The messages of a request; `before` is the fingerprint of its tools and system prompt."""
     prefix, ids = PrefixFingerprint(before), CallIds()
     sent: list[JsonObject] = []
     for message in messages:
@@ -32,21 +32,21 @@ def to_anthropic_messages(messages: Sequence[Message], model: str, before: str =
         else:
             is_result = message.get("role") == "tool"
             blocks = _tool_result(message, ids) if is_result else content_blocks(message.get("content"))
-            blocks = blocks or [_text(NOTHING_SAID)]
+            blocks = blocks or [_text(NO_TEXT)]
         if not sent and role == "assistant":
-            sent.append({"role": "user", "content": [_text(GO_ON)]})
+            sent.append({"role": "user", "content": [_text(CONTINUE)]})
         if sent and sent[-1]["role"] == role:
             sent[-1]["content"] += blocks
         elif blocks:
             sent.append({"role": role, "content": blocks})
     if sent and sent[-1]["role"] == "assistant":
-        # The newer models refuse to go on with a beginning that they are given.
-        sent.append({"role": "user", "content": [_text(GO_ON)]})
+        # Newer models refuse a request that ends with an assistant message.
+        sent.append({"role": "user", "content": [_text(CONTINUE)]})
     return sent
 
 
 def content_blocks(content: Any) -> list[JsonObject]:
-    """Text or parts of text and images; what is empty is left out."""
+    """The blocks of a content, which is text or a list of parts; empty text is omitted."""
     if content is None:
         return []
     if isinstance(content, str):
@@ -78,26 +78,26 @@ def _image(address: str) -> JsonObject:
 
 
 def _assistant_blocks(message: Message, thinking: Sequence[JsonObject], ids: CallIds) -> list[JsonObject]:
-    given = message.get("tool_calls")
-    calls = [call for call in given if isinstance(call, Mapping)] if isinstance(given, list) else []
-    names = ids.of_calls([call.get("id") for call in calls])
-    uses = [_tool_use(call, name) for call, name in zip(calls, names, strict=True)]
+    tool_calls = message.get("tool_calls")
+    calls = [call for call in tool_calls if isinstance(call, Mapping)] if isinstance(tool_calls, list) else []
+    call_ids = ids.for_calls([call.get("id") for call in calls])
+    uses = [_tool_use(call, call_id) for call, call_id in zip(calls, call_ids, strict=True)]
     return order_blocks(thinking, content_blocks(message.get("content")), uses)
 
 
-def _tool_use(call: Mapping[str, Any], name: str) -> JsonObject:
+def _tool_use(call: Mapping[str, Any], call_id: str) -> JsonObject:
     function = call.get("function") or {}
     return {
         "type": "tool_use",
-        "id": name,
+        "id": call_id,
         "name": repair_name(function.get("name")),
         "input": repair_arguments(function.get("arguments")),
     }
 
 
 def _tool_result(message: Message, ids: CallIds) -> list[JsonObject]:
-    content = content_blocks(message.get("content")) or [_text(NOTHING_SAID)]
-    return [{"type": "tool_result", "tool_use_id": ids.of_result(message.get("tool_call_id")), "content": content}]
+    content = content_blocks(message.get("content")) or [_text(NO_TEXT)]
+    return [{"type": "tool_result", "tool_use_id": ids.for_result(message.get("tool_call_id")), "content": content}]
 
 
 def _text(text: str) -> JsonObject:

@@ -1,4 +1,4 @@
-"""How an answer in Anthropic's form, whole or in events, becomes a Reply."""
+"""Reads responses of Anthropic's messages API, whole or streamed, into a Reply."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,13 +12,13 @@ _FINISH = {
     "end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length",
     "model_context_window_exceeded": "length",
 }  # fmt: skip
-# The field of its block that each kind of delta adds to.
+# The field of a block that each type of delta extends.
 _DELTAS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 _INPUT = "input_json"
 
 
 def parse_reply(answer: Mapping[str, Any]) -> Reply:
-    """A whole answer; raises KeyError, TypeError or ValueError for what is none."""
+    """Reads a whole response; raises KeyError, TypeError or ValueError when it is none."""
     content = answer["content"]
     if not isinstance(content, list):
         raise TypeError(f"a list of blocks was expected, not {content!r}")
@@ -26,27 +26,27 @@ def parse_reply(answer: Mapping[str, Any]) -> Reply:
 
 
 class AnthropicStream:
-    """An answer that comes in events."""
+    """Collects a streamed response event by event."""
 
-    def __init__(self, say: OnText) -> None:
-        self._say = say
+    def __init__(self, on_text: OnText) -> None:
+        self._on_text = on_text
         self._blocks: dict[int, JsonObject] = {}
         self._usage: JsonObject = {}
         self._stop: str | None = None
         self._model = ""
         self.finished = False
 
-    def take(self, event: Any) -> None:
-        """One event; kinds that are not known are passed over, as the API asks."""
+    def add(self, event: Any) -> None:
+        """Adds one event; unknown types are ignored, as the API requires."""
         match event["type"]:
             case "message_start":
                 self._model = str(event["message"].get("model") or "")
                 self._usage |= event["message"].get("usage") or {}
             case "content_block_start":
                 self._blocks[event["index"]] = dict(event["content_block"])
-                self._say(event["content_block"].get("text") or "")
+                self._on_text(event["content_block"].get("text") or "")
             case "content_block_delta":
-                self._take_delta(self._blocks[event["index"]], event["delta"])
+                self._add_delta(self._blocks[event["index"]], event["delta"])
             case "message_delta":
                 self._stop = event["delta"].get("stop_reason") or self._stop
                 self._usage |= {key: value for key, value in (event.get("usage") or {}).items() if value is not None}
@@ -54,21 +54,21 @@ class AnthropicStream:
                 self.finished = True
 
     def reply(self) -> Reply:
-        """The whole answer."""
+        """The complete answer."""
         return _reply([self._blocks[index] for index in sorted(self._blocks)], self._stop, self._usage, self._model)
 
-    def _take_delta(self, block: JsonObject, delta: Mapping[str, Any]) -> None:
+    def _add_delta(self, block: JsonObject, delta: Mapping[str, Any]) -> None:
         if delta["type"] == "input_json_delta":
             block[_INPUT] = block.get(_INPUT, "") + delta["partial_json"]
         elif delta["type"] in _DELTAS:
             key = _DELTAS[delta["type"]]
             block[key] = (block.get(key) or "") + delta[key]
             if key == "text":
-                self._say(delta[key])
+                self._on_text(delta[key])
 
 
 def parse_usage(usage: Mapping[str, Any]) -> Usage:
-    """Anthropic counts what was cached apart from the rest of the input; here the input is everything."""
+    """The usage of a response. Anthropic counts cached input separately; `Usage.input_tokens` includes it."""
     read, written = _count(usage, "cache_read_input_tokens"), _count(usage, "cache_creation_input_tokens")
     return Usage(
         input_tokens=_count(usage, "input_tokens") + read + written,

@@ -1,9 +1,9 @@
-"""Signed thinking: kept with the message that it led to, and sent back exactly as long as the service takes it.
+"""Signed thinking blocks: recorded with their message, and sent back while their signature is valid.
 
-A signature holds for one model and for everything that stood before the block: system prompt, tools, messages. Recall
-that was fenced into one turn and is gone in the next, a compression, another model: each of them makes the service
-refuse the whole request. So each message remembers the fingerprint of what it was an answer to, and its thinking goes
-back only where that is unchanged. The memory of a turn's own tool calls, where thinking matters, always is.
+A signature is valid for one model and for everything before the block: system prompt, tools and messages. Recalled
+memory that is fenced into one turn only, a compression, or another model invalidates it, and then the service refuses
+the whole request. So each message records the fingerprint of the request that it answered, and its thinking is sent
+back only if that is unchanged. Within a turn's own tool calls, where thinking matters, it always is.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from memoranda.llm.model import Message, Reply
 from memoranda.tools import JsonObject
 
 THINKING = ("thinking", "redacted_thinking")
-# Our own notes among the vendor's blocks: where the thinking belongs, and where other blocks stood between it.
+# Notes of Memoranda between the recorded blocks: the fingerprint, and the positions of text and tool calls.
 _BOUND = "memoranda.bound"
 _TEXT = "memoranda.text"
 _TOOL_USE = "memoranda.tool_use"
@@ -24,29 +24,29 @@ _REDACTED = "[redacted:"
 
 
 class PrefixFingerprint:
-    """The running fingerprint of what stands before a message."""
+    """The running fingerprint of everything before a message."""
 
     def __init__(self, before: str) -> None:
         self._hash = hashlib.sha256(before.encode())
-        self._taken = 0
+        self._included = 0
 
     def advance(self, sent: Sequence[JsonObject]) -> None:
-        """Take in messages that are complete."""
-        for entry in sent[self._taken :]:
+        """Includes the messages that are complete."""
+        for entry in sent[self._included :]:
             self._hash.update(_stable(entry))
-        self._taken = len(sent)
+        self._included = len(sent)
 
     def digest(self) -> str:
         return self._hash.hexdigest()[:32]
 
 
 def fingerprint(body: JsonObject) -> str:
-    """Of what a request holds before its messages."""
+    """The fingerprint of a request's tools and system prompt."""
     return hashlib.sha256(_stable([body.get("tools"), body.get("system")])).hexdigest()
 
 
 def bind_thinking(reply: Reply, model: str, body: JsonObject) -> Reply:
-    """The reply with a note of what its thinking is bound to."""
+    """Returns the reply with the fingerprint of the request that its thinking belongs to."""
     if not reply.reasoning_details:
         return reply
     prefix = PrefixFingerprint(fingerprint(body))
@@ -56,7 +56,7 @@ def bind_thinking(reply: Reply, model: str, body: JsonObject) -> Reply:
 
 
 def sendable_thinking(message: Message, model: str, before: str) -> list[JsonObject]:
-    """The blocks that may go back with a message, and the notes between them; none when anything has changed."""
+    """The thinking blocks to send back with a message, with the notes between them; none if anything changed."""
     details = message.get("reasoning_details")
     if not isinstance(details, list) or not details or not isinstance(details[0], Mapping):
         return []
@@ -64,12 +64,12 @@ def sendable_thinking(message: Message, model: str, before: str) -> list[JsonObj
     if note.get("type") != _BOUND or note.get("model") != model or note.get("before") != before:
         return []
     kept = [dict(detail) for detail in details[1:] if isinstance(detail, Mapping)]
-    # A credential that was taken out on the way into the record broke the signature.
+    # A secret that was redacted before the message was recorded invalidated the signature.
     return [] if any(_REDACTED in str(detail.get("thinking", "")) for detail in kept) else kept
 
 
 def keep_thinking(content: Sequence[Mapping[str, Any]]) -> list[JsonObject] | None:
-    """What to keep of an answer's blocks: thinking as it is, of the others only their place."""
+    """The blocks of an answer to record: thinking blocks whole, of the others only their positions."""
     if not any(block.get("type") in THINKING for block in content):
         return None
     kept: list[JsonObject] = []
@@ -83,32 +83,32 @@ def keep_thinking(content: Sequence[Mapping[str, Any]]) -> list[JsonObject] | No
     return kept
 
 
-def order_blocks(details: Sequence[JsonObject], said: list[JsonObject], uses: list[JsonObject]) -> list[JsonObject]:
-    """The blocks of an assistant message in the order in which they came."""
+def order_blocks(details: Sequence[JsonObject], content: list[JsonObject], uses: list[JsonObject]) -> list[JsonObject]:
+    """The blocks of an assistant message in their original order."""
     if not details:
-        return [*said, *uses]
-    texts = [block["text"] for block in said if block["type"] == "text"]
+        return [*content, *uses]
+    texts = [block["text"] for block in content if block["type"] == "text"]
     whole = "".join(texts)
     lengths = [int(detail["length"]) for detail in details if detail["type"] == _TEXT]
     if sum(lengths) != len(whole) or len(uses) != sum(detail["type"] == _TOOL_USE for detail in details):
-        # The message was changed since, and with it everything that the signature stands for.
-        return [*said, *uses]
+        # The message has changed since, so its signatures are no longer valid.
+        return [*content, *uses]
     blocks: list[JsonObject] = []
-    place, waiting = 0, iter(uses)
+    offset, remaining_uses = 0, iter(uses)
     for detail in details:
         if detail["type"] == _TEXT:
-            piece = whole[place : place + detail["length"]]
-            place += detail["length"]
+            piece = whole[offset : offset + detail["length"]]
+            offset += detail["length"]
             blocks += [{"type": "text", "text": piece}] if piece.strip() else []
         elif detail["type"] == _TOOL_USE:
-            blocks.append(next(waiting))
+            blocks.append(next(remaining_uses))
         elif detail["type"] in THINKING:
             blocks.append(detail)
     return blocks
 
 
 def without_thinking(body: JsonObject) -> JsonObject:
-    """The request with every thinking block left out."""
+    """Returns the request without its thinking blocks."""
     messages = [
         entry | {"content": [block for block in entry["content"] if block["type"] not in THINKING]}
         for entry in body["messages"]

@@ -1,4 +1,4 @@
-"""Chat completions as OpenAI and everybody compatible serve them: OpenRouter, vLLM, Ollama, llama.cpp …"""
+"""The client for OpenAI's chat completions and compatible services: OpenRouter, vLLM, Ollama, llama.cpp …"""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -14,12 +14,12 @@ from memoranda.llm.vendor_errors import incomplete_stream, unreadable_reply
 from memoranda.tools import JsonObject, Tool
 
 OPENAI = "https://api.openai.com/v1"
-# What chat APIs know of a message; whatever else the record holds stays here.
-_SENT = ("role", "content", "name", "tool_calls", "tool_call_id")
+# The fields of a message that chat APIs know; other fields of the record are not sent.
+_API_FIELDS = ("role", "content", "name", "tool_calls", "tool_call_id")
 
 
 class OpenAIChat(SdkModel):
-    """A model behind an OpenAI-compatible address."""
+    """A model of an OpenAI-compatible service."""
 
     package = "openai"
 
@@ -28,51 +28,55 @@ class OpenAIChat(SdkModel):
         return (urlsplit(self._settings.base_url or OPENAI).hostname or "").endswith("openai.com")
 
     def _make_client(self, sdk: Any) -> Any:
-        # Tries again are ours, so that they keep to the deadline. Local servers want no key, the SDK wants one.
+        # ModelCall retries within the deadline, so the SDK must not. Local servers need no key, but the SDK does.
         return sdk.OpenAI(api_key=self._api_key or "none", base_url=self._settings.base_url or OPENAI, max_retries=0)
 
     def _body(self, system: str, messages: Sequence[Message], tools: Sequence[Tool], max_tokens: int) -> JsonObject:
-        sent = [self._sent(message) for message in messages]
+        sent = [self._api_message(message) for message in messages]
         if system:
             sent.insert(0, {"role": "system", "content": system})
         body: JsonObject = {"model": self.name, "messages": sent}
         if tools:
             body["tools"] = [tool.openai_schema() for tool in tools]
         if self._is_openai and system:
-            # Requests with the same beginning go to the same machine, which has it in its cache.
+            # OpenAI routes requests with the same key to the machine that has their prefix in its cache.
             body["prompt_cache_key"] = hashlib.sha256(system.encode("utf-8", "replace")).hexdigest()[:32]
         if self.provider == "openrouter" and "claude" in self.name:
-            # Handed on to a vendor whose cache wants to be asked.
+            # OpenRouter passes this on to Anthropic, which caches only on request.
             body["cache_control"] = {"type": "ephemeral"}
         if max_tokens:
-            # OpenAI renamed the field; most others know only the old name.
+            # OpenAI renamed the field; most other services know only the old name.
             body["max_completion_tokens" if self._is_openai else "max_tokens"] = max_tokens
         return body
 
-    def _sent(self, message: Message) -> Message:
-        kept = {key: message[key] for key in _SENT if message.get(key) is not None}
+    def _api_message(self, message: Message) -> Message:
+        kept = {key: message[key] for key in _API_FIELDS if message.get(key) is not None}
         if isinstance(kept.get("tool_calls"), list):
             kept["tool_calls"] = [repair_call(call) for call in kept["tool_calls"] if isinstance(call, Mapping)]
         kept.setdefault("content", None if kept.get("tool_calls") else "")
         details = message.get("reasoning_details")
-        if isinstance(details, list) and not self._is_openai and (ours := [item for item in details if _is_ours(item)]):
-            kept["reasoning_details"] = ours
+        if (
+            isinstance(details, list)
+            and not self._is_openai
+            and (own := [item for item in details if _is_own_detail(item)])
+        ):
+            kept["reasoning_details"] = own
         return kept
 
-    def _ask(self, body: JsonObject, say: OnText | None, left: float) -> Reply:
-        if say is None:
+    def _ask(self, body: JsonObject, on_text: OnText | None, left: float) -> Reply:
+        if on_text is None:
             answer = self._post("/chat/completions", body, left)
             if not isinstance(answer, Mapping):
                 raise FailedAttemptError(unreadable_reply(self.who, answer))
             return parse_reply(answer)
-        growing = OpenAIStream(say)
+        stream = OpenAIStream(on_text)
         for chunk in self._stream("/chat/completions", body | {"stream_options": {"include_usage": True}}, left):
-            growing.take(chunk)
-        if not growing.finished:
+            stream.add(chunk)
+        if not stream.finished:
             raise FailedAttemptError(incomplete_stream(self.who))
-        return growing.reply()
+        return stream.reply()
 
 
-def _is_ours(detail: Any) -> bool:
-    """Whether an opaque block came through this kind of API; Anthropic's own blocks are called otherwise."""
+def _is_own_detail(detail: Any) -> bool:
+    """Whether an opaque block came from this kind of API; Anthropic's blocks have other types."""
     return isinstance(detail, Mapping) and str(detail.get("type", "")).startswith("reasoning.")

@@ -1,4 +1,4 @@
-"""How an answer in OpenAI's form, whole or in pieces, becomes a Reply."""
+"""Reads responses of OpenAI's chat API, whole or streamed, into a Reply."""
 
 import json
 import secrets
@@ -10,17 +10,17 @@ from memoranda.llm.model import OnText, Reply, ToolCall, Usage
 from memoranda.tools import JsonObject
 
 _FINISH = {"function_call": "tool_calls", "content_filter": "refusal", "eos": "stop", "end_turn": "stop"}
-# Services name the model's visible thinking in one of these ways.
-_REASONING = ("reasoning_content", "reasoning")
-# Fields of an opaque block that grow from piece to piece.
-_GROWING = ("text", "summary", "data")
+# Fields in which services send the model's visible reasoning.
+_REASONING_FIELDS = ("reasoning_content", "reasoning")
+# Fields of an opaque block that later chunks extend.
+_EXTENDED_FIELDS = ("text", "summary", "data")
 
 
 def parse_reply(answer: Mapping[str, Any]) -> Reply:
-    """A whole answer; raises KeyError, IndexError, TypeError or ValueError for what is none."""
+    """Reads a whole response; raises KeyError, IndexError, TypeError or ValueError when it is none."""
     choice = answer["choices"][0]
     message = choice["message"]
-    calls = _told_apart([
+    calls = _with_unique_ids([
         ToolCall(call.get("id") or "", _name(call["function"]), _arguments(call["function"]))
         for call in message.get("tool_calls") or ()
     ])  # fmt: skip
@@ -30,13 +30,13 @@ def parse_reply(answer: Mapping[str, Any]) -> Reply:
         finish="refusal" if message.get("refusal") else _text(choice.get("finish_reason")),
         usage=parse_usage(answer.get("usage")),
         model=_text(answer.get("model")),
-        reasoning=next((_text(message[key]) for key in _REASONING if message.get(key)), ""),
+        reasoning=next((_text(message[key]) for key in _REASONING_FIELDS if message.get(key)), ""),
         details=message.get("reasoning_details"),
     )
 
 
 def parse_usage(usage: Any) -> Usage:
-    """What a service says it used; nothing when it says nothing."""
+    """The tokens that a service reports; zeros when it reports none."""
     if not isinstance(usage, Mapping):
         return Usage()
     sent = usage.get("prompt_tokens_details") or {}
@@ -44,7 +44,7 @@ def parse_usage(usage: Any) -> Usage:
     return Usage(
         input_tokens=_count(usage, "prompt_tokens"),
         output_tokens=_count(usage, "completion_tokens"),
-        # DeepSeek has a name of its own for what the cache served.
+        # DeepSeek has its own field for cached tokens.
         cache_read_tokens=_count(sent, "cached_tokens") or _count(usage, "prompt_cache_hit_tokens"),
         cache_write_tokens=_count(sent, "cache_write_tokens"),
         reasoning_tokens=_count(written, "reasoning_tokens"),
@@ -53,7 +53,7 @@ def parse_usage(usage: Any) -> Usage:
 
 @dataclass(slots=True)
 class _StreamedCall:
-    """A tool call whose arguments come in fragments."""
+    """A tool call whose arguments arrive in fragments."""
 
     id: str = ""
     name: str = ""
@@ -61,10 +61,10 @@ class _StreamedCall:
 
 
 class OpenAIStream:
-    """An answer that comes in chunks."""
+    """Collects a streamed response chunk by chunk."""
 
-    def __init__(self, say: OnText) -> None:
-        self._say = say
+    def __init__(self, on_text: OnText) -> None:
+        self._on_text = on_text
         self._text: list[str] = []
         self._refusal: list[str] = []
         self._reasoning: list[str] = []
@@ -77,24 +77,24 @@ class OpenAIStream:
 
     @property
     def finished(self) -> bool:
-        """Whether the service said that the answer is complete."""
+        """Whether the service reported the end of the answer."""
         return bool(self._finish)
 
-    def take(self, chunk: Any) -> None:
-        """One chunk; raises TypeError and the like for what is none."""
+    def add(self, chunk: Any) -> None:
+        """Adds one chunk; raises TypeError and the like when it is invalid."""
         self._model = _text(chunk.get("model")) or self._model
         if chunk.get("usage"):
             self._usage = parse_usage(chunk["usage"])
         for choice in (chunk.get("choices") or ())[:1]:
-            self._take_delta(choice.get("delta") or {})
+            self._add_delta(choice.get("delta") or {})
             self._finish = _text(choice.get("finish_reason")) or self._finish
 
     def reply(self) -> Reply:
-        """The whole answer."""
+        """The complete answer."""
         failure_from_status = "".join(self._refusal)
         return _reply(
             text="".join(self._text) or failure_from_status,
-            calls=_told_apart([ToolCall(call.id, call.name, "".join(call.arguments)) for call in self._calls]),
+            calls=_with_unique_ids([ToolCall(call.id, call.name, "".join(call.arguments)) for call in self._calls]),
             finish="refusal" if failure_from_status else self._finish,
             usage=self._usage,
             model=self._model,
@@ -102,36 +102,38 @@ class OpenAIStream:
             details=self._details,
         )
 
-    def _take_delta(self, delta: Mapping[str, Any]) -> None:
+    def _add_delta(self, delta: Mapping[str, Any]) -> None:
         for pieces, key in ((self._text, "content"), (self._refusal, "refusal")):
             if piece := _text(delta.get(key)):
                 pieces.append(piece)
-                self._say(piece)
-        self._reasoning += [_text(delta[key]) for key in _REASONING if delta.get(key)][:1]
+                self._on_text(piece)
+        self._reasoning += [_text(delta[key]) for key in _REASONING_FIELDS if delta.get(key)][:1]
         for number, detail in enumerate(delta.get("reasoning_details") or ()):
-            self._take_detail(detail, number)
+            self._add_detail(detail, number)
         for number, fragment in enumerate(delta.get("tool_calls") or ()):
-            self._take_fragment(fragment, number)
+            self._add_fragment(fragment, number)
 
-    def _take_fragment(self, fragment: Mapping[str, Any], number: int) -> None:
-        index, name = fragment.get("index"), fragment.get("id") or ""
-        place = number if index is None else int(index)
-        call = self._by_index.get(place)
-        # Some services number every call 0 and tell them apart by their ids alone.
-        if call is None or (name and call.id and name != call.id):
-            call = self._by_index[place] = _StreamedCall()
+    def _add_fragment(self, fragment: Mapping[str, Any], number: int) -> None:
+        call_id = fragment.get("id") or ""
+        index = number if fragment.get("index") is None else int(fragment["index"])
+        call = self._by_index.get(index)
+        # Some services give every call the index 0; then only the ids differ.
+        if call is None or (call_id and call.id and call_id != call.id):
+            call = self._by_index[index] = _StreamedCall()
             self._calls.append(call)
         function = fragment.get("function") or {}
-        call.id = call.id or name
+        call.id = call.id or call_id
         call.name = call.name or _text(function.get("name"))
         call.arguments.append(_arguments(function))
 
-    def _take_detail(self, detail: Mapping[str, Any], number: int) -> None:
+    def _add_detail(self, detail: Mapping[str, Any], number: int) -> None:
         index = detail.get("index", number)
         for known in self._details:
             if known.get("type") == detail.get("type") and known.get("index", number) == index:
-                grown = {key: _text(known.get(key)) + _text(detail[key]) for key in _GROWING if detail.get(key)}
-                known.update({key: value for key, value in detail.items() if value is not None} | grown)
+                longer = {
+                    key: _text(known.get(key)) + _text(detail[key]) for key in _EXTENDED_FIELDS if detail.get(key)
+                }
+                known.update({key: value for key, value in detail.items() if value is not None} | longer)
                 return
         self._details.append(dict(detail))
 
@@ -144,7 +146,7 @@ def _reply(
         text=text,
         tool_calls=calls,
         usage=usage,
-        # Some services say "stop" beside tool calls.
+        # Some services report "stop" although the answer has tool calls.
         finish_reason="tool_calls" if calls and finish == "stop" else finish,
         model=model,
         reasoning=reasoning,
@@ -153,7 +155,7 @@ def _reply(
 
 
 def _text(value: Any) -> str:
-    """Text, also where a service sends it in parts; raises TypeError for anything else."""
+    """The text, also when a service sends it in parts; raises TypeError for anything else."""
     if value is None:
         return ""
     if isinstance(value, list):
@@ -180,15 +182,15 @@ def _count(numbers: Mapping[str, Any], name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _told_apart(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-    """The calls with an id of its own for each, where a service gives none or the same to two."""
+def _with_unique_ids(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+    """Gives a new id to calls that have none, or the id of an earlier call."""
     seen: set[str] = set()
-    kept = []
+    unique = []
     for call in calls:
-        name = call.id if call.id and call.id not in seen else _new_id()
-        seen.add(name)
-        kept.append(replace(call, id=name))
-    return tuple(kept)
+        call_id = call.id if call.id and call.id not in seen else _new_id()
+        seen.add(call_id)
+        unique.append(replace(call, id=call_id))
+    return tuple(unique)
 
 
 def _new_id() -> str:
