@@ -1,4 +1,4 @@
-"""The scripted server as a program of its own, for tests that kill their client, or for trying a client by hand."""
+"""Runs the scripted server as a program, for tests that kill their client and for trying a client by hand."""
 
 import argparse
 import contextlib
@@ -13,16 +13,16 @@ from memoranda.testing.scripted.steps import Script, Step, read_step
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Serve until the program is ended; the first line of its output is the address."""
+    """Serves until the process is terminated; prints the address first."""
     parser = argparse.ArgumentParser(prog="memoranda.testing.scripted", description=__doc__)
-    parser.add_argument("--port", type=int, default=0, help="0 takes any free one")
-    parser.add_argument("--log", type=Path, help="every request goes there, one JSON object per line")
+    parser.add_argument("--port", type=int, default=0, help="0 takes any free port")
+    parser.add_argument("--log", type=Path, help="append every request to this file, one JSON object per line")
     parser.add_argument("--script", required=True, help="a JSON file with the steps, or module:function")
     parser.add_argument("--window", type=int, default=0, help="refuse requests with more tokens")
     parser.add_argument("--key", default="", help="refuse requests with another key")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     server = ScriptedServer(
-        read_script(given.script), port=given.port, log=given.log, window=given.window, key=given.key
+        read_script(options.script), port=options.port, log=options.log, window=options.window, key=options.key
     )
     signal.signal(signal.SIGTERM, lambda *_: server.stopped.set())
     print(server.url, flush=True)
@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def read_script(name: str) -> Iterable[Step | Script] | Script:
-    """The script that a name on the command line means."""
+    """The steps of a JSON file, or the function of module:function."""
     if ":" in name and not Path(name).exists():
         module, function = name.split(":", 1)
         script: Script = getattr(importlib.import_module(module), function)

@@ -1,9 +1,9 @@
-"""A chat model that says what a test told it to say, and complains about what was never asked for.
+"""A chat model that follows a script and fails on steps that were not used.
 
     model = ScriptedModel([Reply("Hello."), ModelOverloadedError("busy"), lambda system, messages, tools: Reply("...")])
 
-Each call takes the next step: a reply is given, an error is raised, a function is called with what the model was sent.
-As a context manager it fails when steps are left at the end.
+Each call uses the next step: the model returns a reply, raises an error, or calls a function with the request. As a
+context manager it fails at the end if steps are left.
 """
 
 import copy
@@ -22,7 +22,7 @@ Step = Reply | ModelError | Answer
 
 
 class ScriptError(AssertionError):
-    """The conversation went another way than its script."""
+    """The calls did not follow the script."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,33 +38,31 @@ class ModelRequest:
 
 
 class Scripted:
-    """What follows a script; as a context manager it fails at the end when steps were left."""
+    """Follows a script; as a context manager it fails at the end if steps are left."""
 
     _steps: list[Any]
 
     @property
     def unused(self) -> int:
-        """How many steps nobody has asked for."""
+        """How many steps were not used."""
         return len(self._steps)
 
     def check(self) -> None:
-        """Raise when steps are left that nobody asked for."""
+        """Raises ScriptError if steps are left."""
         if self._steps:
-            raise ScriptError(
-                f"{len(self._steps)} steps of the script were never used; the next is {self._steps[0]!r}."
-            )
+            raise ScriptError(f"{len(self._steps)} steps of the script were not used; the next is {self._steps[0]!r}.")
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        # An error that is under way says more than the steps that it left.
+        # An exception on its way says more than the steps that it left.
         if error is None:
             self.check()
 
 
 class ScriptedModel(Scripted):
-    """A `ChatModel` that follows a script; `requests` holds what it was sent, call by call."""
+    """A `ChatModel` that follows a script; `requests` has every request that it received."""
 
     provider = "scripted"
 
@@ -76,7 +74,7 @@ class ScriptedModel(Scripted):
         window: int = 128_000,
         piece: int = 12,
     ) -> None:
-        """A list of steps, or one function that answers every call. Text is streamed `piece` characters at a time."""
+        """Takes a list of steps, or one function that answers every call; streams `piece` characters at a time."""
         self.name = name
         self.window = window
         self.requests: list[ModelRequest] = []
@@ -95,7 +93,6 @@ class ScriptedModel(Scripted):
         max_tokens: int | None = None,
         deadline: float | None = None,
     ) -> Reply:
-        """The next step of the script."""
         sent = copy.deepcopy(tuple(messages))
         request = ModelRequest(system, sent, tuple(tools), on_text is not None, max_tokens, deadline)
         step = self._next(request)
@@ -105,7 +102,7 @@ class ScriptedModel(Scripted):
         if on_text is not None:
             for start in range(0, len(reply.text), self._piece):
                 on_text(reply.text[start : start + self._piece])
-        return self._completed(reply, request)
+        return self._fill_defaults(reply, request)
 
     def _next(self, request: ModelRequest) -> Step:
         with self._lock:
@@ -114,11 +111,11 @@ class ScriptedModel(Scripted):
                 return self._always
             if not self._steps:
                 last = request.messages[-1] if request.messages else None
-                raise ScriptError(f"The script is at its end, but call {len(self.requests)} came, with {last!r}.")
+                raise ScriptError(f"The script has no more steps, but call {len(self.requests)} came, with {last!r}.")
             return self._steps.pop(0)
 
-    def _completed(self, reply: Reply, request: ModelRequest) -> Reply:
-        """A reply with a usage, a model and a finish reason, where the script did not say."""
+    def _fill_defaults(self, reply: Reply, request: ModelRequest) -> Reply:
+        """Adds usage, model name and finish reason where the script does not give them."""
         usage = reply.usage
         if usage == Usage():
             sent = estimate_request(request.system, request.messages, request.tools)

@@ -1,10 +1,10 @@
-"""A server for tests that speaks OpenAI's chat completions and Anthropic's messages, over real HTTP, by a script.
+"""An HTTP server for tests that speaks OpenAI's chat completions and Anthropic's messages by a script.
 
     with ScriptedServer([Reply("Hello."), Refuse(429), Cut(Reply("Half of this"))]) as server:
         OpenAIChat(ModelSettings(name="any", base_url=server.openai_url), "key")
 
-Each request takes the next step, or one function answers them all. What came in is in `received`, word for word. As a
-program it serves a script from a file or from a function:
+Each request uses the next step, or one function answers them all; `received` has the requests. As a program it serves a
+script from a file or from a function:
 
     python -m memoranda.testing.scripted --port 0 --log requests.jsonl --script script.json
 """
@@ -33,7 +33,7 @@ _TOO_LONG = {
 
 
 class ScriptedServer(Scripted):
-    """The server; as a context manager it is up inside, and fails at the end when steps were left."""
+    """The server, which runs until `close`; as a context manager it fails at the end if steps are left."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class ScriptedServer(Scripted):
         window: int = 0,
         key: str = "",
     ) -> None:
-        """`window` refuses what is longer, in tokens; `key` refuses whoever has another one. 0 and "" do not."""
+        """`window` refuses requests with more tokens and `key` requests with another key, unless they are 0 and ""."""
         self.received: list[ReceivedRequest] = []
         self.usages: list[Usage] = []
         self.stopped = threading.Event()
@@ -61,12 +61,12 @@ class ScriptedServer(Scripted):
 
     @property
     def url(self) -> str:
-        """The address, as Anthropic's SDK takes it."""
+        """The base address for Anthropic's SDK."""
         return f"http://127.0.0.1:{self._http.server_address[1]}"
 
     @property
     def openai_url(self) -> str:
-        """The address, as OpenAI's SDK takes it."""
+        """The base address for OpenAI's SDK."""
         return f"{self.url}/v1"
 
     def close(self) -> None:
@@ -80,7 +80,7 @@ class ScriptedServer(Scripted):
         super().__exit__(kind, error, trace)
 
     def take(self, path: str, headers: dict[str, str], text: str) -> tuple[ReceivedRequest, Step, Usage]:
-        """Note a request and find out what to do with it."""
+        """Records a request; returns it with its step and the tokens it used."""
         with self._lock:
             received = ReceivedRequest(len(self.received) + 1, time.time(), path, headers, text)
             self.received.append(received)
@@ -99,16 +99,16 @@ class ScriptedServer(Scripted):
             return self._always
         if self._steps:
             return self._steps.pop(0)
-        return Refuse(418, f"The script is at its end, but request {received.number} came.")
+        return Refuse(418, f"The script has no more steps, but request {received.number} came.")
 
     def _refusal(self, received: ReceivedRequest) -> Refuse | None:
-        given = received.headers.get("x-api-key") or received.headers.get("authorization", "").removeprefix("Bearer ")
+        key = received.headers.get("x-api-key") or received.headers.get("authorization", "").removeprefix("Bearer ")
         if not received.path.rstrip("/").endswith(_PATHS):
             return Refuse(404, f"There is nothing at {received.path}.")
         if not received.json:
             return Refuse(400, "The body is no JSON object.")
-        if self._key and given != self._key:
-            return Refuse(401, f"Incorrect API key provided: {given}", "invalid_api_key")
+        if self._key and key != self._key:
+            return Refuse(401, f"Incorrect API key provided: {key}", "invalid_api_key")
         if self._window:
             tokens = ScriptedCache().usage(received).input_tokens
             if tokens > self._window:
@@ -126,15 +126,15 @@ class _Http(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away in the middle is part of many a script."""
+        """Ignores clients that disconnect in the middle: many scripts make them."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # An answer goes out in many small pieces, none of which should wait for the one before it.
+    # The server sends an answer in many small pieces, which must not wait for each other.
     disable_nagle_algorithm = True
     server: _Http
-    _between = 0.0
+    _pause_between = 0.0
 
     def do_POST(self) -> None:
         text = self.rfile.read(int(self.headers.get("content-length") or 0)).decode("utf-8", "replace")
@@ -142,12 +142,12 @@ class _Handler(BaseHTTPRequestHandler):
         received, step, used = self.server.owner.take(self.path, headers, text)
         if isinstance(step, Slow):
             self._pause(step.before)
-            self._between = step.between
+            self._pause_between = step.between
             step = step.step
         self._perform(received, step, used)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """The script's own log says more."""
+        """Prints nothing: `received` and the log file have the requests."""
 
     def _perform(self, received: ReceivedRequest, step: Step, used: Usage) -> None:
         match step:
@@ -162,13 +162,13 @@ class _Handler(BaseHTTPRequestHandler):
             case Cut():
                 self._answer(received, _with_usage(step.reply, used), step)
             case Trouble() if received.streamed:
-                made = list(events(received.api, step.reply, received.number, with_usage=False))[: step.after]
-                self._send_events([*made, trouble(received.api, step.code, step.message)])
+                stream = list(events(received.api, step.reply, received.number, with_usage=False))[: step.after]
+                self._send_events([*stream, trouble(received.api, step.code, step.message)])
             case Trouble():
                 refusal = Refuse(500, step.message, step.code)
                 self._send(refusal.status, json.dumps(error_body(received.api, refusal)))
             case Slow():
-                raise ScriptError("A slow step cannot hold another slow step.")
+                raise ScriptError("A slow step cannot contain another slow step.")
             case _:
                 assert_never(step)
 
@@ -178,8 +178,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, body, cut_at=None if cut is None else len(body) // 2)
             return
         wants_usage = bool((received.json.get("stream_options") or {}).get("include_usage"))
-        made = list(events(received.api, reply, received.number, with_usage=wants_usage))
-        self._send_events(made if cut is None else made[: cut.after], whole=cut is None or cut.clean)
+        stream = list(events(received.api, reply, received.number, with_usage=wants_usage))
+        self._send_events(stream if cut is None else stream[: cut.after], whole=cut is None or cut.clean)
 
     def _send(
         self,
@@ -195,30 +195,30 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in {"content-type": content_type, "content-length": str(len(body)), **(headers or {})}.items():
             self.send_header(name, value)
         self.end_headers()
-        for byte in (body[start : start + 64] for start in range(0, len(body[:cut_at]), 64)):
-            self.wfile.write(byte)
-            self._pause(self._between)
+        for chunk in (body[start : start + 64] for start in range(0, len(body[:cut_at]), 64)):
+            self.wfile.write(chunk)
+            self._pause(self._pause_between)
         if cut_at is not None:
             self._drop()
 
-    def _send_events(self, made: Iterable[Event], *, whole: bool = True) -> None:
+    def _send_events(self, stream: Iterable[Event], *, whole: bool = True) -> None:
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
-        for name, data in made:
+        for name, data in stream:
             event = (f"event: {name}\n" if name else "") + f"data: {data}\n\n"
             chunk = event.encode()
             self.wfile.write(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
             self.wfile.flush()
-            self._pause(self._between)
+            self._pause(self._pause_between)
         if whole:
             self.wfile.write(b"0\r\n\r\n")
         else:
             self._drop()
 
     def _drop(self) -> None:
-        """End the connection as a failing network does."""
+        """Ends the connection as a failing network does."""
         self.wfile.flush()
         self.close_connection = True
         self.connection.shutdown(socket.SHUT_RDWR)
@@ -229,7 +229,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _with_usage(reply: Reply, used: Usage) -> Reply:
-    """The reply with what it would have used, unless the script says so itself."""
+    """The reply with the tokens that it would have used, unless the script gives them."""
     if reply.usage != Usage():
         return reply
     written = Usage(output_tokens=estimate_message(reply.message()))

@@ -1,4 +1,4 @@
-"""What a scripted server may be told to do with a request: answer, refuse, break off, talk nonsense, be slow."""
+"""The steps of a scripted server: answer, refuse, disconnect, send garbage, be slow."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ Api = Literal["openai", "anthropic"]
 
 @dataclass(frozen=True)
 class ReceivedRequest:
-    """A request, as it came in."""
+    """A request as the server received it."""
 
     number: int
     at: float
@@ -24,7 +24,7 @@ class ReceivedRequest:
 
     @cached_property
     def json(self) -> JsonObject:
-        """The body; empty when it is no JSON object."""
+        """The body; empty if it is not a JSON object."""
         try:
             body = json.loads(self.text)
         except ValueError:
@@ -41,13 +41,13 @@ class ReceivedRequest:
 
     @cached_property
     def conversation(self) -> tuple[str, list[Message], tuple[Tool, ...]]:
-        """System prompt, messages and tools in chat form, whichever API was called."""
+        """System prompt, messages and tools in chat form, for either API."""
         return _from_anthropic(self.json) if self.api == "anthropic" else _from_openai(self.json)
 
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """An error status, in the words of the API that was called."""
+    """An error response in the form of the called API."""
 
     status: int
     message: str = "refused by the script"
@@ -57,7 +57,7 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The beginning of an answer: `after` events, and then nothing; `clean` ends the response as if it were whole."""
+    """Ends an answer after `after` events; `clean` ends the response as if it were complete."""
 
     reply: Reply
     after: int = 2
@@ -66,7 +66,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """An answer that turns into an error event after some events of its stream."""
+    """Sends an error event after `after` events of an answer's stream."""
 
     reply: Reply
     after: int = 2
@@ -76,7 +76,7 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """A response that is none, as it stands; in a stream, each line becomes the data of an event."""
+    """An invalid response; in a stream, each line becomes the data of an event."""
 
     text: str = "{not json"
     status: int = 200
@@ -85,7 +85,7 @@ class Garbage:
 
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """Another step, with a wait before it and between its events, in seconds."""
+    """Another step with a wait before it and between its events, in seconds."""
 
     step: "Reply | Refuse | Cut | Trouble | Garbage"
     before: float = 0.0
@@ -97,19 +97,19 @@ Script = Callable[[ReceivedRequest], Step]
 
 
 def read_step(step: Mapping[str, Any]) -> Step:
-    """A step as a script file writes it: a reply with `text` and `tool_calls`, and what goes wrong with it."""
+    """Reads a step of a script file: a reply with `text` and `tool_calls`, or a failure."""
     if "status" in step:
-        return _slowly(
+        return _with_delays(
             step, Refuse(step["status"], step.get("message", ""), step.get("code", ""), step.get("headers", {}))
         )
     if "garbage" in step:
-        return _slowly(step, Garbage(step["garbage"]))
+        return _with_delays(step, Garbage(step["garbage"]))
     reply = read_reply(step)
     if "cut_after" in step:
-        return _slowly(step, Cut(reply, step["cut_after"], bool(step.get("clean"))))
+        return _with_delays(step, Cut(reply, step["cut_after"], bool(step.get("clean"))))
     if "trouble_after" in step:
-        return _slowly(step, Trouble(reply, step["trouble_after"]))
-    return _slowly(step, reply)
+        return _with_delays(step, Trouble(reply, step["trouble_after"]))
+    return _with_delays(step, reply)
 
 
 def read_reply(step: Mapping[str, Any]) -> Reply:
@@ -127,7 +127,7 @@ def read_reply(step: Mapping[str, Any]) -> Reply:
     )
 
 
-def _slowly(step: Mapping[str, Any], inner: Reply | Refuse | Cut | Trouble | Garbage) -> Step:
+def _with_delays(step: Mapping[str, Any], inner: Reply | Refuse | Cut | Trouble | Garbage) -> Step:
     before, between = float(step.get("before", 0)), float(step.get("between", 0))
     return Slow(inner, before, between) if before or between else inner
 
@@ -138,45 +138,45 @@ def _from_openai(body: JsonObject) -> tuple[str, list[Message], tuple[Tool, ...]
     if messages and messages[0].get("role") in ("system", "developer"):
         system = str(messages.pop(0).get("content") or "")
     functions = [tool.get("function") or {} for tool in body.get("tools") or ()]
-    return system, messages, tuple(_tool(each, "parameters") for each in functions)
+    return system, messages, tuple(_tool(function, "parameters") for function in functions)
 
 
 def _from_anthropic(body: JsonObject) -> tuple[str, list[Message], tuple[Tool, ...]]:
     system = body.get("system") or ""
     text = system if isinstance(system, str) else "\n".join(block["text"] for block in system)
-    messages = [message for entry in body.get("messages") or () for message in _chat(entry)]
-    return text, messages, tuple(_tool(each, "input_schema") for each in body.get("tools") or ())
+    messages = [message for entry in body.get("messages") or () for message in _chat_messages(entry)]
+    return text, messages, tuple(_tool(tool, "input_schema") for tool in body.get("tools") or ())
 
 
-def _chat(entry: Mapping[str, Any]) -> list[Message]:
+def _chat_messages(entry: Mapping[str, Any]) -> list[Message]:
     content = entry["content"]
     blocks: Sequence[Mapping[str, Any]] = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    said = "\n\n".join(block["text"] for block in blocks if block["type"] == "text")
+    text = "\n\n".join(block["text"] for block in blocks if block["type"] == "text")
     if entry["role"] == "assistant":
         calls = [
             ToolCall(block["id"], block["name"], json.dumps(block["input"], ensure_ascii=False))
             for block in blocks
             if block["type"] == "tool_use"
         ]
-        return [Reply(said, tuple(calls)).message()]
+        return [Reply(text, tuple(calls)).message()]
     results: list[Message] = [
-        {"role": "tool", "tool_call_id": block["tool_use_id"], "content": _said(block.get("content"))}
+        {"role": "tool", "tool_call_id": block["tool_use_id"], "content": _result_text(block.get("content"))}
         for block in blocks
         if block["type"] == "tool_result"
     ]
-    return [*results, {"role": "user", "content": said}] if said or not results else results
+    return [*results, {"role": "user", "content": text}] if text or not results else results
 
 
-def _said(content: Any) -> str:
+def _result_text(content: Any) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(block.get("text", "") for block in content or ())
 
 
-def _tool(described: Mapping[str, Any], schema: str) -> Tool:
-    parameters = described.get(schema) or {}
-    return Tool(str(described.get("name")), str(described.get("description", "")), parameters, _elsewhere)
+def _tool(description: Mapping[str, Any], schema: str) -> Tool:
+    parameters = description.get(schema) or {}
+    return Tool(str(description.get("name")), str(description.get("description", "")), parameters, _not_callable)
 
 
-def _elsewhere(_: Mapping[str, Any]) -> JsonObject:
-    return {"success": False, "error": "This tool lives with the client."}
+def _not_callable(_: Mapping[str, Any]) -> JsonObject:
+    return {"success": False, "error": "Only the client can call this tool."}

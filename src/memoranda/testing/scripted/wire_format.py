@@ -1,4 +1,4 @@
-"""A Reply as the two APIs write it: whole, or as the events of a stream."""
+"""Writes a Reply in the form of both APIs: as one JSON object, or as the events of a stream."""
 
 import json
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from memoranda.tools import JsonObject
 _PIECE = 8
 _STOPS = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"}
 Event = tuple[str, str]
-"""Its name, empty where the API has none, and its data."""
+"""The name of an event, empty for OpenAI, and its data."""
 
 
 def whole(api: Api, reply: Reply, number: int) -> JsonObject:
@@ -20,9 +20,9 @@ def whole(api: Api, reply: Reply, number: int) -> JsonObject:
 
 
 def events(api: Api, reply: Reply, number: int, *, with_usage: bool) -> Iterator[Event]:
-    """The answer as a stream; arguments of tool calls come in fragments."""
-    made = _anthropic_events(reply, number) if api == "anthropic" else _openai_events(reply, number, with_usage)
-    for name, data in made:
+    """The answer as a stream; the arguments of tool calls come in fragments."""
+    stream = _anthropic_events(reply, number) if api == "anthropic" else _openai_events(reply, number, with_usage)
+    for name, data in stream:
         yield name, data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
 
 
@@ -99,8 +99,8 @@ def _openai_events(reply: Reply, number: int, with_usage: bool) -> Iterator[tupl
 
 
 def _fragments(call: ToolCall, index: int) -> Iterator[JsonObject]:
-    begun = {"name": call.name, "arguments": ""}
-    yield {"index": index, "id": call.id, "type": "function", "function": begun}
+    start = {"name": call.name, "arguments": ""}
+    yield {"index": index, "id": call.id, "type": "function", "function": start}
     for piece in _pieces(call.arguments):
         yield {"index": index, "function": {"arguments": piece}}
 
@@ -119,12 +119,12 @@ def _message(reply: Reply, number: int) -> JsonObject:
 
 
 def _blocks(reply: Reply) -> list[JsonObject]:
-    said = [{"type": "text", "text": reply.text}] if reply.text else []
+    texts = [{"type": "text", "text": reply.text}] if reply.text else []
     uses = [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": json.loads(call.arguments or "{}")}
         for call in reply.tool_calls
     ]
-    return [*(reply.reasoning_details or ()), *said, *uses]
+    return [*(reply.reasoning_details or ()), *texts, *uses]
 
 
 def _anthropic_usage(usage: Usage) -> JsonObject:
@@ -140,11 +140,11 @@ def _anthropic_usage(usage: Usage) -> JsonObject:
 def _anthropic_events(reply: Reply, number: int) -> Iterator[tuple[str, Any]]:
     message = _message(reply, number)
     usage = message["usage"]
-    begun = message | {"content": [], "stop_reason": None, "usage": usage | {"output_tokens": 1}}
-    yield "message_start", {"type": "message_start", "message": begun}
+    start = message | {"content": [], "stop_reason": None, "usage": usage | {"output_tokens": 1}}
+    yield "message_start", {"type": "message_start", "message": start}
     yield "ping", {"type": "ping"}
     for index, block in enumerate(message["content"]):
-        empty, deltas = _grown(block)
+        empty, deltas = _split_block(block)
         yield "content_block_start", {"type": "content_block_start", "index": index, "content_block": empty}
         for delta in deltas:
             yield "content_block_delta", {"type": "content_block_delta", "index": index, "delta": delta}
@@ -155,8 +155,8 @@ def _anthropic_events(reply: Reply, number: int) -> Iterator[tuple[str, Any]]:
     yield "message_stop", {"type": "message_stop"}
 
 
-def _grown(block: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
-    """A block as it begins, and what makes it whole."""
+def _split_block(block: JsonObject) -> tuple[JsonObject, list[JsonObject]]:
+    """A block as its stream starts, and the deltas that complete it."""
     match block["type"]:
         case "text":
             return block | {"text": ""}, [{"type": "text_delta", "text": piece} for piece in _pieces(block["text"])]
