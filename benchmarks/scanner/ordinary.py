@@ -1,4 +1,4 @@
-"""Some three hundred notes that nobody should be stopped from writing; none of them is trained on.
+"""Some three hundred notes that the scanner must not object to; none of them is trained on.
 
 Run it to see which of them the scanner takes for an attack: `PYTHONPATH=src python benchmarks/scanner/ordinary.py`.
 """

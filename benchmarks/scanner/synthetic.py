@@ -2,7 +2,7 @@
 
 Attacks are phrased in many ways so that no single wording decides; the benign side speaks of the same things
 (roles, tokens, prompts, instructions, memory) the way engineers and users do in ordinary notes, so that a topic
-alone never decides.
+by itself never decides.
 """
 
 import random
@@ -12,7 +12,7 @@ import phrasebook
 
 
 def _choices(text: str) -> dict[str, list[str]]:
-    """Read `slot: choice | choice` entries; an entry goes on over indented lines."""
+    """Read `slot: choice | choice` entries; an entry continues on indented lines."""
     entries = re.findall(r"^    (\w+):((?:.|\n {5,})*)", text, re.MULTILINE)
     return {slot: [" ".join(choice.split()) for choice in choices.split("|")] for slot, choices in entries}
 

@@ -27,7 +27,7 @@ RULES = (
     PhraseRule(
         "prompt_injection",
         HIGH,
-        "The text orders the reader to ignore its earlier instructions.",
+        "The text orders the reader to abandon its earlier instructions.",
         (
             "OVERRIDE ~12 PREVIOUS ~4 INSTRUCTIONS",
             "OVERRIDE ~4 INSTRUCTIONS ~3 PREVIOUS",
