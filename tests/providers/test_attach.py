@@ -11,12 +11,13 @@ import pytest
 import memoranda
 from memoranda import config
 from memoranda.providers import start_timeout
-from memoranda.providers.status_file import kept
+from memoranda.providers.status_file import read_status
 from memoranda.support.home import Home
 from tests.cli.terminal import Terminal
 from tests.conftest import OWN_TOOLS
 from tests.providers.diary import DIARY, diary_home, told, told_in_time
 from tests.providers.plugins import add_plugin
+from tests.providers.samples import eventually
 from tests.timing import GIVE_UP
 
 
@@ -47,17 +48,15 @@ def test_a_provider_that_hangs_at_its_start_is_waited_for_once(
     assert "diary" not in prompt.lower()
     assert "was not ready within 4 s" in caplog.text
     assert _begin(home)[0] < 3.8
-    assert kept(home, "diary").late_start
+    assert read_status(home, "diary").late_start
     # As in another process, which has only the file to go by.
     start_timeout._late.clear()
     assert _begin(home)[0] < 3.8
 
     source = home / "plugins" / "diary" / "__init__.py"
     source.write_text(source.read_text().replace("time.sleep(200)", "time.sleep(0.4)"))
-    _begin(home)
-    time.sleep(0.5)
-    assert "There is a diary." in _begin(home)[1]
-    assert not kept(home, "diary").late_start
+    eventually(lambda: "There is a diary." in _begin(home)[1], GIVE_UP)
+    assert not read_status(home, "diary").late_start
 
 
 def test_a_provider_that_is_late_joins_the_session_when_it_is_ready(tmp_path: Path) -> None:
@@ -113,7 +112,7 @@ def test_known_credentials_are_in_no_log_and_no_status(tmp_path: Path, caplog: p
         session = memory.session()
         session.turn("q").done("a")
         session.end()
-    assert "refused for [redacted:known_value]" in kept(home, "diary").last_error
+    assert "refused for [redacted:known_value]" in read_status(home, "diary").last_error
     assert secret not in caplog.text
     assert secret.encode() not in b"".join(path.read_bytes() for path in home.glob("outbox.db*"))
 

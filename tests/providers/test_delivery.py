@@ -45,7 +45,7 @@ def test_what_fails_is_tried_again_and_holds_up_its_own_session_only(tmp_path: P
     provider.failing.clear()
     assert manager.drain(GIVE_UP)
     assert provider.turns("a") == ["a1", "a2", "a3"]
-    assert manager.status().health.well
+    assert manager.status().health.healthy
     manager.shutdown()
 
 

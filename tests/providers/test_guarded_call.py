@@ -151,7 +151,7 @@ def test_nothing_that_is_raised_gets_out(error: BaseException, caplog: pytest.Lo
     answer = GuardedProvider(Provider(), "bad", health).call("prefetch", {"query": "q"}, within=5)
     assert (answer.ok, answer.error) == (False, describe(error))
     assert f"Memory provider bad failed in prefetch: {describe(error)}" in caplog.text
-    noted = health.value()
+    noted = health.snapshot()
     assert (noted.phase, noted.last_error, noted.consecutive_failures) == ("prefetch", describe(error), 1)
 
 
@@ -191,7 +191,7 @@ def test_an_overdue_hook_is_not_called_again_until_it_returns() -> None:
     assert calling.call("prefetch", {"query": "q"}, within=5).ok
     assert all(thread.daemon for thread in threading.enumerate() if thread.name.startswith("memoranda-slow"))
     release.set()
-    eventually(lambda: not calling.stuck("on_turn_start"))
+    eventually(lambda: not calling.is_busy("on_turn_start"))
     assert turn(3).ok
     assert calls == [1, 3]
 
@@ -199,12 +199,16 @@ def test_an_overdue_hook_is_not_called_again_until_it_returns() -> None:
 def test_health_is_well_again_when_the_same_phase_works() -> None:
     """Another phase that works says nothing about it; the last error stays to be seen."""
     health = HealthTracker()
-    health.failed("sync_turn", "down")
-    health.failed("sync_turn", "down")
-    health.worked("prefetch")
-    assert (health.value().consecutive_failures, health.value().well) == (2, False)
-    health.worked("sync_turn")
-    assert (health.value().consecutive_failures, health.value().well, health.value().last_error) == (0, True, "down")
+    health.record_failure("sync_turn", "down")
+    health.record_failure("sync_turn", "down")
+    health.record_success("prefetch")
+    assert (health.snapshot().consecutive_failures, health.snapshot().healthy) == (2, False)
+    health.record_success("sync_turn")
+    assert (health.snapshot().consecutive_failures, health.snapshot().healthy, health.snapshot().last_error) == (
+        0,
+        True,
+        "down",
+    )
 
 
 def test_there_may_be_no_thread_left(monkeypatch: pytest.MonkeyPatch) -> None:

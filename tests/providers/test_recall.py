@@ -44,7 +44,7 @@ def test_recall_is_what_the_provider_says(tmp_path: Path) -> None:
     health = manager.status().health
     assert health.last_recall is not None
     assert health.latency is not None
-    assert (health.last_recall_chars, health.well) == (6, True)
+    assert (health.last_recall_chars, health.healthy) == (6, True)
     manager.shutdown()
 
 

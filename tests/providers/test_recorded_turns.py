@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memoranda.db.position import START, Position
-from memoranda.providers.recorded_turns import RecordedTurns, completed
+from memoranda.providers.recorded_turns import RecordedTurns, completed_messages
 from memoranda.sessions.message_rows import DONE, TURN
 from memoranda.sessions.store import SessionStore
 
@@ -110,4 +110,4 @@ def _message(number: int, turn: Any = None, done: bool = False) -> dict[str, Any
 )
 def test_a_session_without_its_unfinished_turns(messages: list[dict[str, Any]], expected: list[int]) -> None:
     """What is in no turn stays, and no mark is shown."""
-    assert completed(messages) == [{"role": "user", "content": str(number)} for number in expected]
+    assert completed_messages(messages) == [{"role": "user", "content": str(number)} for number in expected]

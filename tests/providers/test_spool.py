@@ -122,26 +122,26 @@ def test_files_are_private_and_for_one_provider_and_user(tmp_path: Path) -> None
     """What one user said is not taken in for another."""
     outbox = Outbox(tmp_path)
     for provider, scope in (("p", ""), ("p", "ana"), ("q", "")):
-        outbox.put_aside(provider, scope, _new(f"{provider}{scope}"))
+        outbox.spool(provider, scope, _new(f"{provider}{scope}"))
     assert {mode(path) for path in (tmp_path / spool.DIRECTORY).iterdir()} == {0o600}
     assert mode(tmp_path / spool.DIRECTORY) == 0o700
     assert [outbox.backlog(*whose).waiting for whose in ((), ("p",), ("p", "ana"), ("r",))] == [3, 2, 1, 0]
     assert outbox.claim("p", "ana") is None
-    outbox.take_in("p", "ana")
+    outbox.load_spooled("p", "ana")
     assert _delivered(outbox, scope="ana") == ["pana"]
     assert outbox.backlog() == Backlog(waiting=2)
-    assert outbox.has_aside("p") and not outbox.has_aside("p", "ana")
+    assert outbox.has_spooled("p") and not outbox.has_spooled("p", "ana")
 
 
 def test_what_was_taken_in_and_not_cleared_away_is_queued_once(tmp_path: Path) -> None:
     """As after a kill between the two."""
     outbox = Outbox(tmp_path)
-    outbox.put_aside("p", "", _new("x"))
+    outbox.spool("p", "", _new("x"))
     (file,) = (tmp_path / spool.DIRECTORY).iterdir()
     content = file.read_bytes()
-    outbox.take_in("p")
+    outbox.load_spooled("p")
     file.write_bytes(content)
-    outbox.take_in("p")
+    outbox.load_spooled("p")
     assert _files(tmp_path) == []
     assert _delivered(outbox) == ["x"]
 
@@ -149,17 +149,17 @@ def test_what_was_taken_in_and_not_cleared_away_is_queued_once(tmp_path: Path) -
 def test_what_a_living_process_put_aside_is_for_it_to_deliver(tmp_path: Path) -> None:
     """Whoever takes it in; and what nobody holds is for whoever comes first."""
     first, second = Outbox(tmp_path), Outbox(tmp_path)
-    first.put_aside("p", "", _new("held", "a"))
-    first.put_aside("p", "", _new("free", "b"), held=False)
-    second.take_in("p")
+    first.spool("p", "", _new("held", "a"))
+    first.spool("p", "", _new("free", "b"), held=False)
+    second.load_spooled("p")
     assert _delivered(second) == ["free"]
     assert _delivered(first) == ["held"]
 
 
-def _take_in(home: str, start: Any) -> None:
+def _load_spooled(home: str, start: Any) -> None:
     with closing(Outbox(Path(home))) as outbox:
         start.wait()
-        outbox.take_in("p")
+        outbox.load_spooled("p")
 
 
 def test_several_that_take_in_at_once_queue_everything_once(tmp_path: Path) -> None:
@@ -167,10 +167,10 @@ def test_several_that_take_in_at_once_queue_everything_once(tmp_path: Path) -> N
     outbox = Outbox(tmp_path)
     outbox.put("nobody", "turn", "s", {}, {})
     for number in range(200):
-        outbox.put_aside("p", "", _new(f"{number:03}"), held=False)
+        outbox.spool("p", "", _new(f"{number:03}"), held=False)
     context = multiprocessing.get_context("spawn")
     start = context.Event()
-    processes = [context.Process(target=_take_in, args=(str(tmp_path), start)) for _ in range(4)]
+    processes = [context.Process(target=_load_spooled, args=(str(tmp_path), start)) for _ in range(4)]
     for process in processes:
         process.start()
     start.set()
@@ -188,13 +188,13 @@ def test_a_file_that_cannot_be_read_holds_up_nothing_and_stays(
     """It is said in the log, once, and by the doctor."""
     outbox = Outbox(tmp_path)
     for text in ("x", "y", "z"):
-        outbox.put_aside("p", "", _new(text))
+        outbox.spool("p", "", _new(text))
     first, second, _ = sorted((tmp_path / spool.DIRECTORY).iterdir())
     first.write_text("{")
     second.write_text(json.dumps({"unknown": 1}))
-    outbox.take_in("p")
+    outbox.load_spooled("p")
     assert _delivered(outbox) == ["z"]
-    assert not outbox.has_aside("p")
+    assert not outbox.has_spooled("p")
     assert _files(tmp_path) == [f"{first.name}.unreadable", f"{second.name}.unreadable"]
     assert caplog.text.count("cannot be read and is left out") == 2
     assert [finding.path.name for finding in check_outbox(tmp_path, "p")] == _files(tmp_path)
@@ -215,9 +215,9 @@ def test_what_not_even_the_disk_takes_waits_in_memory(tmp_path: Path, monkeypatc
             patch.setattr(spool, "write_private", full)
             assert not queue.put(_new("2"))
         assert not queue.put(_new("3"))
-    assert (queue.unsaved, queue.settled, len(_files(tmp_path))) == (2, False, 1)
-    queue.settle()
-    assert (queue.unsaved, queue.settled) == (0, True)
+    assert (queue.unsaved, queue.flushed, len(_files(tmp_path))) == (2, False, 1)
+    queue.flush()
+    assert (queue.unsaved, queue.flushed) == (0, True)
     assert _delivered(queue.outbox) == ["1", "2", "3"]
 
 
@@ -241,7 +241,7 @@ def test_a_damaged_outbox_is_said_and_loses_nothing(tmp_path: Path) -> None:
     with pytest.raises(CorruptStoreError):
         queue.put(_new("x"))
     (tmp_path / "outbox.db").unlink()
-    queue.settle()
+    queue.flush()
     assert _delivered(queue.outbox) == ["x"]
 
 

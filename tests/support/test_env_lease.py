@@ -9,21 +9,21 @@ def test_what_is_lent_leaves_with_its_last_user() -> None:
     """Giving back twice is once."""
     place: dict[str, str] = {}
     lending = EnvLeases(place)
-    first, second = lending.lend({"a": "1", "b": "2"}, "x"), lending.lend({"a": "1"}, "y")
+    first, second = lending.acquire({"a": "1", "b": "2"}, "x"), lending.acquire({"a": "1"}, "y")
     assert place == {"a": "1", "b": "2"}
-    first.give_back()
-    first.give_back()
+    first.release()
+    first.release()
     assert place == {"a": "1"}
-    second.give_back()
+    second.release()
     assert place == {}
 
 
 def test_what_was_there_before_stays_and_counts() -> None:
     """It is what the borrower is told, and nobody takes it away."""
     place = {"a": "outside"}
-    loan = EnvLeases(place).lend({"a": "1"}, "x")
+    loan = EnvLeases(place).acquire({"a": "1"}, "x")
     assert (loan.values, place) == ({"a": "outside"}, {"a": "outside"})
-    loan.give_back()
+    loan.release()
     assert place == {"a": "outside"}
 
 
@@ -31,18 +31,18 @@ def test_another_value_at_the_same_time_is_refused_as_a_whole() -> None:
     """Naming the variable and who has it, and no value."""
     place: dict[str, str] = {}
     lending = EnvLeases(place)
-    loan = lending.lend({"a": "1"}, "home x")
+    loan = lending.acquire({"a": "1"}, "home x")
     with pytest.raises(EnvConflictError, match="a has another value for home x, which is in use"):
-        lending.lend({"b": "2", "a": "3"}, "home y")
+        lending.acquire({"b": "2", "a": "3"}, "home y")
     assert place == {"a": "1"}
-    loan.give_back()
-    assert lending.lend({"a": "3"}, "home y").values == {"a": "3"}
+    loan.release()
+    assert lending.acquire({"a": "3"}, "home y").values == {"a": "3"}
 
 
 def test_what_somebody_else_put_there_meanwhile_is_left_alone() -> None:
     """It is theirs."""
     place: dict[str, str] = {}
-    loan = EnvLeases(place).lend({"a": "1"}, "x")
+    loan = EnvLeases(place).acquire({"a": "1"}, "x")
     place["a"] = "theirs"
-    loan.give_back()
+    loan.release()
     assert place == {"a": "theirs"}

@@ -100,18 +100,18 @@ class HomeServices:
         """The external memory that is configured, started for one session; it is closed with the home at the latest."""
         if not self.config.provider:
             return ExternalMemory()
-        from memoranda.providers.attach import join
+        from memoranda.providers.attach import attach_provider
         from memoranda.providers.recorded_turns import RecordedTurns
 
         turns = RecordedTurns(lambda: self.sessions_for(user) if self.has_record else None, self.config.provider)
-        external = join(
+        external = attach_provider(
             self.home.root, self.config.provider, self.config.external, session_id, turns,
-            lend=lambda names: config.lease_secrets(self.home, names),
+            lease_secrets=lambda names: config.lease_secrets(self.home, names),
             secrets=lambda: config.known_secrets(self.home), toolsets=self.config.toolsets.get(source),
             platform=source, user_id=user or "", agent_identity=self.home.profile, agent_context="primary",
         )  # fmt: skip
         self._external.add(external)
-        external.at_the_end(lambda: self._external.discard(external))
+        external.on_close(lambda: self._external.discard(external))
         return external
 
     def queue_memory_write(self, store: MemoryStore, receipt: MemoryReceipt, origin: Origin, user: str | None) -> None:

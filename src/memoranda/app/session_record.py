@@ -72,10 +72,12 @@ class SessionRecord:
         """
         if not self.is_open:
             return []
-        from memoranda.providers.recorded_turns import completed
+        from memoranda.providers.recorded_turns import completed_messages
 
         messages = self.db.get_messages(self.id)
-        return completed([message for message in messages if message["copy_of"] is None and not message["is_summary"]])
+        return completed_messages(
+            [message for message in messages if message["copy_of"] is None and not message["is_summary"]]
+        )
 
 
 def _user_messages(context: "Sequence[LiveMessage]") -> "list[LiveMessage]":

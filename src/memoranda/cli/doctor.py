@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from memoranda.cli.context import EXIT_REFUSED, Invocation, common_options
-from memoranda.cli.provider.output import aside
+from memoranda.cli.provider.output import stdout_to_stderr
 from memoranda.doctor import examine
 from memoranda.errors import MemorandaError
 from memoranda.support.health_issues import HealthIssue
@@ -63,7 +63,7 @@ def command(fix: bool, mend: bool) -> None:
     invocation = Invocation.current()
     home = invocation.locate_home()
     # A provider's check may print; only the answer belongs on standard output.
-    with aside():
+    with stdout_to_stderr():
         issues = list(examine(home))
         checked = _repair(home, issues) if fix or mend else [_CheckedIssue(issue) for issue in issues]
     open_count = sum(item.is_open for item in checked)

@@ -50,9 +50,9 @@ _leases = EnvLeases(ENVIRONMENT)
 
 
 def lease_secrets(home: Home, names: Collection[str]) -> EnvLease:
-    """Like `export_secrets`, until the lease is released; raises ClashError when another home leases another value."""
+    """Like `export_secrets`, until the lease is released; EnvConflictError when another home leases another value."""
     values = {name: value for name, value in read_secrets(home).items() if name in names}
-    return _leases.lend(values, str(home.root))
+    return _leases.acquire(values, str(home.root))
 
 
 def known_secrets(home: Home, environ: Mapping[str, str] | None = None) -> frozenset[str]:

@@ -23,7 +23,7 @@ from memoranda.providers.provider import MemoryProvider
 from memoranda.providers.recorded_turns import RecordedTurns
 from memoranda.providers.settings import ProviderSettings
 from memoranda.providers.setup import fields_of, read_settings
-from memoranda.providers.start_timeout import patience, remember
+from memoranda.providers.start_timeout import remember_start, start_timeout
 from memoranda.safety.fence import sanitize_context
 from memoranda.safety.redaction import Redactor
 from memoranda.support.env_lease import EnvConflictError, EnvLease
@@ -33,18 +33,18 @@ _log = logging.getLogger(__name__)
 # A write outside any session is not part of a reply, and can wait a little longer for the file.
 _WAIT_FOR_WRITES = 2.0
 
-Lend = Callable[[Collection[str]], EnvLease]
+LeaseSecrets = Callable[[Collection[str]], EnvLease]
 
 
 @guarded(ExternalMemory())
-def join(
+def attach_provider(
     home: Path,
     name: str,
     settings: ProviderSettings,
     session_id: str,
     turns: RecordedTurns,
     *,
-    lend: Lend,
+    lease_secrets: LeaseSecrets,
     secrets: Callable[[], Collection[str]],
     toolsets: Collection[str] | None,
     **facts: Any,
@@ -55,20 +55,20 @@ def join(
     the credentials that nothing in the log or the status may show.
     """
     began = time.monotonic()
-    wait = patience(home, name, settings.begin_seconds)
+    wait = start_timeout(home, name, settings.begin_seconds)
     manager = MemoryManager(home, settings, name=name, clean=sanitize_context, redactor=Redactor(secrets()))
     external = ExternalMemory(manager, name, most=settings.recall_chars, turns=turns, toolsets=toolsets)
 
     def find() -> tuple[MemoryProvider, Mapping[str, Any]]:
         provider = _find(home, name)
-        loan = _borrow(lend, provider)
-        external.at_the_end(loan.give_back)
+        loan = _borrow(lease_secrets, provider)
+        external.on_close(loan.release)
         return provider, {"secrets": loan.values}
 
     def started(answer: CallResult) -> None:
         late = time.monotonic() - began > settings.begin_seconds
         manager.was_late(late)
-        remember(home, name, late=late)
+        remember_start(home, name, late=late)
 
     beginning = manager.begin(find, session_id, turns, started=started, **facts)
     if beginning.wait(wait - (time.monotonic() - began)) is None:
@@ -78,7 +78,7 @@ def join(
             wait,
         )
         manager.was_late(True)
-        remember(home, name, late=True)
+        remember_start(home, name, late=True)
     return external
 
 
@@ -97,7 +97,7 @@ def queue_writes(
     jobs = [NewJob("memory_write", "", args, {"metadata": metadata}, key) for args, metadata, key in changes]
     outbox = Outbox(home, settings, wait=_WAIT_FOR_WRITES)
     try:
-        outbox.take_in(name, user)
+        outbox.load_spooled(name, user)
         for job in jobs:
             outbox.put(name, job.kind, job.session_id, job.args, job.facts, scope=user, key=job.key)
         outbox.release()
@@ -105,7 +105,7 @@ def queue_writes(
         _log.warning("What was written is put aside for %s: %s", name, error)
         # What is in the outbox already is known there by its key.
         for job in jobs:
-            outbox.put_aside(name, user, job, held=False)
+            outbox.spool(name, user, job, held=False)
     finally:
         outbox.close()
 
@@ -117,9 +117,9 @@ def _find(home: Path, name: str) -> MemoryProvider:
     return load(found, home, read_settings(home, name))
 
 
-def _borrow(lend: Lend, provider: MemoryProvider) -> EnvLease:
+def _borrow(lease_secrets: LeaseSecrets, provider: MemoryProvider) -> EnvLease:
     try:
-        return lend([field.env_var for field in fields_of(provider) if field.env_var])
+        return lease_secrets([field.env_var for field in fields_of(provider) if field.env_var])
     except EnvConflictError as error:
         raise ProviderError(
             f"{error}. A provider looks for it in the environment of the process, which is the same for both homes: "

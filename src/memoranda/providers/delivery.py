@@ -68,7 +68,7 @@ class Delivery:
         deadline = time.monotonic() + timeout
         while True:
             # Before the pause: a job that enters the outbox in between is seen there.
-            settled = self._queue.settled
+            settled = self._queue.flushed
             pause = self._outbox.pause(self._calls.name, self._queue.scope)
             if pause is None and settled:
                 return True
@@ -123,7 +123,7 @@ class Delivery:
     def _deliver_due(self) -> float:
         """Deliver every job that is due; returns how many seconds to sleep."""
         self._woken = False
-        self._queue.settle()
+        self._queue.flush()
         while not self._stopped:
             if not self._provider.startup.ensure_started():
                 return min(self._settings.first_retry_seconds, _BUSY_POLL_SECONDS)
@@ -152,7 +152,7 @@ class Delivery:
                 pending.afterwards(lambda late: self._remove_late(job, late))
             return
         try:
-            self._calls.settle(hook, result)
+            self._calls.record(hook, result)
             if result.ok:
                 self._remove(job, result)
                 self._restore_session(job)
@@ -209,7 +209,7 @@ class Delivery:
             if late and not complained:
                 complained = True
                 self._renewed = 0.0
-                self._calls.settle(HOOKS[job.kind], CallResult(error=error))
+                self._calls.record(HOOKS[job.kind], CallResult(error=error))
             try:
                 self._renew_leases(job, error)
             except StorageError as problem:

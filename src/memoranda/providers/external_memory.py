@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from memoranda.providers.status_file import keep
+from memoranda.providers.status_file import write_status
 from memoranda.safety.fence import build_memory_context_block, inject, screen_text
 from memoranda.tools import Tool
 
@@ -164,14 +164,14 @@ class ExternalMemory:
             return
         try:
             manager.shutdown()
-            keep(manager.home, self._name, manager.status().health)
+            write_status(manager.home, self._name, manager.status().health)
         finally:
             with self._lock:
                 closing, self._closing = self._closing, []
             for step in closing:
                 step()
 
-    def at_the_end(self, step: Callable[[], None]) -> None:
+    def on_close(self, step: Callable[[], None]) -> None:
         """Have something done when this is closed; at once, if it is."""
         with self._lock:
             if self._manager is not None:

@@ -128,15 +128,15 @@ class GuardedProvider:
             return CallResult(error="still busy with an earlier call", overdue=True)
         answer = pending.wait(within)
         if answer is None:
-            self.overdue(hook, pending)
+            self._track(hook, pending)
             answer = CallResult(error=f"no answer within {within:g} s", overdue=True)
-        return self.settle(hook, answer)
+        return self.record(hook, answer)
 
     def start(
         self, hook: str, args: Mapping[str, Any] = _NOTHING, facts: Mapping[str, Any] = _NOTHING
     ) -> PendingCall | None:
         """Begin a call and come back at once; None while an overdue call of the same hook is still running."""
-        if self.stuck(hook):
+        if self.is_busy(hook):
             return None
         return self._pending(hook, args, facts)
 
@@ -144,24 +144,24 @@ class GuardedProvider:
         self, hook: str, args: Mapping[str, Any] = _NOTHING, facts: Mapping[str, Any] = _NOTHING
     ) -> None:
         """Call without waiting at all; a failure is logged and noted when it happens."""
-        if not self.stuck(hook):
-            self.overdue(hook, self._pending(hook, args, facts, lambda answer: self.settle(hook, answer)))
+        if not self.is_busy(hook):
+            self._track(hook, self._pending(hook, args, facts, lambda answer: self.record(hook, answer)))
 
-    def settle(self, hook: str, answer: CallResult) -> CallResult:
+    def record(self, hook: str, answer: CallResult) -> CallResult:
         """Note how a call went."""
         if answer.ok:
-            self._health.worked(hook)
+            self._health.record_success(hook)
         else:
             _log.warning("Memory provider %s failed in %s: %s", self.name, hook, answer.error)
-            self._health.failed(hook, answer.error)
+            self._health.record_failure(hook, answer.error)
         return answer
 
-    def overdue(self, hook: str, pending: PendingCall) -> None:
+    def _track(self, hook: str, pending: PendingCall) -> None:
         """Remember a call that has not come back in time."""
         with self._lock:
             self._overdue.setdefault(hook, []).append(pending)
 
-    def stuck(self, hook: str) -> bool:
+    def is_busy(self, hook: str) -> bool:
         """Whether an overdue call of this hook is still running."""
         with self._lock:
             running = [pending for pending in self._overdue.get(hook, []) if not pending.done]
@@ -173,7 +173,7 @@ class GuardedProvider:
         if answer.value is None:
             return ""
         if not isinstance(answer.value, str):
-            self.settle(hook, CallResult(error=f"answered with {type(answer.value).__name__} instead of text"))
+            self.record(hook, CallResult(error=f"answered with {type(answer.value).__name__} instead of text"))
             return ""
         return shorten_end(answer.value.strip(), most, whole_lines=True)
 

@@ -22,7 +22,7 @@ class ProviderHealth:
     late_start: bool = False
 
     @property
-    def well(self) -> bool:
+    def healthy(self) -> bool:
         return self.consecutive_failures == 0
 
 
@@ -34,7 +34,7 @@ class HealthTracker:
         self._health = ProviderHealth()
         self._failures: dict[str, int] = {}
 
-    def failed(self, phase: str, error: str) -> None:
+    def record_failure(self, phase: str, error: str) -> None:
         with self._lock:
             self._failures[phase] = self._failures.get(phase, 0) + 1
             self._health = replace(
@@ -45,19 +45,19 @@ class HealthTracker:
                 consecutive_failures=self._failures[phase],
             )
 
-    def worked(self, phase: str) -> None:
+    def record_success(self, phase: str) -> None:
         with self._lock:
             if self._failures.pop(phase, 0) and self._health.phase == phase:
                 self._health = replace(self._health, consecutive_failures=0)
 
-    def recalled(self, chars: int, seconds: float) -> None:
+    def record_recall(self, chars: int, seconds: float) -> None:
         with self._lock:
             self._health = replace(self._health, last_recall=time.time(), last_recall_chars=chars, latency=seconds)
 
-    def started(self, *, late: bool) -> None:
+    def record_start(self, *, late: bool) -> None:
         with self._lock:
             self._health = replace(self._health, late_start=late)
 
-    def value(self) -> ProviderHealth:
+    def snapshot(self) -> ProviderHealth:
         with self._lock:
             return self._health

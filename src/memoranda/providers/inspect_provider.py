@@ -25,7 +25,7 @@ class Inspection:
     fields: list[ConfigField]
 
 
-def look(
+def inspect_provider(
     candidate: DiscoveredProvider,
     home: Path,
     saved: Mapping[str, Any],
@@ -40,17 +40,17 @@ def look(
         export_secrets([field.env_var for field in fields if field.env_var])
         return Inspection(provider, fields)
 
-    found: Inspection = ask(find, f"The provider {candidate.name} cannot be used", limits.start_seconds)
+    found: Inspection = run_guarded(find, f"The provider {candidate.name} cannot be used", limits.start_seconds)
     return found
 
 
 def is_ready(provider: MemoryProvider, limits: ProviderSettings) -> bool:
     """Whether a provider says that it has what it needs. Raises ProviderError when it says nothing of use."""
     failing = "It does not say whether it is ready"
-    return ask(lambda: provider.is_available() is True, failing, limits.call_seconds) is True
+    return run_guarded(lambda: provider.is_available() is True, failing, limits.call_seconds) is True
 
 
-def ask(call: Callable[[], Any], failing: str, within: float) -> Any:
+def run_guarded(call: Callable[[], Any], failing: str, within: float) -> Any:
     """What somebody else's code answers within some seconds; raises ProviderError, beginning with `failing`."""
     answer = PendingCall(call, "memoranda-look").wait(within)
     if answer is None:

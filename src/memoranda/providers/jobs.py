@@ -67,14 +67,14 @@ class JobRow(NamedTuple):
     until: float | None
 
 
-def as_job(fields: list[Any], *, orphan: bool) -> Job:
+def job_from_row(fields: list[Any], *, orphan: bool) -> Job:
     """A job as it was read from the outbox, without who held it."""
     number, provider, key, kind, session_id, text, attempts = fields
     payload = json.loads(text)
     return Job(number, provider, key, kind, session_id, payload["args"], payload["facts"], attempts, orphan)
 
 
-def as_json(payload: object) -> str:
+def payload_json(payload: object) -> str:
     """Any arguments as JSON; what JSON does not know is written as text."""
     try:
         return json.dumps(payload, default=str, skipkeys=True)

@@ -144,7 +144,7 @@ class MemoryManager:
 
     def was_late(self, late: bool) -> None:
         """Note whether the provider was ready in time when the session began."""
-        self._health.started(late=late)
+        self._health.record_start(late=late)
 
     def initialize(self, session_id: str, **facts: Any) -> bool:
         """Start the provider, and deliver what it missed. False when it is not ready yet; the start is retried."""
@@ -254,7 +254,7 @@ class MemoryManager:
         """Wait until everything is delivered, at most `timeout` seconds."""
         try:
             delivery = self._state.delivery
-            return self._queue.settled if delivery is None else delivery.drain(timeout)
+            return self._queue.flushed if delivery is None else delivery.drain(timeout)
         except StorageError as error:
             self._report_outbox_failure(error)
             return False
@@ -278,10 +278,10 @@ class MemoryManager:
         """Everything that is known about the provider, without calling it."""
         active = self._state.active
         if active is None:
-            return ProviderStatus("", False, self._settings.mode, (), self._health.value(), self.backlog())
+            return ProviderStatus("", False, self._settings.mode, (), self._health.snapshot(), self.backlog())
         tools = active.tools.names if active.ready else ()
         mode = active.recall.settings.mode
-        return ProviderStatus(active.name, active.ready, mode, tools, self._health.value(), self.backlog())
+        return ProviderStatus(active.name, active.ready, mode, tools, self._health.snapshot(), self.backlog())
 
     # Private parts
 
@@ -292,11 +292,11 @@ class MemoryManager:
     def _deliver_remaining(self, limit: float) -> bool:
         """Deliver for half of the limit, finish the last delivery in another quarter; True when nothing is left."""
         began = time.monotonic()
-        if self._state.attaching is not None and not self._health.value().late_start:
+        if self._state.attaching is not None and not self._health.snapshot().late_start:
             self._state.attaching.wait(limit / 2)
         active, delivery = self._state.active, self._state.delivery
         if active is None or delivery is None:
-            self._queue.settle()
+            self._queue.flush()
             self._outbox.release()
             return not self._name or not self.backlog()
         delivery.closing = True
@@ -304,7 +304,7 @@ class MemoryManager:
             # A provider that is not ready would not receive anything within the limit.
             left = limit / 2 - (time.monotonic() - began)
             delivery.drain(max(left, 0.0) if active.ready else 0.0, only_due=True)
-            self._queue.settle()
+            self._queue.flush()
         finally:
             finished = delivery.stop(limit * 0.75 - (time.monotonic() - began))
         return finished and delivery.drain(0.0)
@@ -316,7 +316,7 @@ class MemoryManager:
 
     def _find_and_start(self, find: FindProvider, session_id: str, facts: Mapping[str, Any]) -> bool:
         try:
-            self._queue.settle()
+            self._queue.flush()
         except StorageError as error:
             self._report_outbox_failure(error)
         provider, more = find()
@@ -326,8 +326,8 @@ class MemoryManager:
         started(result)
         if not result.ok:
             _log.warning("The session continues without the memory provider %s: %s", self._name, result.error)
-            self._health.failed("load", result.error)
+            self._health.record_failure("load", result.error)
 
     def _report_outbox_failure(self, error: Exception) -> None:
         _log.error("External memory failed in outbox: %s", error)
-        self._health.failed("outbox", str(error))
+        self._health.record_failure("outbox", str(error))

@@ -121,7 +121,7 @@ class ProviderNotifier:
             queued = self._queue.put(job)
         except (StorageError, RecursionError) as error:
             _log.error("External memory failed in outbox: %s", error)
-            self._health.failed("outbox", str(error))
+            self._health.record_failure("outbox", str(error))
             return False
         self._state.wake_delivery()
         return queued

@@ -24,16 +24,16 @@ from memoranda.db.position import Position
 from memoranda.db.schema import open_database
 from memoranda.db.sqlite import Database
 from memoranda.errors import StorageError
-from memoranda.providers.jobs import Backlog, Job, JobRow, Kind, NewJob, as_job, as_json
+from memoranda.providers.jobs import Backlog, Job, JobRow, Kind, NewJob, job_from_row, payload_json
 from memoranda.providers.outbox_schema import APPLICATION_ID, SCHEMA
 from memoranda.providers.outbox_state import (
     last_delivered,
-    move_place,
     note_delivery,
     pause_deliveries,
     paused_until,
     place,
     resume_deliveries,
+    write_position,
 )
 from memoranda.providers.settings import ProviderSettings
 from memoranda.providers.spool import Spool
@@ -99,20 +99,20 @@ class Outbox:
             connection.execute(_INSERT, row)
         return row.key
 
-    def put_aside(self, provider: str, scope: str, new: NewJob, *, held: bool = True) -> None:
+    def spool(self, provider: str, scope: str, new: NewJob, *, held: bool = True) -> None:
         """Keep something while the file cannot be written; it is durable when this returns, and taken in later.
 
         Raises OSError when the disk does not take it either.
         """
         self._spool.keep(self._row(provider, scope, new, held=held))
 
-    def has_aside(self, provider: str, scope: str = "") -> bool:
+    def has_spooled(self, provider: str, scope: str = "") -> bool:
         """Whether anything waits to be taken in, whoever put it aside."""
         return bool(self._spool.files(provider, scope))
 
-    def take_in(self, provider: str, scope: str = "") -> None:
+    def load_spooled(self, provider: str, scope: str = "") -> None:
         """Queue what was put aside, as if it had been queued then; the process that did so holds it while it lives."""
-        if not self.has_aside(provider, scope):
+        if not self.has_spooled(provider, scope):
             return
         with self._db().writing() as connection:
             files = self._spool.files(provider, scope)
@@ -129,9 +129,9 @@ class Outbox:
         with self._db().reading() as connection:
             return place(connection, provider, scope)
 
-    def put_place_aside(self, provider: str, scope: str, start: Position) -> None:
+    def spool_position(self, provider: str, scope: str, start: Position) -> None:
         """Keep the place where looking begins while the file cannot be written; OSError when the disk refuses too."""
-        self._spool.keep_place(provider, scope, start)
+        self._spool.write_position(provider, scope, start)
 
     def catch_up(
         self,
@@ -153,9 +153,9 @@ class Outbox:
             for new in found:
                 connection.execute(_INSERT, self._row(provider, scope, new, held=new.session_id == ours))
             if reached != before:
-                move_place(connection, provider, scope, reached)
+                write_position(connection, provider, scope, reached)
         if aside is not None:
-            self._spool.forget_place(provider, scope)
+            self._spool.delete_position(provider, scope)
         return len(found)
 
     def claim(self, provider: str, scope: str = "") -> Job | None:
@@ -181,7 +181,7 @@ class Outbox:
             return self.claim(provider, scope) if self._free_what_the_dead_hold(values) else None
         *fields, owner, until = row
         if owner == self._owner and until > now + self._settings.lease_seconds / 2:
-            return as_job(fields, orphan=False)
+            return job_from_row(fields, orphan=False)
         with self._db().writing() as connection:
             row = connection.execute(query, values).fetchone()
             if row is None:
@@ -189,7 +189,7 @@ class Outbox:
             *fields, owner, _ = row
             held = (self._owner, self._until(), fields[0])
             connection.execute("UPDATE jobs SET owner = ?, until = ? WHERE id = ?", held)
-        return as_job(fields, orphan=owner != self._owner)
+        return job_from_row(fields, orphan=owner != self._owner)
 
     def renew(self, job: Job | None = None, error: str = "") -> None:
         """Keep what this process holds; `error` is shown with a job meanwhile."""
@@ -314,7 +314,7 @@ class Outbox:
         return bool(dead)
 
     def _row(self, provider: str, scope: str, new: NewJob, *, held: bool = True) -> JobRow:
-        payload = as_json({"args": new.args, "facts": new.facts})
+        payload = payload_json({"args": new.args, "facts": new.facts})
         key, holder = new.key or uuid.uuid4().hex, (self._owner, self._until()) if held else (None, None)
         return JobRow(key, provider, scope, new.kind, new.session_id, payload, self._clock(), *holder)
 

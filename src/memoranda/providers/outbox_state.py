@@ -38,7 +38,7 @@ def place(connection: Connection, provider: str, scope: str) -> Position | None:
     return Position.parse(found) if found else None
 
 
-def move_place(connection: Connection, provider: str, scope: str, to: Position) -> None:
+def write_position(connection: Connection, provider: str, scope: str, to: Position) -> None:
     _keep_fact(connection, _place_of(provider, scope), str(to))
 
 

@@ -13,7 +13,7 @@ from memoranda.errors import ProviderError
 from memoranda.providers.discovery import DiscoveredProvider, discover
 from memoranda.providers.guarded_call import GuardedProvider
 from memoranda.providers.health import HealthTracker
-from memoranda.providers.inspect_provider import ask
+from memoranda.providers.inspect_provider import run_guarded
 from memoranda.providers.loader import load
 from memoranda.providers.provider import MemoryProvider, has_own
 from memoranda.providers.setup import read_settings
@@ -34,7 +34,7 @@ def check_providers(home: Path, active: str) -> Iterator[HealthIssue]:
 def _check_provider(found: DiscoveredProvider, home: Path) -> Iterator[HealthIssue]:
     failing = f"has data of the provider {found.name}, which cannot be checked"
     try:
-        provider: MemoryProvider = ask(lambda: _load(found, home), failing, _CHECK_SECONDS)
+        provider: MemoryProvider = run_guarded(lambda: _load(found, home), failing, _CHECK_SECONDS)
     except ProviderError as error:
         yield _failed_check(home, str(error))
         return

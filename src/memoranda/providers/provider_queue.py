@@ -41,10 +41,10 @@ class ProviderQueue:
         self.session_id = ""
 
     @property
-    def settled(self) -> bool:
+    def flushed(self) -> bool:
         """Whether everything that is known here is in the outbox."""
         here = self._found == self._recorded and not self._later
-        return here and not self.outbox.has_aside(self.provider, self.scope)
+        return here and not self.outbox.has_spooled(self.provider, self.scope)
 
     @property
     def unsaved(self) -> int:
@@ -63,7 +63,7 @@ class ProviderQueue:
             try:
                 self.outbox.catch_up(self.provider, self.scope, self._start, lambda place: (place, ()))
             except StorageError:
-                self.outbox.put_place_aside(self.provider, self.scope, self._start)
+                self.outbox.spool_position(self.provider, self.scope, self._start)
                 raise
 
     def turn_recorded(self) -> None:
@@ -81,38 +81,38 @@ class ProviderQueue:
             new.key or uuid.uuid4().hex,
         )
         if not self._lock.acquire(timeout=LOCK_TIMEOUT):
-            return self._put_aside(new)
+            return self._spool(new)
         try:
-            self._settle()
+            self._flush()
             self._put(new)
             return True
         except StorageError as error:
             _log.warning("What %s is to be told is put aside: %s", self.provider, error)
-            kept = self._put_aside(new)
+            kept = self._spool(new)
             if isinstance(error, CorruptStoreError | NewerStoreError):
                 raise
             return kept
         finally:
             self._lock.release()
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Bring everything into the outbox; raises StorageError when that is not possible now."""
-        if not self.settled:
+        if not self.flushed:
             with self._lock:
-                self._settle()
+                self._flush()
 
     def close(self) -> None:
         """Look for nothing more: the record may be closed from now on."""
         with self._lock:
             self._source = None
 
-    def _settle(self) -> None:
+    def _flush(self) -> None:
         recorded = self._recorded
         if self._found != recorded and self._source is not None:
             self._catch_up(self._source)
             # A turn that was completed meanwhile is looked for again.
             self._found = recorded
-        self.outbox.take_in(self.provider, self.scope)
+        self.outbox.load_spooled(self.provider, self.scope)
         while self._later:
             self._put(self._later[0])
             self._later.popleft()
@@ -131,11 +131,11 @@ class ProviderQueue:
         question, answer = self._clean(turn.question).strip(), self._clean(turn.answer).strip()
         return turn_job(turn.session_id, question, answer, clean_texts(turn.messages, self._clean), turn.key)
 
-    def _put_aside(self, new: NewJob) -> bool:
+    def _spool(self, new: NewJob) -> bool:
         """Keep something that the outbox does not take now; behind what waits here, if anything does."""
         if not self._later:
             try:
-                self.outbox.put_aside(self.provider, self.scope, new)
+                self.outbox.spool(self.provider, self.scope, new)
                 return True
             except OSError as error:
                 _log.error("What %s is to be told waits in memory: %s", self.provider, error)

@@ -93,10 +93,10 @@ class Recall:
 
     def _noted(self, answer: CallResult | None, pending: PendingCall) -> str:
         if answer is None:
-            self._calling.settle(HOOK, CallResult(error=f"no answer within {self.settings.recall_seconds:g} s"))
+            self._calling.record(HOOK, CallResult(error=f"no answer within {self.settings.recall_seconds:g} s"))
             return ""
-        if not self._calling.settle(HOOK, answer).ok:
+        if not self._calling.record(HOOK, answer).ok:
             return ""
         text = self._calling.as_text(HOOK, answer, self.settings.recall_chars)
-        self._health.recalled(len(text), time.monotonic() - pending.began)
+        self._health.record_recall(len(text), time.monotonic() - pending.began)
         return text

@@ -87,7 +87,7 @@ class RecordedTurns:
         return head, [turn for turn in turns if turn is not None]
 
 
-def completed(messages: Sequence[Message]) -> list[Message]:
+def completed_messages(messages: Sequence[Message]) -> list[Message]:
     """A session as chat APIs take it, without turns that were left unfinished; what is in no turn stays."""
     begun = {message["id"] for message in messages if _mark(message) == _BEGINS}
     turn_of: dict[int, int] = {}

@@ -37,7 +37,7 @@ class Spool:
         name = f"{_whom(row.provider)}{_whom(row.scope)}{order}.json"
         write_private(self._directory / name, json.dumps(row._asdict()).encode())
 
-    def keep_place(self, provider: str, scope: str, place: Position) -> None:
+    def write_position(self, provider: str, scope: str, place: Position) -> None:
         """Write down from where on the record is to be looked through, where nobody has yet."""
         make_private_directory(self._directory)
         write_private(self._place_file(provider, scope), str(place).encode())
@@ -49,7 +49,7 @@ class Spool:
         except (FileNotFoundError, ValueError):
             return None
 
-    def forget_place(self, provider: str, scope: str) -> None:
+    def delete_position(self, provider: str, scope: str) -> None:
         """It is in the outbox now."""
         self._place_file(provider, scope).unlink(missing_ok=True)
 

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 from memoranda.errors import ProviderError
-from memoranda.providers.status_file import kept
+from memoranda.providers.status_file import read_status
 
 _log = logging.getLogger(__name__)
 
@@ -18,20 +18,20 @@ _lock = threading.Lock()
 _late: dict[tuple[Path, str], bool] = {}
 
 
-def patience(home: Path, name: str, most: float) -> float:
+def start_timeout(home: Path, name: str, most: float) -> float:
     """How many seconds to wait for a provider, at most."""
     with _lock:
         late = _late.get((home, name))
     if late is None:
         try:
-            late = kept(home, name).late_start
+            late = read_status(home, name).late_start
         except ProviderError as error:
             _log.warning("%s", error)
             late = False
     return min(most, _LITTLE) if late else most
 
 
-def remember(home: Path, name: str, *, late: bool) -> None:
+def remember_start(home: Path, name: str, *, late: bool) -> None:
     """Note whether a provider was ready in time."""
     with _lock:
         _late[home, name] = late

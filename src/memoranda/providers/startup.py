@@ -42,7 +42,7 @@ class ProviderStartup:
                 self._pending = self._calls.start(HOOK, {"session_id": session_id}, facts)
                 self._poll(self._settings.start_seconds)
                 if self._pending is not None:
-                    self._calls.settle(HOOK, CallResult(error=f"no answer within {self._settings.start_seconds:g} s"))
+                    self._calls.record(HOOK, CallResult(error=f"no answer within {self._settings.start_seconds:g} s"))
             else:
                 self._poll(0.0)
             return self.ready
@@ -52,7 +52,7 @@ class ProviderStartup:
         if result is None:
             return
         self._pending = None
-        self._calls.settle(HOOK, result)
+        self._calls.record(HOOK, result)
         if result.ok:
             self._on_started()
             self.ready = True

@@ -13,14 +13,14 @@ def _file(home: Path, name: str) -> Path:
     return home / "providers" / f"{name}.status.json"
 
 
-def keep(home: Path, name: str, health: ProviderHealth) -> None:
+def write_status(home: Path, name: str, health: ProviderHealth) -> None:
     """Write down how a provider did."""
     path = _file(home, name)
     make_private_directory(path.parent)
     write_private(path, json.dumps(asdict(health), ensure_ascii=False).encode())
 
 
-def kept(home: Path, name: str) -> ProviderHealth:
+def read_status(home: Path, name: str) -> ProviderHealth:
     """How a provider did when it was last used; nothing when it was not."""
     try:
         values = json.loads(read_file(_file(home, name)))

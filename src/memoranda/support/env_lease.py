@@ -24,10 +24,10 @@ class EnvLease:
         self._lending = lending
         self._names = names
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """May be called more than once."""
         names, self._names = self._names, frozenset()
-        self._lending.take_back(names)
+        self._lending.give_back(names)
 
 
 class EnvLeases:
@@ -38,7 +38,7 @@ class EnvLeases:
         self._lock = threading.Lock()
         self._lent: dict[str, _Lent] = {}
 
-    def lend(self, values: Mapping[str, str], borrower: str) -> EnvLease:
+    def acquire(self, values: Mapping[str, str], borrower: str) -> EnvLease:
         """Put values there, all of them or none; raises ClashError when one is there for somebody else."""
         with self._lock:
             for name, value in values.items():
@@ -52,7 +52,7 @@ class EnvLeases:
             counts = {name: self._place[name] for name in values}
         return EnvLease(self, counts, frozenset(names))
 
-    def take_back(self, names: frozenset[str]) -> None:
+    def give_back(self, names: frozenset[str]) -> None:
         with self._lock:
             for name in names:
                 lent = self._lent[name]

@@ -17,7 +17,7 @@ from memoranda.cli.context import Invocation
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import ProviderError
 from memoranda.providers.discovery import DiscoveredProvider, discover
-from memoranda.providers.inspect_provider import Inspection, look
+from memoranda.providers.inspect_provider import Inspection, inspect_provider
 from memoranda.support.home import Home
 
 BUILT_IN = "built-in only"
@@ -32,14 +32,14 @@ class CommandOutput:
     ok: bool = True
 
 
-def telling(run: Callable[..., CommandOutput]) -> Callable[..., None]:
+def provider_command(run: Callable[..., CommandOutput]) -> Callable[..., None]:
     """Make a function that returns an answer into a command; a ProviderError is an answer too."""
 
     @wraps(run)
     def command(**given: Any) -> None:
         invocation = Invocation.current()
         try:
-            with aside():
+            with stdout_to_stderr():
                 told = run(invocation, **given)
         except ProviderError as error:
             invocation.fail(terminal_line(str(error)))
@@ -52,7 +52,7 @@ def telling(run: Callable[..., CommandOutput]) -> Callable[..., None]:
 
 
 @contextmanager
-def aside() -> Iterator[None]:
+def stdout_to_stderr() -> Iterator[None]:
     """Let everything that is printed here go to standard error."""
     sys.stdout.flush()
     try:
@@ -71,25 +71,25 @@ def aside() -> Iterator[None]:
         os.close(kept)
 
 
-def place(invocation: Invocation) -> Home:
+def owned_home(invocation: Invocation) -> Home:
     """The home that was named, unless another program owns it."""
     home = invocation.locate_home()
     home.refuse_if_foreign()
     return home
 
 
-def active(home: Home) -> str:
+def active_provider(home: Home) -> str:
     return config.load(home).provider
 
 
-def candidate(home: Home, name: str) -> DiscoveredProvider:
+def find_provider(home: Home, name: str) -> DiscoveredProvider:
     found = discover(home.root)
     if name not in found:
         raise ProviderError(f"There is no provider {name!r}. There are: {', '.join(found) or 'none'}.")
     return found[name]
 
 
-def looked_at(home: Home, found: DiscoveredProvider, saved: dict[str, Any]) -> Inspection:
+def inspect_in_home(home: Home, found: DiscoveredProvider, saved: dict[str, Any]) -> Inspection:
     """A provider as a command sees it; raises ProviderError when it cannot be had in time."""
     external = config.load(home).external
-    return look(found, home.root, saved, lambda names: config.export_secrets(home, names), external)
+    return inspect_provider(found, home.root, saved, lambda names: config.export_secrets(home, names), external)

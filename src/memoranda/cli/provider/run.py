@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from memoranda.cli.context import EXIT_REFUSED, Invocation, common_options
-from memoranda.cli.provider.output import active, aside, candidate, place
+from memoranda.cli.provider.output import active_provider, find_provider, owned_home, stdout_to_stderr
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import ProviderError
 from memoranda.providers.guarded_call import CallResult, PendingCall
-from memoranda.providers.inspect_provider import ask
+from memoranda.providers.inspect_provider import run_guarded
 from memoranda.providers.loader import PluginCommands, load_commands
 from memoranda.providers.settings import ProviderSettings
 
@@ -35,7 +35,7 @@ def run(arguments: tuple[str, ...]) -> None:
         invocation.fail(terminal_line(str(error)))
     printed = io.StringIO()
     if invocation.as_json:
-        with aside(), redirect_stdout(printed):
+        with stdout_to_stderr(), redirect_stdout(printed):
             answer = _run(name, commands, parser, arguments)
         code = answer.value if answer.ok else EXIT_REFUSED
         data = {"success": answer.ok and code == 0, "exit_code": code, "output": printed.getvalue()}
@@ -49,18 +49,18 @@ def run(arguments: tuple[str, ...]) -> None:
 
 
 def _commands(invocation: Invocation) -> tuple[str, PluginCommands, argparse.ArgumentParser]:
-    home = place(invocation)
-    name = active(home)
+    home = owned_home(invocation)
+    name = active_provider(home)
     if not name:
         raise ProviderError("No provider is in use.")
-    found = candidate(home, name)
+    found = find_provider(home, name)
     seconds = ProviderSettings().start_seconds
     parser = argparse.ArgumentParser(prog="memoranda provider run --")
-    with aside():
-        commands: PluginCommands = ask(
+    with stdout_to_stderr():
+        commands: PluginCommands = run_guarded(
             lambda: load_commands(found, home.root), f"The commands of {name} cannot be used", seconds
         )
-        ask(lambda: commands.register(parser), f"The commands of {name} cannot be used", seconds)
+        run_guarded(lambda: commands.register(parser), f"The commands of {name} cannot be used", seconds)
     return name, commands, parser
 
 

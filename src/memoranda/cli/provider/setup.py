@@ -11,13 +11,21 @@ import click
 
 from memoranda import config
 from memoranda.cli.context import Invocation, common_options
-from memoranda.cli.provider.output import BUILT_IN, CommandOutput, active, candidate, looked_at, place, telling
+from memoranda.cli.provider.output import (
+    BUILT_IN,
+    CommandOutput,
+    active_provider,
+    find_provider,
+    inspect_in_home,
+    owned_home,
+    provider_command,
+)
 from memoranda.cli.provider.prompts import ask_fields, pick
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import ProviderError, StorageError
 from memoranda.providers.dependencies import install_command, missing_packages, missing_programs
 from memoranda.providers.discovery import DiscoveredProvider, discover
-from memoranda.providers.inspect_provider import Inspection, ask, is_ready
+from memoranda.providers.inspect_provider import Inspection, is_ready, run_guarded
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.provider import has_own
 from memoranda.providers.setup import (
@@ -37,11 +45,11 @@ _OWN_SETUP_SECONDS = 3_600.0
 @click.command()
 @click.argument("name")
 @common_options
-@telling
+@provider_command
 def use(invocation: Invocation, name: str) -> CommandOutput:
     """Use a provider from the next session on."""
-    home = place(invocation)
-    found = looked_at(home, candidate(home, name), read_settings(home.root, name))
+    home = owned_home(invocation)
+    found = inspect_in_home(home, find_provider(home, name), read_settings(home.root, name))
     if not is_ready(found.provider, config.load(home).external):
         raise ProviderError(f"{name} is not ready. 'memoranda provider setup {name}' asks for what it needs.")
     config.set_value(home, "memory.provider", name)
@@ -50,7 +58,7 @@ def use(invocation: Invocation, name: str) -> CommandOutput:
 
 @click.command()
 @common_options
-@telling
+@provider_command
 def off(invocation: Invocation) -> CommandOutput:
     """Use the built-in memory only. What waits to be delivered is kept."""
     return _built_in_only(invocation.locate_home())
@@ -67,23 +75,23 @@ def off(invocation: Invocation) -> CommandOutput:
 )
 @click.option("--install", is_flag=True, help="Install the Python packages that it needs.")
 @common_options
-@telling
+@provider_command
 def setup(invocation: Invocation, name: str | None, given: tuple[str, ...], install: bool) -> CommandOutput:
     """Choose a provider, answer what it asks, and use it. Secrets go to .env."""
-    home = place(invocation)
+    home = owned_home(invocation)
     interactive = sys.stdin.isatty() and not given and not invocation.as_json
     if name is None:
         if not interactive:
             raise ProviderError(
                 "Name the provider: 'memoranda provider setup NAME'. 'memoranda provider list' shows them."
             )
-        name = pick(list(discover(home.root).values()), active(home))
+        name = pick(list(discover(home.root).values()), active_provider(home))
     if name == BUILT_IN:
         return _built_in_only(home)
-    found = candidate(home, name)
+    found = find_provider(home, name)
     _provide(found, install, interactive)
     saved = _saved(home.root, name)
-    seen = looked_at(home, found, saved)
+    seen = inspect_in_home(home, found, saved)
     if has_own(seen.provider, "post_setup") and not given:
         return _handed_over(home, name, seen)
     present = {each for each in _variables(seen) if each in config.read_secrets(home) or config.is_set(each)}
@@ -128,7 +136,7 @@ def _retry_parked(home: Home, name: str) -> int:
 def _handed_over(home: Home, name: str, seen: Inspection) -> CommandOutput:
     """A provider that sets itself up is asked nothing here."""
     document = {key: value for key, value in config.read_document(home).items()}
-    ask(
+    run_guarded(
         lambda: seen.provider.post_setup(str(home.root), document),
         f"{name} could not be set up, and is not used",
         _OWN_SETUP_SECONDS,

@@ -10,15 +10,22 @@ import click
 
 from memoranda import config
 from memoranda.cli.context import Invocation, common_options
-from memoranda.cli.provider.output import BUILT_IN, CommandOutput, active, looked_at, place, telling
+from memoranda.cli.provider.output import (
+    BUILT_IN,
+    CommandOutput,
+    active_provider,
+    inspect_in_home,
+    owned_home,
+    provider_command,
+)
 from memoranda.cli.terminal_text import bold, dim, local_time, terminal_line
 from memoranda.errors import ProviderError, StorageError
 from memoranda.providers.discovery import DiscoveredProvider, discover
-from memoranda.providers.inspect_provider import ask, is_ready
+from memoranda.providers.inspect_provider import is_ready, run_guarded
 from memoranda.providers.jobs import Backlog
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.setup import ConfigField, read_settings
-from memoranda.providers.status_file import kept
+from memoranda.providers.status_file import read_status
 from memoranda.safety.redaction import Redactor
 from memoranda.support.home import Home
 
@@ -27,11 +34,11 @@ _BUILT_IN_IS_ON = "Built-in memory: always on."
 
 @click.command("list")
 @common_options
-@telling
+@provider_command
 def list_providers(invocation: Invocation) -> CommandOutput:
     """List the providers there are; none of their code is run."""
-    home = place(invocation)
-    found, name = discover(home.root), active(home)
+    home = owned_home(invocation)
+    found, name = discover(home.root), active_provider(home)
     lines = [f"{'*' if not name else ' '} {bold(BUILT_IN)}"]
     for each in found.values():
         about = (each.problem and f"cannot be used: {each.problem}") or each.description
@@ -55,11 +62,11 @@ def list_providers(invocation: Invocation) -> CommandOutput:
 
 @click.command()
 @common_options
-@telling
+@provider_command
 def status(invocation: Invocation) -> CommandOutput:
     """Show which provider is in use, whether it is ready, what waits for it, and how it last did."""
-    home = place(invocation)
-    name, found = active(home), discover(home.root)
+    home = owned_home(invocation)
+    name, found = active_provider(home), discover(home.root)
     data: dict[str, Any] = {"built_in": True, "provider": name or None, "providers": list(found)}
     if not name:
         return CommandOutput(f"{_BUILT_IN_IS_ON} Provider: none.\n{_installed(data)}", data)
@@ -86,11 +93,11 @@ def _as_it_is(home: Home, found: DiscoveredProvider) -> dict[str, Any]:
     told: dict[str, Any] = {}
     try:
         saved = read_settings(home.root, found.name)
-        seen = looked_at(home, found, saved)
+        seen = inspect_in_home(home, found, saved)
         told |= {"settings": saved} | _variables(home, seen.fields)
         told["settings"] = _shown(home, seen.fields, saved)
         told["ready"] = is_ready(seen.provider, limits)
-        own = ask(
+        own = run_guarded(
             lambda: _plain(seen.provider.get_status_config(dict(saved))), "It cannot be shown", limits.call_seconds
         )
         if own:
@@ -146,7 +153,7 @@ def _waiting(home: Home, name: str) -> dict[str, Any]:
 
 def _last(home: Home, name: str) -> dict[str, Any]:
     try:
-        return {"last": asdict(kept(home.root, name))}
+        return {"last": asdict(read_status(home.root, name))}
     except ProviderError as error:
         return {"last": None, "problem": str(error)}
 

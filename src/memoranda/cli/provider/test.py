@@ -11,13 +11,20 @@ import click
 
 from memoranda import config
 from memoranda.cli.context import Invocation, common_options
-from memoranda.cli.provider.output import CommandOutput, active, candidate, looked_at, place, telling
+from memoranda.cli.provider.output import (
+    CommandOutput,
+    active_provider,
+    find_provider,
+    inspect_in_home,
+    owned_home,
+    provider_command,
+)
 from memoranda.cli.terminal_text import dim, terminal_line
 from memoranda.errors import ProviderError
 from memoranda.providers.manager import MemoryManager
 from memoranda.providers.provider import has_own
 from memoranda.providers.setup import read_settings
-from memoranda.providers.status_file import keep
+from memoranda.providers.status_file import write_status
 from memoranda.safety.fence import sanitize_context
 
 SESSION = "memoranda-provider-test"
@@ -40,18 +47,18 @@ class _Steps:
 
 @click.command()
 @common_options
-@telling
+@provider_command
 def test(invocation: Invocation) -> CommandOutput:
     """Start the provider, ask it something, tell it a turn, and say what worked.
 
     Nothing is queued for it, and what waits for it stays where it is. A turn that it was told stays with it: it is
     marked as a test, and said.
     """
-    home = place(invocation)
-    name = active(home)
+    home = owned_home(invocation)
+    name = active_provider(home)
     if not name:
         raise ProviderError("No provider is in use. 'memoranda provider setup' chooses one.")
-    provider = looked_at(home, candidate(home, name), read_settings(home.root, name)).provider
+    provider = inspect_in_home(home, find_provider(home, name), read_settings(home.root, name)).provider
     settings = config.load(home).external
     steps = _Steps()
     left: list[str] = []
@@ -66,7 +73,7 @@ def test(invocation: Invocation) -> CommandOutput:
                 left.append(f"a turn of the session {SESSION}, which the provider was told")
         steps.step("shuts down", manager.shutdown)
         health = manager.status().health
-    keep(home.root, name, health)
+    write_status(home.root, name, health)
     return _told(steps, health.phase, health.last_error, left)
 
 
@@ -82,7 +89,7 @@ def _starts(manager: MemoryManager, home: str, seconds: float) -> bool:
 def _recalls(manager: MemoryManager) -> bool:
     manager.recall("What do you remember?", SESSION)
     health = manager.status().health
-    return health.well or health.phase != "prefetch"
+    return health.healthy or health.phase != "prefetch"
 
 
 def _takes_a_turn(manager: MemoryManager) -> bool:
