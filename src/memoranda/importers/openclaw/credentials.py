@@ -11,7 +11,7 @@ from dotenv import dotenv_values
 
 from memoranda.importers.openclaw.database import FILE_NAME
 from memoranda.importers.openclaw.installation import Installation, section
-from memoranda.importers.openclaw.migration.redaction import is_reference, is_secret_name
+from memoranda.importers.openclaw.redaction import is_reference, is_secret_name
 from memoranda.importers.source_databases import opened
 from memoranda.llm.vendors import VENDORS
 from memoranda.support.text_file import TextFile, read_text

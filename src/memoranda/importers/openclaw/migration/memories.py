@@ -21,9 +21,9 @@ from memoranda.errors import StorageError
 from memoranda.importers.openclaw.installation import Installation
 from memoranda.importers.openclaw.migration.history import MigrationHistory
 from memoranda.importers.openclaw.migration.markdown_entries import parse_entries
-from memoranda.importers.openclaw.migration.redaction import MigrationRedactor
 from memoranda.importers.openclaw.migration.steps import AddEntries, MigrationStep, OmittedEntry, Status
 from memoranda.importers.openclaw.migration.templates import is_template_entry
+from memoranda.importers.openclaw.redaction import MigrationRedactor
 from memoranda.support.canonical_text import canonical
 from memoranda.support.shorten import shorten_end
 from memoranda.support.text_file import TextFile, read_text

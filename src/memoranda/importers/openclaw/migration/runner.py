@@ -14,7 +14,6 @@ from memoranda.importers.openclaw.credentials import find_credentials
 from memoranda.importers.openclaw.installation import Installation
 from memoranda.importers.openclaw.migration.history import MigrationHistory
 from memoranda.importers.openclaw.migration.memories import gather, keep_entries, plan_entries
-from memoranda.importers.openclaw.migration.redaction import MigrationRedactor
 from memoranda.importers.openclaw.migration.settings import plan_omitted_files, plan_secrets, plan_settings
 from memoranda.importers.openclaw.migration.skills import make_skill, plan_skills
 from memoranda.importers.openclaw.migration.steps import (
@@ -34,6 +33,7 @@ from memoranda.importers.openclaw.migration.workspace_files import (
     plan_instructions,
     plan_notes,
 )
+from memoranda.importers.openclaw.redaction import MigrationRedactor
 from memoranda.skills.write_result import SkillRefusal
 from memoranda.support.durable_files import make_private_directory, write_private
 from memoranda.support.file_lock import FileLock

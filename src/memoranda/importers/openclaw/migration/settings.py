@@ -7,9 +7,9 @@ from pathlib import Path
 from memoranda.importers.openclaw.credentials import Credential
 from memoranda.importers.openclaw.installation import Installation, section
 from memoranda.importers.openclaw.migration.history import MigrationHistory
-from memoranda.importers.openclaw.migration.redaction import MigrationRedactor
 from memoranda.importers.openclaw.migration.steps import MigrationOptions, MigrationStep, MigrationTarget, StoreSecret
 from memoranda.importers.openclaw.migration.workspace_files import archived_text
+from memoranda.importers.openclaw.redaction import MigrationRedactor
 from memoranda.support.relaxed_json import JsonTextError, parse_json5
 from memoranda.support.text_file import TextFile, read_text
 

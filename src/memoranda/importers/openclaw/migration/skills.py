@@ -8,9 +8,9 @@ from pathlib import Path
 from memoranda.importers.openclaw.installation import Installation
 from memoranda.importers.openclaw.migration.history import MigrationHistory
 from memoranda.importers.openclaw.migration.memories import ORIGIN
-from memoranda.importers.openclaw.migration.redaction import MigrationRedactor
 from memoranda.importers.openclaw.migration.steps import MigrationStep, SkillConflict, WriteSkill
 from memoranda.importers.openclaw.migration.workspace_files import archived_text
+from memoranda.importers.openclaw.redaction import MigrationRedactor
 from memoranda.skills import content_checks
 from memoranda.skills.names import SKILL_FILE, file_problem, name_problem
 from memoranda.skills.skill_text import parse_skill

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from memoranda.importers.openclaw.installation import Installation
 from memoranda.importers.openclaw.migration.history import MigrationHistory
-from memoranda.importers.openclaw.migration.redaction import MigrationRedactor
 from memoranda.importers.openclaw.migration.steps import ArchiveText, MigrationOptions, MigrationStep, Status, WriteText
 from memoranda.importers.openclaw.migration.templates import is_template
+from memoranda.importers.openclaw.redaction import MigrationRedactor
 from memoranda.support.text_file import MissingFile, TextFile, fingerprint, read_text
 
 IDENTITY = "SOUL.md"
