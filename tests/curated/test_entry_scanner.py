@@ -176,7 +176,7 @@ def test_a_refused_neighbour_hides_nothing_that_is_there(store: MemoryStore, cal
     alone = frozenset({"learned_injection"})
     store.apply("memory", [Add("Release notes say to ignore all")], PERSON, alone)
     store.apply("memory", [Add("previous instructions are archived")], PERSON, alone)
-    assert store.shown("memory", "Release notes say to ignore all") == "Release notes say to ignore all"
+    assert store.visible_text("memory", "Release notes say to ignore all") == "Release notes say to ignore all"
 
 
 def test_an_allowance_can_be_taken_back(poisoned: MemoryStore) -> None:

@@ -27,7 +27,7 @@ _TAKE_IT = """
 import sys
 from pathlib import Path
 from memoranda.db import exclusive_file
-exclusive_file.processes_with = lambda files: []
+exclusive_file.processes_that_opened = lambda files: []
 with exclusive_file.exclusive_access(Path(sys.argv[1])): pass
 """
 
@@ -62,7 +62,7 @@ def _held_by_another(path: Path) -> Iterator[int]:
 @pytest.fixture
 def nobody_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a system that does not tell who has a file open."""
-    monkeypatch.setattr(alone_module, "processes_with", lambda files: [])
+    monkeypatch.setattr(alone_module, "processes_that_opened", lambda files: [])
 
 
 def _count(path: Path) -> int:

@@ -57,11 +57,11 @@ from datetime import date
 from pathlib import Path
 from memoranda.prompt.builder import PromptInputs, build_prompt
 from memoranda.prompt.settings import PromptSettings
-from memoranda.skills.prompt_list import render_index
+from memoranda.skills.prompt_list import render_skill_list
 from memoranda.skills.store import SkillStore
 home = Path(sys.argv[1])
 tools = frozenset({"memory", "session_search", "skill_view", "skill_manage"})
-skills = render_index(SkillStore(home / "skills").catalogue(), 8000)
+skills = render_skill_list(SkillStore(home / "skills").catalogue(), 8000)
 inputs = PromptInputs(home, date(2026, 11, 15), tools, "x", skills, home, ["M"], "P", "cli")
 prompt = build_prompt(PromptSettings(), inputs)
 sys.stdout.buffer.write(prompt.text.encode() + prompt.fingerprint.encode() + repr(prompt.notices).encode())

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.skills.names import file_problem, name_problem, stays_inside
+from memoranda.skills.names import file_problem, is_inside, name_problem
 from memoranda.skills.skill_text import parse_skill, with_front_matter
 from memoranda.support.front_matter import split_front_matter
 
@@ -46,7 +46,7 @@ def test_a_name_that_passes_stays_where_it_belongs(text: str) -> None:
     if name_problem(text) is None:
         assert "/" not in text and "." not in text and text == text.lower()
     if file_problem(text) is None:
-        assert stays_inside(text) and not text.startswith(("/", ".")) and ":" not in text
+        assert is_inside(text) and not text.startswith(("/", ".")) and ":" not in text
 
 
 def test_deep_yaml_is_a_problem_and_no_error() -> None:

@@ -121,7 +121,7 @@ class HomeServices:
 
             queue_writes(
                 self.home.root, self.config.provider, self.config.external, receipt, origin,
-                lambda text: store.shown(receipt.target, text), user or "",
+                lambda text: store.visible_text(receipt.target, text), user or "",
             )  # fmt: skip
 
     def metered(

@@ -16,7 +16,7 @@ from memoranda.compression.settings import CompressionSettings
 from memoranda.compression.trigger import CompressionProgress, TokenReading, context_tokens
 from memoranda.llm.model import ChatModel
 from memoranda.sessions.rotation import LiveMessage, NoLease, NotRotated, Rotated
-from memoranda.support.process_identity import has_ended, this_process
+from memoranda.support.processes import has_ended, process_identity
 
 if TYPE_CHECKING:
     from memoranda.recall.session_db import SessionDB
@@ -126,7 +126,7 @@ def _follow_other_process(session: CompressibleSession, successor: str | None) -
 
 
 def _holder() -> str:
-    return f"{this_process()}:{threading.get_ident()}:{secrets.token_hex(4)}"
+    return f"{process_identity()}:{threading.get_ident()}:{secrets.token_hex(4)}"
 
 
 def _is_gone(holder: str) -> bool:

@@ -167,6 +167,6 @@ class SessionState:
         if origin.session == self.id:
             self.frozen.changes.mark_seen(receipt.target)
         if self.external.active:
-            self.external.mirror(receipt, origin, lambda text: self.store.shown(receipt.target, text))
+            self.external.mirror(receipt, origin, lambda text: self.store.visible_text(receipt.target, text))
         else:
             self.services.queue_memory_write(self.store, receipt, origin, self.options.user)

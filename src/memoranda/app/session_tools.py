@@ -9,7 +9,7 @@ from memoranda.app.session_options import SessionOptions
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.tool import MemoryTool
 from memoranda.curated.write_result import Origin
-from memoranda.skills.prompt_list import render_index
+from memoranda.skills.prompt_list import render_skill_list
 from memoranda.skills.tool import SkillTools
 from memoranda.tools import Tool
 
@@ -54,7 +54,7 @@ class SessionTools:
 
     def skill_index(self) -> str:
         """The list of skills for the prompt."""
-        return render_index(self._skills.catalogue(), self._skills.settings.index_char_limit)
+        return render_skill_list(self._skills.catalogue(), self._skills.settings.index_char_limit)
 
     def allows(self, tool: str) -> bool:
         """Whether the session's platform has a tool; delegated work only gets tools that change nothing."""

@@ -12,7 +12,7 @@ from memoranda.curated.operations import Add, Operation, Remove, Replace
 from memoranda.curated.settings import TARGETS, Target
 from memoranda.curated.write_result import Origin
 from memoranda.errors import StorageError
-from memoranda.support.clock import now
+from memoranda.support.clock import utc_timestamp
 from memoranda.support.durable_files import make_private_directory, sync_directory, write_private
 
 _ID = re.compile(r"[0-9a-f]{8}")
@@ -30,7 +30,7 @@ class Proposal:
     operations: tuple[Operation, ...]
     # The entries that the operations would change or remove, as they stood; None for each that they add.
     replaced: tuple[str | None, ...] = ()
-    at: str = field(default_factory=now)
+    at: str = field(default_factory=utc_timestamp)
 
     @property
     def origin(self) -> Origin:

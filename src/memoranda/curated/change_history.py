@@ -78,7 +78,7 @@ def purge(store: MemoryStore, through: int | None = None) -> PurgedMemory:
         count = store.journal.purge(forgotten[-1].number if forgotten else 0, base)
         if through is not None:
             return PurgedMemory(count, 0, 0)
-        store.sweep()
+        store.remove_leftovers()
         backups = [backup for target in TARGETS for backup in backups_of(store.path(target))]
         for backup in backups:
             backup.unlink()

@@ -40,7 +40,7 @@ def is_faithful(text: str, entries: Sequence[str]) -> bool:
     return unify_newlines(text.removeprefix(BYTE_ORDER_MARK)).strip() == serialise(entries)
 
 
-def keeps_apart(entry: str) -> bool:
+def reads_back_as_itself(entry: str) -> bool:
     """Whether an entry reads back as itself wherever it stands: no line of it ends the entry, no mark begins it."""
     return all(parse(serialise(entries)) == entries for entries in ([entry, "x"], ["x", entry, "x"]))
 

@@ -28,7 +28,7 @@ _MOST_ROUNDS = 50
 
 @dataclass(frozen=True, slots=True)
 class ScannedEntry:
-    """An entry with what the scanner says of it; `shown` is what anybody but its owner may see."""
+    """An entry with what the scanner says of it; `visible_text` is what everyone but its owner may see."""
 
     text: str
     findings: tuple[str, ...]
@@ -38,7 +38,7 @@ class ScannedEntry:
         return handle(self.text)
 
     @property
-    def shown(self) -> str:
+    def visible_text(self) -> str:
         if not self.findings:
             return self.text
         return (

@@ -131,7 +131,7 @@ def _check_proposals(store: MemoryStore) -> Iterator[HealthIssue]:
 def _check_leftovers(store: MemoryStore) -> Iterator[HealthIssue]:
     for path in store.leftovers():
         # While somebody holds the lock it may be alive; mending then says so and leaves it.
-        yield HealthIssue("warning", path, "was left by a writer that was killed", "delete it", store.mend)
+        yield HealthIssue("warning", path, "was left by a writer that was killed", "delete it", store.repair)
     kept = sum(len(backups_of(store.path(target))) for target in TARGETS)
     if kept:
         names = " and ".join(f"{name}.bak.*" for name in FILE_NAMES.values())

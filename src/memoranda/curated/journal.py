@@ -17,7 +17,7 @@ from memoranda.curated.operations import apply_edit, fits
 from memoranda.curated.settings import TARGETS, Target
 from memoranda.curated.write_result import EntryEdit, Origin
 from memoranda.support.canonical_text import unstorable_character
-from memoranda.support.clock import now
+from memoranda.support.clock import utc_timestamp
 from memoranda.support.journal_file import JournalFile
 
 MemoryAction = Literal[
@@ -41,7 +41,7 @@ class MemoryChange:
     session: str
     edits: tuple[EntryEdit, ...]
     heads: dict[str, str]
-    at: str = field(default_factory=now)
+    at: str = field(default_factory=utc_timestamp)
     refers_to: int | None = None
     note: str = ""
 

@@ -6,7 +6,7 @@ Only the first two may ever be written over. A file that could not be read is ne
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoranda.curated.entry_format import is_faithful, keeps_apart, parse, serialise
+from memoranda.curated.entry_format import is_faithful, parse, reads_back_as_itself, serialise
 from memoranda.support import text_file
 from memoranda.support.text_file import ABSENT, UndecodableFile, UnreadableFile, fingerprint
 
@@ -36,7 +36,7 @@ class ReadableMemoryFile(text_file.TextFile):
         """
         if not is_faithful(self.text, self.entries):
             return False
-        return all(len(entry) <= limit and keeps_apart(entry) for entry in self.entries)
+        return all(len(entry) <= limit and reads_back_as_itself(entry) for entry in self.entries)
 
 
 WritableState = MissingMemoryFile | ReadableMemoryFile

@@ -23,7 +23,7 @@ def render(target: Target, entries: Sequence[ScannedEntry], used: int, limit: in
     """The block for these entries, or None when there are none."""
     if not entries:
         return None
-    return _block(target, usage(used, limit), DELIMITER.join(entry.shown for entry in entries))
+    return _block(target, usage(used, limit), DELIMITER.join(entry.visible_text for entry in entries))
 
 
 def render_problem(target: Target, file_name: str, problem: str) -> str:

@@ -105,15 +105,15 @@ class MemoryStore:
         """Everything that a killed writer may have left in this directory."""
         return [*sorted(self.directory.glob(".*.tmp")), *sorted(self.proposals.directory.glob(".*.tmp"))]
 
-    def sweep(self) -> None:
+    def remove_leftovers(self) -> None:
         """Remove all leftovers; needs exclusive use, under which nobody's staged file is alive."""
         for path in self.leftovers():
             path.unlink()
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         """Clear up everything that a killed writer left, or raise what stands in the way."""
         with self.exclusive(timeout=0):
-            self.sweep()
+            self.remove_leftovers()
 
     def load_from_disk(self) -> None:
         """Read both files and freeze what the system prompt shows. One bad file never hides the other."""
@@ -138,11 +138,11 @@ class MemoryStore:
 
     def entries(self, target: Target) -> tuple[str, ...]:
         """The live entries of a target as they may be shown."""
-        return tuple(entry.shown for entry in self.view(target).entries)
+        return tuple(entry.visible_text for entry in self.view(target).entries)
 
-    def shown(self, target: Target, text: str) -> str:
+    def visible_text(self, target: Target, text: str) -> str:
         """The text of an entry of a target, past or present, if it may be shown; else its placeholder."""
-        return ScannedEntry(text, self._scanners[target].findings(text)).shown
+        return ScannedEntry(text, self._scanners[target].findings(text)).visible_text
 
     def add(self, target: Target, content: str, origin: Origin | None = None) -> MemoryWriteResult:
         return self.apply(target, [Add(content)], origin)
@@ -259,7 +259,7 @@ class MemoryStore:
         self._writer.note_seen(target, state.fingerprint)
         # An equal entry is shown once, and it is what is shown that must be screened.
         shown = self._scanners[target].screen(list(dict.fromkeys(state.entries)))
-        self._snapshot_entries[target] = tuple(entry.shown for entry in shown)
+        self._snapshot_entries[target] = tuple(entry.visible_text for entry in shown)
         return render(target, shown, size(state.entries), self.settings.limit(target))
 
     def _view(self, target: Target, state: WritableState) -> MemoryView:

@@ -170,7 +170,9 @@ def _describe_receipt(receipt: MemoryReceipt, store: MemoryStore) -> JsonObject:
 def _describe_edit(edit: EntryEdit, target: Target, store: MemoryStore) -> JsonObject:
     action = "add" if edit.before is None else "remove" if edit.after is None else "replace"
     sides = {"before": edit.before, "after": edit.after}
-    return {"action": action} | {side: store.shown(target, text) for side, text in sides.items() if text is not None}
+    return {"action": action} | {
+        side: store.visible_text(target, text) for side, text in sides.items() if text is not None
+    }
 
 
 def _describe_refusal(refusal: MemoryRefusal, store: MemoryStore) -> JsonObject:
@@ -194,16 +196,16 @@ def _live_state(store: MemoryStore, target: Target) -> JsonObject:
     shown: list[str] = []
     room = _MOST_SHOWN
     for entry in view.entries:
-        room -= len(entry.shown)
+        room -= len(entry.visible_text)
         if room < 0:
             break
-        shown.append(entry.shown)
+        shown.append(entry.visible_text)
     state = {"usage": view.usage, "entry_count": len(view.entries), "current_entries": shown}
     return state if room >= 0 else state | {"entries_not_shown": len(view.entries) - len(shown)}
 
 
 def _preview(text: str, target: Target, store: MemoryStore) -> str:
-    shown = store.shown(target, text)
+    shown = store.visible_text(target, text)
     # A placeholder ends in the handle, which must not be cut off.
     return shorten_end(shown, _PREVIEW) if shown == text else shown
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from memoranda.curated import refusals
-from memoranda.curated.entry_format import keeps_apart, size
+from memoranda.curated.entry_format import reads_back_as_itself, size
 from memoranda.curated.entry_scanner import EntryScanner
 from memoranda.curated.journal import MemoryAction
 from memoranda.curated.operations import Ambiguous, EntryPlan, NoMatch
@@ -48,7 +48,7 @@ def validate_request(
         return planned
     written = {edit.after for edit in planned.edits if edit.after is not None}
     # The entries that were there read back as themselves, so it is enough that each new one does between any two.
-    if not all(map(keeps_apart, written)):
+    if not all(map(reads_back_as_itself, written)):
         return refusals.delimiter_in_text(request.target)
     new = {text for text in written - request.restores if text not in entries}
     if found := scanner.findings_in(planned.entries, new) - request.allow:

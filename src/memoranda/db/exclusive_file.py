@@ -20,7 +20,7 @@ from memoranda.db.orphaned_wal import WAL_SUFFIX
 from memoranda.db.sqlite import LONG_WAIT_MS, Database
 from memoranda.errors import LockTimeoutError
 from memoranda.support.durable_files import PRIVATE_FILE
-from memoranda.support.open_files import processes_with
+from memoranda.support.processes import processes_that_opened
 
 if sys.platform != "win32":
     import fcntl
@@ -97,7 +97,7 @@ def _lock(descriptor: int, path: Path, start: int, length: int) -> None:
 
 def _holders(path: Path) -> list[int]:
     """A lock can be lost, when a process closes the file apart from SQLite; that it has the file open cannot."""
-    return processes_with(Path(f"{path}{ending}") for ending in ("", WAL_SUFFIX, "-shm"))
+    return processes_that_opened(Path(f"{path}{ending}") for ending in ("", WAL_SUFFIX, "-shm"))
 
 
 def _in_use(path: Path, processes: list[int]) -> LockTimeoutError:

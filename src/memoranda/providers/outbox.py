@@ -37,7 +37,7 @@ from memoranda.providers.outbox_state import (
 )
 from memoranda.providers.settings import ProviderSettings
 from memoranda.providers.spool import Spool
-from memoranda.support.process_identity import has_ended, this_process
+from memoranda.support.processes import has_ended, process_identity
 
 FILE_NAME = "outbox.db"
 _MAX_RETRY_AFTER = 86_400.0
@@ -321,7 +321,7 @@ class Outbox:
     @property
     def _owner(self) -> str:
         # A process that was forked holds nothing of its parent's.
-        return f"{this_process()}-{self._token}"
+        return f"{process_identity()}-{self._token}"
 
     def _until(self) -> float:
         return self._clock() + self._settings.lease_seconds

@@ -11,7 +11,7 @@ from typing import Any
 
 from memoranda.errors import StorageError
 from memoranda.support.canonical_text import digest
-from memoranda.support.clock import now
+from memoranda.support.clock import utc_timestamp
 from memoranda.support.durable_files import read_file, write_private
 from memoranda.support.origin import Origin
 
@@ -32,7 +32,7 @@ class Allowances:
     def allow(self, texts: Iterable[str | None], findings: Iterable[str], origin: Origin) -> None:
         """Record that a person accepts these findings wherever these texts have them."""
         record = read_allowances(self._path)
-        at = now()
+        at = utc_timestamp()
         accepted = {finding: {"by": origin.actor, "at": at} for finding in findings}
         for text in texts:
             if text is not None:

@@ -8,7 +8,7 @@ from functools import partial
 from memoranda.skills import refusals
 from memoranda.skills.journal import SkillChange
 from memoranda.skills.names import SKILL_FILE
-from memoranda.skills.store import SkillStore, files_of
+from memoranda.skills.store import SkillStore, list_skill_files
 from memoranda.skills.write_result import SkillRefusal, SkillWriteResult
 from memoranda.skills.writer import SkillMoveRequest, SkillTextRequest
 from memoranda.support.journal_file import find_undoable, undone_numbers
@@ -87,7 +87,7 @@ def _may_go(store: SkillStore, change: SkillChange, path: str) -> SkillRefusal |
         return None if there else refusals.no_longer_fits(change.skill, change.number)
     state = store.writer.read(change.skill, change.path)
     untouched = isinstance(state, TextFile) and state.fingerprint == change.after
-    alone = path == change.path or not files_of(store.root / path)
+    alone = path == change.path or not list_skill_files(store.root / path)
     return None if untouched and alone else refusals.no_longer_fits(change.skill, change.number)
 
 

@@ -10,7 +10,7 @@ from memoranda.skills.write_result import SkillRefusal
 from memoranda.support.canonical_text import BYTE_ORDER_MARK, unify_newlines, unstorable_character
 
 
-def canonical_file(content: str) -> str:
+def canonical_content(content: str) -> str:
     """A text as we write it: LF, one line end at its end."""
     text = unify_newlines(content).lstrip(BYTE_ORDER_MARK).strip("\n")
     return f"{text}\n" if text.strip() else ""

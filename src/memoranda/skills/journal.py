@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from memoranda.skills.names import stays_inside
-from memoranda.support.clock import now
+from memoranda.skills.names import is_inside
+from memoranda.support.clock import utc_timestamp
 from memoranda.support.journal_file import JournalFile
 from memoranda.support.origin import Origin
 
@@ -62,7 +62,7 @@ class SkillChange:
     edit: PassageEdit | None = None
     moved: Moved = ""
     archive: str = ""
-    at: str = field(default_factory=now)
+    at: str = field(default_factory=utc_timestamp)
     refers_to: int | None = None
     note: str = ""
 
@@ -119,4 +119,4 @@ def _is_sound(change: SkillChange) -> bool:
         return False
     if change.action not in get_args(SkillAction) or change.moved not in get_args(Moved):
         return False
-    return stays_inside(change.path) and stays_inside(change.archive or "none")
+    return is_inside(change.path) and is_inside(change.archive or "none")

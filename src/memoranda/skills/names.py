@@ -34,6 +34,6 @@ def file_problem(file: str) -> str | None:
     return None
 
 
-def stays_inside(path: str) -> bool:
+def is_inside(path: str) -> bool:
     """Whether a relative path cannot lead out of the directory that it is relative to."""
     return "\\" not in path and "\0" not in path and all(part not in ("", ".", "..") for part in path.split("/"))

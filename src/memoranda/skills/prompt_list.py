@@ -12,7 +12,7 @@ _HEADING = "# Skills\n\nProcedures for recurring work. Read one with `skill_view
 _LONGEST_LINE = 400
 
 
-def render_index(catalogue: Catalogue, most: int) -> str:
+def render_skill_list(catalogue: Catalogue, most: int) -> str:
     """One line per skill, by name, in at most `most` characters; where room ends, names alone, or how many more."""
     names = [skill.name for skill in catalogue.skills]
     described = _described(names, [skill.description for skill in catalogue.skills])

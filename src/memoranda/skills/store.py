@@ -72,7 +72,7 @@ class SkillStore:
         skill = self.catalogue().get(name)
         if skill is None:
             return refusals.not_found(name)
-        files = files_of(skill.directory)
+        files = list_skill_files(skill.directory)
         if file != SKILL_FILE and file not in files:
             return refusals.no_file(name, file)
         state = self._reader(skill).read(name, f"{skill.path}/{file}")
@@ -98,7 +98,7 @@ class SkillStore:
         def plan(present: TextFile | None) -> str | SkillRefusal:
             if present or os.path.lexists(self.root / name):
                 return refusals.exists(name, self.root / name)
-            return content_checks.canonical_file(content)
+            return content_checks.canonical_content(content)
 
         request = SkillTextRequest(name, f"{name}/{SKILL_FILE}", "create", origin, plan, f"Made the skill {name}.")
         return self._commit_text(request, allow)
@@ -198,7 +198,7 @@ class SkillStore:
                     return refusals.not_seen(name, file)
                 if withheld := self.screen(present.text).findings:
                     return refusals.holds_withheld(name, file, withheld)
-            return content_checks.canonical_file(content)
+            return content_checks.canonical_content(content)
 
         return self._commit_text(SkillTextRequest(name, place, action, origin, plan, f"Wrote {file} of {name}."), allow)
 
@@ -260,7 +260,7 @@ def _is_file(path: Path, otherwise: SkillRefusal) -> SkillRefusal | None:
     return None if path.is_file() else otherwise
 
 
-def files_of(directory: Path) -> tuple[str, ...]:
+def list_skill_files(directory: Path) -> tuple[str, ...]:
     """The further files of a skill by their paths, in order; links and hidden ones are left out."""
     found: list[str] = []
     for place, folders, files in os.walk(directory):

@@ -106,7 +106,7 @@ def _memory(chat: Chat, words: str) -> None:
     views = [chat.memory.curated.view(target) for target in chat.memory.curated.settings.targets()]
     text = "\n\n".join(map(format_entries, views)) or "Memory is switched off."
     note = dim("The model is told of changes with your next message; 'memoranda memory' edits them.")
-    entries = {view.target: [entry.shown for entry in view.entries] for view in views}
+    entries = {view.target: [entry.visible_text for entry in view.entries] for view in views}
     chat.screen.note(f"{text}\n\n{note}" if views else text, {"memory": entries})
 
 

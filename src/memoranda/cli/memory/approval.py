@@ -86,22 +86,22 @@ def _show(store: MemoryStore, proposal: Proposal) -> str:
     session = f", session {printable(proposal.session)}" if proposal.session else ""
     by = f"{FILE_NAMES[proposal.target]}, by {printable(proposal.actor)}{session}"
     lines = [f"{proposal.id}  {when}  {by}"]
-    lines += [f"    - {store.shown(proposal.target, text)}" for text in proposal.replaced if text is not None]
+    lines += [f"    - {store.visible_text(proposal.target, text)}" for text in proposal.replaced if text is not None]
     for operation in proposal.operations:
         if "content" in (fields := encode_operation(operation)):
-            lines.append(f"    + {store.shown(proposal.target, fields['content'])}")
+            lines.append(f"    + {store.visible_text(proposal.target, fields['content'])}")
     return "\n".join(lines)
 
 
 def _as_data(store: MemoryStore, proposal: Proposal) -> dict[str, Any]:
     operations = [
         {
-            name: text if name == "action" else store.shown(proposal.target, text)
+            name: text if name == "action" else store.visible_text(proposal.target, text)
             for name, text in encode_operation(item).items()
         }
         for item in proposal.operations
     ]
-    replaced = [None if text is None else store.shown(proposal.target, text) for text in proposal.replaced]
+    replaced = [None if text is None else store.visible_text(proposal.target, text) for text in proposal.replaced]
     return asdict(proposal) | {"operations": operations, "replaced": replaced}
 
 

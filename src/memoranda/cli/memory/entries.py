@@ -51,7 +51,7 @@ def format_entries(view: MemoryView) -> str:
     """The entries of one file, numbered, with how full it is."""
     lines = [f"{FILE_NAMES[view.target]}  {view.usage}"]
     for number, entry in enumerate(view.entries, start=1):
-        first, *rest = entry.shown.split("\n")
+        first, *rest = entry.visible_text.split("\n")
         lines += [f"{number:>3}  {first}", *(f"     {line}" for line in rest)]
     if not view.entries:
         lines.append("  (no entries yet)")
@@ -60,7 +60,7 @@ def format_entries(view: MemoryView) -> str:
 
 def _as_data(view: MemoryView) -> dict[str, object]:
     entries = [
-        {"text": entry.shown, "handle": entry.handle, "findings": list(entry.findings)} for entry in view.entries
+        {"text": entry.visible_text, "handle": entry.handle, "findings": list(entry.findings)} for entry in view.entries
     ]
     return {"path": str(view.path), "used": view.used, "limit": view.limit, "entries": entries}
 

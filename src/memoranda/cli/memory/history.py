@@ -43,8 +43,8 @@ def _indent(text: str) -> str:
 def _as_data(store: MemoryStore, change: MemoryChange) -> dict[str, Any]:
     edits = [
         {
-            "before": None if edit.before is None else store.shown(change.target, edit.before),
-            "after": None if edit.after is None else store.shown(change.target, edit.after),
+            "before": None if edit.before is None else store.visible_text(change.target, edit.before),
+            "after": None if edit.after is None else store.visible_text(change.target, edit.after),
         }
         for edit in change.edits
     ]
@@ -68,12 +68,12 @@ def diff(number: int | None) -> None:
     for difference in found:
         if difference.added or difference.removed:
             lines.append(FILE_NAMES[difference.target])
-            lines += [f"  - {_indent(store.shown(difference.target, entry))}" for entry in difference.removed]
-            lines += [f"  + {_indent(store.shown(difference.target, entry))}" for entry in difference.added]
+            lines += [f"  - {_indent(store.visible_text(difference.target, entry))}" for entry in difference.removed]
+            lines += [f"  + {_indent(store.visible_text(difference.target, entry))}" for entry in difference.added]
     data = {
         item.target: {
-            "added": [store.shown(item.target, entry) for entry in item.added],
-            "removed": [store.shown(item.target, entry) for entry in item.removed],
+            "added": [store.visible_text(item.target, entry) for entry in item.added],
+            "removed": [store.visible_text(item.target, entry) for entry in item.removed],
         }
         for item in found
     }

@@ -9,7 +9,7 @@ from memoranda.safety.redaction import Redactor
 from memoranda.skills import content_checks
 from memoranda.skills.catalogue import find_skills
 from memoranda.skills.names import SKILL_FILE, file_problem
-from memoranda.skills.store import SkillStore, files_of
+from memoranda.skills.store import SkillStore, list_skill_files
 from memoranda.skills.write_result import SkillRefusal
 from memoranda.support.text_file import TextFile, read_text
 
@@ -69,12 +69,12 @@ def _texts(directory: Path) -> tuple[dict[str, str], dict[str, str]]:
     redactor = Redactor()
     texts: dict[str, str] = {}
     behind: dict[str, str] = {}
-    for file in (SKILL_FILE, *files_of(directory)):
+    for file in (SKILL_FILE, *list_skill_files(directory)):
         state = read_text(directory / file)
         if problem := file_problem(file):
             behind[file] = problem
         elif isinstance(state, TextFile):
-            texts[file] = content_checks.canonical_file(redactor.text(state.text)[0])
+            texts[file] = content_checks.canonical_content(redactor.text(state.text)[0])
         else:
             behind[file] = getattr(state, "problem", "it is gone")
     return texts, behind
@@ -91,7 +91,7 @@ def _present(store: SkillStore, name: str, file: str) -> str | None:
     """The text of a file of our own skill, as it would be written; None when there is none."""
     skill = store.catalogue().get(name)
     state = read_text(skill.directory / file) if skill and skill.root == store.root else None
-    return content_checks.canonical_file(state.text) if isinstance(state, TextFile) else None
+    return content_checks.canonical_content(state.text) if isinstance(state, TextFile) else None
 
 
 def _make(plan: SkillMigration, store: SkillStore) -> str:

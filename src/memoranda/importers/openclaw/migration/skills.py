@@ -14,7 +14,7 @@ from memoranda.importers.openclaw.redaction import MigrationRedactor
 from memoranda.skills import content_checks
 from memoranda.skills.names import SKILL_FILE, file_problem, name_problem
 from memoranda.skills.skill_text import parse_skill
-from memoranda.skills.store import SkillStore, files_of
+from memoranda.skills.store import SkillStore, list_skill_files
 from memoranda.skills.write_result import SkillReceipt, SkillRefusal
 from memoranda.support.front_matter import split_front_matter
 from memoranda.support.text_file import TextFile, read_text
@@ -58,7 +58,7 @@ def make_skill(work: WriteSkill, store: SkillStore) -> SkillReceipt | SkillRefus
     for file, text in work.files.items():
         if store.catalogue().get(work.name) is None:
             outcome = store.create(work.name, text, ORIGIN)
-        elif _present(store, work.name, file) != content_checks.canonical_file(text):
+        elif _present(store, work.name, file) != content_checks.canonical_content(text):
             outcome = store.write_file(work.name, file, text, ORIGIN)
         if isinstance(outcome, SkillRefusal):
             return outcome
@@ -83,7 +83,9 @@ def _plan(
     if differing and conflict == "skip":
         reason = "Another skill of this name is here; --skill-conflict overwrite or rename takes it along."
         yield MigrationStep("skill", source, destination, "conflict", reason, details)
-    elif all(_present(store, name, file) == content_checks.canonical_file(text) for file, text in skill.files.items()):
+    elif all(
+        _present(store, name, file) == content_checks.canonical_content(text) for file, text in skill.files.items()
+    ):
         yield MigrationStep("skill", source, destination, "unchanged", "It is there already.", details)
     else:
         reason = "Replaces the one that is there; 'memoranda skills undo' brings it back." if differing else ""
@@ -97,7 +99,7 @@ def _refused(name: str, files: dict[str, str], store: SkillStore) -> str:
     if not store.settings.enabled:
         return "Skills are switched off here."
     for file in list(files):
-        text = content_checks.canonical_file(files[file])
+        text = content_checks.canonical_content(files[file])
         limit = store.settings.skill_char_limit if file == SKILL_FILE else store.settings.file_char_limit
         refusal = content_checks.check_content(name, file, text, "", limit)
         refusal = refusal or content_checks.scan_new_passages(name, text, "", store.screen, frozenset())
@@ -116,7 +118,7 @@ def _read(directory: Path, gate: MigrationRedactor) -> _Found | None:
     skill = _Found(named if named and not name_problem(named) else directory.name, directory)
     text = main.text if named == skill.name else _renamed(main.text, skill.name)
     skill.files[SKILL_FILE] = gate.text(text)
-    for file in files_of(directory):
+    for file in list_skill_files(directory):
         state = read_text(directory / file)
         if problem := file_problem(file):
             skill.left[file] = problem
@@ -157,7 +159,7 @@ def _present(store: SkillStore, name: str, file: str) -> str | None:
 def _differing(store: SkillStore, name: str, files: Mapping[str, str]) -> list[str]:
     """The files that are here with another content."""
     present = {file: _present(store, name, file) for file in files}
-    return [file for file, text in files.items() if present[file] not in (None, content_checks.canonical_file(text))]
+    return [file for file, text in files.items() if present[file] not in (None, content_checks.canonical_content(text))]
 
 
 def _free_name(store: SkillStore, skill: _Found) -> str:

@@ -1,21 +1,24 @@
-"""The name of a process, by which others on the same machine can tell that it has ended.
+"""Identifies processes, so that others can tell whether one has ended, and finds those that have a file open.
 
-A number alone is not enough: it is given to another process some day, and means another one on another machine or in
-another container. So a name holds where it was given and when the process began, as far as the system tells.
+A process id is not enough: the system gives it to another process later, and it means a different process on another
+machine or in another container. So an identity also contains the machine and the start time, where the system has them.
 """
 
 import hashlib
 import os
 import platform
 import sys
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 _PROC = Path("/proc")
-_ENDED = ("Z", "X")
+_ENDED_STATES = ("Z", "X")
+_UNLINKED = " (deleted)"
 
 
-def this_process() -> str:
+def process_identity() -> str:
     """The name of the process that asks; a forked one has its own."""
     number = os.getpid()
     return f"{number}.{_began(number)}.{_machine()}"
@@ -46,7 +49,7 @@ def _began(number: int) -> str:
         state, *numbers = _PROC.joinpath(str(number), "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
     except OSError:
         return "ended"
-    return "ended" if state in _ENDED else numbers[18]
+    return "ended" if state in _ENDED_STATES else numbers[18]
 
 
 @cache
@@ -59,3 +62,25 @@ def _machine() -> str:
         # Not Linux, or a part of it is hidden: the name of the machine has to do.
         parts.append("")
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+
+
+def processes_that_opened(files: Iterable[Path]) -> list[int]:
+    """The numbers of those that can be seen from here; none where the system does not tell, as only Linux does."""
+    names = {os.path.realpath(file) for file in files}
+    try:
+        numbers = sorted(int(name) for name in os.listdir(_PROC) if name.isdecimal())
+    except FileNotFoundError:
+        return []
+    return [number for number in numbers if number != os.getpid() and not names.isdisjoint(_open_in(number))]
+
+
+def _open_in(number: int) -> set[str]:
+    directory, found = f"{_PROC}/{number}/fd", set()
+    # It may have ended, or belong to somebody else.
+    with suppress(OSError):
+        for name in os.listdir(directory):
+            # Closed in the meantime.
+            with suppress(FileNotFoundError):
+                # The name alone: to look at the file itself would mean to wait for a network drive that is gone.
+                found.add(os.readlink(f"{directory}/{name}").removesuffix(_UNLINKED))
+    return found

@@ -6,15 +6,18 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from memoranda.support.process_identity import has_ended, this_process
+from memoranda.support.processes import has_ended, process_identity, processes_that_opened
 from tests.timing import GIVE_UP
 
-_SAY = (
-    "import sys, time; from memoranda.support.process_identity import this_process; print(this_process(), flush=True); "
-)
+_SAY = """
+import sys, time
+from memoranda.support.processes import process_identity
+print(process_identity(), flush=True)
+"""
 
 
 @contextmanager
@@ -29,9 +32,9 @@ def _another(then: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
 
 def test_one_that_lives_has_not_ended() -> None:
     """Neither this one nor another, whoever asks."""
-    assert not has_ended(this_process())
+    assert not has_ended(process_identity())
     with _another("time.sleep(200)") as (name, _):
-        assert name != this_process()
+        assert name != process_identity()
         assert not has_ended(name)
 
 
@@ -50,13 +53,13 @@ def test_one_that_was_killed_has_ended() -> None:
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="this system does not tell when a process began")
 def test_a_number_that_was_given_again_is_another_process() -> None:
     """This process is not one that had its number before."""
-    number, began, machine = this_process().split(".")
+    number, began, machine = process_identity().split(".")
     assert has_ended(f"{number}.{int(began) - 1}.{machine}")
 
 
 def test_of_others_nothing_is_known() -> None:
     """On another machine, by a name of another kind, or with an impossible number."""
-    _, began, machine = this_process().split(".")
+    _, began, machine = process_identity().split(".")
     gone = "4194305"
     for name in (f"{gone}.{began}.elsewhere", f"{gone}-0123456789ab", gone, "", "x.y.z", f"{10**30}.{began}.{machine}"):
         assert not has_ended(name)
@@ -69,11 +72,33 @@ def test_a_forked_process_has_a_name_of_its_own() -> None:
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        os.write(writer, this_process().encode())
+        os.write(writer, process_identity().encode())
         os._exit(0)
     os.waitpid(child, 0)
     name = os.read(reader, 1_000).decode()
     for end in (reader, writer):
         os.close(end)
-    assert name != this_process()
+    assert name != process_identity()
     assert has_ended(name)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="only Linux lists open files")
+def test_another_process_that_has_the_file_open_is_found(tmp_path: Path) -> None:
+    """By its number; also through a link, and when the file was deleted since; this process is not another one."""
+    file, link = tmp_path / "a file", tmp_path / "link"
+    file.touch()
+    link.symlink_to(file)
+    hold = "import sys; held = open(sys.argv[1]); print(flush=True); sys.stdin.read()"
+    with (
+        file.open(),
+        subprocess.Popen(
+            [sys.executable, "-c", hold, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as other,
+    ):
+        assert other.stdout is not None and other.stdin is not None
+        other.stdout.readline()
+        assert processes_that_opened([file]) == processes_that_opened([tmp_path / "none", link]) == [other.pid]
+        file.unlink()
+        assert processes_that_opened([file]) == [other.pid]
+        other.stdin.close()
+    assert processes_that_opened([file]) == []
