@@ -59,13 +59,13 @@ def test_a_hermes_home_is_shown_and_then_taken_over(terminal: Terminal, hermes: 
     """Sessions, memories and skills in one preview and one report; the second time there is nothing to do."""
     shown = terminal.ok("import", "hermes", "--source", str(hermes.root))
     assert "2 would be added" in shown
-    assert "MEMORY.md: 1 to add; 1 left" in shown
+    assert "MEMORY.md: 1 to add; 1 omitted" in shown
     assert "skills: 1 to add" in shown
     assert "--yes" in shown
     assert not terminal.home.exists()
     done = terminal.ok("import", "hermes", "--source", str(hermes.root), "--yes")
-    assert "MEMORY.md: 1 added; 1 left" in done
-    assert "written down in" in done
+    assert "MEMORY.md: 1 added; 1 omitted" in done
+    assert "were written to" in done
     assert "Uses pytest" in terminal.ok("memory", "list")
     assert "mend-locks" in terminal.ok("skills", "list")
     assert "deadlock" in terminal.ok("search", "deadlock")

@@ -66,10 +66,10 @@ def test_while_another_import_is_at_work_nothing_moves(
     home: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither memories nor conversations, and no copy of the home is made; who is at work is said."""
-    monkeypatch.setattr("memoranda.cli.imports.workflow._PATIENCE", 0.05)
+    monkeypatch.setattr("memoranda.cli.imports.workflow._LOCK_TIMEOUT", 0.05)
     with import_lock(home, 0.0):
         result = run(home, "--yes")
-    assert (result.exit_code, f"at work: process {os.getpid()} " in result.stderr) == (1, True)
+    assert (result.exit_code, f"running: process {os.getpid()} " in result.stderr) == (1, True)
     assert not any((home / name).exists() for name in ("memories", "migration", "backups"))
 
 
@@ -120,7 +120,7 @@ def test_secrets_move_only_by_order(home: Path, source: Path) -> None:
     assert TELEGRAM not in (home / ".env").read_text()
     refused = run(home, "--yes", "--migrate-secrets", "--preset", "user-data")
     assert refused.exit_code == 2
-    assert "never moves secrets" in refused.output
+    assert "never copies secrets" in refused.output
 
 
 def test_another_agent_gets_a_memory_of_its_own(home: Path, source: Path) -> None:

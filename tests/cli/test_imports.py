@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from memoranda.cli.main import command
 from memoranda.importers.importer import import_lock
-from memoranda.importers.summary import KEPT
+from memoranda.importers.summary import MAX_REPORTS
 from memoranda.recall.session_db import SessionDB
 from tests.importers import cursor_stores
 from tests.importers.claude_code_lines import PRESENT, SESSION, assistant, text
@@ -93,9 +93,9 @@ def test_the_newest_reports_are_kept(home: Path, transcript: Path) -> None:
     for file in (*others, *old):
         file.write_text("{}")
     newest = Path(answer(home, "claude-code", "--yes")["report"])
-    assert sorted(place.glob("2*.json")) == [*old[-KEPT + 1 :], newest]
+    assert sorted(place.glob("2*.json")) == [*old[-MAX_REPORTS + 1 :], newest]
     assert all(file.exists() for file in others)
-    assert f"the newest {KEPT}" in _FILES.read_text()
+    assert f"the newest {MAX_REPORTS}" in _FILES.read_text()
 
 
 def test_a_second_import_adds_nothing(home: Path, transcript: Path) -> None:
@@ -106,8 +106,9 @@ def test_a_second_import_adds_nothing(home: Path, transcript: Path) -> None:
     assert "Nothing is new." in run(home, "claude-code").output
 
 
-def test_what_was_deleted_is_counted_apart(home: Path, transcript: Path) -> None:
-    """It is not unchanged, whether its file was read again or not; `--again` brings it back."""
+@pytest.mark.parametrize("option", ["--rescan", "--again"])
+def test_what_was_deleted_is_counted_apart(home: Path, transcript: Path, option: str) -> None:
+    """It is not unchanged, whether its file was read again or not; `--rescan` (once `--again`) restores it."""
     answer(home, "claude-code", "--yes")
     with SessionDB(home / "state.db") as db:
         db.delete_session(f"claude-code-{SESSION}")
@@ -116,8 +117,8 @@ def test_what_was_deleted_is_counted_apart(home: Path, transcript: Path) -> None
             _say_more(transcript, "late")
         shown = run(home, "claude-code", "--yes").output
         assert "sessions: 0 new, 0 grown, 0 unchanged, 1 deleted here\n" in shown
-        assert "--again would bring it back" in shown
-    assert answer(home, "claude-code", "--yes", "--again")["sources"][0]["sessions_new"] == 1
+        assert "--rescan restores them" in shown
+    assert answer(home, "claude-code", "--yes", option)["sources"][0]["sessions_new"] == 1
     assert "deleted here" not in run(home, "claude-code", "--yes").output
 
 
@@ -211,7 +212,7 @@ def test_while_another_import_is_at_work_nothing_is_imported(
     home: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who that is, is said before anything is waited for, and again when it took too long."""
-    monkeypatch.setattr("memoranda.cli.imports.workflow._PATIENCE", 0.05)
+    monkeypatch.setattr("memoranda.cli.imports.workflow._LOCK_TIMEOUT", 0.05)
     with import_lock(home, 0.0):
         result = run(home, "claude-code", "--yes")
         refused = run(home, "claude-code", "--yes", "--json")
@@ -219,7 +220,7 @@ def test_while_another_import_is_at_work_nothing_is_imported(
     named = f"process {os.getpid()} "
     assert result.exit_code == refused.exit_code == 1
     assert f"Waiting up to 0.05 s for another import into this home: {named}" in result.stderr
-    assert f"Another import into this home is at work: {named}" in result.stderr
+    assert f"Another import into this home is running: {named}" in result.stderr
     assert named in json.loads(refused.stdout)["holder"]
     assert not (home / "imports").exists()
     assert answer(home, "claude-code", "--yes")["sources"][0]["messages"] == 9

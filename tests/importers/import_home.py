@@ -19,11 +19,11 @@ class Home:
         root.mkdir(parents=True, exist_ok=True)
         self.store = SessionStore(root / "state.db")
 
-    def plan(self, reader: ConversationReader, where: Path | None = None, *, again: bool = False) -> ImportSummary:
-        return self._with(reader, where, "plan", again)
+    def plan(self, reader: ConversationReader, where: Path | None = None, *, rescan: bool = False) -> ImportSummary:
+        return self._with(reader, where, "plan", rescan)
 
-    def take(self, reader: ConversationReader, where: Path | None = None, *, again: bool = False) -> ImportSummary:
-        return self._with(reader, where, "apply", again)
+    def take(self, reader: ConversationReader, where: Path | None = None, *, rescan: bool = False) -> ImportSummary:
+        return self._with(reader, where, "apply", rescan)
 
     def everything(self) -> dict[str, dict[str, Any]]:
         """Every session with its messages."""
@@ -37,11 +37,11 @@ class Home:
             for message in self.store.get_messages(session_id, include_inactive=True)
         ]
 
-    def _with(self, reader: ConversationReader, where: Path | None, what: str, again: bool) -> ImportSummary:
-        engine = Importer(self.root, self.store, again=again)
+    def _with(self, reader: ConversationReader, where: Path | None, label: str, rescan: bool) -> ImportSummary:
+        engine = Importer(self.root, self.store, rescan=rescan)
         try:
-            tally: ImportSummary = getattr(engine, what)(reader, reader.scan(where))
-            return tally
+            summary: ImportSummary = getattr(engine, label)(reader, reader.scan(where))
+            return summary
         finally:
             engine.close()
 

@@ -42,16 +42,16 @@ def test_what_was_recalled_for_a_prompt_is_not_remembered_once_more(home: Home, 
     lines = [user("u1", f"Which port?\n\n{recalled}"), user("u2", [text("And why?"), text(recalled)]),
              user("u3", recalled), user("u4", theirs)]  # fmt: skip
     write_lines(project / f"{SESSION}.jsonl", lines)
-    tally = home.take(ClaudeCode())
+    summary = home.take(ClaudeCode())
     said = {each["external_id"]: each["content"] for each in home.messages(NAME)}
     assert said == {"u1": "Which port?", "u2": "And why?", "u4": theirs}
-    assert tally.aside == {"user": 1}
+    assert summary.skipped == {"user": 1}
 
 
 def test_a_session_of_today_becomes_a_conversation(home: Home, project: Path) -> None:
     """Words, reasoning, calls and results with their times; what was typed while it worked is there too."""
     write_lines(project / f"{SESSION}.jsonl", PRESENT)
-    tally = home.take(ClaudeCode())
+    summary = home.take(ClaudeCode())
     said = [(each["role"], each.get("content"), each["external_id"]) for each in home.messages(NAME)]
     assert said == [
         ("user", "Why does the checkout time out?", "u1"),
@@ -73,8 +73,8 @@ def test_a_session_of_today_becomes_a_conversation(home: Home, project: Path) ->
     ]  # fmt: skip
     assert messages[3]["finish_reason"] == "tool_use"
     assert (messages[0]["timestamp"], messages[7]["timestamp"]) == (1772359201.0, 1772359260.0)
-    assert sum(tally.aside.values()) == 8
-    assert tally.problem_count == 0
+    assert sum(summary.skipped.values()) == 8
+    assert summary.problem_count == 0
 
 
 def test_the_row_says_where_and_with_what_it_took_place(home: Home, project: Path) -> None:
@@ -108,7 +108,7 @@ def test_an_earlier_version_is_read_as_well(home: Home, project: Path) -> None:
 def test_what_the_program_says_in_the_user_s_place_is_not_the_user_s(home: Home, project: Path) -> None:
     """Summaries of compaction, injected notes and output of commands; a line that was written twice is there once."""
     write_lines(project / f"{SESSION}.jsonl", COMPACTED)
-    tally = home.take(ClaudeCode())
+    summary = home.take(ClaudeCode())
     messages = home.messages(NAME)
     assert [(each["role"], each["external_id"]) for each in messages] == [
         ("user", "u1"), ("assistant", "a1"), ("system", "b1"), ("user", "c1"), ("system", "u2"), ("user", "u3"),
@@ -116,7 +116,7 @@ def test_what_the_program_says_in_the_user_s_place_is_not_the_user_s(home: Home,
     ]  # fmt: skip
     assert [each["external_id"] for each in messages if each.get("is_summary")] == ["c1"]
     assert (home.everything()[NAME]["title"], home.everything()[NAME]["model"]) == ("The move", "claude-opus-4-6")
-    assert tally.messages_known == 1
+    assert summary.messages_known == 1
 
 
 @pytest.mark.parametrize("place", ["beside", "below"])
@@ -131,10 +131,10 @@ def test_a_sub_agent_s_file_is_a_delegated_session(home: Home, project: Path, pl
     write_lines(where / "agent-ab12.jsonl", lines)
     # The parent comes first, whichever file is older.
     os.utime(where / "agent-ab12.jsonl", (1, 1))
-    tally = home.take(ClaudeCode())
+    summary = home.take(ClaudeCode())
     row = home.everything()[f"{NAME}-agent-ab12"]
     assert (row["parent_session_id"], row["relation"], row["message_count"]) == (NAME, "delegation", 2)
-    assert tally.detached == []
+    assert summary.detached == []
 
 
 def test_a_forked_session_is_a_branch_with_its_own_messages(home: Home, project: Path) -> None:
@@ -144,10 +144,10 @@ def test_a_forked_session_is_a_branch_with_its_own_messages(home: Home, project:
     os.utime(project / f"{SESSION}.jsonl", (1, 1))
     repeated = [line | {"sessionId": fork} for line in PRESENT]
     write_lines(project / f"{fork}.jsonl", [*repeated, user("u9", "And now another way.", session=fork)])
-    assert home.plan(ClaudeCode()).as_json() == (tally := home.take(ClaudeCode())).as_json()
+    assert home.plan(ClaudeCode()).as_json() == (summary := home.take(ClaudeCode())).as_json()
     assert [each["external_id"] for each in home.messages(f"claude-code-{fork}")] == ["u9"]
     assert home.everything()[f"claude-code-{fork}"]["parent_session_id"] == NAME
-    assert tally.count("new") == 2
+    assert summary.count("new") == 2
 
 
 def test_a_growing_file_is_read_from_where_it_was_left(home: Home, project: Path) -> None:
@@ -156,9 +156,9 @@ def test_a_growing_file_is_read_from_where_it_was_left(home: Home, project: Path
     home.take(ClaudeCode())
     with file.open("a") as stream:
         stream.writelines(json.dumps(line) + "\n" for line in PRESENT[8:])
-    tally = home.take(ClaudeCode())
-    assert tally.bytes < file.stat().st_size / 2
-    assert (tally.count("grown"), tally.messages_known) == (1, 0)
+    summary = home.take(ClaudeCode())
+    assert summary.bytes < file.stat().st_size / 2
+    assert (summary.count("grown"), summary.messages_known) == (1, 0)
     assert [each["tool_name"] for each in home.messages(NAME) if each["role"] == "tool"] == ["Bash", "Read"]
     row = home.everything()[NAME]
     assert (row["title"], row["message_count"]) == ("Checkout timeout", 9)
@@ -183,8 +183,8 @@ def test_a_file_that_was_replaced_is_read_from_its_beginning(home: Home, project
     file = write_lines(project / f"{SESSION}.jsonl", PRESENT[:6])
     home.take(ClaudeCode())
     write_lines(file, [user("n1", "Something else altogether, and long enough. " * 40), *PRESENT])
-    tally = home.take(ClaudeCode())
-    assert tally.bytes == file.stat().st_size
+    summary = home.take(ClaudeCode())
+    assert summary.bytes == file.stat().st_size
     assert "n1" in [each["external_id"] for each in home.messages(NAME)]
 
 
@@ -209,8 +209,8 @@ def test_broken_lines_are_named_by_file_and_line(home: Home, project: Path) -> N
     write_lines(file, [PRESENT[2]])
     with file.open("ab") as stream:
         stream.write(b'{"type": "user", \n\n[1, 2]\n\xff\xfe\n' + json.dumps(PRESENT[11]).encode() + b"\n")
-    tally = home.take(ClaudeCode())
-    assert [(each.file, each.line) for each in tally.problems] == [(file, 2), (file, 4), (file, 5)]
+    summary = home.take(ClaudeCode())
+    assert [(each.file, each.line) for each in summary.problems] == [(file, 2), (file, 4), (file, 5)]
     assert [each["external_id"] for each in home.messages(NAME)] == ["u1", "a4"]
 
 
@@ -252,4 +252,4 @@ def test_a_line_without_an_id_is_known_by_what_it_says_and_where(home: Home, pro
     line = {name: value for name, value in user("u1", "yes").items() if name != "uuid"}
     write_lines(project / f"{SESSION}.jsonl", [line, line, entry("x", "system", subtype="init")])
     assert home.take(ClaudeCode()).messages == 2
-    assert home.take(ClaudeCode(), again=True).messages == 0
+    assert home.take(ClaudeCode(), rescan=True).messages == 0

@@ -34,7 +34,7 @@ def _words(home: Home, session_id: str) -> list[tuple[str, str]]:
 
 def test_a_session_comes_with_its_words_tools_reasoning_times_model_and_place(home: Home, tmp_path: Path) -> None:
     """Everything that was said and done is there, and what the program said by itself is only counted."""
-    tally = home.take(Codex(), rollouts.write(tmp_path / "codex", rollouts.PRESENT))
+    summary = home.take(Codex(), rollouts.write(tmp_path / "codex", rollouts.PRESENT))
     assert _words(home, NAME) == WORDS
     _, thought, _, call, result, patch, _, last = home.messages(NAME)
     assert thought["reasoning"] == "Look at the locks first."
@@ -50,9 +50,9 @@ def test_a_session_comes_with_its_words_tools_reasoning_times_model_and_place(ho
     assert (session["source"], session["model"], session["directory"]) == ("codex", "gpt-5.2-codex", "/home/ann/shop")
     assert session["started_at"] == pytest.approx(1772445600.0)
     assert (session["host_session_id"], session["git_branch"]) == (rollouts.SESSION, "main")
-    assert tally.problems == []
-    assert tally.aside["context given by the program"] == 2
-    assert tally.aside["reasoning (encrypted)"] == 1
+    assert summary.problems == []
+    assert summary.skipped["context given by the program"] == 2
+    assert summary.skipped["reasoning (encrypted)"] == 1
 
 
 @pytest.mark.parametrize("form", ["before envelopes", "one object"])
@@ -63,20 +63,20 @@ def test_older_forms_hold_the_same_words(home: Home, tmp_path: Path, form: str) 
         rollouts.write_first(source)
     else:
         rollouts.write(source, rollouts.EARLIER)
-    tally = home.take(Codex(), source)
+    summary = home.take(Codex(), source)
     assert _words(home, NAME) == WORDS
-    assert tally.problems == []
+    assert summary.problems == []
     if form == "before envelopes":
         assert home.everything()[NAME]["directory"] == "/home/ann/shop"
 
 
 def test_a_fork_that_is_a_copy_adds_only_what_is_new_in_it(home: Home, tmp_path: Path) -> None:
     """The copied messages stay where they were said; the fork is a branch of that session."""
-    tally = home.take(Codex(), rollouts.write(tmp_path / "codex", rollouts.PRESENT, rollouts.FORKED))
+    summary = home.take(Codex(), rollouts.write(tmp_path / "codex", rollouts.PRESENT, rollouts.FORKED))
     fork = home.everything()[f"codex-{rollouts.FORK}"]
     assert (fork["parent_session_id"], fork["relation"]) == (NAME, "branch")
     assert _words(home, f"codex-{rollouts.FORK}") == [("user", "And refunds?"), ("assistant", "They are safe.")]
-    assert tally.messages == len(WORDS) + 2
+    assert summary.messages == len(WORDS) + 2
 
 
 def test_a_sub_agent_is_delegated_by_its_session(home: Home, tmp_path: Path) -> None:
@@ -98,10 +98,10 @@ def test_a_session_that_grows_is_read_from_where_it_was_left(home: Home, tmp_pat
     source = rollouts.write(tmp_path / "codex", rollouts.PRESENT[:10])
     home.take(Codex(), source)
     rollouts.write(source, [*rollouts.PRESENT, rollouts.SUMMARY])
-    tally = home.take(Codex(), source)
+    summary = home.take(Codex(), source)
     assert _words(home, NAME)[: len(WORDS)] == WORDS
     assert home.messages(NAME)[4]["tool_name"] == "exec_command"
-    assert tally.bytes < sum(file.stat().st_size for file in source.rglob("*.jsonl"))
+    assert summary.bytes < sum(file.stat().st_size for file in source.rglob("*.jsonl"))
     whole = Home(tmp_path / "another")
     whole.take(Codex(), source)
     names = [each["external_id"] for each in home.messages(NAME)]
@@ -141,8 +141,8 @@ def test_a_compressed_rollout_says_what_to_do_when_it_cannot_be_unpacked(
     folder = tmp_path / "codex" / "sessions"
     folder.mkdir(parents=True)
     (folder / f"rollout-x-{rollouts.SESSION}.jsonl.zst").write_bytes(b"\x28\xb5\x2f\xfd")
-    tally = home.take(Codex(), folder.parent)
-    (problem,) = tally.problems
+    summary = home.take(Codex(), folder.parent)
+    (problem,) = summary.problems
     assert "pip install 'memoranda[zstd]'" in problem.text
     assert "`zstd -d`" in problem.text
 
@@ -165,10 +165,10 @@ def test_lines_that_are_none_of_codex_are_named_by_their_number(home: Home, tmp_
     source = rollouts.write(tmp_path / "codex", [*rollouts.PRESENT, {"payload": 3}, {"type": "event_msg"}])
     file = next(source.rglob("*.jsonl"))
     file.write_bytes(file.read_bytes() + b"{cut\n\xff\xfe\n")
-    tally = home.take(Codex(), source)
+    summary = home.take(Codex(), source)
     first = len(rollouts.PRESENT) + 1
-    assert [problem.line for problem in tally.problems] == [first, first + 1, first + 2, first + 3]
-    assert tally.messages == len(WORDS)
+    assert [problem.line for problem in summary.problems] == [first, first + 1, first + 2, first + 3]
+    assert summary.messages == len(WORDS)
 
 
 def test_a_session_is_resumed_by_its_id() -> None:

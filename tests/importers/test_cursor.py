@@ -31,7 +31,7 @@ def test_every_form_of_the_editor_holds_the_same_conversation(
     home: Home, tmp_path: Path, write: Callable[[Path], Path]
 ) -> None:
     """Words, thoughts, calls, results, times, model, title and directory."""
-    tally = home.take(Cursor(), write(tmp_path / "User"))
+    summary = home.take(Cursor(), write(tmp_path / "User"))
     assert _words(home) == stores.WORDS
     asked, thought, _, call, result, last = home.messages(NAME)
     assert asked["timestamp"] == pytest.approx(1772445601.0)
@@ -42,8 +42,8 @@ def test_every_form_of_the_editor_holds_the_same_conversation(
     session = home.everything()[NAME]
     assert (session["title"], session["directory"]) == ("Deadlock in checkout", stores.DIRECTORY)
     assert session["model"] == "claude-4.5-sonnet-thinking"
-    assert tally.problems == []
-    assert tally.aside["bubble without words"] == 1
+    assert summary.problems == []
+    assert summary.skipped["bubble without words"] == 1
 
 
 def test_the_chat_panel_of_the_first_versions_is_read(home: Home, tmp_path: Path) -> None:
@@ -86,16 +86,16 @@ def test_a_conversation_that_grows_is_read_again_and_no_other(home: Home, tmp_pa
             "composerData:other": {**stores.composer([], conversation=[more]), "composerId": "other"},
         },
     )
-    tally = home.take(reader, source)
+    summary = home.take(reader, source)
     assert _words(home)[-1] == ("user", "And refunds?")
-    assert home.take(reader, source).items_unchanged == tally.items == 2
+    assert home.take(reader, source).items_unchanged == summary.items == 2
 
 
 def test_a_bubble_that_is_being_written_is_awaited(home: Home, tmp_path: Path) -> None:
     """Half an answer never stands for the whole one; of a conversation at rest, everything is taken."""
     now = int(time.time() * 1000)
     source = stores.write_editor(tmp_path / "User", status="generating", lastUpdatedAt=now)
-    assert home.take(Cursor(), source).aside["still being written"] == 1
+    assert home.take(Cursor(), source).skipped["still being written"] == 1
     assert _words(home) == stores.WORDS[:-1]
     stores.write_editor(tmp_path / "User", lastUpdatedAt=now)
     home.take(Cursor(), source)
@@ -121,20 +121,20 @@ def test_bubbles_that_are_missing_broken_or_taken_back_are_named(home: Home, tmp
     stores.put(stores.global_database(source), "cursorDiskKV", {f"{prefix}b-3": "{cut", f"{prefix}gone": {"type": 1}})
     with closing(sqlite3.connect(stores.global_database(source))) as connection, connection:
         connection.execute("DELETE FROM cursorDiskKV WHERE key = ?", (f"{prefix}b-6",))
-    tally = home.take(Cursor(), source)
-    assert [("b-3" in each.text, "b-6" in each.text) for each in tally.problems] == [(True, False), (False, True)]
-    assert tally.aside["bubble that was taken back"] == 1
+    summary = home.take(Cursor(), source)
+    assert [("b-3" in each.text, "b-6" in each.text) for each in summary.problems] == [(True, False), (False, True)]
+    assert summary.skipped["bubble that was taken back"] == 1
     assert _words(home) == [*stores.WORDS[:2], *stores.WORDS[3:5]]
 
 
 def test_the_command_line_keeps_its_conversations_in_stores(home: Home, tmp_path: Path) -> None:
     """In the order of its list; the same words said twice are two messages."""
-    tally = home.take(Cursor(), stores.write_agent(tmp_path / "cursor"))
+    summary = home.take(Cursor(), stores.write_agent(tmp_path / "cursor"))
     assert _words(home, AGENT) == stores.SAID_TO_AGENT
     session = home.everything()[AGENT]
     assert (session["model"], session["title"], session["directory"]) == ("gpt-5.2", "Deadlock", stores.DIRECTORY)
     assert session["started_at"] == pytest.approx(1772445600.0)
-    assert tally.problems == []
+    assert summary.problems == []
 
 
 def test_messages_that_a_summary_replaced_are_still_read(home: Home, tmp_path: Path) -> None:

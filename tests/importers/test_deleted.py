@@ -29,8 +29,8 @@ def test_a_session_that_was_deleted_here_stays_deleted(home: Home) -> None:
     assert home.plan(grown).count("deleted") == 1
     assert home.take(grown).count("deleted") == 1
     assert home.everything() == {}
-    assert home.plan(grown, again=True).messages == 2
-    assert home.take(grown, again=True).messages == 2
+    assert home.plan(grown, rescan=True).messages == 2
+    assert home.take(grown, rescan=True).messages == 2
 
 
 @pytest.mark.parametrize("damage", ["deleted", "damaged"])
@@ -50,7 +50,7 @@ def test_what_was_deleted_stays_deleted_without_the_memory_of_imports(home: Home
     assert [home.take(reader).count(fate) for fate in ("deleted", "unchanged", "new")] == [1, 1, 0]
     assert list(home.everything()) == ["recited-b"]
     assert all(b"secret plans" not in file.read_bytes() for file in home.root.iterdir())
-    assert home.take(reader, again=True).messages == 1
+    assert home.take(reader, rescan=True).messages == 1
 
 
 def test_what_was_deleted_does_not_come_back_in_a_copy_of_it(home: Home) -> None:
@@ -139,7 +139,7 @@ def test_no_word_of_a_deleted_session_is_left_after_the_next_import(home: Home, 
     write_lines(place / "t.jsonl", [*others, user("u5", [result("toolu_1", "a file")])])
     assert home.take(ClaudeCode(), place).messages == 1
     assert home.messages("claude-code-t")[-1]["tool_name"] == "Bash"
-    assert home.take(ClaudeCode(), place, again=True).messages == 3
+    assert home.take(ClaudeCode(), place, rescan=True).messages == 3
     assert home.store.get_session_title("claude-code-s") == "Secret plans"
 
 
@@ -151,7 +151,7 @@ def test_work_for_a_deleted_session_stays_away_with_it(home: Home) -> None:
     reader = ListReader(child, said("2"), items=[ImportItem(Path("child"), 1, 1.0, "x")])
     assert home.take(reader).count("deleted") == 1
     assert home.everything() == {}
-    assert home.take(reader, again=True).messages == 1
+    assert home.take(reader, rescan=True).messages == 1
 
 
 def test_a_branch_of_a_deleted_session_stands_alone(home: Home) -> None:

@@ -30,7 +30,7 @@ def _words(home: Home, session_id: str = NAME) -> list[tuple[str, str]]:
 
 def test_a_session_comes_with_its_words_tools_thoughts_model_title_and_place(home: Home, tmp_path: Path) -> None:
     """A record that takes the place of an earlier one adds what is new in it, and nothing twice."""
-    tally = home.take(GeminiCli(), recordings.write(tmp_path / "gemini", recordings.PRESENT))
+    summary = home.take(GeminiCli(), recordings.write(tmp_path / "gemini", recordings.PRESENT))
     assert _words(home) == WORDS
     _, thought, answer, call, result, _ = home.messages(NAME)
     assert thought["reasoning"] == "Locks: Their order may differ."
@@ -43,18 +43,18 @@ def test_a_session_comes_with_its_words_tools_thoughts_model_title_and_place(hom
     session = home.everything()[NAME]
     assert (session["model"], session["directory"]) == ("gemini-3.8-flash", recordings.DIRECTORY)
     assert session["title"] == "A deadlock in checkout"
-    assert tally.problems == []
-    assert tally.aside["context given by the program"] == 1
-    assert tally.aside["rewind"] == 1
+    assert summary.problems == []
+    assert summary.skipped["context given by the program"] == 1
+    assert summary.skipped["rewind"] == 1
 
 
 def test_the_form_of_2025_holds_the_same_words(home: Home, tmp_path: Path) -> None:
     """One object for a session, in a folder that is named by a digest of the directory."""
-    tally = home.take(GeminiCli(), recordings.write_earlier(tmp_path / "gemini"))
+    summary = home.take(GeminiCli(), recordings.write_earlier(tmp_path / "gemini"))
     assert _words(home) == WORDS
     session = home.everything()[NAME]
     assert (session["directory"], session["title"]) == (recordings.DIRECTORY, "A deadlock in checkout")
-    assert tally.problems == []
+    assert summary.problems == []
 
 
 def test_a_session_that_was_taken_over_into_the_new_form_is_taken_in_once(home: Home, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import memoranda
 from memoranda.adapters.hosts import hooks
-from memoranda.importers.importer import LOCK, import_lock
+from memoranda.importers.importer import LOCK_FILE, import_lock
 from memoranda.support.file_lock import FileLock
 from tests.importers.claude_code_lines import PRESENT, SESSION
 from tests.importers.import_home import write_lines
@@ -31,7 +31,7 @@ def test_a_hook_leaves_a_long_import_alone(tmp_path: Path, monkeypatch: pytest.M
     transcript = write_lines(tmp_path / "projects" / "p" / f"{SESSION}.jsonl", PRESENT)
     with memoranda.open(tmp_path / "home") as memory:
         memory.sessions.session_count()
-        with FileLock(memory.home.root / LOCK, timeout=0.0):
+        with FileLock(memory.home.root / LOCK_FILE, timeout=0.0):
             assert hooks.capture_transcript(memory, transcript) is None
         assert memory.sessions.session_count() == 0
         tally = hooks.capture_transcript(memory, transcript)

@@ -22,15 +22,15 @@ _PIECES = ('"', "'", "\\", "\n", " ", "=", "API_KEY=", "password: ", "Bearer ", 
 def _remembered(root: Path, state: str) -> str:
     """The state of a mark after it was written and read again."""
     item = ImportItem(root / "a.jsonl", 1, 1.0, "messages")
-    memo = ImportState(root, "store", None)
-    memo.note("x", item, ItemState(1, 1.0, (), Checkpoint(1, 1, state), ""), [])
-    memo.close()
+    import_state = ImportState(root, "store", None)
+    import_state.save_item("x", item, ItemState(1, 1.0, (), Checkpoint(1, 1, state), ""), [])
+    import_state.close()
     later = ImportState(root, "store", None)
-    found = later.item("x", item)
+    found = later.item_state("x", item)
     later.close()
     assert found is not None
-    assert found.mark is not None
-    return found.mark.state
+    assert found.checkpoint is not None
+    return found.checkpoint.state
 
 
 @pytest.mark.parametrize("title", ["key {}", 'Why does "export API_KEY={}" fail', "password='{}'\\"])
@@ -84,8 +84,8 @@ def test_an_older_memory_is_brought_up_to_date(home: Home, tmp_path: Path) -> No
         connection.execute("DELETE FROM state_meta WHERE key LIKE 'migration:%'")
         connection.execute("UPDATE schema_version SET version = 1")
         connection.commit()
-    again = home.take(ClaudeCode(), file)
-    assert (again.items_unchanged, again.messages, again.count("unchanged")) == (0, 0, 1)
+    rescan = home.take(ClaudeCode(), file)
+    assert (rescan.items_unchanged, rescan.messages, rescan.count("unchanged")) == (0, 0, 1)
     with closing(sqlite3.connect(home.root / FILE_NAME)) as connection:
         assert connection.execute("SELECT sessions FROM items").fetchall() == [('["claude-code-s"]',)]
         assert connection.execute("SELECT count(*) FROM imported_sessions").fetchone() == (1,)
@@ -99,8 +99,8 @@ def test_a_damaged_list_of_sessions_costs_only_their_count(home: Home, tmp_path:
     with closing(sqlite3.connect(home.root / FILE_NAME)) as connection:
         connection.execute("UPDATE items SET sessions = ?", (damaged,))
         connection.commit()
-    again = home.take(ClaudeCode(), file)
-    assert (again.items_unchanged, again.count("unchanged")) == (1, 0)
+    rescan = home.take(ClaudeCode(), file)
+    assert (rescan.items_unchanged, rescan.count("unchanged")) == (1, 0)
 
 
 @pytest.fixture

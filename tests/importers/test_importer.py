@@ -35,7 +35,7 @@ def test_a_session_comes_with_everything_that_is_known_of_it(home: Home) -> None
     given = ImportedConversation(
         "abc", "Fixing it", "some-model", "/work", 50.0, extra={"branch": "main", "title": "theirs"}
     )
-    tally = home.take(ListReader(given, said("1"), said("2", "again", timestamp=101.5)))
+    summary = home.take(ListReader(given, said("1"), said("2", "again", timestamp=101.5)))
     row = home.everything()["recited-abc"]
     assert (row["source"], row["title"], row["model"], row["started_at"]) == (
         "recited",
@@ -49,7 +49,7 @@ def test_a_session_comes_with_everything_that_is_known_of_it(home: Home) -> None
     assert [(each["content"], each["timestamp"], each["external_id"]) for each in row["messages"]] == [
         ("hello", 100.0, "1"), ("again", 101.5, "2")
     ]  # fmt: skip
-    assert (tally.count("new"), tally.messages) == (1, 2)
+    assert (summary.count("new"), summary.messages) == (1, 2)
 
 
 def test_a_preview_writes_nothing_at_all(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_preview_writes_nothing_at_all(tmp_path: Path) -> None:
     assert not (home.root / FILE_NAME).exists()
     assert home.everything() == {}
     assert planned.as_json() == home.take(reader).as_json()
-    assert (planned.messages, planned.messages_known, planned.aside) == (2, 1, {"noise": 1})
+    assert (planned.messages, planned.messages_known, planned.skipped) == (2, 1, {"noise": 1})
 
 
 def test_an_unchanged_item_is_not_read_again(home: Home) -> None:
@@ -92,8 +92,8 @@ def test_without_its_memory_everything_is_read_once_more_and_nothing_added(home:
     before = home.everything()
     for file in home.root.glob(f"{FILE_NAME}*"):
         file.unlink()
-    again = home.take(reader)
-    assert (again.items_unchanged, again.messages, again.messages_known) == (0, 0, 2)
+    rescan = home.take(reader)
+    assert (rescan.items_unchanged, rescan.messages, rescan.messages_known) == (0, 0, 2)
     assert home.everything() == before
 
 
@@ -202,7 +202,7 @@ def test_a_title_stays_the_same_however_often_it_is_imported(home: Home, title: 
     reader = ListReader(ImportedConversation("a", title), said("1"))
     home.take(reader)
     before = home.store.get_session_title("recited-a")
-    home.take(reader, again=True)
+    home.take(reader, rescan=True)
     assert home.store.get_session_title("recited-a") == before
 
 
@@ -234,18 +234,18 @@ def test_what_cannot_be_stored_is_a_problem_and_the_rest_goes_on(home: Home) -> 
 def test_a_message_that_nobody_can_know_again_is_a_problem(home: Home) -> None:
     """Without an external id, or without a conversation, it would be added with every import."""
     stray = ImportedMessage({"role": "user", "content": "x"}, 3)
-    tally = home.take(ListReader(said("1"), ImportedConversation("a"), stray, said("2")))
-    assert [(each.line, each.text) for each in tally.problems] == [
+    summary = home.take(ListReader(said("1"), ImportedConversation("a"), stray, said("2")))
+    assert [(each.line, each.text) for each in summary.problems] == [
         (7, "a message without a conversation"), (3, "a message without an external id")
     ]  # fmt: skip
-    assert tally.messages == 1
+    assert summary.messages == 1
 
 
 def test_names_that_no_database_takes_are_known_again_all_the_same(home: Home) -> None:
     """Half characters and NUL in ids do not make a message or session come twice."""
     reader = ListReader(ImportedConversation("a\ud800\0"), said("x\udfff"), said("y\0"))
     assert home.take(reader).messages == 2
-    assert home.take(reader, again=True).messages == 0
+    assert home.take(reader, rescan=True).messages == 0
 
 
 def test_a_reader_that_comes_to_grief_is_a_problem_and_is_tried_again(home: Home) -> None:
@@ -294,8 +294,8 @@ def test_each_user_of_a_gateway_has_imports_of_their_own(home: Home) -> None:
 
 def test_many_problems_are_counted_and_the_first_thousand_kept(home: Home) -> None:
     """A file of garbage does not fill the memory."""
-    tally = home.take(ListReader(*[Problem(Path("bad"), line, "not JSON") for line in range(1500)]))
-    told = json.loads(json.dumps(tally.as_json()))
+    summary = home.take(ListReader(*[Problem(Path("bad"), line, "not JSON") for line in range(1500)]))
+    told = json.loads(json.dumps(summary.as_json()))
     assert (told["problem_count"], len(told["problems"]), told["problems_by_file"]) == (1500, 1000, {"bad": 1500})
 
 
@@ -313,11 +313,11 @@ def test_what_is_read_again_has_only_the_problems_that_are_left(home: Home) -> N
     wrong, unfinished = Problem(Path("a"), 1, "not JSON"), Problem(Path("a"), 3, "not finished")
     locked = Problem(Path("a"), None, "locked", unread=True)
     first, second = ImportSummary("recited"), ImportSummary("recited")
-    first.begin(ImportItem(Path("a"), 10, 1.0, "x"))
+    first.start_item(ImportItem(Path("a"), 10, 1.0, "x"))
     for problem in (wrong, unfinished, locked):
         first.add_problem(ImportItem(Path("a"), 10, 1.0, "x"), problem)
     first.add_problem(ImportItem(Path("a"), 10, 1.0, "another part of it"), wrong)
-    second.begin(ImportItem(Path("a"), 20, 2.0, "x", Checkpoint(5, 2)))
+    second.start_item(ImportItem(Path("a"), 20, 2.0, "x", Checkpoint(5, 2)))
     first.add(second)
     assert (first.problems, first.problem_count) == ([wrong, wrong], 2)
 

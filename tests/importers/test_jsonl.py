@@ -25,7 +25,7 @@ def test_a_line_is_a_message(home: Home, tmp_path: Path) -> None:
         {"session": "one", "id": "3", "role": "tool", "content": "found", "tool_call_id": "c1", "tool_name": "grep"},
         {"role": "user", "content": "no session"},
     ])  # fmt: skip
-    tally = home.take(JsonLines(), file)
+    summary = home.take(JsonLines(), file)
     row = home.everything()["jsonl-one"]
     assert [row[name] for name in ("title", "model", "directory", "started_at")] == ["A talk", "m", "/w", 1772355600.0]
     assert [(each["external_id"], each["role"], each["timestamp"]) for each in row["messages"]] == [
@@ -33,7 +33,7 @@ def test_a_line_is_a_message(home: Home, tmp_path: Path) -> None:
     ]  # fmt: skip
     assert (row["messages"][1]["tool_calls"], row["messages"][1]["mood"]) == (calls, "kind")
     assert [each["content"] for each in home.messages("jsonl-talk")] == ["no session"]
-    assert (tally.problem_count, tally.messages) == (0, 4)
+    assert (summary.problem_count, summary.messages) == (0, 4)
 
 
 def test_what_is_no_message_is_a_problem(home: Home, tmp_path: Path) -> None:
@@ -42,9 +42,9 @@ def test_what_is_no_message_is_a_problem(home: Home, tmp_path: Path) -> None:
         {"content": "who said that?"}, {"role": 7, "content": "x"}, {"session": 5, "role": "user"}, {},
         {"role": "user", "content": "fine", "relation": "cousin"}, {"role": "user", "content": "good"},
     ])  # fmt: skip
-    tally = home.take(JsonLines(), file)
-    assert [problem.line for problem in tally.problems] == [1, 2, 3, 4, 5]
-    assert tally.messages == 1
+    summary = home.take(JsonLines(), file)
+    assert [problem.line for problem in summary.problems] == [1, 2, 3, 4, 5]
+    assert summary.messages == 1
 
 
 def test_lines_without_ids_are_known_by_place_and_content(home: Home, tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_lines_without_ids_are_known_by_place_and_content(home: Home, tmp_path: 
     assert home.take(JsonLines(), file).messages == 2
     write_lines(file, [line, line, line])
     assert home.take(JsonLines(), file).messages == 1
-    assert home.take(JsonLines(), file, again=True).messages == 0
+    assert home.take(JsonLines(), file, rescan=True).messages == 0
 
 
 def test_a_session_may_hang_on_another(home: Home, tmp_path: Path) -> None:
@@ -95,6 +95,6 @@ def test_a_file_that_could_not_be_opened_is_looked_at_again(
     file = write_lines(tmp_path / "a.jsonl", [{"role": "user", "content": "hello"}])
     with monkeypatch.context() as patch:
         problem = Problem(file, None, "cannot be read", unread=True)
-        patch.setattr(jsonl, "json_lines", lambda item: iter([problem]))
+        patch.setattr(jsonl, "read_json_lines", lambda item: iter([problem]))
         assert home.take(JsonLines(), file).problem_count == 1
     assert home.take(JsonLines(), file).messages == 1

@@ -21,7 +21,7 @@ from memoranda.importers import item_import
 from memoranda.importers.claude_code import ClaudeCode
 from memoranda.importers.importer import Importer
 from memoranda.sessions.store import SessionStore
-item_import._MOST_MESSAGES = 7
+item_import._MAX_BATCH_MESSAGES = 7
 root, where = Path(sys.argv[1]), Path(sys.argv[2])
 engine = Importer(root, SessionStore(root / "state.db"))
 print("begun", flush=True)
@@ -79,7 +79,7 @@ def test_killed_again_and_again_it_ends_as_if_it_had_not_been(tmp_path: Path, se
     assert kills > 1
     assert _said(killed) == _said(whole)
     assert killed.take(ClaudeCode(), source).messages == 0
-    assert killed.take(ClaudeCode(), source, again=True).messages == 0
+    assert killed.take(ClaudeCode(), source, rescan=True).messages == 0
 
 
 @pytest.mark.slow

@@ -27,7 +27,7 @@ def _words(home: Home, session_id: str = NAME) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("write", [sessions.write_database, sessions.write_files, sessions.write_early_files])
 def test_every_form_holds_the_same_session(home: Home, tmp_path: Path, write: Callable[[Path], Path]) -> None:
     """Words, reasoning, calls, results, times, model and title, whichever version wrote them."""
-    tally = home.take(OpenCode(), write(tmp_path / "opencode"))
+    summary = home.take(OpenCode(), write(tmp_path / "opencode"))
     assert _words(home) == sessions.WORDS
     asked, _, thought, _, call, result, *_, last = home.messages(NAME)
     assert asked["timestamp"] == pytest.approx(1772445601.0)
@@ -38,8 +38,8 @@ def test_every_form_holds_the_same_session(home: Home, tmp_path: Path, write: Ca
     session = home.everything()[NAME]
     assert (session["model"], session["title"]) == ("claude-sonnet-4-5", "Deadlock in checkout")
     assert session["directory"] == sessions.DIRECTORY
-    assert tally.problems == []
-    assert tally.aside["text added by the program"] == 1
+    assert summary.problems == []
+    assert summary.skipped["text added by the program"] == 1
 
 
 def test_the_first_form_has_everything_inside_the_messages(home: Home, tmp_path: Path) -> None:
@@ -108,9 +108,9 @@ def test_a_message_that_is_being_written_is_awaited_and_then_complete(home: Home
     now = int(time.time() * 1000)
     with closing(sessions.begin_database(tmp_path / "opencode")) as connection:
         sessions.add_session(connection, [*sessions.TALK, sessions.UNFINISHED], updated=now)
-        tally = home.take(OpenCode(), tmp_path / "opencode")
+        summary = home.take(OpenCode(), tmp_path / "opencode")
         assert _words(home) == sessions.WORDS
-        assert tally.aside["still being written"] == 2
+        assert summary.skipped["still being written"] == 2
         info, parts = sessions.UNFINISHED
         whole = {**parts[0], "text": "It is also faster.", "time": {"start": now, "end": now}}
         sessions.add_session(connection, [*sessions.TALK, (info, [whole, parts[1]])], updated=now)
@@ -147,8 +147,8 @@ def test_only_a_session_that_changed_is_read_again(home: Home, tmp_path: Path) -
         agent = home.everything()[f"opencode-{sessions.AGENT}"]
         assert (agent["parent_session_id"], agent["relation"]) == (NAME, "delegation")
         sessions.add_session(connection, [*sessions.TALK, sessions.LAST], updated=sessions.NOW + 9000)
-        tally = home.take(OpenCode(), tmp_path / "opencode")
-    assert (tally.items, tally.items_unchanged, tally.messages) == (2, 1, 1)
+        summary = home.take(OpenCode(), tmp_path / "opencode")
+    assert (summary.items, summary.items_unchanged, summary.messages) == (2, 1, 1)
 
 
 @pytest.mark.parametrize("content", [b"", b"SQLite format 3\x00" + bytes(200), b"words, not a database"])
@@ -165,15 +165,15 @@ def test_broken_rows_and_files_are_named_and_the_others_are_read(home: Home, tmp
     with closing(sessions.begin_database(source)) as connection:
         sessions.add_session(connection, sessions.TALK)
         connection.execute("UPDATE part SET data = '{cut' WHERE id = ?", (sessions.names(0, [{}])[1][0],))
-    tally = home.take(OpenCode(), source)
+    summary = home.take(OpenCode(), source)
     assert _words(home) == sessions.WORDS[1:]
-    assert ["is not a JSON object" in problem.text for problem in tally.problems] == [True]
+    assert ["is not a JSON object" in problem.text for problem in summary.problems] == [True]
     another = Home(tmp_path / "another")
     files = sessions.write_files(tmp_path / "files")
     next(files.rglob("prt_0000000*.json")).write_text("[]", "utf-8")
-    tally = another.take(OpenCode(), files)
-    assert tally.problem_count == 1
-    assert tally.messages == len(sessions.WORDS) - 1
+    summary = another.take(OpenCode(), files)
+    assert summary.problem_count == 1
+    assert summary.messages == len(sessions.WORDS) - 1
 
 
 def test_a_session_is_resumed_in_its_directory() -> None:

@@ -21,7 +21,7 @@ from memoranda.importers.reader_protocol import (
     Problem,
     Skipped,
 )
-from memoranda.importers.source_files import json_lines
+from memoranda.importers.source_files import read_json_lines
 from tests.examples import examples
 from tests.importers.claude_code_lines import COMPACTED, EARLIER, PRESENT
 from tests.importers.import_home import Home
@@ -83,7 +83,7 @@ def test_importing_twice_is_importing_once(
         home.take(make(), where)
         once = home.everything()
         assert home.take(make(), where).messages == 0
-        assert home.take(make(), where, again=True).messages == 0
+        assert home.take(make(), where, rescan=True).messages == 0
         assert home.everything() == once
         home.store.close()
 
@@ -116,7 +116,7 @@ def test_every_line_is_imported_set_aside_or_a_problem(
         reader = make()
         for item in reader.scan(where):
             seen = _numbers(reader, item)
-            expected = {found.number for found in json_lines(item) if not isinstance(found, Problem)}
+            expected = {found.number for found in read_json_lines(item) if not isinstance(found, Problem)}
             assert expected <= seen
 
 
@@ -130,24 +130,24 @@ def test_every_message_that_was_read_is_accounted_for(
     with TemporaryDirectory() as scratch:
         home, where = Home(Path(scratch) / "home"), _lay_out(files, Path(scratch) / "source")
         given = [each for item in make().scan(where) for each in make().read(item)]
-        tally = home.take(make(), where)
-        refused = tally.problem_count - sum(isinstance(each, Problem) for each in given)
+        summary = home.take(make(), where)
+        refused = summary.problem_count - sum(isinstance(each, Problem) for each in given)
         read = sum(isinstance(each, ImportedMessage) for each in given)
-        assert read == tally.messages + tally.messages_known + refused
-        assert sum(len(row["messages"]) for row in home.everything().values()) == tally.messages
+        assert read == summary.messages + summary.messages_known + refused
+        assert sum(len(row["messages"]) for row in home.everything().values()) == summary.messages
         home.store.close()
 
 
 def _numbers(reader: ConversationReader, item: ImportItem) -> set[int]:
     """The lines for which a reader gave something; asides have no number, so each stands for the next line."""
     seen: set[int] = set()
-    for found in json_lines(item):
+    for found in read_json_lines(item):
         if isinstance(found, Problem):
             continue
         before = b"\n" * (found.number - 1)
         alone = item.file.with_name("alone.jsonl")
         alone.write_bytes(before + found.raw)
-        given = list(reader.read(ImportItem(alone, alone.stat().st_size, 1.0, item.what)))
+        given = list(reader.read(ImportItem(alone, alone.stat().st_size, 1.0, item.label)))
         if any(isinstance(each, ImportedMessage | Skipped | Problem | ImportedConversation) for each in given):
             seen.add(found.number)
         alone.unlink()

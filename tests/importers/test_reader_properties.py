@@ -86,7 +86,7 @@ def _is_same_twice(reader: Callable[[], ConversationReader], where: Path, root: 
     assert (planned.messages, planned.problem_count) == (taken.messages, taken.problem_count)
     once = home.everything()
     assert home.take(reader(), where).messages == 0
-    assert home.take(reader(), where, again=True).messages == 0
+    assert home.take(reader(), where, rescan=True).messages == 0
     assert home.everything() == once
     home.store.close()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.importers.source_databases import opened, rows
+from memoranda.importers.source_databases import open_database, rows
 
 _ROWS = 3000
 
@@ -41,7 +41,7 @@ def _rewrite(connection: sqlite3.Connection) -> None:
 def test_one_state_is_read_while_the_program_rewrites_its_database(tmp_path: Path, running: sqlite3.Connection) -> None:
     """Also when its log was empty at first."""
     found = []
-    with opened(_file(tmp_path)) as connection:
+    with open_database(_file(tmp_path)) as connection:
         for number, (words,) in enumerate(rows(connection, "SELECT words FROM said ORDER BY id")):
             found.append(words)
             if number == 300:
@@ -53,7 +53,7 @@ def test_a_program_that_begins_to_write_meanwhile_is_noticed(tmp_path: Path, run
     """What was read of a database that had been closed may be of two states then, and it is read again."""
     running.close()
     assert os.listdir(tmp_path / "source") == ["a.db"]
-    with pytest.raises(OSError, match="changed while it was read"), opened(_file(tmp_path)) as connection:
+    with pytest.raises(OSError, match="changed while it was read"), open_database(_file(tmp_path)) as connection:
         found = rows(connection, "SELECT words FROM said ORDER BY id")
         next(found)
         with closing(sqlite3.connect(_file(tmp_path), isolation_level=None)) as writer:
@@ -70,7 +70,7 @@ def test_a_copy_with_its_log_is_read_and_left_as_it_is(tmp_path: Path, running: 
     for name in ("a.db", "a.db-wal"):
         shutil.copy(tmp_path / "source" / name, backup / name)
     backup.chmod(mode)
-    with opened(backup / "a.db") as connection:
+    with open_database(backup / "a.db") as connection:
         assert connection.execute("SELECT count(*) FROM said").fetchone() == (_ROWS + 1,)
     assert sorted(os.listdir(backup)) == ["a.db", "a.db-wal"]
     backup.chmod(0o700)
@@ -80,7 +80,7 @@ def test_a_closed_database_is_read_and_nothing_is_made_beside_it(tmp_path: Path,
     """Its name may hold what means something in an address."""
     running.close()
     odd = _file(tmp_path).rename(tmp_path / "source" / "a?b#c%20.db")
-    with opened(odd) as connection:
+    with open_database(odd) as connection:
         assert connection.execute("SELECT count(*) FROM said").fetchone() == (_ROWS,)
     assert os.listdir(tmp_path / "source") == [odd.name]
 
@@ -90,7 +90,7 @@ def test_a_database_without_a_log_does_not_hold_up_its_writer(tmp_path: Path) ->
     (tmp_path / "source").mkdir()
     with closing(sqlite3.connect(_file(tmp_path), isolation_level=None, timeout=0)) as writer:
         writer.execute("CREATE TABLE said (words TEXT)")
-        with opened(_file(tmp_path)) as connection:
+        with open_database(_file(tmp_path)) as connection:
             assert connection.execute("SELECT count(*) FROM said").fetchone() == (0,)
             writer.execute("INSERT INTO said VALUES ('x')")
             assert connection.execute("SELECT count(*) FROM said").fetchone() == (1,)

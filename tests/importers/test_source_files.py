@@ -6,11 +6,11 @@ import pytest
 
 from memoranda.importers import source_files
 from memoranda.importers.reader_protocol import Checkpoint, ImportItem, Problem
-from memoranda.importers.source_files import Line, files_under, item_at, json_lines, open_source, seal
+from memoranda.importers.source_files import Line, find_files, item_at, open_source, prefix_digest, read_json_lines
 
 
-def read(file: Path, begin: Checkpoint | None = None) -> list[Line | Problem]:
-    return list(json_lines(ImportItem(file, file.stat().st_size if file.exists() else 0, 1.0, "x", begin)))
+def read(file: Path, checkpoint: Checkpoint | None = None) -> list[Line | Problem]:
+    return list(read_json_lines(ImportItem(file, file.stat().st_size if file.exists() else 0, 1.0, "x", checkpoint)))
 
 
 def test_a_line_knows_its_number_and_where_the_next_begins(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_reading_may_begin_at_a_mark(tmp_path: Path) -> None:
 
 def test_an_endless_line_is_a_problem_and_the_next_one_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is never in memory as a whole."""
-    monkeypatch.setattr(source_files, "LONGEST_LINE", 100)
+    monkeypatch.setattr(source_files, "MAX_LINE_BYTES", 100)
     file = tmp_path / "a.jsonl"
     file.write_bytes(b'"' + b"x" * 1000 + b'"\n{"a": 1}\n')
     (problem, line) = read(file)
@@ -72,17 +72,17 @@ def test_a_directory_is_no_source(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="regular"):
         open_source(tmp_path)
     assert item_at(tmp_path, "x") is None
-    assert files_under(tmp_path / "gone", lambda file: True, "x") == []
+    assert find_files(tmp_path / "gone", lambda file: True, "x") == []
 
 
 def test_a_seal_tells_a_grown_file_from_another_one(tmp_path: Path) -> None:
     """What is behind the place does not count; what is before it does."""
     file = tmp_path / "a"
     file.write_bytes(b"a" * 9000)
-    sealed = seal(file, 8000)
+    sealed = prefix_digest(file, 8000)
     file.write_bytes(b"a" * 8000 + b"more")
-    assert seal(file, 8000) == sealed
+    assert prefix_digest(file, 8000) == sealed
     file.write_bytes(b"b" * 9000)
-    assert seal(file, 8000) != sealed
+    assert prefix_digest(file, 8000) != sealed
     file.write_bytes(b"a")
-    assert seal(file, 8000) == seal(tmp_path / "gone", 8000) == ""
+    assert prefix_digest(file, 8000) == prefix_digest(tmp_path / "gone", 8000) == ""

@@ -4,14 +4,14 @@ import re
 import tomllib
 from pathlib import Path
 
-from memoranda.importers.zstandard import LACKING
+from memoranda.importers.zstandard import MISSING_LIBRARY
 
 _PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
 def test_the_extra_that_is_named_brings_what_unpacks() -> None:
     """Whoever does what the message says can read packed files."""
-    named = re.search(r"pip install 'memoranda\[(\w+)\]'", LACKING)
+    named = re.search(r"pip install 'memoranda\[(\w+)\]'", MISSING_LIBRARY)
     assert named is not None
     extras = tomllib.loads(_PROJECT.read_text())["project"]["optional-dependencies"]
     assert any(each.startswith("zstandard") for each in extras[named[1]])

@@ -215,7 +215,7 @@ class _Demo:
             return
         self._title("9. Other programs have kept conversations on this machine:")
         for finding in findings:
-            self._say(f"   {finding.source.program}: {finding.summary}")
+            self._say(f"   {finding.source.program}: {finding.description}")
         self._say("\n   'memoranda import --all' imports them into your own home; it asks first.")
         if not self.quiet and sys.stdin.isatty() and click.confirm("   Search them here first, in the temporary home?"):
             self._run("import", "--all", "--yes")

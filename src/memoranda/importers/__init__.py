@@ -1,1 +1,1 @@
-"""Bringing along what was said elsewhere: readers of other programs' transcripts, and the one way into the record."""
+"""Imports conversations of other programs: a reader per program, and one importer that writes to the record."""

@@ -1,4 +1,4 @@
-"""Messages in chat form, made of what other programs write: words, thoughts, tool calls and their results."""
+"""Builds messages in chat form from the values that other programs write: text, reasoning, tool calls, timestamps."""
 
 import hashlib
 import json
@@ -7,51 +7,58 @@ from typing import Any
 
 from memoranda.importers.reader_protocol import ImportedMessage
 
-Message = dict[str, Any]
+# Seconds of the year 5138; larger numbers are milliseconds, and larger ones still are micro- or nanoseconds.
+_MAX_SECONDS = 1e11
+_MAX_TIMESTAMP = 1e21
 
 
-def said(role: str, text: str, name: str, at: Any, line: int | None = None, **more: Any) -> ImportedMessage:
-    """Words of somebody; `name` is the message's external id, `at` when it was said, however that is written."""
-    return ImportedMessage({"role": role, "content": text, "external_id": name, "timestamp": at, **more}, line)
+def text_message(
+    role: str, text: str, external_id: str, at: Any, line: int | None = None, **more: Any
+) -> ImportedMessage:
+    """Build a message with text; `at` is its timestamp in any form that `parse_timestamp` reads."""
+    return ImportedMessage({"role": role, "content": text, "external_id": external_id, "timestamp": at, **more}, line)
 
 
-def thought(text: str, name: str, at: Any, line: int | None = None) -> ImportedMessage:
-    """What the model let be seen of its reasoning."""
-    return said("assistant", "", name, at, line, reasoning=text)
+def reasoning_message(text: str, external_id: str, at: Any, line: int | None = None) -> ImportedMessage:
+    """Build a message with the reasoning that the model showed."""
+    return text_message("assistant", "", external_id, at, line, reasoning=text)
 
 
-def called(call: tuple[str, str, Any], name: str, at: Any, line: int | None = None) -> ImportedMessage:
-    """A tool call of the assistant: its id, the tool, and the arguments as JSON text or as a value."""
+def tool_call_message(
+    call: tuple[str, str, Any], external_id: str, at: Any, line: int | None = None
+) -> ImportedMessage:
+    """Build a tool call of the assistant: call id, tool name, and the arguments as JSON text or as a value."""
     call_id, tool, arguments = call
-    text = arguments if isinstance(arguments, str) else as_json({} if arguments is None else arguments)
-    function = {"name": tool, "arguments": text}
-    return said("assistant", "", name, at, line, tool_calls=[{"id": call_id, "type": "function", "function": function}])
+    text = arguments if isinstance(arguments, str) else to_json({} if arguments is None else arguments)
+    tool_call = {"id": call_id, "type": "function", "function": {"name": tool, "arguments": text}}
+    return text_message("assistant", "", external_id, at, line, tool_calls=[tool_call])
 
 
-def answered(call: tuple[str, str], text: str, name: str, at: Any, line: int | None = None) -> ImportedMessage:
-    """What a tool gave back: the id of the call, the tool's name if it is known, and the result as text."""
+def tool_result_message(
+    call: tuple[str, str], text: str, external_id: str, at: Any, line: int | None = None
+) -> ImportedMessage:
+    """Build the result of a tool: the id of the call, the tool's name or "", and the result as text."""
     call_id, tool = call
     more = {"tool_name": tool} if tool else {}
-    return said("tool", text, name, at, line, tool_call_id=call_id, **more)
+    return text_message("tool", text, external_id, at, line, tool_call_id=call_id, **more)
 
 
-def words(value: Any) -> str:
-    """A value as text: text as it is, nothing as nothing, everything else as JSON."""
-    return value if isinstance(value, str) else "" if value is None else as_json(value)
+def as_text(value: Any) -> str:
+    """Return text as it is, "" for None, and everything else as JSON."""
+    return value if isinstance(value, str) else "" if value is None else to_json(value)
 
 
-def as_json(value: Any) -> str:
-    """A value as JSON text that people can read."""
+def to_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def fingerprint(*values: str) -> str:
-    """A short name for what has none of its own; other values have another one."""
+def short_digest(*values: str) -> str:
+    """Return a short id for values that have none of their own; other values have another one."""
     return hashlib.sha256("\x00".join(values).encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
-def field(value: Any, *names: str) -> Any:
-    """What lies at a path of names in nested objects; None when there is no such thing."""
+def get_field(value: Any, *names: str) -> Any:
+    """Return the value at a path of names in nested objects; None when there is none."""
     for name in names:
         if not isinstance(value, dict):
             return None
@@ -59,34 +66,32 @@ def field(value: Any, *names: str) -> Any:
     return value
 
 
-def text_field(value: Any, *names: str) -> str | None:
-    """The text at a path of names; None when there is none, or it is empty or no text."""
-    found = field(value, *names)
+def get_text(value: Any, *names: str) -> str | None:
+    """Return the text at a path of names; None when it is missing, blank or not text."""
+    found = get_field(value, *names)
     return found if isinstance(found, str) and found.strip() else None
 
 
-def objects(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list; of anything else, none."""
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
-
-
-# Seconds of the year 5138; larger numbers are milliseconds, and larger ones still are micro- or nanoseconds.
-_LARGEST_SECONDS = 1e11
-_LARGEST = 1e21
+def dicts_in(value: Any) -> list[dict[str, Any]]:
+    """Return the objects in a list; an empty list for any other value."""
+    return [element for element in value if isinstance(element, dict)] if isinstance(value, list) else []
 
 
 def parse_timestamp(value: Any) -> float | None:
-    """Seconds since 1970, or None when it is no moment; text without a time zone is UTC."""
+    """Return seconds since 1970 from ISO 8601 text or a number of seconds, milli-, micro- or nanoseconds.
+
+    Text without a time zone is UTC. Returns None for anything else.
+    """
     if isinstance(value, str):
-        return _from_text(value.strip())
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _LARGEST:
+        return _parse_text(value.strip())
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < _MAX_TIMESTAMP:
         return None
-    while value >= _LARGEST_SECONDS:
+    while value >= _MAX_SECONDS:
         value /= 1000
     return float(value)
 
 
-def _from_text(text: str) -> float | None:
+def _parse_text(text: str) -> float | None:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

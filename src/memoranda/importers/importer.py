@@ -1,11 +1,11 @@
-"""The way into the record, the same for every reader: scan, plan, apply, report.
+"""Imports items into the record, the same way for every reader: plan, apply, and summarize both.
 
-A plan and an import are one pass over the same items; only what becomes of the messages differs. Messages arrive in
-batches, each in one commit, and only then is it noted how far the file was read. Killed at any moment, an import goes
-on from the last note; what it meets again is known by its external id and not added twice.
+A plan and an import are one pass over the same items; only the writer differs. Messages arrive in batches, each in one
+commit, and only then does the import state record how far the file was read. A killed import continues from the last
+recorded checkpoint; the store knows messages by their external ids, so none is added twice.
 
-Some programs copy a session into a new file when it is resumed or forked. Sessions that begin with the same message are
-a family: what a relative has already stays there, and the new session is its branch.
+Some programs copy a session into a new file when it is resumed or forked. Sessions that start with the same message are
+a family: messages that a related session already has stay there, and the new session becomes its branch.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ from memoranda.importers.import_state import ImportState, ItemState
 from memoranda.importers.item_import import ItemImport
 from memoranda.importers.reader_protocol import ConversationReader, ImportItem
 from memoranda.importers.session_writer import PreviewWriter, RecordWriter, SessionWriter
-from memoranda.importers.source_files import seal
+from memoranda.importers.source_files import prefix_digest
 from memoranda.importers.summary import ImportSummary
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
@@ -26,10 +26,12 @@ from memoranda.support.durable_files import make_private_directory
 from memoranda.support.file_lock import FileLock, lock_holder
 from memoranda.support.projects import project_of
 
+LOCK_FILE = "imports.lock"
+
 
 @dataclass(frozen=True, slots=True)
 class ImportProgress:
-    """How far an import is: in the whole of its items, and in the messages that are new."""
+    """How far an import is: in the bytes of all its items, and in new messages."""
 
     source: str
     file: Path
@@ -39,7 +41,7 @@ class ImportProgress:
 
 
 class Importer:
-    """Imports into one store; what it remembers lies beside it in the home."""
+    """Imports into one store; its state file lies beside the store in the home."""
 
     def __init__(
         self,
@@ -48,83 +50,80 @@ class Importer:
         *,
         progress: Callable[[ImportProgress], None] = lambda progress: None,
         project: Callable[[str], str | None] = project_of,
-        again: bool = False,
+        rescan: bool = False,
     ) -> None:
-        """`project` knows the project that a directory belongs to; `again` reads everything anew."""
+        """`project` returns the project of a directory; `rescan` reads everything again, deleted sessions included."""
         self._store = store
-        self._memo = ImportState(root, store.scoped(Scope.everyone()).store_id(), store.scope.user, again=again)
+        self._state = ImportState(root, store.scoped(Scope.everyone()).store_id(), store.scope.user, rescan=rescan)
         self._progress = progress
         self._project = project
 
     def plan(self, reader: ConversationReader, items: Sequence[ImportItem]) -> ImportSummary:
-        """What an import would do; nothing is written."""
-        return self._run(reader, items, PreviewWriter(self._store, self._memo))
+        """Return what an import would do; writes nothing."""
+        return self._run(reader, items, PreviewWriter(self._store, self._state))
 
     def apply(self, reader: ConversationReader, items: Sequence[ImportItem]) -> ImportSummary:
-        """Take in everything that is new; what it did is durable when this returns."""
-        tally = self._run(reader, items, RecordWriter(reader.name, self._store, self._memo, self._project))
-        self._memo.forget([name for name, fate in tally.sessions.items() if fate == "deleted"])
-        return tally
+        """Import everything that is new; it is durable when this returns."""
+        summary = self._run(reader, items, RecordWriter(reader.name, self._store, self._state, self._project))
+        self._state.forget_content([name for name, result in summary.sessions.items() if result == "deleted"])
+        return summary
 
     def close(self) -> None:
-        self._memo.close()
+        self._state.close()
 
-    def _run(
-        self, reader: ConversationReader, items: Sequence[ImportItem], destination: SessionWriter
-    ) -> ImportSummary:
-        tally = ImportSummary(reader.name, items=len(items))
+    def _run(self, reader: ConversationReader, items: Sequence[ImportItem], writer: SessionWriter) -> ImportSummary:
+        summary = ImportSummary(reader.name, items=len(items))
         total, before = sum(item.size for item in items), 0
-        unread: set[str] = set()
+        unread_sessions: set[str] = set()
         for item in items:
 
             def report(offset: int, file: Path = item.file, before: int = before) -> None:
-                self._progress(ImportProgress(reader.name, file, before + offset, total, tally.messages))
+                self._progress(ImportProgress(reader.name, file, before + offset, total, summary.messages))
 
-            known = self._memo.item(reader.name, item)
+            known = self._state.item_state(reader.name, item)
             if known is not None and known.is_unchanged(item):
-                tally.items_unchanged += 1
-                unread.update(known.sessions)
+                summary.items_unchanged += 1
+                unread_sessions.update(known.sessions)
             else:
-                begun = _from_mark(item, known)
-                tally.begin(begun)
-                held = known.sessions if known and begun.begin else ()
-                ItemImport(reader, begun, self._store, self._memo, destination, tally, held).go(report)
+                remaining = _after_checkpoint(item, known)
+                summary.start_item(remaining)
+                seen_before = known.sessions if known and remaining.checkpoint else ()
+                ItemImport(reader, remaining, self._store, self._state, writer, summary, seen_before).run(report)
             report(item.size)
             before += item.size
-        deleted = self._store.deleted_sessions(unread)
-        for session_id in sorted(unread):
-            tally.settle(session_id, "deleted" if session_id in deleted else "unchanged")
-        return tally
+        deleted = self._store.deleted_sessions(unread_sessions)
+        for session_id in sorted(unread_sessions):
+            summary.set_result(session_id, "deleted" if session_id in deleted else "unchanged")
+        return summary
 
 
-def _from_mark(item: ImportItem, known: ItemState | None) -> ImportItem:
-    """The item from where it was left, if it is still the same file up to there."""
-    mark = known.mark if known else None
-    if known is None or mark is None or item.size < mark.offset or seal(item.file, mark.offset) != known.seal:
+def _after_checkpoint(item: ImportItem, known: ItemState | None) -> ImportItem:
+    """Return the item with its checkpoint, if the file is unchanged up to there."""
+    checkpoint = known.checkpoint if known else None
+    if known is None or checkpoint is None or item.size < checkpoint.offset:
         return item
-    return replace(item, begin=mark)
-
-
-LOCK = "imports.lock"
+    is_same_file = prefix_digest(item.file, checkpoint.offset) == known.prefix_digest
+    return replace(item, checkpoint=checkpoint) if is_same_file else item
 
 
 @contextmanager
-def import_lock(root: Path, wait: float, waiting: Callable[[str], None] = lambda other: None) -> Iterator[str]:
-    """Be the only import as long as this lasts; gives "", or who else is importing when it took longer than `wait`.
+def import_lock(root: Path, timeout: float, on_wait: Callable[[str], None] = lambda holder: None) -> Iterator[str]:
+    """Let one import at a time into a home; yields "", or who holds the lock when `timeout` seconds have passed.
 
-    `waiting` is told who that is before anything is waited for.
+    Two imports at once would add nothing twice, but each would count what the other added. `on_wait` is called with
+    the holder before waiting.
     """
     make_private_directory(root)
-    path, other = root / LOCK, ""
-    with ExitStack() as held:
-        for patience in dict.fromkeys((0.0, wait)):
+    path, holder = root / LOCK_FILE, ""
+    with ExitStack() as stack:
+        for seconds in dict.fromkeys((0.0, timeout)):
             try:
-                held.enter_context(FileLock(path, patience))
+                stack.enter_context(FileLock(path, seconds))
             except LockTimeoutError:
-                other = lock_holder(path)
-                if patience < wait:
-                    waiting(other)
+                holder = lock_holder(path)
+                if seconds < timeout:
+                    on_wait(holder)
             else:
-                other = ""
+                holder = ""
                 break
-        yield other
+        yield holder

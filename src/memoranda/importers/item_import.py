@@ -1,8 +1,9 @@
-"""One item on its way in: what a reader gives is gathered by session and handed on in batches."""
+"""Imports one item: gathers what the reader yields by session, and passes it to the writer in batches."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
+from enum import Enum, auto
 from typing import Any, assert_never
 
 from memoranda.importers.chat_messages import parse_timestamp
@@ -22,228 +23,257 @@ from memoranda.importers.summary import ImportSummary
 from memoranda.sessions.store import SessionStore
 from memoranda.support.canonical_text import digest, unstorable_character
 
-# A batch is written when it has so many messages, or so many characters in them.
-_MOST_MESSAGES = 500
-_MOST_CHARACTERS = 4_000_000
-# What a reader of a damaged file may run into; it is said, and the other files go on.
-_MISHAPS = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
+# A batch is written when it reaches either limit.
+_MAX_BATCH_MESSAGES = 500
+_MAX_BATCH_CHARS = 4_000_000
+# What a reader may raise on a damaged file; it becomes a problem, and the import continues with the other files.
+_READER_ERRORS = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
+# Each program writes the server's name before the tool's in its own way: mcp__memoranda__memory, memoranda.memory ...
+_OWN_TOOL = re.compile(r"(?:mcp[_.:/-]{1,2})?memoranda[_.:/-]{1,2}\w+", re.IGNORECASE)
+
+
+class _Prefix(Enum):
+    """What precedes a session's own messages in an item that is read from its start."""
+
+    NOTHING = auto()
+    """The messages are the session's own from the first one on."""
+    OF_DELETED_SESSION = auto()
+    """A related session was deleted: the file of a fork starts with a copy of its messages."""
+    UNKNOWN = auto()
+    """The import state does not know the session, so it may start with a copy of another one."""
 
 
 @dataclass(slots=True)
-class _Interruptible:
-    """A session that messages wait for."""
+class _Batch:
+    """The messages of one session that are not written yet."""
 
     conversation: ImportedConversation
-    latest: float | None
+    latest_timestamp: float | None
     messages: list[ImportedMessage] = field(default_factory=list)
 
 
 class ItemImport:
-    """Goes through one item."""
+    """The import of one item."""
 
     def __init__(
         self,
         reader: ConversationReader,
         item: ImportItem,
         store: SessionStore,
-        memo: ImportState,
-        destination: SessionWriter,
-        tally: ImportSummary,
-        held: Iterable[str] = (),
+        state: ImportState,
+        writer: SessionWriter,
+        summary: ImportSummary,
+        seen_before: Iterable[str] = (),
     ) -> None:
-        """`held` are the sessions that were met before the place where the item goes on."""
+        """`seen_before` are the sessions that the item holds before its checkpoint."""
         self._reader = reader
         self._item = item
         self._store = store
-        self._memo = memo
-        self._destination = destination
-        self._tally = tally
-        self._waiting: dict[str, _Interruptible] = {}
+        self._state = state
+        self._writer = writer
+        self._summary = summary
+        self._batches: dict[str, _Batch] = {}
         self._current: str | None = None
-        self._held = set(held)
-        # Sessions whose own messages have begun; what stands before them in a copy of another session is not theirs.
-        self._begun: set[str] = set()
-        self._mark = item.begin
-        self._whole = True
+        self._seen = set(seen_before)
+        # Sessions whose own messages have started, so that nothing of a copied prefix follows.
+        self._started: set[str] = set()
+        self._checkpoint = item.checkpoint
+        self._complete = True
         self._count = 0
         self._characters = 0
 
-    def go(self, progress: Callable[[int], None]) -> None:
-        """Read to the end; what was taken is noted batch by batch."""
-        for given in self._given():
-            match given:
+    def run(self, progress: Callable[[int], None]) -> None:
+        """Read the item to its end and write it batch by batch."""
+        for event in self._read():
+            match event:
                 case ImportedConversation():
-                    self._turn_to(given)
+                    self._switch_to(event)
                 case ImportedMessage():
-                    self._gather(given)
+                    self._add_message(event)
                 case Problem():
-                    self._whole = self._whole and not given.unread
-                    self._tally.add_problem(self._item, given)
+                    self._complete = self._complete and not event.unread
+                    self._summary.add_problem(self._item, event)
                 case Skipped():
-                    self._tally.aside[given.what] += 1
+                    self._summary.skipped[event.label] += 1
                 case Checkpoint():
-                    self._mark = given
+                    self._checkpoint = event
                 case _:
-                    assert_never(given)
-            if self._count >= _MOST_MESSAGES or self._characters >= _MOST_CHARACTERS:
-                self._hand_on(done=False)
-                progress(self._mark.offset if self._mark else 0)
-        self._hand_on(done=self._whole)
+                    assert_never(event)
+            if self._count >= _MAX_BATCH_MESSAGES or self._characters >= _MAX_BATCH_CHARS:
+                self._write_batches(done=False)
+                progress(self._checkpoint.offset if self._checkpoint else 0)
+        self._write_batches(done=self._complete)
 
-    def _given(self) -> Iterator[ReadEvent]:
-        """What the reader gives; if it comes to grief, that is a problem like any other."""
+    def _read(self) -> Iterator[ReadEvent]:
+        """Yield the reader's events; an error of the reader becomes a problem."""
         try:
             yield from self._reader.read(self._item)
-        except _MISHAPS as error:
+        except _READER_ERRORS as error:
             text = f"cannot be read further: {type(error).__name__}: {error}"
             yield Problem(self._item.file, None, text, unread=True)
 
-    def _turn_to(self, given: ImportedConversation) -> None:
-        self._current = self._name(given, given.host_id)
-        there = self._waiting.get(self._current)
-        if there is None:
-            self._waiting[self._current] = _Interruptible(given, given.started_at)
+    def _switch_to(self, conversation: ImportedConversation) -> None:
+        self._current = self._session_name(conversation, conversation.host_id)
+        batch = self._batches.get(self._current)
+        if batch is None:
+            self._batches[self._current] = _Batch(conversation, conversation.started_at)
         else:
-            there.conversation = _merged(there.conversation, given)
+            batch.conversation = _merge(batch.conversation, conversation)
 
-    def _name(self, given: ImportedConversation, host_id: str) -> str:
-        return session_name(given.source or self._reader.name, host_id, self._store.scope.user)
+    def _session_name(self, conversation: ImportedConversation, host_id: str) -> str:
+        return session_name(conversation.source or self._reader.name, host_id, self._store.scope.user)
 
-    def _gather(self, given: ImportedMessage) -> None:
-        """Let a message wait for its batch, with everything that one must have."""
-        name = given.message.get("external_id")
+    def _add_message(self, imported: ImportedMessage) -> None:
+        """Add a message to its batch, with the fields that every message must have."""
+        name = imported.message.get("external_id")
         if self._current is None or not isinstance(name, str) or not name:
-            lacks = "a conversation" if self._current is None else "an external id"
-            problem = Problem(self._item.file, given.line, f"a message without {lacks}")
-            self._tally.add_problem(self._item, problem)
+            missing = "a conversation" if self._current is None else "an external id"
+            problem = Problem(self._item.file, imported.line, f"a message without {missing}")
+            self._summary.add_problem(self._item, problem)
             return
-        waiting = self._waiting[self._current]
-        at = parse_timestamp(given.message.get("timestamp"))
-        # Said after the one before it, or at least before the file was last changed.
-        waiting.latest = at if at is not None else waiting.latest or self._item.changed
+        batch = self._batches[self._current]
+        timestamp = parse_timestamp(imported.message.get("timestamp"))
+        # Without a timestamp: not before the message before it, and not after the file was last changed.
+        batch.latest_timestamp = (
+            timestamp if timestamp is not None else batch.latest_timestamp or self._item.modified_at
+        )
         if unstorable_character(name):
             name = digest(name)
-        message = {**without_own_answer(given.message), "external_id": name, "timestamp": waiting.latest}
-        waiting.messages.append(ImportedMessage(message, given.line))
+        message = _without_own_tool_result(imported.message)
+        message = {**message, "external_id": name, "timestamp": batch.latest_timestamp}
+        batch.messages.append(ImportedMessage(message, imported.line))
         self._count += 1
-        self._characters += _length(message)
+        self._characters += _approximate_chars(message)
 
-    def _hand_on(self, *, done: bool) -> None:
-        """Give everything that waits to the destination, and then say how far that was."""
-        for session_id, waiting in self._waiting.items():
-            self._hand_over(session_id, waiting)
-        # Whatever comes back to a session names it again.
-        self._waiting = {name: each for name, each in self._waiting.items() if name == self._current}
+    def _write_batches(self, *, done: bool) -> None:
+        """Write every batch, and then record how far the item was read."""
+        for session_id, batch in self._batches.items():
+            self._write_batch(session_id, batch)
+        # A reader that returns to another session yields its conversation again.
+        self._batches = {name: batch for name, batch in self._batches.items() if name == self._current}
         self._count = self._characters = 0
-        self._destination.note(self._item, self._mark, self._held, done=done)
+        self._writer.save_progress(self._item, self._checkpoint, self._seen, done=done)
 
-    def _hand_over(self, session_id: str, waiting: _Interruptible) -> None:
-        messages, waiting.messages = waiting.messages, []
-        met = self._destination.met(session_id)
-        if met is None and not messages:
+    def _write_batch(self, session_id: str, batch: _Batch) -> None:
+        messages, batch.messages = batch.messages, []
+        seen = self._writer.seen_session(session_id)
+        if seen is None and not messages:
             return
-        self._held.add(session_id)
+        self._seen.add(session_id)
         source = self._reader.name
-        met = met or SeenSession(session_id, self._memo.family(source, messages[0].message["external_id"]))
+        seen = seen or SeenSession(session_id, self._state.family_key(source, messages[0].message["external_id"]))
         row = self._store.get_session(session_id)
-        if row is None and self._is_deleted(session_id, waiting.conversation):
-            self._tally.settle(session_id, "deleted")
-            self._destination.take(
-                self._item, IncomingSession(SeenSession(session_id, met.family), waiting.conversation, row), []
-            )
-        elif row is not None and not is_same_session(row, waiting.conversation, source):
-            self._tally.settle(session_id, "conflict")
-            self._tally.conflicts[session_id] = f"The record has another session of this name, from {row['source']}."
+        if row is None and self._is_deleted(session_id, batch.conversation):
+            self._summary.set_result(session_id, "deleted")
+            incoming = IncomingSession(SeenSession(session_id, seen.family), batch.conversation, row)
+            self._writer.write_messages(self._item, incoming, [])
+        elif row is not None and not is_same_session(row, batch.conversation, source):
+            self._summary.set_result(session_id, "conflict")
+            self._summary.conflicts[session_id] = f"The record has another session of this name, from {row['source']}."
         else:
-            self._take(IncomingSession(met, waiting.conversation, row), messages)
+            self._write_session(IncomingSession(seen, batch.conversation, row), messages)
 
     def _is_deleted(self, session_id: str, conversation: ImportedConversation) -> bool:
-        """Whether a session was deleted here, or the one that it worked for."""
+        """Whether the session was deleted here, or the session that delegated it."""
         names = [session_id]
         if conversation.parent_host_id is not None and conversation.relation == "delegation":
-            names.append(self._name(conversation, conversation.parent_host_id))
-        return bool(not self._memo.again and self._store.deleted_sessions(names))
+            names.append(self._session_name(conversation, conversation.parent_host_id))
+        return bool(not self._state.rescan and self._store.deleted_sessions(names))
 
-    def _take(self, arrival: IncomingSession, messages: list[ImportedMessage]) -> None:
-        tally = self._tally
-        relatives = self._relatives(arrival)
-        messages = self._without_deleted(arrival, relatives, messages)
-        names = [each.message["external_id"] for each in messages]
-        shared = self._store.get_external_ids(relatives, names) if relatives else {}
-        own = [each for each in messages if each.message["external_id"] not in shared]
-        if arrival.row is None:
-            arrival = self._placed(arrival, [shared[name] for name in names if name in shared], bool(own))
-        added, problems = self._destination.take(self._item, arrival, own)
+    def _write_session(self, incoming: IncomingSession, messages: list[ImportedMessage]) -> None:
+        summary = self._summary
+        related = self._related_sessions(incoming)
+        messages = self._drop_deleted_prefix(incoming, related, messages)
+        names = [imported.message["external_id"] for imported in messages]
+        shared = self._store.get_external_ids(related, names) if related else {}
+        own = [imported for imported in messages if imported.message["external_id"] not in shared]
+        if incoming.row is None:
+            incoming = self._with_parent(incoming, [shared[name] for name in names if name in shared], bool(own))
+        added, problems = self._writer.write_messages(self._item, incoming, own)
         for problem in problems:
-            tally.add_problem(self._item, problem)
-        tally.messages += added
-        tally.messages_known += len(messages) - len(problems) - added
-        tally.settle(arrival.id, "unchanged" if not added else "grown" if arrival.row else "new")
-        if renamed := self._destination.name(arrival):
-            tally.renamed[arrival.id] = renamed
+            summary.add_problem(self._item, problem)
+        summary.messages += added
+        summary.messages_known += len(messages) - len(problems) - added
+        summary.set_result(incoming.id, "unchanged" if not added else "grown" if incoming.row else "new")
+        if other_title := self._writer.set_title(incoming):
+            summary.renamed[incoming.id] = other_title
 
-    def _relatives(self, arrival: IncomingSession) -> list[str]:
-        """The other sessions that may hold the same messages."""
-        found = self._destination.relatives(arrival.met)
-        if arrival.row is not None and arrival.row["relation"] == "branch":
-            # The record knows where a branch came from, whatever else was forgotten.
-            found += [each["id"] for each in self._store.get_ancestors(arrival.id)[1:]]
-        return list(dict.fromkeys(found))
+    def _related_sessions(self, incoming: IncomingSession) -> list[str]:
+        """Return the other sessions that may hold the same messages."""
+        related = self._writer.related_sessions(incoming.seen)
+        if incoming.row is not None and incoming.row["relation"] == "branch":
+            # The record knows the parents of a branch even when the import state was lost.
+            related += [ancestor["id"] for ancestor in self._store.get_ancestors(incoming.id)[1:]]
+        return list(dict.fromkeys(related))
 
-    def _without_deleted(
-        self, arrival: IncomingSession, relatives: Sequence[str], messages: list[ImportedMessage]
+    def _drop_deleted_prefix(
+        self, incoming: IncomingSession, related: Sequence[str], messages: list[ImportedMessage]
     ) -> list[ImportedMessage]:
-        """Leave out what was said in a relative that was deleted: it stands before everything that the session has."""
-        row = arrival.row
-        if row is None or not row["message_count"] or self._item.begin is not None or self._memo.again:
-            self._begun.add(arrival.id)
-        if arrival.id in self._begun:
-            return messages
-        is_copy = bool(self._store.deleted_sessions(relatives))
-        if not is_copy and self._memo.session(arrival.id) is not None:
-            return messages
-        names = [each.message["external_id"] for each in messages]
-        here = self._store.get_external_ids([arrival.id], names)
-        if here or not is_copy:
-            # Of a session that nobody remembers, it is not known whether it began in another one.
-            self._begun.add(arrival.id)
-        first = next((place for place, name in enumerate(names) if name in here), len(names) if is_copy else 0)
-        return messages[first:]
+        """Drop the messages that a fork copied from a session that was deleted here.
 
-    def _placed(self, arrival: IncomingSession, shared_with: Sequence[str], is_made: bool) -> IncomingSession:
-        """A new session beside the one that it came from, if that is here."""
-        conversation = arrival.conversation
+        Example: session A has the messages 1 and 2; the file of its fork B starts with a copy of them and has 1, 2
+        and 3. The record keeps 1 and 2 in A, and 3 in B. A is deleted. When the file of B is read from its start
+        again, now with 1, 2, 3 and 4, then 1 and 2 precede the first message that the record has of B: they were
+        deleted with A, so they are dropped, and 3 and 4 remain.
+        """
+        prefix = self._prefix_of(incoming, related)
+        if prefix is _Prefix.NOTHING:
+            return messages
+        names = [imported.message["external_id"] for imported in messages]
+        stored = self._store.get_external_ids([incoming.id], names)
+        if stored or prefix is _Prefix.UNKNOWN:
+            self._started.add(incoming.id)
+        # Nothing of this batch is stored: it is all copied, or, of an unknown session, all its own.
+        none_stored = len(names) if prefix is _Prefix.OF_DELETED_SESSION else 0
+        first_own = next((index for index, name in enumerate(names) if name in stored), none_stored)
+        return messages[first_own:]
+
+    def _prefix_of(self, incoming: IncomingSession, related: Sequence[str]) -> _Prefix:
+        """Decide what the next messages of a session may start with."""
+        row = incoming.row
+        if row is None or not row["message_count"] or self._item.checkpoint is not None or self._state.rescan:
+            self._started.add(incoming.id)
+        if incoming.id in self._started:
+            return _Prefix.NOTHING
+        if self._store.deleted_sessions(related):
+            return _Prefix.OF_DELETED_SESSION
+        return _Prefix.UNKNOWN if self._state.seen_session(incoming.id) is None else _Prefix.NOTHING
+
+    def _with_parent(
+        self, incoming: IncomingSession, shared_with: Sequence[str], has_messages: bool
+    ) -> IncomingSession:
+        """Set the parent of a new session, if the record has it."""
+        conversation = incoming.conversation
         if conversation.parent_host_id is not None:
-            parent = self._name(conversation, conversation.parent_host_id)
-            if self._destination.has(parent):
-                return replace(arrival, parent=parent, relation=conversation.relation or "branch")
-            if is_made and not shared_with:
-                self._tally.detached.append(arrival.id)
-        return replace(arrival, parent=shared_with[-1], relation="branch") if shared_with else arrival
+            parent = self._session_name(conversation, conversation.parent_host_id)
+            if self._writer.has_session(parent):
+                return replace(incoming, parent=parent, relation=conversation.relation or "branch")
+            if has_messages and not shared_with:
+                self._summary.detached.append(incoming.id)
+        return replace(incoming, parent=shared_with[-1], relation="branch") if shared_with else incoming
 
 
-def _merged(before: ImportedConversation, given: ImportedConversation) -> ImportedConversation:
-    """What is known of a conversation by now: what was given last, where something was given."""
-    known: dict[str, Any] = {each.name: getattr(given, each.name) for each in fields(given) if each.name != "extra"}
-    filled = {name: value for name, value in known.items() if value not in (None, "")}
-    return replace(before, **filled, extra={**before.extra, **given.extra})
+def _without_own_tool_result(message: dict[str, Any]) -> dict[str, Any]:
+    """Replace the result of one of our own tools by its length; return other messages as they are.
 
-
-def _length(message: dict[str, Any]) -> int:
-    """About how many characters a message has."""
-    return sum(len(value) if isinstance(value, str) else 500 if value else 0 for value in message.values()) + sum(
-        len(str(call)) for call in message.get("tool_calls") or ()
-    )
-
-
-# Each program writes the server's name before the tool's in its own way: mcp__memoranda__memory, memoranda.memory ...
-_OURS = re.compile(r"(?:mcp[_.:/-]{1,2})?memoranda[_.:/-]{1,2}\w+", re.IGNORECASE)
-
-
-def without_own_answer(message: dict[str, Any]) -> dict[str, Any]:
-    """A message as it is; of an answer of one of our own tools, how long it was."""
+    The results quote what is remembered. Imported, they would be found instead of what they quote, under another
+    conversation and date, and every search would add a hit about itself.
+    """
     tool, content = message.get("tool_name"), message.get("content")
-    if message.get("role") != "tool" or not content or not isinstance(tool, str) or not _OURS.fullmatch(tool):
+    if message.get("role") != "tool" or not content or not isinstance(tool, str) or not _OWN_TOOL.fullmatch(tool):
         return message
     size = len(content if isinstance(content, str) else str(content))
     return {**message, "content": f"[an answer of memory: {size:,} characters, not imported]"}
+
+
+def _merge(before: ImportedConversation, later: ImportedConversation) -> ImportedConversation:
+    """Return the earlier conversation with the fields that the later one sets."""
+    values: dict[str, Any] = {name.name: getattr(later, name.name) for name in fields(later) if name.name != "extra"}
+    updates = {name: value for name, value in values.items() if value not in (None, "")}
+    return replace(before, **updates, extra={**before.extra, **later.extra})
+
+
+def _approximate_chars(message: dict[str, Any]) -> int:
+    return sum(len(value) if isinstance(value, str) else 500 if value else 0 for value in message.values()) + sum(
+        len(str(call)) for call in message.get("tool_calls") or ()
+    )

@@ -1,9 +1,9 @@
-"""Reads JSON lines in one plain format, for everything that has no reader of its own.
+"""Reads JSON lines in one plain format, for programs that have no reader of their own.
 
 A line is a message: `role` and `content`, and where they are known `session` (else the file's name), `id`, `timestamp`
 (ISO 8601, or seconds or milliseconds since 1970), `tool_calls`, `tool_call_id`, `tool_name`, `reasoning`; other fields
-are kept. A line without `role` says something of a session: `session`, `title`, `model`, `directory`, `started_at`,
-`parent`, `relation`. A message line may say `title`, `model` and `directory` too.
+are kept. A line without `role` describes a session: `session`, `title`, `model`, `directory`, `started_at`,
+`parent`, `relation`. A message line may have `title`, `model` and `directory` too.
 """
 
 import hashlib
@@ -13,11 +13,11 @@ from typing import Any
 
 from memoranda.importers.chat_messages import parse_timestamp
 from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ImportItem, Problem, ReadEvent
-from memoranda.importers.source_files import Line, files_under, item_at, json_lines, read_lines
+from memoranda.importers.source_files import Line, find_files, item_at, read_json_lines, read_line_events
 
-_OF_SESSIONS = ("session", "title", "model", "directory", "started_at", "parent", "relation")
+_SESSION_FIELDS = ("session", "title", "model", "directory", "started_at", "parent", "relation")
 _RELATIONS = ("branch", "delegation", "compression")
-_ENDINGS = (".jsonl", ".ndjson")
+_SUFFIXES = (".jsonl", ".ndjson")
 
 
 class JsonLines:
@@ -25,42 +25,42 @@ class JsonLines:
 
     name = "jsonl"
 
-    def scan(self, where: Path | None) -> Sequence[ImportItem]:
-        """The file that is named, or those below the directory; there is no place where such files lie."""
-        if where is None:
+    def scan(self, path: Path | None) -> Sequence[ImportItem]:
+        """Return the file, or those under the directory; there is no default directory."""
+        if path is None:
             return []
-        single = item_at(where, "messages")
-        return [single] if single else files_under(where, lambda file: file.suffix in _ENDINGS, "messages")
+        single = item_at(path, "messages")
+        return [single] if single else find_files(path, lambda file: file.suffix in _SUFFIXES, "messages")
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """The messages of a file, line by line."""
-        said: ImportedConversation | None = None
+        """Yield the messages of a file, line by line."""
+        current: ImportedConversation | None = None
 
-        def given(line: Line) -> Iterator[ReadEvent]:
-            nonlocal said
-            found = _given(item.file, line)
-            if isinstance(found, Problem):
-                yield found
+        def line_events(line: Line) -> Iterator[ReadEvent]:
+            nonlocal current
+            parsed = _parse_line(item.file, line)
+            if isinstance(parsed, Problem):
+                yield parsed
                 return
-            conversation, message = found
-            if conversation != said:
-                said = conversation
+            conversation, message = parsed
+            if conversation != current:
+                current = conversation
                 yield conversation
             if message is not None:
                 yield message
 
-        return read_lines(json_lines(item), given)
+        return read_line_events(read_json_lines(item), line_events)
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
-        """Nothing: the lines may come from anywhere."""
+        """Return "": the lines may come from any program."""
         return ""
 
 
-def _given(file: Path, line: Line) -> tuple[ImportedConversation, ImportedMessage | None] | Problem:
+def _parse_line(file: Path, line: Line) -> tuple[ImportedConversation, ImportedMessage | None] | Problem:
     value = line.value
     host_id = value.get("session") or file.stem
     texts = {name: value.get(name) for name in ("session", "title", "model", "directory", "parent", "relation")}
-    wrong = [name for name, each in texts.items() if each is not None and not isinstance(each, str)]
+    wrong = [name for name, text in texts.items() if text is not None and not isinstance(text, str)]
     if wrong:
         return Problem(file, line.number, f"{', '.join(wrong)} must be text")
     if texts["relation"] not in (None, *_RELATIONS):
@@ -70,7 +70,7 @@ def _given(file: Path, line: Line) -> tuple[ImportedConversation, ImportedMessag
         texts["parent"], texts["relation"] or ("branch" if texts["parent"] else None),
     )  # fmt: skip
     role = value.get("role")
-    if role is None and any(name in value for name in _OF_SESSIONS) and "content" not in value:
+    if role is None and any(name in value for name in _SESSION_FIELDS) and "content" not in value:
         return conversation, None
     if not isinstance(role, str) or not role:
         return Problem(file, line.number, "a message needs a role, such as user or assistant")
@@ -78,9 +78,9 @@ def _given(file: Path, line: Line) -> tuple[ImportedConversation, ImportedMessag
 
 
 def _message(line: Line, value: dict[str, Any], host_id: str) -> dict[str, Any]:
-    kept = {name: each for name, each in value.items() if name not in (*_OF_SESSIONS, "id")}
+    kept = {name: field for name, field in value.items() if name not in (*_SESSION_FIELDS, "id")}
     name = value.get("id", value.get("external_id"))
     if isinstance(name, bool) or not isinstance(name, str | int) or name == "":
         name = f"{line.number}-{hashlib.sha256(line.raw.strip()).hexdigest()[:16]}"
-    # An id tells messages of one session apart; another session may have the same.
+    # Ids are unique only within a session.
     return kept | {"external_id": f"{host_id}:{name}"}

@@ -1,13 +1,14 @@
-"""The shape that every importer has: what a reader of another program's transcripts finds, and what it gives.
+"""The protocol of readers: what a reader of another program's conversations finds, and the events that it yields.
 
-A reader only reads. `scan` names the files, databases or archives that are there; `read` goes through one of them and
-gives, in order, a conversation, its messages, perhaps the next conversation, and a problem wherever something could not
-be understood. Everything a source holds is therefore either given or named; planning, writing and remembering what has
-been read already belong to the engine, and are the same for every reader.
+A reader only reads. `scan` lists the files, databases or archives to read; `read` goes through one of them and yields,
+in order, a conversation, its messages, possibly the next conversation, and a problem for each part that it could not
+understand. So everything in a source is either yielded or named. Planning, writing and remembering what was read
+already is the job of the importer, and is the same for every reader.
 
-A conversation may be given again, to go on with it after another one or because more is known about it by now (its
-title, say): what is filled in is taken over, nothing is taken away. A reader of files that only grow gives marks as it
-goes; the engine keeps the last one and hands it back as `Item.begin`, so that next time only what is new is read.
+A reader may yield a conversation again, to continue it after another one or because it learned more about it (its
+title, for example): the importer takes over the fields that are set and removes nothing. A reader of files that only
+grow yields checkpoints; the importer stores the last one and passes it back as `ImportItem.checkpoint`, so that the
+next import reads only what is new.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,10 +19,10 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in a source that was skipped, said by file and line.
+    """A part of a source that was skipped, by file and line.
 
-    `unread` is what could not be read at all, for reasons that lie outside of it (no permission, a lock, a missing
-    library): it is looked at again although it has not changed.
+    `unread` marks what could not be read at all, for reasons outside the file (no permission, a lock, a missing
+    library): the next import reads the item again although it has not changed.
     """
 
     file: Path
@@ -32,7 +33,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A place in a file that only grows: everything before it has been given. `state` is the reader's own memory."""
+    """A position in a file that only grows: everything before it was yielded. `state` belongs to the reader."""
 
     offset: int
     line: int
@@ -41,18 +42,18 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class ImportItem:
-    """One transcript file, database or archive that was found, as it was when it was found."""
+    """A transcript file, database or archive as the scan found it; `label` says which part of the file it is."""
 
     file: Path
     size: int
-    changed: float
-    what: str
-    begin: Checkpoint | None = None
+    modified_at: float
+    label: str
+    checkpoint: Checkpoint | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedConversation:
-    """One session of the other program; the messages that follow it belong to it."""
+    """One session of the other program; the messages that follow belong to it."""
 
     host_id: str
     title: str | None = None
@@ -75,30 +76,30 @@ class ImportedMessage:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A line that carries no message, such as bookkeeping of the other program; it is counted by what it is."""
+    """A line without a message, such as bookkeeping of the other program; the summary counts them by label."""
 
-    what: str
+    label: str
 
 
 ReadEvent = ImportedConversation | ImportedMessage | Problem | Skipped | Checkpoint
 
 
 class ConversationReader(Protocol):
-    """What an importer of one program is: it finds, reads, and knows how that program takes a session up again."""
+    """Finds and reads the conversations of one program, and knows how that program resumes a session."""
 
     @property
     def name(self) -> str:
         """The source by which people and the record know it, such as `claude-code`."""
         ...
 
-    def scan(self, where: Path | None) -> Sequence[ImportItem]:
-        """Name what there is to read under `where`, or in the program's own places; odd files never raise."""
+    def scan(self, path: Path | None) -> Sequence[ImportItem]:
+        """List what there is to read under `path`, or in the program's own directories; unusual files never raise."""
         ...
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """Give a conversation, then its messages, then perhaps the next; memory is bounded whatever the size."""
+        """Yield a conversation, then its messages, then possibly the next; memory is bounded whatever the size."""
         ...
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
-        """Say the exact command that takes the session up again in its own program, or nothing."""
+        """Return the exact command that resumes the session in its own program, or ""."""
         ...

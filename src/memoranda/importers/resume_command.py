@@ -1,4 +1,4 @@
-"""The command that takes a session up again in the program that it came from, for a person to copy."""
+"""Builds the command that resumes an imported session in its own program, for a person to copy."""
 
 import re
 import shlex
@@ -7,30 +7,30 @@ from typing import Any
 
 from memoranda.importers.sources import SOURCES
 
-# What other programs call their sessions. Anything else could be read as an option, or as a command of its own.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+=-]{0,199}")
-_ABSOLUTE = re.compile(r"/|[A-Za-z]:[\\/]|\\\\")
+# Session ids of other programs. Anything else could be read as an option, or as a command of its own.
+_SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+=-]{0,199}")
+_ABSOLUTE_PATH = re.compile(r"/|[A-Za-z]:[\\/]|\\\\")
 
 
 def resume_command(session: Mapping[str, Any]) -> str:
-    """The exact command for a session as the record holds it; "" when it came from nowhere else, or has none."""
-    source = SOURCES.get(_text(session, "host"))
-    name = _text(session, "host_session_id")
-    if source is None or not _NAME.fullmatch(name):
+    """Return the exact command for a session row; "" when it was not imported, or its program has no such command."""
+    source = SOURCES.get(_text_column(session, "host"))
+    name = _text_column(session, "host_session_id")
+    if source is None or not _SESSION_ID.fullmatch(name):
         return ""
-    directory = _text(session, "directory")
-    if directory and not (_ABSOLUTE.match(directory) and directory.isprintable()):
-        # It took place somewhere that cannot be named safely, so nobody can go there.
+    directory = _text_column(session, "directory")
+    if directory and not (_ABSOLUTE_PATH.match(directory) and directory.isprintable()):
+        # The directory cannot be named safely in a command.
         return ""
     command = source.load().resume_command(name, directory or None)
     return command if command.isprintable() else ""
 
 
 def in_directory(command: str, directory: str | None) -> str:
-    """A command as it is given in a directory, if one is known."""
+    """Return a command that runs in a directory, if one is known."""
     return f"cd {shlex.quote(directory)} && {command}" if directory else command
 
 
-def _text(session: Mapping[str, Any], field: str) -> str:
-    value = session.get(field)
+def _text_column(session: Mapping[str, Any], name: str) -> str:
+    value = session.get(name)
     return value if isinstance(value, str) else ""

@@ -1,4 +1,4 @@
-"""SQLite databases of other programs, read without changing what they hold, also while they are being written."""
+"""Reads SQLite databases of other programs without changing them, also while those programs write."""
 
 import os
 import sqlite3
@@ -12,37 +12,37 @@ from typing import Any
 from memoranda.importers.reader_protocol import ImportItem
 from memoranda.importers.source_files import item_at, open_source
 
-_PATIENCE = 5.0
+_BUSY_TIMEOUT = 5.0
 _WRITE_VERSION = 18
 _WAL = 2
-_AT_ONCE = 200
+_ROWS_PER_FETCH = 200
 
 
-def database_at(file: Path, what: str) -> ImportItem | None:
-    """A database with what is still in its write-ahead log; None when there is none."""
-    item = item_at(file, what)
-    log = item_at(file.with_name(f"{file.name}-wal"), what)
+def database_at(file: Path, label: str) -> ImportItem | None:
+    """Return a database as an item, its write-ahead log included; None when there is none."""
+    item = item_at(file, label)
+    log = item_at(file.with_name(f"{file.name}-wal"), label)
     if item is None or log is None:
         return item
-    return ImportItem(file, item.size + log.size, max(item.changed, log.changed), what)
+    return ImportItem(file, item.size + log.size, max(item.modified_at, log.modified_at), label)
 
 
 @contextmanager
-def opened(file: Path, odd_text: str = "backslashreplace") -> Iterator[sqlite3.Connection]:
-    """A connection that leaves the file and its folder as they are; errors of SQLite come as OSError.
+def open_database(file: Path, invalid_text: str = "backslashreplace") -> Iterator[sqlite3.Connection]:
+    """Connect without changing the file or its directory; raises errors of SQLite as OSError.
 
-    `odd_text` says how text that is not UTF-8 is shown, as in `bytes.decode`; it must not end the reading.
+    `invalid_text` is the error handler of `bytes.decode` for text that is not UTF-8, which must not stop the reading.
     """
     with open_source(file) as stream:
         has_log = stream.read(_WRITE_VERSION + 2)[_WRITE_VERSION:] == bytes((_WAL, _WAL))
     try:
         with (
-            _address(file, has_log=has_log) as address,
-            closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection,
+            _connection_uri(file, has_log=has_log) as uri,
+            closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_TIMEOUT)) as connection,
         ):
-            connection.text_factory = lambda raw: raw.decode("utf-8", odd_text)
+            connection.text_factory = lambda raw: raw.decode("utf-8", invalid_text)
             if has_log:
-                # One state of it, however long the reading takes. Without a log this would hold up the writer.
+                # One consistent state however long the reading takes. Without a log this would block the writer.
                 connection.execute("BEGIN")
             yield connection
     except sqlite3.Error as error:
@@ -50,23 +50,23 @@ def opened(file: Path, odd_text: str = "backslashreplace") -> Iterator[sqlite3.C
 
 
 @contextmanager
-def _address(file: Path, *, has_log: bool) -> Iterator[str]:
-    """Where to open a database, and how, so that SQLite makes no file beside it."""
+def _connection_uri(file: Path, *, has_log: bool) -> Iterator[str]:
+    """Yield a URI with which SQLite creates no file beside the database."""
     log = file.with_name(f"{file.name}-wal")
     shared = file.with_name(f"{file.name}-shm")
     if not has_log or (log.exists() and shared.exists()):
-        # Somebody may be writing; locks, or these two files, keep the readers apart from the writer.
+        # A program may be writing; locks, or these two files, isolate the readers from the writer.
         yield f"{file.absolute().as_uri()}?mode=ro"
         return
     before = _version(file)
     if log.exists() and log.stat().st_size:
-        # Left by a crash, or copied without the third file: SQLite has to mend it first, and does so in a copy.
-        with TemporaryDirectory(prefix="memoranda-") as place:
-            for each in (file, log):
-                copyfile(each, Path(place) / each.name)
-            yield f"{(Path(place) / file.name).as_uri()}?mode=rw"
+        # Left by a crash, or copied without the third file: SQLite must recover it first, and does so in a copy.
+        with TemporaryDirectory(prefix="memoranda-") as directory:
+            for source in (file, log):
+                copyfile(source, Path(directory) / source.name)
+            yield f"{(Path(directory) / file.name).as_uri()}?mode=rw"
     else:
-        # Closed, and complete by itself.
+        # Closed, and complete without a log.
         yield f"{file.absolute().as_uri()}?mode=ro&immutable=1"
     if _version(file) != before:
         raise OSError("it was changed while it was read")
@@ -78,7 +78,7 @@ def _version(file: Path) -> tuple[int, int]:
 
 
 def tables(connection: sqlite3.Connection) -> dict[str, set[str]]:
-    """The tables of a database and their columns."""
+    """Return the tables of a database with their columns."""
     names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     return {
         name: {row[0] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (name,))} for name in names
@@ -86,7 +86,7 @@ def tables(connection: sqlite3.Connection) -> dict[str, set[str]]:
 
 
 def rows(connection: sqlite3.Connection, query: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-    """The rows of a query, a few at a time."""
+    """Yield the rows of a query; holds only a few at a time."""
     cursor = connection.execute(query, values)
-    while found := cursor.fetchmany(_AT_ONCE):
+    while found := cursor.fetchmany(_ROWS_PER_FETCH):
         yield from found

@@ -1,4 +1,7 @@
-"""Looks for files to read; what cannot be looked at is not there, and nothing is followed in circles."""
+"""Finds and reads the files of other programs: whole files, JSON documents, and JSON lines one at a time.
+
+Unreadable files, broken, endless and unfinished lines become problems and are never fatal.
+"""
 
 import errno
 import hashlib
@@ -13,13 +16,18 @@ from typing import Any, BinaryIO
 
 from memoranda.importers.reader_protocol import Checkpoint, ImportItem, Problem, ReadEvent
 
-_DEEPEST = 12
-_SEALED = 4096
+# An image in a transcript may have several megabytes.
+MAX_LINE_BYTES = 64 * 1024 * 1024
+_MAX_DEPTH = 12
+_DIGESTED_BYTES = 4096
 _READ_ONLY = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+_LINES_PER_CHECKPOINT = 100
+_UNFINISHED = "the line is not finished (is it still being written?)"
+_SETTLED_AFTER = 120.0
 
 
 def open_source(file: Path) -> BinaryIO:
-    """Open a file of another program to read it; a pipe or device in its place is an error, not an endless wait."""
+    """Open a file of another program to read it; raises for a pipe or device, which could block forever."""
     descriptor = os.open(file, _READ_ONLY)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -27,18 +35,18 @@ def open_source(file: Path) -> BinaryIO:
     return open(descriptor, "rb")
 
 
-def item_at(file: Path, what: str) -> ImportItem | None:
-    """A regular file as an item; None when there is none."""
+def item_at(file: Path, label: str) -> ImportItem | None:
+    """Return a regular file as an item; None when there is none."""
     try:
         status = os.stat(file)
     except (OSError, ValueError):
         return None
-    return ImportItem(file, status.st_size, status.st_mtime, what) if stat.S_ISREG(status.st_mode) else None
+    return ImportItem(file, status.st_size, status.st_mtime, label) if stat.S_ISREG(status.st_mode) else None
 
 
-def files_under(directory: Path, wanted: Callable[[Path], bool], what: str) -> list[ImportItem]:
-    """The regular files in a directory and below that are wanted, in the order of their names."""
-    found = [item_at(file, what) for file in _walk(directory, 0) if wanted(file)]
+def find_files(directory: Path, wanted: Callable[[Path], bool], label: str) -> list[ImportItem]:
+    """Return the wanted regular files under a directory, sorted by path; skips what cannot be listed."""
+    found = [item_at(file, label) for file in _walk(directory, 0) if wanted(file)]
     return [item for item in found if item is not None]
 
 
@@ -48,34 +56,67 @@ def _walk(directory: Path, depth: int) -> Iterator[Path]:
     except (OSError, ValueError):
         return
     for entry in entries:
-        # A linked file may be somebody's way to keep transcripts elsewhere; a linked directory may lead in circles.
+        # People link single transcripts from elsewhere; a linked directory may lead in a circle.
         if not entry.is_dir(follow_symlinks=False):
             yield directory / entry.name
-        elif depth < _DEEPEST:
+        elif depth < _MAX_DEPTH:
             yield from _walk(directory / entry.name, depth + 1)
 
 
-def seal(file: Path, offset: int) -> str:
-    """A digest of what stands before a place in a file: the same file, grown, has the same one."""
-    begin = max(0, offset - _SEALED)
+def prefix_digest(file: Path, offset: int) -> str:
+    """Return a digest of the bytes before an offset: a file that only grew has the same one. "" if unreadable."""
+    start = max(0, offset - _DIGESTED_BYTES)
     try:
         with open_source(file) as stream:
-            stream.seek(begin)
-            before = stream.read(offset - begin)
+            stream.seek(start)
+            before = stream.read(offset - start)
     except OSError:
         return ""
-    return hashlib.sha256(before).hexdigest() if len(before) == offset - begin else ""
+    return hashlib.sha256(before).hexdigest() if len(before) == offset - start else ""
 
 
-# The longest line that is taken; a picture in a transcript may have several megabytes.
-LONGEST_LINE = 64 * 1024 * 1024
-_MARK_EVERY = 100
-_UNFINISHED = "the line is not finished (is it still being written?)"
+def is_recently_changed(modified_at: float) -> bool:
+    """Whether something changed so recently that its program may still be writing to it.
+
+    A message has one external id, and the record keeps its first version. A message that grows while it is written
+    would stay half, so readers leave it for the next import until its file has been quiet for a while.
+    """
+    return time.time() - modified_at < _SETTLED_AFTER
+
+
+def reread_time(modified_at: float) -> float:
+    """Return the modification time for an item; a recent one changes with every scan, so that it is read again."""
+    return time.time() if is_recently_changed(modified_at) else modified_at
+
+
+def read_bytes(item: ImportItem) -> bytes | Problem:
+    """Return the content of a file, or the problem with it; a file larger than the longest line is a problem."""
+    try:
+        with open_source(item.file) as stream:
+            raw = stream.read(MAX_LINE_BYTES + 1)
+    except OSError as error:
+        return unreadable_problem(item, error)
+    if len(raw) > MAX_LINE_BYTES:
+        return Problem(item.file, None, f"the file has more than {MAX_LINE_BYTES // 1024 // 1024} MB")
+    return raw
+
+
+def read_json_file(item: ImportItem) -> Any:
+    """Return the JSON value in a file, or the problem with it."""
+    raw = read_bytes(item)
+    try:
+        return raw if isinstance(raw, Problem) else json.loads(raw.decode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError) as error:
+        return Problem(item.file, None, f"not JSON ({str(error)[:100]})")
+
+
+def unreadable_problem(item: ImportItem, error: OSError) -> Problem:
+    return Problem(item.file, None, f"cannot be read: {error.strerror or error}", unread=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line that is a JSON object, where it is, and where the next one begins."""
+    """One line that is a JSON object; `end` is the offset of the next line."""
 
     value: dict[str, Any]
     number: int
@@ -83,56 +124,54 @@ class Line:
     end: int
 
 
-def json_lines(item: ImportItem) -> Iterator[Line | Problem]:
-    """Every line of a file from where the item begins: an object, or a problem. Blank lines are none."""
+def read_json_lines(item: ImportItem) -> Iterator[Line | Problem]:
+    """Yield an object or a problem for every line after the item's checkpoint; skips blank lines."""
     try:
         with open_source(item.file) as stream:
-            offset, number = (item.begin.offset, item.begin.line) if item.begin else (0, 0)
+            offset, number = (item.checkpoint.offset, item.checkpoint.line) if item.checkpoint else (0, 0)
             stream.seek(offset)
-            yield from lines_in(item.file, stream, offset, number)
+            yield from stream_lines(item.file, stream, offset, number)
     except OSError as error:
-        yield unreadable(item, error)
+        yield unreadable_problem(item, error)
 
 
-def unreadable(item: ImportItem, error: OSError) -> Problem:
-    """What the system said of a file that cannot be read."""
-    return Problem(item.file, None, f"cannot be read: {error.strerror or error}", unread=True)
-
-
-def read_lines(
+def read_line_events(
     lines: Iterable[Line | Problem],
-    given: Callable[[Line], Iterable[ReadEvent]],
-    state: Callable[[], str] = str,
-    ended: Callable[[], Iterable[ReadEvent]] = tuple,
+    line_events: Callable[[Line], Iterable[ReadEvent]],
+    reader_state: Callable[[], str] = str,
+    final_events: Callable[[], Iterable[ReadEvent]] = tuple,
 ) -> Iterator[ReadEvent]:
-    """What every line gives, and in the end, with marks on the way; `state` is what the reader knows at that place."""
+    """Yield the events of every line and the final ones, with a checkpoint every hundred lines and at the end.
+
+    `reader_state` returns what the reader must know to continue from the current line.
+    """
     last: Line | None = None
-    for found in lines:
-        if isinstance(found, Problem):
-            yield found
+    for line in lines:
+        if isinstance(line, Problem):
+            yield line
             continue
-        last = found
-        yield from given(found)
-        if found.number % _MARK_EVERY == 0:
-            yield Checkpoint(found.end, found.number, state())
-    yield from ended()
+        last = line
+        yield from line_events(line)
+        if line.number % _LINES_PER_CHECKPOINT == 0:
+            yield Checkpoint(line.end, line.number, reader_state())
+    yield from final_events()
     if last is not None:
-        yield Checkpoint(last.end, last.number, state())
+        yield Checkpoint(last.end, last.number, reader_state())
 
 
-def lines_in(file: Path, stream: BinaryIO, offset: int = 0, number: int = 0) -> Iterator[Line | Problem]:
-    """The lines of an open file, whose next byte is at `offset`, after so many lines."""
-    while raw := stream.readline(LONGEST_LINE):
+def stream_lines(file: Path, stream: BinaryIO, offset: int = 0, number: int = 0) -> Iterator[Line | Problem]:
+    """Yield the lines of an open file whose next byte is at `offset`, after `number` lines."""
+    while raw := stream.readline(MAX_LINE_BYTES):
         number += 1
         offset += len(raw)
-        if len(raw) == LONGEST_LINE and not raw.endswith(b"\n"):
+        if len(raw) == MAX_LINE_BYTES and not raw.endswith(b"\n"):
             offset += _skip_line(stream)
-            yield Problem(file, number, f"the line has more than {LONGEST_LINE // 1024 // 1024} MB")
+            yield Problem(file, number, f"the line has more than {MAX_LINE_BYTES // 1024 // 1024} MB")
         elif raw.strip():
-            yield _parsed(file, raw, number, offset)
+            yield _parse_line(file, raw, number, offset)
 
 
-def _parsed(file: Path, raw: bytes, number: int, end: int) -> Line | Problem:
+def _parse_line(file: Path, raw: bytes, number: int, end: int) -> Line | Problem:
     try:
         value = json.loads(raw.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as error:
@@ -146,42 +185,8 @@ def _parsed(file: Path, raw: bytes, number: int, end: int) -> Line | Problem:
 
 def _skip_line(stream: BinaryIO) -> int:
     skipped = 0
-    while raw := stream.readline(LONGEST_LINE):
+    while raw := stream.readline(MAX_LINE_BYTES):
         skipped += len(raw)
         if raw.endswith(b"\n"):
             break
     return skipped
-
-
-def content(item: ImportItem) -> bytes | Problem:
-    """What a file holds, or the problem with it; a file larger than the longest line is one."""
-    try:
-        with open_source(item.file) as stream:
-            raw = stream.read(LONGEST_LINE + 1)
-    except OSError as error:
-        return unreadable(item, error)
-    if len(raw) > LONGEST_LINE:
-        return Problem(item.file, None, f"the file has more than {LONGEST_LINE // 1024 // 1024} MB")
-    return raw
-
-
-def document(item: ImportItem) -> Any:
-    """The value that a file holds as JSON, or the problem with it."""
-    raw = content(item)
-    try:
-        return raw if isinstance(raw, Problem) else json.loads(raw.decode("utf-8", "surrogatepass"))
-    except (ValueError, RecursionError) as error:
-        return Problem(item.file, None, f"not JSON ({str(error)[:100]})")
-
-
-_SETTLED_AFTER = 120.0
-
-
-def is_settling(changed: float) -> bool:
-    """Whether something was changed so lately that it may not be finished."""
-    return time.time() - changed < _SETTLED_AFTER
-
-
-def when_changed(changed: float) -> float:
-    """The time of a change as an item says it: for what is settling always another one, so that it is read again."""
-    return time.time() if is_settling(changed) else changed

@@ -1,4 +1,4 @@
-"""The programs that can be imported from, and where their readers are; a reader is loaded when it is asked for."""
+"""Lists the programs that can be imported from; a reader is loaded when it is needed."""
 
 from dataclasses import dataclass
 from importlib import import_module
@@ -10,9 +10,10 @@ from memoranda.importers.reader_protocol import ConversationReader
 
 @dataclass(frozen=True, slots=True)
 class ImportSource:
-    """One program: `variable` is how its users move its directory, `reader` where its reader is.
+    """One program; `reader` is the module and class of its reader.
 
-    `settings_variable` moves the directory that every program has its settings in, where this one keeps something too.
+    `variable` is the environment variable with which people move the program's directory. `settings_variable` moves
+    the directory in which every program keeps its settings, where this one keeps conversations too.
     """
 
     name: str
@@ -23,14 +24,13 @@ class ImportSource:
 
     @property
     def help(self) -> str:
-        """What its import brings, in a sentence."""
         return f"Import the conversations that you had with {self.program}."
 
     def load(self, settings: Path | None = None) -> ConversationReader:
-        """Its reader; `settings` is where the settings of programs are, if they were moved."""
-        module, kind = self.reader.split(":")
-        made = getattr(import_module(f"memoranda.importers.{module}"), kind)
-        return cast(ConversationReader, made(settings) if settings else made())
+        """Return its reader; `settings` is the moved directory of programs' settings, if there is one."""
+        module, class_name = self.reader.split(":")
+        reader_class = getattr(import_module(f"memoranda.importers.{module}"), class_name)
+        return cast(ConversationReader, reader_class(settings) if settings else reader_class())
 
 
 SOURCES = {

@@ -1,4 +1,4 @@
-"""What an import would do or has done, counted; a plan and a report are the same figures before and after."""
+"""Counts what an import would do or has done; a plan and a report hold the same figures, before and after."""
 
 import json
 import os
@@ -13,9 +13,12 @@ from memoranda.importers.reader_protocol import ImportItem, Problem
 from memoranda.support.durable_files import make_private_directory, write_private
 
 SessionResult = Literal["new", "grown", "unchanged", "deleted", "conflict"]
-# So many problems are kept word by word; of more, the number per file is kept.
-MOST_PROBLEMS = 1000
-_Key = tuple[Path, str]
+# The texts of so many problems are kept; of the others only the number per file.
+MAX_PROBLEMS = 1000
+REPORT_DIRECTORY = "imports"
+MAX_REPORTS = 20
+_REPORT_NAMES = "[0-9]*-[0-9]*-[0-9]*.json"
+_ItemKey = tuple[Path, str]
 
 
 @dataclass(slots=True)
@@ -29,75 +32,74 @@ class ImportSummary:
     messages: int = 0
     messages_known: int = 0
     sessions: dict[str, SessionResult] = field(default_factory=dict)
-    aside: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
     renamed: dict[str, str] = field(default_factory=dict)
     detached: list[str] = field(default_factory=list)
     conflicts: dict[str, str] = field(default_factory=dict)
-    problems_kept: list[tuple[_Key, Problem]] = field(default_factory=list)
+    kept_problems: list[tuple[_ItemKey, Problem]] = field(default_factory=list)
     problems_by_file: Counter[Path] = field(default_factory=Counter)
-    # After which line each item was read; None for one that was read from its beginning.
-    read_after: dict[_Key, int | None] = field(default_factory=dict)
+    # The line of the checkpoint from which each item was read; None for an item that was read from its start.
+    read_after: dict[_ItemKey, int | None] = field(default_factory=dict)
 
-    def count(self, fate: SessionResult) -> int:
-        """How many sessions have come to this."""
-        return sum(each == fate for each in self.sessions.values())
+    def count(self, result: SessionResult) -> int:
+        """Return the number of sessions with this result."""
+        return sum(session_result == result for session_result in self.sessions.values())
 
     @property
     def problems(self) -> list[Problem]:
-        return [problem for _, problem in self.problems_kept]
+        return [problem for _, problem in self.kept_problems]
 
     @property
     def problem_count(self) -> int:
         return self.problems_by_file.total()
 
     @property
-    def adds_something(self) -> bool:
+    def adds_messages(self) -> bool:
         return bool(self.messages)
 
-    def begin(self, item: ImportItem) -> None:
-        """Say that an item is read now, and from where."""
-        self.bytes += item.size - (item.begin.offset if item.begin else 0)
-        self.read_after[item.file, item.what] = item.begin.line if item.begin else None
+    def start_item(self, item: ImportItem) -> None:
+        """Record that an item is being read, and from where."""
+        self.bytes += item.size - (item.checkpoint.offset if item.checkpoint else 0)
+        self.read_after[item.file, item.label] = item.checkpoint.line if item.checkpoint else None
 
     def add_problem(self, item: ImportItem, problem: Problem) -> None:
-        """Count a problem that was met in an item."""
         self.problems_by_file[problem.file] += 1
-        if len(self.problems_kept) < MOST_PROBLEMS:
-            self.problems_kept.append(((item.file, item.what), problem))
+        if len(self.kept_problems) < MAX_PROBLEMS:
+            self.kept_problems.append(((item.file, item.label), problem))
 
-    def settle(self, session_id: str, fate: SessionResult) -> None:
-        """Say what becomes of a session; a new one stays new however often something is added."""
+    def set_result(self, session_id: str, result: SessionResult) -> None:
+        """Record the result of a session; a new one stays new however often messages are added."""
         before = self.sessions.get(session_id)
         if before is None or before == "unchanged":
-            self.sessions[session_id] = fate
+            self.sessions[session_id] = result
 
-    def add(self, other: "ImportSummary") -> None:
-        """Take in the figures of a later round over the same source."""
-        self.items, self.items_unchanged = other.items, other.items_unchanged
-        self.bytes += other.bytes
-        self.messages += other.messages
-        self.messages_known += other.messages_known
-        for session_id, fate in other.sessions.items():
-            self.settle(session_id, fate)
-        self.aside += other.aside
-        self.renamed |= other.renamed
-        self.detached += other.detached
-        self.conflicts |= other.conflicts
-        self._forget_problems(other.read_after)
-        self.problems_kept = [*self.problems_kept, *other.problems_kept][:MOST_PROBLEMS]
-        self.problems_by_file += other.problems_by_file
+    def add(self, later: "ImportSummary") -> None:
+        """Add the figures of a later pass over the same source."""
+        self.items, self.items_unchanged = later.items, later.items_unchanged
+        self.bytes += later.bytes
+        self.messages += later.messages
+        self.messages_known += later.messages_known
+        for session_id, result in later.sessions.items():
+            self.set_result(session_id, result)
+        self.skipped += later.skipped
+        self.renamed |= later.renamed
+        self.detached += later.detached
+        self.conflicts |= later.conflicts
+        self._drop_reread_problems(later.read_after)
+        self.kept_problems = [*self.kept_problems, *later.kept_problems][:MAX_PROBLEMS]
+        self.problems_by_file += later.problems_by_file
 
-    def _forget_problems(self, read_after: dict[_Key, int | None]) -> None:
-        """Leave out what was read once more: what is still wrong there is said again."""
-        known, self.problems_kept = self.problems_kept, []
+    def _drop_reread_problems(self, read_after: dict[_ItemKey, int | None]) -> None:
+        """Drop the problems of what was read again; those that remain were reported again."""
+        known, self.kept_problems = self.kept_problems, []
         for key, problem in known:
-            if key in read_after and _is_read_again(problem, read_after[key]):
+            if key in read_after and _was_reread(problem, read_after[key]):
                 self.problems_by_file -= Counter([problem.file])
             else:
-                self.problems_kept.append((key, problem))
+                self.kept_problems.append((key, problem))
 
     def as_json(self) -> dict[str, Any]:
-        """The figures as JSON-like values, for a report or a program."""
+        """Return the figures as JSON-like values, for a report or a program."""
         return {
             "source": self.source,
             "files": self.items,
@@ -109,7 +111,7 @@ class ImportSummary:
             "sessions_deleted_here": self.count("deleted"),
             "messages": self.messages,
             "messages_known": self.messages_known,
-            "set_aside": dict(sorted(self.aside.items())),
+            "set_aside": dict(sorted(self.skipped.items())),
             "renamed": self.renamed,
             "detached": self.detached,
             "conflicts": self.conflicts,
@@ -119,39 +121,33 @@ class ImportSummary:
         }
 
 
-def _is_read_again(problem: Problem, after: int | None) -> bool:
+def _was_reread(problem: Problem, after: int | None) -> bool:
     return after is None or problem.unread or (problem.line is not None and problem.line > after)
 
 
-DIRECTORY = "imports"
-# So many reports are kept, the newest.
-KEPT = 20
-_NAMED = "[0-9]*-[0-9]*-[0-9]*.json"
+def report_path(root: Path, started_at: float) -> Path:
+    """Return the file for the report of an import that started at this time."""
+    at = datetime.fromtimestamp(started_at, UTC)
+    return root / REPORT_DIRECTORY / f"{at:%Y%m%d-%H%M%S}-{os.getpid()}.json"
 
 
-def report_path(root: Path, began: float) -> Path:
-    """Where the report of the import that began then is kept."""
-    at = datetime.fromtimestamp(began, UTC)
-    return root / DIRECTORY / f"{at:%Y%m%d-%H%M%S}-{os.getpid()}.json"
-
-
-def report(tallies: Sequence[ImportSummary], began: float, ended: float) -> dict[str, Any]:
-    """What an import did, as JSON-like values."""
+def build_report(summaries: Sequence[ImportSummary], started_at: float, ended_at: float) -> dict[str, Any]:
+    """Return what an import did, as JSON-like values."""
     return {
-        "began": _iso(began),
-        "ended": _iso(ended),
-        "seconds": round(ended - began, 3),
-        "sources": [tally.as_json() for tally in tallies],
+        "began": _iso(started_at),
+        "ended": _iso(ended_at),
+        "seconds": round(ended_at - started_at, 3),
+        "sources": [summary.as_json() for summary in summaries],
     }
 
 
-def keep_report(path: Path, content: dict[str, Any]) -> None:
-    """Write a report where its owner alone can read it, in the place of the oldest one when there are enough."""
+def write_report(path: Path, content: dict[str, Any]) -> None:
+    """Write a report that only its owner can read, and delete the oldest reports beyond the newest 20."""
     make_private_directory(path.parent)
     write_private(path, json.dumps(content, ensure_ascii=True, indent=2).encode() + b"\n")
-    # By their names, which begin with the time; somebody else's files stay.
-    newest_first = sorted((each for each in path.parent.glob(_NAMED) if each != path), reverse=True)
-    for old in newest_first[KEPT - 1 :]:
+    # By name, which starts with the time; files with other names stay.
+    newest_first = sorted((file for file in path.parent.glob(_REPORT_NAMES) if file != path), reverse=True)
+    for old in newest_first[MAX_REPORTS - 1 :]:
         old.unlink(missing_ok=True)
 
 

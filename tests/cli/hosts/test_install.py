@@ -44,7 +44,7 @@ def test_install_and_uninstall_say_what_they_did(terminal: Terminal, tmp_path: P
 
 def test_a_person_is_asked_in_a_terminal(terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No leaves everything as it was."""
-    monkeypatch.setattr("memoranda.cli.hosts.confirm_changes._can_ask", lambda invocation: True)
+    monkeypatch.setattr("memoranda.cli.confirmation._can_ask", lambda invocation: True)
     assert "Write this?" in terminal.ok("install", "codex", input="n\n")
     assert not (tmp_path / "user" / ".codex").exists()
     assert "Wrote" in terminal.ok("install", "codex", input="y\n")

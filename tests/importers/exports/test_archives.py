@@ -30,7 +30,7 @@ def test_numbered_parts_are_all_found(tmp_path: Path) -> None:
     write_zip(tmp_path / "gpt.zip", {**members, "shared_conversations.json": [], "chat.html": ""})
     write_json(tmp_path / "open" / "conversations-000.json", [edited()])
     found = ChatGPT().scan(tmp_path)
-    assert [item.what for item in found] == [*sorted(members), "conversations"]
+    assert [item.label for item in found] == [*sorted(members), "conversations"]
     assert all(any(isinstance(each, ImportedMessage) for each in ChatGPT().read(item)) for item in found)
 
 
@@ -57,10 +57,10 @@ def test_a_named_file_that_cannot_be_used_says_what_is_wrong(tmp_path: Path, con
     """It is a problem of that file, and the import goes on."""
     file = tmp_path / "conversations.json"
     file.write_bytes(content)
-    tally = Home(tmp_path / "home").take(ChatGPT(), file)
-    assert tally.messages == 0
-    assert tally.items == 1
-    assert tally.problem_count == (0 if content == b"[]" else 1)
+    summary = Home(tmp_path / "home").take(ChatGPT(), file)
+    assert summary.messages == 0
+    assert summary.items == 1
+    assert summary.problem_count == (0 if content == b"[]" else 1)
 
 
 def test_a_damaged_archive_says_so_and_is_read_again_when_it_is_mended(tmp_path: Path) -> None:
@@ -82,8 +82,8 @@ def test_an_archive_that_is_packed_in_an_unusual_way_says_so(tmp_path: Path) -> 
     file = tmp_path / "gpt.zip"
     with zipfile.ZipFile(file, "w", zipfile.ZIP_BZIP2) as archive:
         archive.writestr("conversations.json", "[]")
-    tally = Home(tmp_path / "home").take(ChatGPT(), file)
-    assert "unusual" in tally.problems[0].text
+    summary = Home(tmp_path / "home").take(ChatGPT(), file)
+    assert "unusual" in summary.problems[0].text
 
 
 def test_an_export_is_only_read(tmp_path: Path) -> None:

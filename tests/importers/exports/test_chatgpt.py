@@ -27,7 +27,7 @@ def contents(home: Home, session_id: str) -> list[Any]:
 
 def test_the_line_that_is_seen_is_the_session_and_other_lines_are_branches(home: Home, tmp_path: Path) -> None:
     """A branch has only what is its own."""
-    tally = home.take(ChatGPT(), write_json(tmp_path / "conversations.json", [edited()]))
+    summary = home.take(ChatGPT(), write_json(tmp_path / "conversations.json", [edited()]))
     assert contents(home, "chatgpt-conv-1") == [
         "How do locks work?", "They keep others out.", "And in Python?", "With a context manager."
     ]  # fmt: skip
@@ -37,8 +37,8 @@ def test_the_line_that_is_seen_is_the_session_and_other_lines_are_branches(home:
     assert (branch["parent_session_id"], branch["relation"]) == ("chatgpt-conv-1", "branch")
     row = rows["chatgpt-conv-1"]
     assert (row["title"], row["model"], row["started_at"]) == ("A talk", "gpt-4", 1_700_000_000.5)
-    assert (tally.messages, tally.count("new"), tally.problem_count) == (6, 2, 0)
-    assert tally.aside == {"place without a message": 1, "empty message": 1}
+    assert (summary.messages, summary.count("new"), summary.problem_count) == (6, 2, 0)
+    assert summary.skipped == {"place without a message": 1, "empty message": 1}
 
 
 def test_tools_reasoning_pictures_and_unknown_kinds_are_kept(home: Home, tmp_path: Path) -> None:
@@ -92,8 +92,8 @@ def test_a_later_export_adds_only_what_is_new(home: Home, tmp_path: Path) -> Non
     later = edited()
     later["mapping"]["u9"] = node("u9", "a2", words("user", "Thanks!"))
     later["current_node"] = "u9"
-    tally = home.take(ChatGPT(), write_json(file, [later, {"conversation_id": "x", "mapping": {}}]))
-    assert tally.messages == 1
+    summary = home.take(ChatGPT(), write_json(file, [later, {"conversation_id": "x", "mapping": {}}]))
+    assert summary.messages == 1
     everything = [text for name in home.everything() for text in contents(home, name)]
     assert sorted(everything) == sorted(
         ["How do locks work?", "They keep others out.", "And in Python?", "With a context manager.", "And in Rust?",
@@ -158,10 +158,10 @@ def test_importing_twice_is_importing_once_and_nothing_is_lost_in_silence(conver
         file.write_text(json.dumps(conversations), "utf-8")
         home = Home(Path(scratch) / "home")
         planned = home.plan(ChatGPT(), file)
-        tally = home.take(ChatGPT(), file)
-        assert (planned.messages, planned.aside) == (tally.messages, tally.aside)
+        summary = home.take(ChatGPT(), file)
+        assert (planned.messages, planned.skipped) == (summary.messages, summary.skipped)
         once = home.everything()
-        assert home.take(ChatGPT(), file, again=True).messages == 0
+        assert home.take(ChatGPT(), file, rescan=True).messages == 0
         assert home.everything() == once
         nodes = sum(
             len(each["mapping"])
@@ -169,6 +169,6 @@ def test_importing_twice_is_importing_once_and_nothing_is_lost_in_silence(conver
             if isinstance(each, dict) and each.get("id") in ("x", "y") and isinstance(each["mapping"], dict)
         )
         stored = sum(len(row["messages"]) for row in once.values())
-        assert stored == tally.messages
-        assert stored + tally.aside.total() + tally.problem_count + tally.messages_known >= nodes
+        assert stored == summary.messages
+        assert stored + summary.skipped.total() + summary.problem_count + summary.messages_known >= nodes
         home.store.close()

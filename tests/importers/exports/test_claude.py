@@ -168,10 +168,10 @@ def test_importing_twice_is_importing_once_and_nothing_is_lost_in_silence(conver
         file.write_text(json.dumps(conversations), "utf-8")
         home = Home(Path(scratch) / "home")
         planned = home.plan(ClaudeExport(), file)
-        tally = home.take(ClaudeExport(), file)
-        assert (planned.messages, planned.aside) == (tally.messages, tally.aside)
+        summary = home.take(ClaudeExport(), file)
+        assert (planned.messages, planned.skipped) == (summary.messages, summary.skipped)
         once = home.everything()
-        assert home.take(ClaudeExport(), file, again=True).messages == 0
+        assert home.take(ClaudeExport(), file, rescan=True).messages == 0
         assert home.everything() == once
         listed = sum(
             len(each["chat_messages"])
@@ -179,6 +179,6 @@ def test_importing_twice_is_importing_once_and_nothing_is_lost_in_silence(conver
             if isinstance(each, dict) and each.get("uuid") in ("x", "y") and isinstance(each.get("chat_messages"), list)
         )
         stored = sum(len(row["messages"]) for row in once.values())
-        assert stored == tally.messages
-        assert stored + tally.aside.total() + tally.problem_count + tally.messages_known >= listed
+        assert stored == summary.messages
+        assert stored + summary.skipped.total() + summary.problem_count + summary.messages_known >= listed
         home.store.close()

@@ -37,7 +37,7 @@ def test_a_session_comes_with_everything_that_matters(home: Home, hermes: Hermes
     hermes.message("s1", "assistant", None, tool_calls='[{"id": "c1", "function": {"name": "ls"}}]', reasoning="hm",
                    reasoning_details='[{"type": "x"}]', finish_reason="tool_calls")  # fmt: skip
     hermes.message("s1", "tool", "a.py", tool_call_id="c1", tool_name="ls", effect_disposition="read")
-    tally = home.take(Hermes(), hermes.root)
+    summary = home.take(Hermes(), hermes.root)
     row = home.everything()["hermes-s1"]
     assert (row["source"], row["title"], row["model"], row["directory"]) == ("hermes", "Locks", "opus", "/code")
     assert (row["host_session_id"], row["hermes_source"], row["hermes_git_branch"]) == ("s1", "telegram", "main")
@@ -47,7 +47,7 @@ def test_a_session_comes_with_everything_that_matters(home: Home, hermes: Hermes
     assert called["tool_calls"] == [{"id": "c1", "function": {"name": "ls"}}]
     assert (called["reasoning"], called["reasoning_details"]) == ("hm", [{"type": "x"}])
     assert (answered["tool_name"], answered["tool_call_id"], answered["effect_disposition"]) == ("ls", "c1", "read")
-    assert (tally.messages, tally.problem_count) == (3, 0)
+    assert (summary.messages, summary.problem_count) == (3, 0)
 
 
 def test_the_first_versions_had_fewer_columns(home: Home, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_lineage_is_kept(home: Home, hermes: HermesHome) -> None:
     hermes.execute("UPDATE sessions SET started_at = 1 WHERE id = 'next'")
     for name in ("root", "next", "helper", "other", "tool"):
         hermes.say(name, f"in {name}")
-    tally = home.take(Hermes(), hermes.root)
+    summary = home.take(Hermes(), hermes.root)
     relations = {name: (row["parent_session_id"], row["relation"]) for name, row in home.everything().items()}
     assert relations == {
         "hermes-root": (None, None),
@@ -90,7 +90,7 @@ def test_lineage_is_kept(home: Home, hermes: HermesHome) -> None:
         "hermes-other": ("hermes-next", "branch"),
         "hermes-tool": ("hermes-root", "delegation"),
     }
-    assert tally.detached == []
+    assert summary.detached == []
 
 
 def test_compression_in_place_is_told_once(home: Home, hermes: HermesHome) -> None:
@@ -100,12 +100,12 @@ def test_compression_in_place_is_told_once(home: Home, hermes: HermesHome) -> No
     hermes.execute("UPDATE messages SET active = 0, compacted = 1")
     hermes.write_again("s1", ("user", "one"), ("assistant", "[CONTEXT COMPACTION] two and three"), ("assistant", "yes"))
     hermes.say("s1", "four", "yes")
-    tally = home.take(Hermes(), hermes.root)
+    summary = home.take(Hermes(), hermes.root)
     assert [(each["content"], each.get("is_summary")) for each in home.messages("hermes-s1")] == [
         ("one", None), ("two", None), ("three", None), ("yes", None), ("[CONTEXT COMPACTION] two and three", 1),
         ("four", None), ("yes", None),
     ]  # fmt: skip
-    assert tally.aside == {"message repeated by compression": 2}
+    assert summary.skipped == {"message repeated by compression": 2}
 
 
 def test_a_continuation_has_only_what_was_said_in_it(home: Home, hermes: HermesHome) -> None:
@@ -136,9 +136,9 @@ def test_what_was_taken_back_stays_behind_and_is_counted(home: Home, hermes: Her
     hermes.session("s1")
     hermes.say("s1", "one", "two", "three")
     hermes.execute("UPDATE messages SET active = 0 WHERE content = 'three'")
-    tally = home.take(Hermes(), hermes.root)
+    summary = home.take(Hermes(), hermes.root)
     assert contents(home, "hermes-s1") == ["one", "two"]
-    assert tally.aside == {"message that was taken back": 1}
+    assert summary.skipped == {"message that was taken back": 1}
 
 
 def test_only_what_is_new_is_read_the_next_time(home: Home, hermes: HermesHome) -> None:
@@ -151,8 +151,8 @@ def test_only_what_is_new_is_read_the_next_time(home: Home, hermes: HermesHome) 
     hermes.execute("UPDATE sessions SET title = 'Numbers'")
     hermes.session("s2")
     hermes.say("s2", "else")
-    tally = home.take(Hermes(), hermes.root)
-    assert (tally.messages, tally.messages_known) == (2, 0)
+    summary = home.take(Hermes(), hermes.root)
+    assert (summary.messages, summary.messages_known) == (2, 0)
     assert contents(home, "hermes-s1") == ["one", "two", "three"]
     assert home.everything()["hermes-s1"]["title"] == "Numbers"
 
@@ -213,8 +213,8 @@ def test_what_is_no_database_of_hermes_says_so(home: Home, tmp_path: Path, conte
     """And nothing is raised."""
     file = tmp_path / "state.db"
     file.write_bytes(content)
-    tally = home.take(Hermes(), file)
-    assert (tally.messages, tally.problem_count) == (0, 1)
+    summary = home.take(Hermes(), file)
+    assert (summary.messages, summary.problem_count) == (0, 1)
 
 
 def test_our_own_record_is_not_imported_into_itself(home: Home, tmp_path: Path) -> None:
@@ -223,8 +223,8 @@ def test_our_own_record_is_not_imported_into_itself(home: Home, tmp_path: Path) 
     own.create_session("s", "cli")
     own.append_message("s", "user", "hello")
     own.close()
-    tally = home.take(Hermes(), tmp_path / "own")
-    assert "Memoranda's own" in tally.problems[0].text
+    summary = home.take(Hermes(), tmp_path / "own")
+    assert "Memoranda's own" in summary.problems[0].text
 
 
 def test_the_command_names_the_session() -> None:
@@ -260,10 +260,10 @@ def test_importing_twice_is_importing_once_and_nothing_is_lost_in_silence(rows: 
                 [(*row, *flags) for *row, flags in rows],
             )
         planned = home.plan(Hermes(), hermes.root)
-        tally = home.take(Hermes(), hermes.root)
-        assert planned.aside == tally.aside
-        assert tally.messages + tally.aside.total() + tally.problem_count == len(rows)
+        summary = home.take(Hermes(), hermes.root)
+        assert planned.skipped == summary.skipped
+        assert summary.messages + summary.skipped.total() + summary.problem_count == len(rows)
         once = home.everything()
-        assert home.take(Hermes(), hermes.root, again=True).messages == 0
+        assert home.take(Hermes(), hermes.root, rescan=True).messages == 0
         assert home.everything() == once
         home.store.close()

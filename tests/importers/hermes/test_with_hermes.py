@@ -26,10 +26,10 @@ def test_everything_that_hermes_wrote_comes_along_once_while_it_is_running(tmp_p
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "written\n"
-        tally = home.take(Hermes(), where)
+        summary = home.take(Hermes(), where)
         process.communicate("\n")
     assert process.returncode == 0
-    assert (tally.problem_count, tally.count("new")) == (0, 4)
+    assert (summary.problem_count, summary.count("new")) == (0, 4)
     assert home.take(Hermes(), where).messages == 0
     rows = home.everything()
     assert rows["hermes-plain"]["title"] == "Deadlock"

@@ -164,7 +164,7 @@ def write_database(root: Path, events: Sequence[Mapping[str, Any] | bytes | str]
     return file
 
 
-def household(
+def migration_target(
     root: Path, settings: CuratedSettings | None = None, secrets: Mapping[str, str] | None = None
 ) -> MigrationTarget:
     """A home to move into."""

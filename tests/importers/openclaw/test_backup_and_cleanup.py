@@ -77,9 +77,9 @@ def test_the_directory_gets_another_name_each_time(tmp_path: Path) -> None:
         before = contents(source)
         planned = plan_rename(source)
         assert (planned.files, planned.bytes) == (len(before), sum(map(len, before.values())))
-        becomes = rename_directory(planned)
-        names.append(becomes.name)
-        assert contents(becomes) == before
+        new_path = rename_directory(planned)
+        names.append(new_path.name)
+        assert contents(new_path) == before
         assert not source.exists()
     assert names[0] == ".openclaw.pre-migration"
     assert names[1].startswith(".openclaw.pre-migration-2")

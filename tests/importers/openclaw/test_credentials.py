@@ -112,11 +112,11 @@ def test_other_names_are_not(name: str) -> None:
 
 def test_environments_and_headers_lose_every_value() -> None:
     """And keep the names; a reference to a variable may stay."""
-    gate = MigrationRedactor()
-    assert gate.settings({"env": {"A": "x", "B": "${B}"}, "headers": {"X-Any": "y"}, "port": 1, "on": True}) == {
+    redactor = MigrationRedactor()
+    assert redactor.settings({"env": {"A": "x", "B": "${B}"}, "headers": {"X-Any": "y"}, "port": 1, "on": True}) == {
         "env": {"A": "[redacted]", "B": "${B}"}, "headers": {"X-Any": "[redacted]"}, "port": 1, "on": True,
     }  # fmt: skip
-    assert gate.taken_out == 2
+    assert redactor.taken_out == 2
 
 
 _settings = st.recursive(

@@ -10,7 +10,7 @@ import pytest
 from memoranda.importers.openclaw.installation import inspect_installation
 from memoranda.importers.openclaw.migration.runner import plan_migration
 from memoranda.importers.openclaw.migration.steps import MigrationOptions
-from tests.importers.openclaw.material import contents, household, make_openclaw
+from tests.importers.openclaw.material import contents, make_openclaw, migration_target
 
 _MOVE = """
 import os, sys
@@ -18,7 +18,7 @@ from pathlib import Path
 from memoranda.importers.openclaw.migration.backup import back_up
 from memoranda.importers.openclaw.migration.runner import run_migration, new_directory, migration_lock, plan_migration
 from memoranda.importers.openclaw.installation import inspect_installation
-from memoranda.importers.openclaw.migration.report import keep_report
+from memoranda.importers.openclaw.migration.report import write_report
 from memoranda.importers.openclaw.migration.steps import MigrationOptions
 from tests.importers.openclaw.material import household
 root, source, last, touched = sys.argv[1], sys.argv[2], int(sys.argv[3]), 0
@@ -34,8 +34,8 @@ back_up(home.root)
 with migration_lock(home.root):
     planned = plan_migration(inspect_installation(Path(source)), home, wishes)
     directory = new_directory(home.root)
-    keep_report(directory, planned, finished=False)
-    keep_report(directory, run_migration(planned, home, directory), finished=True)
+    write_report(directory, planned, finished=False)
+    write_report(directory, run_migration(planned, home, directory), finished=True)
 print(touched, flush=True)
 """
 
@@ -79,7 +79,7 @@ def test_killed_again_and_again_it_ends_as_if_it_had_not_been(tmp_path: Path) ->
     assert _kept(tmp_path / "killed") == _kept(tmp_path / "whole")
     assert not list((tmp_path / "killed").rglob("*.tmp"))
     assert contents(source) == before
-    home = household(tmp_path / "killed", secrets={"OPENAI_API_KEY": _key(before)})
+    home = migration_target(tmp_path / "killed", secrets={"OPENAI_API_KEY": _key(before)})
     assert not plan_migration(inspect_installation(source), home, MigrationOptions(migrate_secrets=True)).has_work
 
 

@@ -13,7 +13,7 @@ from memoranda.curated.settings import CuratedSettings
 from memoranda.curated.write_result import PERSON
 from memoranda.importers.openclaw.installation import inspect_installation
 from memoranda.importers.openclaw.migration.history import MigrationHistory
-from memoranda.importers.openclaw.migration.report import keep_report, step_lines
+from memoranda.importers.openclaw.migration.report import step_lines, write_report
 from memoranda.importers.openclaw.migration.runner import (
     MigrationPlan,
     new_directory,
@@ -23,7 +23,7 @@ from memoranda.importers.openclaw.migration.runner import (
 )
 from memoranda.importers.openclaw.migration.steps import MigrationOptions, MigrationStep, MigrationTarget
 from tests.examples import examples
-from tests.importers.openclaw.material import GATEWAY, OPENAI, TELEGRAM, contents, household, make_openclaw
+from tests.importers.openclaw.material import GATEWAY, OPENAI, TELEGRAM, contents, make_openclaw, migration_target
 
 _SECRETS = (OPENAI, TELEGRAM, GATEWAY, "abc123def456", "noiseKey")
 
@@ -35,19 +35,19 @@ def source(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def home(tmp_path: Path) -> MigrationTarget:
-    return household(tmp_path / "home")
+    return migration_target(tmp_path / "home")
 
 
-def move(source: Path, home: MigrationTarget, wishes: MigrationOptions | None = None) -> MigrationPlan:
+def move(source: Path, home: MigrationTarget, options: MigrationOptions | None = None) -> MigrationPlan:
     """Plan and carry out; what was planned must be what was done."""
-    wishes = wishes or MigrationOptions()
-    planned = plan_migration(inspect_installation(source), home, wishes)
+    options = options or MigrationOptions()
+    planned = plan_migration(inspect_installation(source), home, options)
     directory = new_directory(home.root)
     done = run_migration(planned, home, directory)
     for before, after in zip(planned.steps, done.steps, strict=True):
         assert (after.status == before.status) == (before.work is None)
         assert after.status != "error"
-    keep_report(directory, done, finished=True)
+    write_report(directory, done, finished=True)
     return done
 
 
@@ -111,7 +111,7 @@ def test_one_undo_takes_the_memories_back(source: Path, home: MigrationTarget) -
 
 
 @pytest.mark.parametrize(
-    "wishes",
+    "options",
     [
         MigrationOptions(),
         MigrationOptions(preset="user-data"),
@@ -119,10 +119,10 @@ def test_one_undo_takes_the_memories_back(source: Path, home: MigrationTarget) -
     ],
 )
 def test_no_credential_moves_unless_that_was_asked_for(
-    source: Path, home: MigrationTarget, wishes: MigrationOptions
+    source: Path, home: MigrationTarget, options: MigrationOptions
 ) -> None:
     """Not into memories, skills, archives or reports, whatever else was asked for; the file stays closed to others."""
-    done = move(source, home, wishes)
+    done = move(source, home, options)
     everything = b"".join(contents(home.root).values()).decode("utf-8", "replace") + "\n".join(step_lines(done))
     assert not [secret for secret in _SECRETS if secret in everything]
     assert "OPENAI_API_KEY stays there; --migrate-secrets takes it along." in everything
@@ -135,7 +135,7 @@ def test_asked_for_only_keys_of_use_here_move(source: Path, home: MigrationTarge
     holding = [name for name, content in contents(home.root).items() if OPENAI.encode() in content]
     assert holding == [".env"]
     assert TELEGRAM not in (home.root / ".env").read_text()
-    other = household(home.root, secrets={"OPENAI_API_KEY": "another"})
+    other = migration_target(home.root, secrets={"OPENAI_API_KEY": "another"})
     assert (
         step(
             plan_migration(inspect_installation(source), other, MigrationOptions(migrate_secrets=True)), "secret"
@@ -148,7 +148,7 @@ def test_asked_for_only_keys_of_use_here_move(source: Path, home: MigrationTarge
 
 def test_what_finds_no_room_is_written_down_and_tried_again(source: Path, tmp_path: Path) -> None:
     """Shorter entries behind a long one still fit; with a higher limit the others follow."""
-    small = household(tmp_path / "home", CuratedSettings(memory_char_limit=130))
+    small = migration_target(tmp_path / "home", CuratedSettings(memory_char_limit=130))
     done = move(source, small)
     memory = step(done, "memory")
     assert memory.details["final_char_count"] <= 130
@@ -157,7 +157,7 @@ def test_what_finds_no_room_is_written_down_and_tried_again(source: Path, tmp_pa
     assert {each["text"] for each in memory.details["left"]} == set(overflow)
     assert any("no room" in line for line in next_steps(done.steps, ""))
     assert not plan_migration(inspect_installation(source), small, MigrationOptions()).has_work
-    large = household(tmp_path / "home")
+    large = migration_target(tmp_path / "home")
     move(source, large)
     assert len(large.curated.entries("memory")) == 8
 
@@ -220,7 +220,7 @@ def test_what_stays_there_is_named(source: Path, home: MigrationTarget) -> None:
 
 def test_memory_that_is_switched_off_is_left_alone(source: Path, tmp_path: Path) -> None:
     """The plan says so."""
-    home = household(tmp_path / "home", CuratedSettings(user_profile_enabled=False))
+    home = migration_target(tmp_path / "home", CuratedSettings(user_profile_enabled=False))
     assert step(move(source, home), "user-profile").status == "skipped"
     assert not (home.root / "memories" / "USER.md").exists()
 
@@ -257,7 +257,7 @@ def test_twice_is_once_and_nothing_is_lost_in_silence(memory: list[str], user: l
         workspace.mkdir(parents=True)
         (workspace / "MEMORY.md").write_text("\n".join(f"- {each}" for each in memory), "utf-8")
         (workspace / "USER.md").write_text("\n\n".join(user), "utf-8")
-        home = household(Path(scratch) / "home", CuratedSettings(memory_char_limit=limit, user_char_limit=limit))
+        home = migration_target(Path(scratch) / "home", CuratedSettings(memory_char_limit=limit, user_char_limit=limit))
         found = inspect_installation(Path(scratch) / "oc")
         done = move(found.root, home)
         for target in ("memory", "user"):

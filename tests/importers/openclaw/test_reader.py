@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from memoranda.importers import zstandard
 from memoranda.importers.openclaw import OpenClaw
 from memoranda.importers.reader_protocol import ImportedMessage, Problem, Skipped
-from memoranda.importers.source_files import json_lines
+from memoranda.importers.source_files import read_json_lines
 from tests.examples import examples
 from tests.importers.import_home import Home
 from tests.importers.openclaw.material import EVENTS, KEY, SESSION, contents, write_database, write_transcript
@@ -48,7 +48,7 @@ def test_a_session_is_taken_over_with_everything(home: Home, tmp_path: Path, wri
     """Text, thinking, tool calls, results, summaries, moments, model, title and directory, from either era."""
     write(tmp_path / "oc", EVENTS)
     before = contents(tmp_path / "oc")
-    tally = home.take(OpenClaw(), tmp_path / "oc")
+    summary = home.take(OpenClaw(), tmp_path / "oc")
     row = home.everything()[NAME]
     assert [{**{"is_summary": None}, **each} for each in home.messages(NAME)] == [
         {"is_summary": None, **each} for each in _SAID
@@ -56,8 +56,8 @@ def test_a_session_is_taken_over_with_everything(home: Home, tmp_path: Path, wri
     assert (row["title"], row["model"], row["source"]) == ("The anchor", "claude-opus-4-6", "openclaw")
     assert (row["host_session_id"], row["directory"], row["session_key"]) == (SESSION, "/home/ann/boat", KEY)
     assert row["started_at"] == 1777622400.0
-    assert tally.aside == {"session": 1, "model_change": 1, "custom (model-snapshot)": 1}
-    assert not tally.problems
+    assert summary.skipped == {"session": 1, "model_change": 1, "custom (model-snapshot)": 1}
+    assert not summary.problems
     assert contents(tmp_path / "oc") == before
 
 
@@ -74,8 +74,8 @@ def test_a_session_that_grew_is_read_from_where_it_was(home: Home, tmp_path: Pat
     write_transcript(tmp_path / "oc", EVENTS[:4])
     home.take(OpenClaw(), tmp_path / "oc")
     write_transcript(tmp_path / "oc", EVENTS)
-    tally = home.take(OpenClaw(), tmp_path / "oc")
-    assert (tally.messages, tally.messages_known) == (3, 0)
+    summary = home.take(OpenClaw(), tmp_path / "oc")
+    assert (summary.messages, summary.messages_known) == (3, 0)
     assert home.everything()[NAME]["title"] == "The anchor"
     assert home.take(OpenClaw(), tmp_path / "oc").items_unchanged == 1
 
@@ -133,7 +133,7 @@ def test_the_oldest_transcripts_have_no_ids(home: Home, tmp_path: Path) -> None:
     line = {"type": "message", "message": {"role": "user", "content": "again"}, "timestamp": "2026-01-01T00:00:00Z"}
     write_transcript(tmp_path / "oc", [line, line])
     assert home.take(OpenClaw(), tmp_path / "oc").messages == 2
-    assert home.take(OpenClaw(), tmp_path / "oc", again=True).messages == 0
+    assert home.take(OpenClaw(), tmp_path / "oc", rescan=True).messages == 0
 
 
 def test_broken_lines_and_events_are_named_and_skipped(home: Home, tmp_path: Path) -> None:
@@ -141,10 +141,10 @@ def test_broken_lines_and_events_are_named_and_skipped(home: Home, tmp_path: Pat
     file = write_transcript(tmp_path / "oc", EVENTS)
     file.write_text(file.read_text() + '{"type": "mess\n[1]\n{"type": "message"')
     write_database(tmp_path / "oc", ["{broken", "[1]", EVENTS[2]])
-    tally = home.take(OpenClaw(), tmp_path / "oc")
-    assert [problem.line for problem in tally.problems] == [9, 10, 11, None, None]
-    assert "event 0 of session" in tally.problems[3].text
-    assert tally.messages == 5
+    summary = home.take(OpenClaw(), tmp_path / "oc")
+    assert [problem.line for problem in summary.problems] == [9, 10, 11, None, None]
+    assert "event 0 of session" in summary.problems[3].text
+    assert summary.messages == 5
 
 
 @pytest.mark.parametrize("content", [b"", b"no database at all", b"SQLite format 3\0" + b"\xff" * 200])
@@ -153,8 +153,8 @@ def test_a_file_that_is_no_database_is_a_problem(home: Home, tmp_path: Path, con
     file = tmp_path / "agents" / "main" / "agent" / "openclaw-agent.sqlite"
     file.parent.mkdir(parents=True)
     file.write_bytes(content)
-    tally = home.take(OpenClaw(), tmp_path)
-    assert (tally.messages, bool(tally.problems)) == (0, bool(content))
+    summary = home.take(OpenClaw(), tmp_path)
+    assert (summary.messages, bool(summary.problems)) == (0, bool(content))
 
 
 def _packed(event: dict[str, Any]) -> bytes:
@@ -174,12 +174,12 @@ def test_packed_events_wait_for_something_that_unpacks_them(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are named with what to do; when it is done, the next import takes them, though no file has changed."""
-    monkeypatch.setattr(zstandard, "_unpacking", lambda: None)
+    monkeypatch.setattr(zstandard, "_frame_decompressor", lambda: None)
     write_database(tmp_path / "oc", [*EVENTS[:6], _packed(EVENTS[6]), b"no frame"])
-    tally = home.take(OpenClaw(), tmp_path / "oc")
-    assert tally.messages == 3
-    assert "pip install 'memoranda[zstd]'" in tally.problems[0].text
-    monkeypatch.setattr(zstandard, "_unpacking", lambda: lambda frame: frame[12:])
+    summary = home.take(OpenClaw(), tmp_path / "oc")
+    assert summary.messages == 3
+    assert "pip install 'memoranda[zstd]'" in summary.problems[0].text
+    monkeypatch.setattr(zstandard, "_frame_decompressor", lambda: lambda frame: frame[12:])
     assert home.take(OpenClaw(), tmp_path / "oc").messages == 1
 
 
@@ -230,10 +230,10 @@ def test_whatever_a_transcript_holds_no_line_is_lost_in_silence(lines: list[byte
         file.write_bytes(b"\n".join(lines))
         item = OpenClaw().scan(Path(scratch) / "oc")[0]
         given_by = [each for each in OpenClaw().read(item) if isinstance(each, ImportedMessage | Skipped | Problem)]
-        assert len(given_by) == len(list(json_lines(item)))
+        assert len(given_by) == len(list(read_json_lines(item)))
         home = Home(Path(scratch) / "home")
         planned = home.plan(OpenClaw(), Path(scratch) / "oc")
         done = home.take(OpenClaw(), Path(scratch) / "oc")
         assert (planned.messages, planned.problem_count) == (done.messages, done.problem_count)
-        assert home.take(OpenClaw(), Path(scratch) / "oc", again=True).messages == 0
+        assert home.take(OpenClaw(), Path(scratch) / "oc", rescan=True).messages == 0
         home.store.close()

@@ -13,7 +13,7 @@ from memoranda.importers.openclaw.migration.steps import MigrationOptions
 from memoranda.llm.model import Reply
 from memoranda.testing.scripted.server import ScriptedServer
 from tests.importers.import_home import Home
-from tests.importers.openclaw.material import contents, household
+from tests.importers.openclaw.material import contents, migration_target
 
 _PROGRAM = shutil.which("openclaw")
 _SESSION = "9a1d0c4e-2b3f-4a5b-8c6d-7e8f90a1b2c3"
@@ -46,7 +46,7 @@ def test_what_a_real_openclaw_made_is_understood(tmp_path: Path) -> None:
     found = inspect_installation(root)
     assert found.agent == "main"
     assert found.workspaces == (root / "workspace",)
-    planned = plan_migration(found, household(tmp_path / "home"), MigrationOptions())
+    planned = plan_migration(found, migration_target(tmp_path / "home"), MigrationOptions())
     assert {step.status for step in planned.steps if step.kind in ("memory", "user-profile", "soul")} <= {
         "unchanged", "skipped",
     }  # fmt: skip

@@ -8,7 +8,7 @@ from memoranda.curated.write_result import PERSON
 from memoranda.importers.openclaw.installation import inspect_installation
 from memoranda.importers.openclaw.migration.runner import MigrationPlan, new_directory, plan_migration, run_migration
 from memoranda.importers.openclaw.migration.steps import MigrationOptions, MigrationStep, MigrationTarget, SkillConflict
-from tests.importers.openclaw.material import SKILL, household, make_openclaw
+from tests.importers.openclaw.material import SKILL, make_openclaw, migration_target
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def source(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def home(tmp_path: Path) -> MigrationTarget:
-    return household(tmp_path / "home")
+    return migration_target(tmp_path / "home")
 
 
 def move(source: Path, home: MigrationTarget, conflict: SkillConflict = "skip") -> MigrationPlan:

@@ -1,6 +1,5 @@
 """Shows the changes to a host's settings, asks, backs the files up, writes them, and says what to do next."""
 
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,6 +9,7 @@ import click
 from memoranda.adapters.hosts.host import Host
 from memoranda.adapters.hosts.settings_change import HostFileChange, apply_changes
 from memoranda.adapters.hosts.supported_hosts import HOSTS
+from memoranda.cli.confirmation import PlannedChange, confirm_and_run
 from memoranda.cli.context import Invocation
 from memoranda.cli.terminal_text import bold
 from memoranda.safety.redaction import Redactor
@@ -63,33 +63,20 @@ def apply_with_consent(
     if not changes:
         invocation.respond(f"Nothing to do: the settings of {host.title} need no change.", data)
         return
-    if dry_run or not (yes or _user_agrees(invocation, diffs)):
-        invocation.respond("" if _can_ask(invocation) and not dry_run else _preview(diffs), data)
-        return
-    backups = apply_changes(changes, invocation.locate_home().root / "host-backups" / host.name)
-    for entry, backup in zip(data["changes"], backups, strict=True):
-        entry["backup"] = None if backup is None else str(backup)
-    data |= {"applied": True, "then": next_step}
-    lines = [f"{done} {change.file}" for change in changes]
-    lines += [f"  as it was before: {backup}" for backup in backups if backup is not None]
-    invocation.respond("\n".join([*lines, next_step]), data)
+
+    def apply() -> None:
+        backups = apply_changes(changes, invocation.locate_home().root / "host-backups" / host.name)
+        for entry, backup in zip(data["changes"], backups, strict=True):
+            entry["backup"] = None if backup is None else str(backup)
+        lines = [f"{done} {change.file}" for change in changes]
+        lines += [f"  as it was before: {backup}" for backup in backups if backup is not None]
+        invocation.respond("\n".join([*lines, next_step]), data | {"applied": True, "then": next_step})
+
+    hint = "\n" + bold("Nothing was written. Add --yes to write this.")
+    planned = PlannedChange("\n\n".join(diffs), data, "Write this?", hint)
+    confirm_and_run(invocation, planned, apply, dry_run=dry_run, yes=yes)
 
 
 def _redacted_diff(change: HostFileChange) -> str:
     """Returns the difference without credentials that happen to be near it."""
     return Redactor().text(change.diff())[0]
-
-
-def _can_ask(invocation: Invocation) -> bool:
-    return not invocation.as_json and sys.stdin.isatty()
-
-
-def _user_agrees(invocation: Invocation, diffs: Sequence[str]) -> bool:
-    if not _can_ask(invocation):
-        return False
-    click.echo("\n\n".join(diffs))
-    return click.confirm("Write this?", default=True)
-
-
-def _preview(diffs: Sequence[str]) -> str:
-    return "\n\n".join([*diffs, bold("Nothing was written. Add --yes to write this.")])

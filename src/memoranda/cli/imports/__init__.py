@@ -1,4 +1,4 @@
-"""`memoranda import`: bring along what was said in other programs."""
+"""`memoranda import`: imports conversations of other programs."""
 
 from importlib import import_module
 from pathlib import Path
@@ -8,27 +8,27 @@ import click
 
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.imports.found_sources import find_all_sources, find_source
-from memoranda.cli.imports.workflow import ImportOptions, import_options, import_options_from, run_import
+from memoranda.cli.imports.workflow import ImportOptions, import_options, run_import
 from memoranda.importers.sources import SOURCES
 
 _EPILOG = """\b
 Examples:
-  memoranda import                        # what is there on this machine
+  memoranda import                        # what was found on this machine
   memoranda import claude-code --dry-run  # what would be imported, and nothing else
   memoranda import claude-code
   memoranda import --all --yes
   memoranda import jsonl --source messages.jsonl
   memoranda import claude-code --yes --follow
 """
-# Programs with more to bring along than transcripts have commands of their own.
+# Programs with more to import than conversations have commands of their own.
 _OWN_COMMANDS: dict[str, str] = {
     "hermes": "memoranda.cli.imports.hermes",
     "openclaw": "memoranda.cli.imports.openclaw",
 }
 
 
-class _Sources(click.Group):
-    """One command per program; all but a few are the same."""
+class _SourceCommands(click.Group):
+    """One command per program; most of them are the same."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*SOURCES, *_OWN_COMMANDS})
@@ -41,53 +41,56 @@ class _Sources(click.Group):
         return _command(cmd_name) if cmd_name in SOURCES else None
 
 
-@click.group(cls=_Sources, epilog=_EPILOG, invoke_without_command=True)
-@click.option("--all", "take_all", is_flag=True, help="Everything that is found on this machine; asks once.")
+@click.group(cls=_SourceCommands, epilog=_EPILOG, invoke_without_command=True)
+@click.option("--all", "import_all", is_flag=True, help="Everything that is found on this machine; asks once.")
 @import_options
 @memory_options
 @click.pass_context
-def command(context: click.Context, /, take_all: bool, **options: Any) -> None:
-    """Import the conversations that you had with other programs; without a name, see what is there.
+def command(context: click.Context, /, import_all: bool, **options: Any) -> None:
+    """Import the conversations that you had with other programs; without a name, list what was found.
 
-    What would happen is shown first, and nothing is written before you say yes. A second import adds nothing but what
-    is new. The other programs' files are only read.
+    The command first shows what would happen, and writes nothing before you agree. A second import adds only what is
+    new. The files of the other programs are only read.
     """
     if context.invoked_subcommand is not None:
-        if take_all:
+        if import_all:
             raise click.UsageError("Name one program, or --all of them.")
         return
     invocation = Invocation.current()
-    findings = find_all_sources()
-    if take_all:
-        run_import(invocation, findings, ImportOptions(**options))
-    elif not findings:
+    sources = find_all_sources()
+    if import_all:
+        run_import(invocation, sources, ImportOptions.from_context(context, options))
+    elif not sources:
         invocation.respond(
-            "Nothing of the known programs was found here. Name a place: 'memoranda import NAME --source PATH'.",
+            "Nothing of the known programs was found here. Name a path: 'memoranda import NAME --source PATH'.",
             {"success": True, "found": []},
         )
     else:
-        lines = [f"{each.source.program} ({each.source.name}): {each.summary}" for each in findings]
+        lines = [f"{found.source.program} ({found.source.name}): {found.description}" for found in sources]
         lines += ["", "Import one of them with 'memoranda import NAME', or all with 'memoranda import --all'."]
-        invocation.respond("\n".join(lines), {"success": True, "found": [each.as_json() for each in findings]})
-    more = [each.source.name for each in findings if each.source.name in _OWN_COMMANDS]
-    if more and not invocation.as_json:
-        named = " and ".join(f"'memoranda import {name}'" for name in more)
-        click.echo(f"Memories and skills come along with {named}; --all brings conversations.")
+        invocation.respond("\n".join(lines), {"success": True, "found": [found.as_json() for found in sources]})
+    with_more = [found.source.name for found in sources if found.source.name in _OWN_COMMANDS]
+    if with_more and not invocation.as_json:
+        commands = " and ".join(f"'memoranda import {name}'" for name in with_more)
+        click.echo(f"{commands} also import memories and skills; --all imports only conversations.")
 
 
 def _command(name: str) -> click.Command:
-    """The command that imports from one program."""
+    """Build the command that imports from one program."""
     source = SOURCES[name]
 
     @click.command(name=name, help=source.help)
     @click.option(
-        "--source", "where", type=click.Path(exists=True, path_type=Path),
-        help="A file or directory, instead of the program's own place.", required=name == "jsonl",
-    )  # fmt: skip
+        "--source",
+        "path",
+        type=click.Path(exists=True, path_type=Path),
+        help="A file or directory, instead of the program's own.",
+        required=name == "jsonl",
+    )
     @import_options
     @memory_options
     @click.pass_context
-    def importing(context: click.Context, /, where: Path | None, **options: Any) -> None:
-        run_import(Invocation.current(), [find_source(source, where)], import_options_from(context, options))
+    def import_command(context: click.Context, /, path: Path | None, **options: Any) -> None:
+        run_import(Invocation.current(), [find_source(source, path)], ImportOptions.from_context(context, options))
 
-    return importing
+    return import_command

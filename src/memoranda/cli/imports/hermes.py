@@ -9,7 +9,7 @@ import click
 from memoranda.app import open_memory
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.imports.found_sources import find_source
-from memoranda.cli.imports.workflow import StepReport, import_options, import_options_from, run_import
+from memoranda.cli.imports.workflow import ImportOptions, StepReport, import_options, run_import
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.config import directory_from_variable
 from memoranda.importers.hermes.migration import HermesMigration, apply_migration, home_of, plan_migration
@@ -17,7 +17,14 @@ from memoranda.importers.hermes.outcomes import MigrationOutcome
 from memoranda.importers.sources import SOURCES
 
 _PARTS = ("sessions", "memories", "skills")
-_SHOWN = 10
+_MAX_SHOWN = 10
+_STATUS_TEXTS = {
+    "there": "here already",
+    "gone": "removed here since (--rescan restores them)",
+    "conflict": "of which there is another one here",
+    "left": "omitted",
+    "unreadable": "that cannot be read",
+}
 _NAMES = {"memory": "MEMORY.md", "user": "USER.md", "skill": "skills"}
 _EPILOG = """\b
 Examples:
@@ -30,79 +37,76 @@ Examples:
 
 @click.command(name="hermes", epilog=_EPILOG)
 @click.option(
-    "--source", "where", type=click.Path(exists=True, path_type=Path),
+    "--source",
+    "path",
+    type=click.Path(exists=True, path_type=Path),
     help="A Hermes home or its state.db (HERMES_HOME, ~/.hermes).",
-)  # fmt: skip
+)
 @click.option(
-    "--only", "parts", multiple=True, type=click.Choice(_PARTS),
-    help="Bring only this along; may be given several times.",
-)  # fmt: skip
+    "--only",
+    "parts",
+    multiple=True,
+    type=click.Choice(_PARTS),
+    help="Import only this; may be given several times.",
+)
 @import_options
 @memory_options
 @click.pass_context
-def command(context: click.Context, /, where: Path | None, parts: Sequence[str], **options: Any) -> None:
+def command(context: click.Context, /, path: Path | None, parts: Sequence[str], **options: Any) -> None:
     """Import the sessions, memories and skills of a Hermes home.
 
-    Hermes may be running; its files are only read. What does not fit into the memory here is listed and written down.
+    Hermes may be running; its files are only read. Entries that do not fit into the memory here are listed and written
+    to a file.
     """
-    source, wanted, wish = SOURCES["hermes"], set(parts or _PARTS), import_options_from(context, options)
-    findings = [find_source(source, where)] if "sessions" in wanted else []
-    home = home_of(where or directory_from_variable(source.variable) or Path.home() / ".hermes")
-    beside = _Beside(home, wanted, wish.again) if home.is_dir() else None
-    run_import(Invocation.current(), findings, wish, beside)
+    source, wanted = SOURCES["hermes"], set(parts or _PARTS)
+    given = ImportOptions.from_context(context, options)
+    sources = [find_source(source, path)] if "sessions" in wanted else []
+    home = home_of(path or directory_from_variable(source.variable) or Path.home() / ".hermes")
+    companion = _MemoriesAndSkills(home, wanted, rescan=given.rescan) if home.is_dir() else None
+    run_import(Invocation.current(), sources, given, companion)
 
 
-class _Beside:
-    """The memories and skills of a Hermes home, as far as they are asked for."""
+class _MemoriesAndSkills:
+    """The memories and skills of a Hermes home, as far as they are wanted."""
 
-    def __init__(self, home: Path, wanted: set[str], again: bool) -> None:
+    def __init__(self, home: Path, wanted: set[str], *, rescan: bool) -> None:
         self._home = home
         self._wanted = wanted
-        self._again = again
+        self._rescan = rescan
 
     def plan(self, invocation: Invocation) -> StepReport:
-        return self._told(invocation, done=False)
+        return self._run(invocation, apply=False)
 
-    def take(self, invocation: Invocation) -> StepReport:
-        return self._told(invocation, done=True)
+    def apply(self, invocation: Invocation) -> StepReport:
+        return self._run(invocation, apply=True)
 
-    def _told(self, invocation: Invocation, *, done: bool) -> StepReport:
+    def _run(self, invocation: Invocation, *, apply: bool) -> StepReport:
         with open_memory(invocation.home, profile=invocation.profile, user=invocation.user) as memory:
             entries = memory.curated if "memories" in self._wanted else None
             skills = memory.services.skills_for(memory.user) if "skills" in self._wanted else None
-            found = plan_migration(self._home, entries, skills, again=self._again)
-            if done:
-                found = apply_migration(memory.home.root, found, entries, skills)
-        return StepReport(_lines(found, done=done), {"belongings": found.as_json()}, len(found.of("new")))
+            migration = plan_migration(self._home, entries, skills, rescan=self._rescan)
+            if apply:
+                migration = apply_migration(memory.home.root, migration, entries, skills)
+        new = len(migration.with_status("new"))
+        return StepReport(_migration_lines(migration, done=apply), {"belongings": migration.as_json()}, new)
 
 
-def _lines(found: HermesMigration, *, done: bool) -> list[str]:
-    """The same in words: what is new, and of everything that stays behind, why."""
+def _migration_lines(migration: HermesMigration, *, done: bool) -> list[str]:
+    """Describe what is new, and why the rest is omitted."""
     verb = "added" if done else "to add"
     lines = []
-    for kind, counted in found.counts().items():
-        if counted:
-            others = ", ".join(f"{counted[status]:,} {words}" for status, words in _OTHERS.items() if counted[status])
-            lines.append(f"  {_NAMES[kind]}: {counted['new']:,} {verb}{f'; {others}' if others else ''}")
-    told = found.of("left", "conflict", "unreadable")
-    lines += [f"    {_shown(fate)}" for fate in told[:_SHOWN]]
-    if len(told) > _SHOWN:
-        lines.append(f"    and {len(told) - _SHOWN:,} more; --json shows them")
-    behind = [f"{plan.fate.name}/{file}" for plan in found.skills for file in plan.behind]
-    if behind:
-        lines.append(f"    files that stay behind, because they are no text or not allowed here: {len(behind):,}")
-    return lines + [f"  What was left is written down in {terminal_line(str(file))}" for file in found.written_down]
+    for kind, counts in migration.counts().items():
+        if counts:
+            others = ", ".join(f"{counts[status]:,} {text}" for status, text in _STATUS_TEXTS.items() if counts[status])
+            lines.append(f"  {_NAMES[kind]}: {counts['new']:,} {verb}{f'; {others}' if others else ''}")
+    omitted = migration.with_status("left", "conflict", "unreadable")
+    lines += [f"    {_outcome_line(outcome)}" for outcome in omitted[:_MAX_SHOWN]]
+    if len(omitted) > _MAX_SHOWN:
+        lines.append(f"    and {len(omitted) - _MAX_SHOWN:,} more; --json shows them")
+    if omitted_files := sum(len(skill.omitted_files) for skill in migration.skills):
+        lines.append(f"    files that are omitted, because they are not text or not allowed here: {omitted_files:,}")
+    return lines + [f"  Omitted entries were written to {terminal_line(str(file))}" for file in migration.written_files]
 
 
-_OTHERS = {
-    "there": "here already",
-    "gone": "removed here since (--again brings them back)",
-    "conflict": "of which there is another one here",
-    "left": "left",
-    "unreadable": "that cannot be read",
-}
-
-
-def _shown(fate: MigrationOutcome) -> str:
-    line = " ".join(fate.name.split())
-    return f"{terminal_line(line, 70)}: {terminal_line(fate.reason)}"
+def _outcome_line(outcome: MigrationOutcome) -> str:
+    return f"{terminal_line(' '.join(outcome.name.split()), 70)}: {terminal_line(outcome.reason)}"

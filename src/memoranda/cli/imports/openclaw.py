@@ -1,4 +1,4 @@
-"""`memoranda import openclaw`: move from OpenClaw, and put its directory aside afterwards."""
+"""`memoranda import openclaw`: migrates from OpenClaw, and renames its directory afterwards."""
 
 from pathlib import Path
 from typing import Any
@@ -21,61 +21,71 @@ _DIRECTORY = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 @click.group(name="openclaw", epilog=_EPILOG, invoke_without_command=True)
-@click.option("--source", "where", type=_DIRECTORY, help="OpenClaw's directory (~/.openclaw, ~/.clawdbot, ~/.moltbot).")
+@click.option("--source", "path", type=_DIRECTORY, help="OpenClaw's directory (~/.openclaw, ~/.clawdbot, ~/.moltbot).")
 @click.option("--agent", help="Another agent than the default one, by its id.")
 @click.option("--dry-run", is_flag=True, help="Show what would happen; write nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option(
-    "--preset", type=click.Choice(["user-data", "full"]), default="full", show_default=True,
-    help="user-data leaves settings and secrets out; full archives the settings too.",
-)  # fmt: skip
-@click.option("--overwrite", is_flag=True, help="Replace what is here with what is there, instead of skipping it.")
-@click.option("--migrate-secrets", is_flag=True, help="Take along the API keys that can be used here, into .env.")
+    "--preset",
+    type=click.Choice(["user-data", "full"]),
+    default="full",
+    show_default=True,
+    help="user-data omits settings and secrets; full archives the settings too.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace what is here, instead of skipping what differs.")
+@click.option("--migrate-secrets", is_flag=True, help="Copy the API keys that can be used here into .env.")
 @click.option(
-    "--workspace-target", type=click.Path(file_okay=False, path_type=Path),
+    "--workspace-target",
+    type=click.Path(file_okay=False, path_type=Path),
     help="The directory that AGENTS.md is copied into.",
-)  # fmt: skip
+)
 @click.option(
-    "--skill-conflict", type=click.Choice(["skip", "overwrite", "rename"]), default="skip", show_default=True,
-    help="What becomes of a skill whose name is taken here.",
-)  # fmt: skip
-@click.option("--no-backup", is_flag=True, help="Do not copy the home before.")
-@click.option("--no-sessions", is_flag=True, help="Leave the conversations out.")
+    "--skill-conflict",
+    type=click.Choice(["skip", "overwrite", "rename"]),
+    default="skip",
+    show_default=True,
+    help="What to do with a skill whose name is taken here.",
+)
+@click.option("--no-backup", is_flag=True, help="Do not back up the home first.")
+@click.option("--no-sessions", is_flag=True, help="Do not import the conversations.")
 @memory_options
 @click.pass_context
-def command(context: click.Context, /, **options: Any) -> None:
-    """Move from OpenClaw: its memories, skills, identity and conversations.
+def command(context: click.Context, /, **values: Any) -> None:
+    """Migrate from OpenClaw: its memories, skills, identity and conversations.
 
-    What would happen is shown first, and nothing is written before you say yes. OpenClaw's files are only read. Entries
-    that find no room, and settings that have no place here, are kept in migration/openclaw/ in the home. No credential
-    moves unless you say --migrate-secrets.
+    The command first shows what would happen, and writes nothing before you agree. OpenClaw's files are only read.
+    Entries that do not fit, and settings that have no equivalent here, are kept in migration/openclaw/ in the home. No
+    credential is copied without --migrate-secrets.
     """
     if context.invoked_subcommand is not None:
         return
-    given = context.parent.params if context.parent else {}
-    wishes = MigrationOptions(
-        options["preset"], options["overwrite"], options["migrate_secrets"], options["workspace_target"],
-        options["skill_conflict"],
-    )  # fmt: skip
-    if wishes.migrate_secrets and wishes.preset == "user-data":
-        raise click.UsageError("--preset user-data never moves secrets; say --preset full with --migrate-secrets.")
+    before_name = context.parent.params if context.parent else {}
+    options = MigrationOptions(
+        values["preset"],
+        values["overwrite"],
+        values["migrate_secrets"],
+        values["workspace_target"],
+        values["skill_conflict"],
+    )
+    if options.migrate_secrets and options.preset == "user-data":
+        raise click.UsageError("--preset user-data never copies secrets; use --preset full with --migrate-secrets.")
     OpenClawMigration(
         Invocation.current(),
-        wishes,
-        where=options["where"],
-        agent=options["agent"],
-        dry_run=options["dry_run"] or bool(given.get("dry_run")),
-        yes=options["yes"] or bool(given.get("yes")),
-        backup=not options["no_backup"],
-        sessions=not options["no_sessions"],
-    ).go()
+        options,
+        path=values["path"],
+        agent=values["agent"],
+        dry_run=values["dry_run"] or bool(before_name.get("dry_run")),
+        yes=values["yes"] or bool(before_name.get("yes")),
+        backup=not values["no_backup"],
+        sessions=not values["no_sessions"],
+    ).run()
 
 
 @command.command()
-@click.option("--source", "where", type=_DIRECTORY, help="The directory to put aside; by default every one there is.")
+@click.option("--source", "path", type=_DIRECTORY, help="The directory to rename; by default every one there is.")
 @click.option("--dry-run", is_flag=True, help="Show what would happen; rename nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @memory_options
-def cleanup(where: Path | None, dry_run: bool, yes: bool) -> None:
-    """Put OpenClaw's directory aside: it is renamed to <directory>.pre-migration, and nothing in it is touched."""
-    clean_up(Invocation.current(), where, dry_run=dry_run, yes=yes)
+def cleanup(path: Path | None, dry_run: bool, yes: bool) -> None:
+    """Rename OpenClaw's directory to <directory>.pre-migration; its content is not changed."""
+    clean_up(Invocation.current(), path, dry_run=dry_run, yes=yes)

@@ -1,70 +1,69 @@
-"""What an import would do or has done, in words."""
+"""Describes in words what an import would do or has done."""
 
 from collections.abc import Sequence
 
 from memoranda.cli.terminal_text import dim, terminal_line
 from memoranda.importers.summary import ImportSummary
 
-_SHOWN_PROBLEMS = 10
-_SHOWN_KINDS = 6
+_MAX_PROBLEMS = 10
+_MAX_KINDS = 6
 
 
-def size(number: int) -> str:
-    """A number of bytes for people."""
+def format_size(number: int) -> str:
+    """Return a number of bytes for people."""
     if number < 1000:
         return f"{number} bytes"
     for unit in ("kB", "MB"):
-        number_of = number / 1000 if unit == "kB" else number / 1_000_000
-        if number_of < 1000:
-            return f"{number_of:,.1f} {unit}"
+        amount = number / 1000 if unit == "kB" else number / 1_000_000
+        if amount < 1000:
+            return f"{amount:,.1f} {unit}"
     return f"{number / 1_000_000_000:,.1f} GB"
 
 
-def told(program: str, tally: ImportSummary, *, done: bool) -> list[str]:
-    """One source: what is new, what is there already, what is left out and why."""
-    count = tally.count
-    unchanged = f", {tally.items_unchanged:,} of them unchanged" if tally.items_unchanged else ""
-    added = "were added" if done else "would be added"
+def summary_lines(program: str, summary: ImportSummary, *, done: bool) -> list[str]:
+    """Describe one source: what is new, what the record has already, what is skipped and why."""
+    count = summary.count
+    unchanged = f", {summary.items_unchanged:,} of them unchanged" if summary.items_unchanged else ""
     deleted = f", {count('deleted'):,} deleted here" if count("deleted") else ""
+    read, added = ("read", "were added") if done else ("to read", "would be added")
     lines = [
-        f"{program}: {tally.items:,} files{unchanged}; {size(tally.bytes)} to read" if not done else
-        f"{program}: {tally.items:,} files{unchanged}; {size(tally.bytes)} read",
+        f"{program}: {summary.items:,} files{unchanged}; {format_size(summary.bytes)} {read}",
         f"  sessions: {count('new'):,} new, {count('grown'):,} grown, {count('unchanged'):,} unchanged{deleted}",
-        f"  messages: {tally.messages:,} {added}; {tally.messages_known:,} are here already",
-    ]  # fmt: skip
-    if tally.aside:
-        kinds = [f"{number:,} {terminal_line(kind)}" for kind, number in tally.aside.most_common(_SHOWN_KINDS)]
-        more = f", and {len(tally.aside) - _SHOWN_KINDS} other kinds" if len(tally.aside) > _SHOWN_KINDS else ""
-        lines.append(dim(f"  without messages, left out: {', '.join(kinds)}{more}"))
-    lines += _exceptions(tally)
-    return lines
-
-
-def _exceptions(tally: ImportSummary) -> list[str]:
-    lines = []
-    if tally.count("deleted"):
-        lines.append("  what was deleted here stays deleted; --again would bring it back")
-    lines += [f"  {terminal_line(name)}: {text}" for name, text in list(tally.conflicts.items())[:_SHOWN_PROBLEMS]]
-    lines += [
-        f"  {terminal_line(name)} is called {terminal_line(title)!r} here, because its title {_why(title)}"
-        for name, title in list(tally.renamed.items())[:_SHOWN_PROBLEMS]
+        f"  messages: {summary.messages:,} {added}; {summary.messages_known:,} are here already",
     ]
-    if tally.detached:
-        lines.append(f"  {len(tally.detached):,} sessions stand alone, because the one they came from is not here")
-    if tally.problem_count:
-        lines.append(f"  {tally.problem_count:,} could not be read and were skipped:")
-        for problem in tally.problems[:_SHOWN_PROBLEMS]:
-            place = f"{problem.file}:{problem.line}" if problem.line else str(problem.file)
-            lines.append(f"    {terminal_line(place)}: {terminal_line(problem.text)}")
-        if tally.problem_count > _SHOWN_PROBLEMS:
-            lines.append(f"    and {tally.problem_count - _SHOWN_PROBLEMS:,} more; --json shows them")
+    if summary.skipped:
+        kinds = [f"{number:,} {terminal_line(kind)}" for kind, number in summary.skipped.most_common(_MAX_KINDS)]
+        more = f", and {len(summary.skipped) - _MAX_KINDS} other kinds" if len(summary.skipped) > _MAX_KINDS else ""
+        lines.append(dim(f"  skipped, without messages: {', '.join(kinds)}{more}"))
+    lines += _exception_lines(summary)
     return lines
 
 
-def in_one_line(tallies: Sequence[ImportSummary]) -> str:
-    """What one round of following added."""
-    return ", ".join(f"{tally.source}: {tally.messages:,} messages" for tally in tallies if tally.messages)
+def _exception_lines(summary: ImportSummary) -> list[str]:
+    lines = []
+    if summary.count("deleted"):
+        lines.append("  sessions that were deleted here stay deleted; --rescan restores them")
+    lines += [f"  {terminal_line(name)}: {text}" for name, text in list(summary.conflicts.items())[:_MAX_PROBLEMS]]
+    lines += [
+        f"  {terminal_line(name)} is called {terminal_line(title)!r} here, because its title {_rename_reason(title)}"
+        for name, title in list(summary.renamed.items())[:_MAX_PROBLEMS]
+    ]
+    if summary.detached:
+        lines.append(f"  {len(summary.detached):,} sessions have no parent here, because it was not imported")
+    if summary.problem_count:
+        lines.append(f"  {summary.problem_count:,} could not be read and were skipped:")
+        for problem in summary.problems[:_MAX_PROBLEMS]:
+            location = f"{problem.file}:{problem.line}" if problem.line else str(problem.file)
+            lines.append(f"    {terminal_line(location)}: {terminal_line(problem.text)}")
+        if summary.problem_count > _MAX_PROBLEMS:
+            lines.append(f"    and {summary.problem_count - _MAX_PROBLEMS:,} more; --json shows them")
+    return lines
 
 
-def _why(title: str) -> str:
+def summary_on_one_line(summaries: Sequence[ImportSummary]) -> str:
+    """Describe what one pass of following added."""
+    return ", ".join(f"{summary.source}: {summary.messages:,} messages" for summary in summaries if summary.messages)
+
+
+def _rename_reason(title: str) -> str:
     return "held a credential" if "[redacted:" in title else "was taken or not tidy"

@@ -1,7 +1,6 @@
-"""How an import goes: look, show what would happen, ask, do it, say what was done, and perhaps keep up."""
+"""Runs an import: shows what it would do, asks, imports, reports, and follows the sources if asked to."""
 
 import json
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,55 +11,38 @@ from typing import Any, Protocol, TypeVar
 import click
 
 from memoranda.app import Memory
+from memoranda.cli.confirmation import PlannedChange, confirm_and_run
 from memoranda.cli.context import Invocation
 from memoranda.cli.imports.found_sources import FoundSource
 from memoranda.cli.imports.progress import ProgressBar
-from memoranda.cli.imports.summary_text import in_one_line, told
+from memoranda.cli.imports.summary_text import summary_lines, summary_on_one_line
 from memoranda.cli.open_home import open_home
 from memoranda.importers.importer import Importer, import_lock
-from memoranda.importers.summary import ImportSummary, keep_report, report, report_path
+from memoranda.importers.summary import ImportSummary, build_report, report_path, write_report
 from memoranda.recall.session_db import SessionDB
 
-
-@dataclass(frozen=True, slots=True)
-class StepReport:
-    """What would happen or has happened: in words, as fields of the answer, and how many things are new."""
-
-    lines: Sequence[str] = ()
-    data: Mapping[str, Any] = field(default_factory=dict)
-    new: int = 0
-
-
-class Companion(Protocol):
-    """Something that is imported together with transcripts."""
-
-    def plan(self, invocation: Invocation) -> StepReport:
-        """Say what would happen; nothing is written."""
-        ...
-
-    def take(self, invocation: Invocation) -> StepReport:
-        """Take it over, and say what was done."""
-        ...
-
-
-_ROUND_SECONDS = 2.0
+_FOLLOW_INTERVAL = 2.0
+# An import by a hook takes seconds; for a longer one a person decides whether to wait.
+_LOCK_TIMEOUT = 5.0
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What a person asked for."""
+    """The options of an import."""
 
     dry_run: bool = False
     yes: bool = False
     follow: bool = False
-    again: bool = False
+    rescan: bool = False
 
-
-def import_options_from(context: click.Context, options: dict[str, bool]) -> ImportOptions:
-    """The wish; options may stand before the name of the program as well as behind it."""
-    given = context.parent.params if context.parent else {}
-    return ImportOptions(**{name: value or bool(given.get(name)) for name, value in options.items()})
+    @classmethod
+    def from_context(cls, context: click.Context, values: Mapping[str, bool]) -> "ImportOptions":
+        """Combine the options of a command with those before its name; `--again` is the old name of `--rescan`."""
+        before_name = context.parent.params if context.parent else {}
+        given = {name: value or bool(before_name.get(name)) for name, value in values.items()}
+        again = given.pop("again", False)
+        return cls(**{**given, "rescan": given["rescan"] or again})
 
 
 def import_options(command: _Command) -> _Command:
@@ -68,147 +50,170 @@ def import_options(command: _Command) -> _Command:
     options = (
         click.option("--dry-run", is_flag=True, help="Show what would happen; write nothing."),
         click.option("--yes", is_flag=True, help="Do not ask."),
-        click.option("--follow", is_flag=True, help="Keep on importing what is new, until Ctrl-C."),
-        click.option("--again", is_flag=True, help="Read everything anew, sessions included that were deleted here."),
+        click.option("--follow", is_flag=True, help="Continue to import what is new, until Ctrl-C."),
+        click.option("--rescan", is_flag=True, help="Read everything again, including sessions deleted here."),
+        click.option("--again", is_flag=True, hidden=True),
     )
     for option in reversed(options):
         command = option(command)
     return command
 
 
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """What a step would do or has done: in words, as fields of the JSON answer, and how many things are new."""
+
+    lines: Sequence[str] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+    new: int = 0
+
+
+class Companion(Protocol):
+    """Something that is imported together with conversations, such as the memories and skills of the program."""
+
+    def plan(self, invocation: Invocation) -> StepReport:
+        """Return what would happen; writes nothing."""
+        ...
+
+    def apply(self, invocation: Invocation) -> StepReport:
+        """Import it, and return what was done."""
+        ...
+
+
 def run_import(
-    invocation: Invocation, findings: Sequence[FoundSource], wish: ImportOptions, beside: Companion | None = None
+    invocation: Invocation, sources: Sequence[FoundSource], options: ImportOptions, companion: Companion | None = None
 ) -> None:
-    """Import what was found, as it was asked for, and what the program has beside it."""
-    if not any(finding.items for finding in findings) and beside is None:
-        names = ", ".join(finding.source.program for finding in findings) or "any known program"
-        if not wish.follow or wish.dry_run:
-            text = f"There is nothing of {names} to import here. --source names another place."
+    """Import the conversations of the sources, and their companion, as the options say."""
+    if not any(source.items for source in sources) and companion is None:
+        names = ", ".join(source.source.program for source in sources) or "any known program"
+        if not options.follow or options.dry_run:
+            text = f"Found nothing of {names} to import. --source names another directory."
             invocation.respond(text, {"success": True, "applied": False, "sources": []})
             return
-    if wish.dry_run or not wish.yes:
-        agreed = _preview(invocation, findings, wish, beside)
-        if not agreed:
-            return
-    _apply(invocation, findings, wish, beside)
+
+    def apply() -> None:
+        _apply(invocation, sources, options, companion)
+
+    if options.yes and not options.dry_run:
+        apply()
+    else:
+        planned = _plan(invocation, sources, options, companion)
+        confirm_and_run(invocation, planned, apply, dry_run=options.dry_run, yes=False)
 
 
-def _preview(
-    invocation: Invocation, findings: Sequence[FoundSource], wish: ImportOptions, beside: Companion | None
-) -> bool:
-    """Show what would happen; whether to go on."""
-    bar = ProgressBar("Reading", shown=not invocation.as_json)
+def _plan(
+    invocation: Invocation, sources: Sequence[FoundSource], options: ImportOptions, companion: Companion | None
+) -> PlannedChange:
+    bar = ProgressBar("Reading", visible=not invocation.as_json)
     with open_home(invocation) as memory:
-        engine = Importer(invocation.locate_home().root, memory.sessions, progress=bar, again=wish.again)
+        importer = Importer(invocation.locate_home().root, memory.sessions, progress=bar, rescan=options.rescan)
         try:
-            tallies = [engine.plan(finding.reader, finding.items) for finding in findings]
+            summaries = [importer.plan(source.reader, source.items) for source in sources]
         finally:
-            engine.close()
+            importer.close()
             bar.clear()
-    more = beside.plan(invocation) if beside else StepReport()
-    new = sum(tally.messages for tally in tallies) + more.new
-    asks = not wish.dry_run and not invocation.as_json and sys.stdin.isatty() and (new or wish.follow)
-    text = _text(findings, tallies, more, done=False)
-    if asks:
-        click.echo(text)
-        return click.confirm("Import this?" if new else "Nothing is new. Keep watching?", default=True)
-    ending = "Nothing is new." if not new else "Nothing was written. Add --yes to import this."
-    data = {"success": True, "applied": False, "sources": [tally.as_json() for tally in tallies], **more.data}
-    invocation.respond(f"{text}\n{ending}", data)
-    return False
+    step = companion.plan(invocation) if companion else StepReport()
+    new = sum(summary.messages for summary in summaries) + step.new
+    return PlannedChange(
+        _report_text(sources, summaries, step, done=False),
+        {"success": True, "applied": False, "sources": [summary.as_json() for summary in summaries], **step.data},
+        "Import this?" if new else "Nothing is new. Keep watching?",
+        "Nothing was written. Add --yes to import this." if new else "Nothing is new.",
+        has_work=bool(new) or options.follow,
+    )
 
 
 def _apply(
-    invocation: Invocation, findings: Sequence[FoundSource], wish: ImportOptions, beside: Companion | None
+    invocation: Invocation, sources: Sequence[FoundSource], options: ImportOptions, companion: Companion | None
 ) -> None:
-    bar = ProgressBar("Importing", shown=not invocation.as_json)
-    began = time.time()
+    bar = ProgressBar("Importing", visible=not invocation.as_json)
+    started_at = time.time()
     with open_home(invocation, create=True) as memory:
-        engine = Importer(memory.home.root, memory.sessions, progress=bar, again=wish.again)
-        path = report_path(memory.home.root, began)
+        importer = Importer(memory.home.root, memory.sessions, progress=bar, rescan=options.rescan)
+        path = report_path(memory.home.root, started_at)
         try:
             with hold_import_lock(invocation, memory.home.root):
-                tallies = _round(engine, memory.sessions, findings, bar)
-                more = beside.take(invocation) if beside else StepReport()
-                data = {**report(tallies, began, time.time()), **more.data}
-                keep_report(path, data)
+                summaries = _import_once(importer, memory.sessions, sources, bar)
+                step = companion.apply(invocation) if companion else StepReport()
+                data = {**build_report(summaries, started_at, time.time()), **step.data}
+                write_report(path, data)
             answer = {"success": True, "applied": True, **data, "report": str(path)}
-            _say(invocation, _text(findings, tallies, more, done=True), answer, wish)
-            if wish.follow:
-                _follow(invocation, engine, memory, findings, tallies, bar)
-                keep_report(path, {**report(tallies, began, time.time()), **more.data})
+            _respond(invocation, _report_text(sources, summaries, step, done=True), answer, options)
+            if options.follow:
+                _follow(invocation, importer, memory, sources, summaries, bar)
+                write_report(path, {**build_report(summaries, started_at, time.time()), **step.data})
         finally:
-            engine.close()
+            importer.close()
 
 
-def _round(engine: Importer, db: SessionDB, findings: Sequence[FoundSource], bar: ProgressBar) -> list[ImportSummary]:
-    """Import once, and let what is new be found."""
+def _import_once(
+    importer: Importer, db: SessionDB, sources: Sequence[FoundSource], bar: ProgressBar
+) -> list[ImportSummary]:
+    """Import once, and index what is new."""
     try:
-        tallies = [engine.apply(finding.reader, finding.items) for finding in findings]
-        if any(tally.messages for tally in tallies):
+        summaries = [importer.apply(source.reader, source.items) for source in sources]
+        if any(summary.messages for summary in summaries):
             db.index.catch_up(progress=bar.indexing)
     finally:
         bar.clear()
-    return tallies
+    return summaries
 
 
 def _follow(
     invocation: Invocation,
-    engine: Importer,
+    importer: Importer,
     memory: Memory,
-    findings: Sequence[FoundSource],
-    tallies: list[ImportSummary],
+    sources: Sequence[FoundSource],
+    summaries: list[ImportSummary],
     bar: ProgressBar,
 ) -> None:
-    """Look again every now and then, until somebody interrupts; others may import in between."""
+    """Import every few seconds until Ctrl-C; other imports may run in between."""
     if not invocation.as_json:
         click.echo("Following; Ctrl-C ends it.", err=True)
     try:
         while True:
-            time.sleep(_ROUND_SECONDS)
-            with import_lock(memory.home.root, 0.0) as other:
-                if other:
+            time.sleep(_FOLLOW_INTERVAL)
+            with import_lock(memory.home.root, 0.0) as holder:
+                if holder:
                     continue
-                fresh = _round(engine, memory.sessions, [finding.again() for finding in findings], bar)
-            for tally, more in zip(tallies, fresh, strict=True):
-                tally.add(more)
-            if any(tally.messages for tally in fresh):
-                line = json.dumps({"sources": [each.as_json() for each in fresh]}, ensure_ascii=False)
-                click.echo(line if invocation.as_json else in_one_line(fresh))
+                new = _import_once(importer, memory.sessions, [source.rescan() for source in sources], bar)
+            for summary, later in zip(summaries, new, strict=True):
+                summary.add(later)
+            if any(summary.messages for summary in new):
+                line = json.dumps({"sources": [summary.as_json() for summary in new]}, ensure_ascii=False)
+                click.echo(line if invocation.as_json else summary_on_one_line(new))
     except KeyboardInterrupt:
         bar.clear()
 
 
-def _say(invocation: Invocation, text: str, data: dict[str, Any], wish: ImportOptions) -> None:
-    if invocation.as_json and wish.follow:
-        # One line per round, so that a program can read along.
+def _respond(invocation: Invocation, text: str, data: dict[str, Any], options: ImportOptions) -> None:
+    if invocation.as_json and options.follow:
+        # One line per pass, so that a program can read along.
         click.echo(json.dumps(data, ensure_ascii=False))
     else:
         invocation.respond(f"{text}\nReport: {data['report']}", data)
 
 
-def _text(findings: Sequence[FoundSource], tallies: Sequence[ImportSummary], more: StepReport, *, done: bool) -> str:
-    pairs = zip(findings, tallies, strict=True)
-    lines = [line for finding, tally in pairs for line in told(finding.source.program, tally, done=done)]
-    return "\n".join([*lines, *more.lines])
-
-
-# What a hook takes in takes a moment; everything longer is for a person to wait for.
-_PATIENCE = 5.0
+def _report_text(
+    sources: Sequence[FoundSource], summaries: Sequence[ImportSummary], step: StepReport, *, done: bool
+) -> str:
+    pairs = zip(sources, summaries, strict=True)
+    lines = [line for source, summary in pairs for line in summary_lines(source.source.program, summary, done=done)]
+    return "\n".join([*lines, *step.lines])
 
 
 @contextmanager
 def hold_import_lock(invocation: Invocation, root: Path) -> Iterator[None]:
-    """Import while nobody else does, or say who does and leave."""
-    with import_lock(root, _PATIENCE, _say_waiting) as other:
-        if other:
+    """Hold the import lock of a home; fails with the holder's name when another import keeps it."""
+    with import_lock(root, _LOCK_TIMEOUT, _say_waiting) as holder:
+        if holder:
             invocation.fail(
-                f"Another import into this home is at work: {other}. Nothing was imported; try again when it is done, "
+                f"Another import into this home is running: {holder}. Nothing was imported; try again when it is done, "
                 "or stop it.",
-                {"holder": other},
+                {"holder": holder},
             )
         yield
 
 
-def _say_waiting(other: str) -> None:
-    click.echo(f"Waiting up to {_PATIENCE:g} s for another import into this home: {other}.", err=True)
+def _say_waiting(holder: str) -> None:
+    click.echo(f"Waiting up to {_LOCK_TIMEOUT:g} s for another import into this home: {holder}.", err=True)

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
-from memoranda.importers.chat_messages import as_json, words
+from memoranda.importers.chat_messages import as_text, to_json
 from memoranda.importers.reader_protocol import ImportedMessage, Skipped
 from memoranda.importers.source_files import Line
 from memoranda.safety.fence import strip_recalled_blocks
@@ -106,8 +106,8 @@ def blocks_of(content: Any) -> list[Block]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     if not isinstance(content, list):
-        return [] if content is None else [{"type": "text", "text": as_json(content)}]
-    return [each if isinstance(each, dict) else {"type": "text", "text": words(each)} for each in content]
+        return [] if content is None else [{"type": "text", "text": to_json(content)}]
+    return [each if isinstance(each, dict) else {"type": "text", "text": as_text(each)} for each in content]
 
 
 def shown(block: Block) -> str:
@@ -123,7 +123,7 @@ def shown(block: Block) -> str:
         data = source.get("data")
         size = f", {len(data) * 3 // 4:,} bytes" if isinstance(data, str) else ""
         return f"[{kind}: {source.get('media_type') or 'unknown'}{size}, not imported]"
-    text = as_json(block)
+    text = to_json(block)
     return text if len(text) <= _LONGEST_UNKNOWN else f"[{kind}: {len(text):,} characters, not imported]"
 
 
@@ -170,14 +170,14 @@ def _without_recalled_text(text: str) -> str:
 def _call(block: Block) -> Block:
     arguments = block.get("input")
     return {
-        "id": words(block.get("id")),
+        "id": as_text(block.get("id")),
         "type": "function",
-        "function": {"name": words(block.get("name")), "arguments": as_json({} if arguments is None else arguments)},
+        "function": {"name": as_text(block.get("name")), "arguments": to_json({} if arguments is None else arguments)},
     }
 
 
 def _result(block: Block, names: dict[str, str]) -> Block:
-    call = words(block.get("tool_use_id"))
+    call = as_text(block.get("tool_use_id"))
     content = [shown(each) for each in blocks_of(block.get("content"))]
     message: Block = {"role": "tool", "content": _joined(content), "tool_call_id": call}
     if name := names.pop(call, ""):

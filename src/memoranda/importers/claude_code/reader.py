@@ -17,7 +17,7 @@ from memoranda.importers.chat_messages import parse_timestamp
 from memoranda.importers.claude_code.messages import Entry, given_by, title_of
 from memoranda.importers.reader_protocol import Checkpoint, ImportedConversation, ImportItem, ReadEvent, Skipped
 from memoranda.importers.resume_command import in_directory
-from memoranda.importers.source_files import Line, files_under, item_at, json_lines, read_lines
+from memoranda.importers.source_files import Line, find_files, item_at, read_json_lines, read_line_events
 
 _SIDE = "-agent-"
 _UNKNOWN_AGENT = "sidechain"
@@ -42,14 +42,14 @@ class ClaudeCode:
             return [single]
         else:
             places = [where / "projects" if (where / "projects").is_dir() else where]
-        found = [item for place in places for item in files_under(place, _is_transcript, "session")]
-        named = [ImportItem(item.file, item.size, item.changed, _what(item.file)) for item in found]
-        return sorted(named, key=lambda item: (item.what != "session", item.changed, str(item.file)))
+        found = [item for place in places for item in find_files(place, _is_transcript, "session")]
+        named = [ImportItem(item.file, item.size, item.modified_at, _what(item.file)) for item in found]
+        return sorted(named, key=lambda item: (item.label != "session", item.modified_at, str(item.file)))
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """The messages of a transcript as they were written."""
         transcript = _Transcript(item)
-        return read_lines(json_lines(item), transcript.given, transcript.state)
+        return read_line_events(read_json_lines(item), transcript.given, transcript.state)
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
         """A session can be taken up in the directory where it took place; a sub-agent's, by its session."""
@@ -91,7 +91,7 @@ class _Transcript:
     def __init__(self, item: ImportItem) -> None:
         self._file = item.file
         self._is_agent = _what(item.file) == "sub-agent"
-        self._known = _Known.at(item.begin)
+        self._known = _Known.at(item.checkpoint)
         self._recent: deque[Any] = deque(maxlen=_REMEMBERED)
         self._said: tuple[Any, ...] = ()
 

@@ -11,11 +11,18 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from memoranda.importers.chat_messages import field, text_field
+from memoranda.importers.chat_messages import get_field, get_text
 from memoranda.importers.codex.rollout import Rollout
 from memoranda.importers.reader_protocol import Checkpoint, ImportItem, Problem, ReadEvent
 from memoranda.importers.resume_command import in_directory
-from memoranda.importers.source_files import Line, document, files_under, item_at, json_lines, read_lines
+from memoranda.importers.source_files import (
+    Line,
+    find_files,
+    item_at,
+    read_json_file,
+    read_json_lines,
+    read_line_events,
+)
 from memoranda.importers.zstandard import compressed_lines
 
 _NAMED = re.compile(r"rollout-.*\.(jsonl|jsonl\.zst|json)")
@@ -38,7 +45,7 @@ class Codex:
         if single := item_at(where, "session"):
             return [single]
         folders = [where / name for name in _FOLDERS if (where / name).is_dir()] or [where]
-        found = [item for folder in folders for item in files_under(folder, _is_rollout, "session")]
+        found = [item for folder in folders for item in find_files(folder, _is_rollout, "session")]
         return sorted(found, key=lambda item: (item.file.name, str(item.file)))
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
@@ -50,8 +57,8 @@ class Codex:
             yield from _read_document(item, rollout)
             return
         is_compressed = item.file.suffix == ".zst"
-        lines = compressed_lines(item) if is_compressed else json_lines(item)
-        for given in read_lines(lines, lambda line: rollout.given(line.value, line.number), rollout.state):
+        lines = compressed_lines(item) if is_compressed else read_json_lines(item)
+        for given in read_line_events(lines, lambda line: rollout.given(line.value, line.number), rollout.state):
             # Nobody can go on in the middle of what is compressed.
             if not (is_compressed and isinstance(given, Checkpoint)):
                 yield given
@@ -68,8 +75,8 @@ class Codex:
         if index is None:
             return {}
         known = self._titles.get(index.file)
-        if known is None or known[0] != index.changed:
-            known = (index.changed, _read_index(index))
+        if known is None or known[0] != index.modified_at:
+            known = (index.modified_at, _read_index(index))
             self._titles[index.file] = known
         return known[1]
 
@@ -80,18 +87,18 @@ def _is_rollout(file: Path) -> bool:
 
 def _read_index(index: ImportItem) -> dict[str, str]:
     """Names by session; a later line takes the place of an earlier one. A broken line costs a title, no message."""
-    lines = [found.value for found in json_lines(index) if isinstance(found, Line)]
-    pairs = [(text_field(each, "id"), text_field(each, "thread_name")) for each in lines]
+    lines = [found.value for found in read_json_lines(index) if isinstance(found, Line)]
+    pairs = [(get_text(each, "id"), get_text(each, "thread_name")) for each in lines]
     return {host_id: title for host_id, title in pairs if host_id and title}
 
 
 def _read_document(item: ImportItem, rollout: Rollout) -> Iterator[ReadEvent]:
     """The form of the first versions: one object with the session and its items."""
-    value = document(item)
+    value = read_json_file(item)
     if isinstance(value, Problem):
         yield value
         return
-    session, items = field(value, "session"), field(value, "items")
+    session, items = get_field(value, "session"), get_field(value, "items")
     if not isinstance(session, dict) or not isinstance(items, list):
         yield Problem(item.file, None, "not a rollout of Codex: it has no session with items")
         return

@@ -11,16 +11,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from memoranda.importers.chat_messages import (
-    answered,
-    called,
-    field,
-    fingerprint,
-    objects,
+    as_text,
+    dicts_in,
+    get_field,
+    get_text,
     parse_timestamp,
-    said,
-    text_field,
-    thought,
-    words,
+    reasoning_message,
+    short_digest,
+    text_message,
+    tool_call_message,
+    tool_result_message,
 )
 from memoranda.importers.reader_protocol import (
     ImportedConversation,
@@ -49,7 +49,7 @@ class Rollout:
     """One file, line by line; it goes on from a mark with what it knew there."""
 
     def __init__(self, item: ImportItem, host_id: str, titles: dict[str, str]) -> None:
-        kept = json.loads(item.begin.state) if item.begin and item.begin.state else {}
+        kept = json.loads(item.checkpoint.state) if item.checkpoint and item.checkpoint.state else {}
         self._file = item.file
         self._id: str = kept.get("id", host_id)
         self._known: dict[str, Any] = kept.get("known", {})
@@ -81,7 +81,7 @@ class Rollout:
             else:
                 yield Problem(self._file, number, "not a line of a Codex session")
                 return
-        if field(line, "metadata", "compaction_output") is True:
+        if get_field(line, "metadata", "compaction_output") is True:
             # What the model wrote to make a summary; the summary itself follows.
             kind, payload = "draft of a summary", {}
         made = list(self._made(str(kind), payload, at, number))
@@ -92,37 +92,39 @@ class Rollout:
     def _made(self, kind: str, payload: Payload, at: Any, number: int | None) -> Iterator[ReadEvent]:
         if kind == "response_item":
             yield from self._item(payload, at, number)
-        elif kind == "compacted" and (summary := text_field(payload, "message")):
-            yield said("user", summary, self._next("summary", summary), at, number, is_summary=True)
+        elif kind == "compacted" and (summary := get_text(payload, "message")):
+            yield text_message("user", summary, self._next("summary", summary), at, number, is_summary=True)
         else:
             if kind == "session_meta":
                 self._meet(payload)
             elif kind == "turn_context":
-                self._learn({"model": text_field(payload, "model"), "directory": text_field(payload, "cwd")})
-            of = text_field(payload, "type") if kind == "event_msg" else None
+                self._learn({"model": get_text(payload, "model"), "directory": get_text(payload, "cwd")})
+            of = get_text(payload, "type") if kind == "event_msg" else None
             yield Skipped(f"{kind} ({of[:40]})" if of else kind[:40])
 
     def _item(self, payload: Payload, at: Any, number: int | None) -> Iterator[ReadEvent]:
         """One item of the conversation as the model knows it."""
         kind = str(payload.get("type") or "message")
-        call_id = words(payload.get("call_id") or payload.get("id")) or kind
+        call_id = as_text(payload.get("call_id") or payload.get("id")) or kind
         if kind == "message":
             yield self._message(payload, at, number)
         elif kind == "reasoning":
             text = plain(payload.get("summary")) or plain(payload.get("content"))
             if text:
-                yield thought(text, self._next(kind, text), at, number)
+                yield reasoning_message(text, self._next(kind, text), at, number)
             else:
                 yield Skipped("reasoning (encrypted)")
         elif kind.endswith("_output") and "output" in payload:
             text = shown_output(payload["output"])
             tool = self._calls.pop(call_id, "")
-            yield answered((call_id, tool), text, self._next(kind, call_id, text), at, number)
+            yield tool_result_message((call_id, tool), text, self._next(kind, call_id, text), at, number)
         elif kind.endswith("_call"):
-            tool = words(payload.get("name")) or kind.removesuffix("_call")
+            tool = as_text(payload.get("name")) or kind.removesuffix("_call")
             arguments: Any = next((payload[name] for name in ("arguments", "input", "action") if name in payload), {})
             self._calls[call_id] = tool
-            yield called((call_id, tool, arguments), self._next(kind, call_id, tool, words(arguments)), at, number)
+            yield tool_call_message(
+                (call_id, tool, arguments), self._next(kind, call_id, tool, as_text(arguments)), at, number
+            )
         else:
             yield Skipped(f"response_item ({kind[:40]})")
 
@@ -136,30 +138,30 @@ class Rollout:
             return Skipped("context given by the program")
         if not text or role not in ("user", "assistant"):
             return Skipped("message without words")
-        return said(str(role), text, self._next(str(role), text), at, number)
+        return text_message(str(role), text, self._next(str(role), text), at, number)
 
     def _next(self, *content: str) -> str:
         """The name of the next message: what it says, after everything that was said before."""
-        self._chain = fingerprint(self._chain or self._root, *content)
+        self._chain = short_digest(self._chain or self._root, *content)
         return self._chain
 
     def _meet(self, meta: Payload) -> None:
         """Take over what a session says of itself; a copied one says it before the first copied message."""
-        host_id = text_field(meta, "id") or self._id
+        host_id = get_text(meta, "id") or self._id
         if not self._chain:
             self._root = host_id
         if self._begun:
             return
         self._begun = True
         self._id = host_id
-        fork, parent = text_field(meta, "forked_from_id"), _spawned_by(meta)
+        fork, parent = get_text(meta, "forked_from_id"), _spawned_by(meta)
         self._learn(
             {
-                "directory": text_field(meta, "cwd"),
+                "directory": get_text(meta, "cwd"),
                 "started_at": parse_timestamp(meta.get("timestamp")),
                 "parent": parent or fork,
                 "relation": "delegation" if parent else "branch" if fork else None,
-                "facts": {name: found for name, path in _FACTS.items() if (found := text_field(meta, *path))} or None,
+                "facts": {name: found for name, path in _FACTS.items() if (found := get_text(meta, *path))} or None,
             }
         )
 
@@ -188,10 +190,10 @@ class Rollout:
 
 def _spawned_by(meta: Payload) -> str | None:
     """The session for which a sub-agent worked."""
-    source = field(meta, "source", "subagent")
+    source = get_field(meta, "source", "subagent")
     inner = [source, *(source.values() if isinstance(source, dict) else ())]
-    found = [text_field(each, "parent_thread_id") for each in objects(inner)]
-    return next((each for each in found if each), None) or text_field(meta, "parent_thread_id")
+    found = [get_text(each, "parent_thread_id") for each in dicts_in(inner)]
+    return next((each for each in found if each), None) or get_text(meta, "parent_thread_id")
 
 
 # How texts begin that the program puts where the user speaks.
@@ -212,12 +214,12 @@ def plain(content: Any) -> str:
 def shown_part(part: Any) -> str:
     """The words of one part."""
     if not isinstance(part, dict):
-        return words(part)
+        return as_text(part)
     if isinstance(part.get("text"), str):
         return str(part["text"])
     if "image" in str(part.get("type")):
         return "[image, not imported]"
-    return "" if part.get("type") == "encrypted_content" else words(part)
+    return "" if part.get("type") == "encrypted_content" else as_text(part)
 
 
 def shown_output(output: Any) -> str:
@@ -227,7 +229,7 @@ def shown_output(output: Any) -> str:
         output = _unwrapped(output)
     if isinstance(output, dict) and "content" in output:
         return shown_output(output["content"])
-    return plain(output) if isinstance(output, list) else words(output)
+    return plain(output) if isinstance(output, list) else as_text(output)
 
 
 def _unwrapped(output: str) -> Any:
@@ -235,13 +237,13 @@ def _unwrapped(output: str) -> Any:
         value = json.loads(output)
     except (ValueError, RecursionError):
         return output
-    return {"content": value["output"]} if isinstance(field(value, "output"), str) else output
+    return {"content": value["output"]} if isinstance(get_field(value, "output"), str) else output
 
 
 def is_context(payload: dict[str, Any], text: str) -> bool:
     """Whether a message in the user's place is the program's own: it says so itself, or begins like one."""
-    parts = objects(field(payload, "internal_chat_message_metadata_passthrough", "content_item_metadata"))
-    spoke = [text_field(part, "provenance", "type") for part in parts]
+    parts = dicts_in(get_field(payload, "internal_chat_message_metadata_passthrough", "content_item_metadata"))
+    spoke = [get_text(part, "provenance", "type") for part in parts]
     if spoke and all(spoke):
         return all(who == "harness" for who in spoke)
     return text.lstrip().startswith(_CONTEXT)

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from memoranda.importers.chat_messages import fingerprint, parse_timestamp, text_field
+from memoranda.importers.chat_messages import get_text, parse_timestamp, short_digest
 from memoranda.importers.cursor.agent_messages import directory_in, given_by
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
-from memoranda.importers.source_databases import opened, rows, tables
+from memoranda.importers.source_databases import open_database, rows, tables
 
 _DIGEST = 32
 _MESSAGES = 1
@@ -25,7 +25,7 @@ _NAMELESS = "New Agent"
 def read(item: ImportItem) -> Iterator[ReadEvent]:
     """The conversation of one store."""
     try:
-        with opened(item.file) as connection:
+        with open_database(item.file) as connection:
             there = tables(connection)
             if not {"id", "data"} <= there.get("blobs", set()):
                 yield Problem(item.file, None, "not a conversation of Cursor: it has no blobs")
@@ -37,13 +37,13 @@ def read(item: ImportItem) -> Iterator[ReadEvent]:
 
 
 def _conversation(item: ImportItem, connection: sqlite3.Connection, meta: dict[str, Any]) -> Iterator[ReadEvent]:
-    host_id = text_field(meta, "agentId") or item.file.parent.name
-    title = text_field(meta, "name")
+    host_id = get_text(meta, "agentId") or item.file.parent.name
+    title = get_text(meta, "name")
     began = parse_timestamp(meta.get("createdAt"))
     yield ImportedConversation(
-        host_id, None if title == _NAMELESS else title, text_field(meta, "lastUsedModel"), started_at=began
+        host_id, None if title == _NAMELESS else title, get_text(meta, "lastUsedModel"), started_at=began
     )
-    order = _listed(connection, text_field(meta, "latestRootBlobId") or "")
+    order = _listed(connection, get_text(meta, "latestRootBlobId") or "")
     counted: Counter[str] = Counter()
     for name in (*_others(connection, set(order)), *order):
         message = _message(connection, name)
@@ -54,7 +54,7 @@ def _conversation(item: ImportItem, connection: sqlite3.Connection, meta: dict[s
             yield ImportedConversation(host_id, directory=directory)
         counted[name] += 1
         # The same words are the same blob, said again or in another conversation.
-        yield from given_by(message, fingerprint(host_id, name, str(counted[name])), began)
+        yield from given_by(message, short_digest(host_id, name, str(counted[name])), began)
 
 
 def _meta(connection: sqlite3.Connection) -> dict[str, Any]:

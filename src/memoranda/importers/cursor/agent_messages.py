@@ -4,7 +4,15 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from memoranda.importers.chat_messages import answered, called, objects, said, text_field, thought, words
+from memoranda.importers.chat_messages import (
+    as_text,
+    dicts_in,
+    get_text,
+    reasoning_message,
+    text_message,
+    tool_call_message,
+    tool_result_message,
+)
 from memoranda.importers.reader_protocol import ImportedMessage, ReadEvent, Skipped
 
 _QUERY = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
@@ -20,7 +28,7 @@ def given_by(message: dict[str, Any], name: str, at: Any, line: int | None = Non
     """Everything that a message says, each part under a name of its own."""
     role = message.get("role")
     content = message.get("content")
-    parts = objects(content) if isinstance(content, list) else [{"type": "text", "text": words(content)}]
+    parts = dicts_in(content) if isinstance(content, list) else [{"type": "text", "text": as_text(content)}]
     if role not in ("user", "assistant", "tool"):
         yield Skipped(f"instructions of the program ({str(role)[:40]})")
         return
@@ -39,29 +47,29 @@ def given_by(message: dict[str, Any], name: str, at: Any, line: int | None = Non
 def directory_in(message: dict[str, Any]) -> str | None:
     """The directory that the program tells the model at the beginning."""
     content = message.get("content")
-    texts = [content] if isinstance(content, str) else [words(part.get("text")) for part in objects(content)]
+    texts = [content] if isinstance(content, str) else [as_text(part.get("text")) for part in dicts_in(content)]
     found = next((match for text in texts if (match := _WORKSPACE.search(text))), None)
     return found[1] if found else None
 
 
 def _given(role: str, part: dict[str, Any], name: str, at: Any, line: int | None) -> ImportedMessage | None:
     kind = part.get("type")
-    call_id = words(part.get("toolCallId") or part.get("tool_use_id") or part.get("id")) or name
-    tool = words(part.get("toolName") or part.get("name"))
+    call_id = as_text(part.get("toolCallId") or part.get("tool_use_id") or part.get("id")) or name
+    tool = as_text(part.get("toolName") or part.get("name"))
     if kind in _CALLS:
-        return called((call_id, tool, part.get("args", part.get("input"))), name, at, line)
+        return tool_call_message((call_id, tool, part.get("args", part.get("input"))), name, at, line)
     if kind in _RESULTS:
         result = part.get("result", part.get("content"))
-        texts = [words(each.get("text")) for each in objects(result)]
-        return answered((call_id, tool), "\n".join(filter(None, texts)) or words(result), name, at, line)
-    text = text_field(part, "text")
+        texts = [as_text(each.get("text")) for each in dicts_in(result)]
+        return tool_result_message((call_id, tool), "\n".join(filter(None, texts)) or as_text(result), name, at, line)
+    text = get_text(part, "text")
     if text is None:
-        return said(role, f"[{kind}, not imported]", name, at, line) if kind in ("image", "file") else None
+        return text_message(role, f"[{kind}, not imported]", name, at, line) if kind in ("image", "file") else None
     if kind in ("reasoning", "thinking"):
-        return thought(text, name, at, line)
+        return reasoning_message(text, name, at, line)
     if role == "user":
         asked = "\n\n".join(_QUERY.findall(text))
         if not asked and _CONTEXT.match(text):
             return None
         text = asked or text
-    return said(role, text, name, at, line)
+    return text_message(role, text, name, at, line)

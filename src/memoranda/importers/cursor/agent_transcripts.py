@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.chat_messages import field, fingerprint, said
+from memoranda.importers.chat_messages import get_field, short_digest, text_message
 from memoranda.importers.cursor.agent_messages import given_by
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
-from memoranda.importers.source_files import Line, content, json_lines, read_lines
+from memoranda.importers.source_files import Line, read_bytes, read_json_lines, read_line_events
 
 _SPEAKER = re.compile(r"^(user|assistant|A):\s*$", re.MULTILINE)
 _QUERY = re.compile(r"</?user_query>")
@@ -31,19 +31,19 @@ def read(item: ImportItem) -> Iterator[ReadEvent]:
         yield from _read_text(item)
         return
     # Messages have no ids: each is known by everything before it.
-    chain = item.begin.state if item.begin and item.begin.state else item.file.stem
+    chain = item.checkpoint.state if item.checkpoint and item.checkpoint.state else item.file.stem
 
     def given(line: Line) -> Iterator[ReadEvent]:
         nonlocal chain
-        message = field(line.value, "message")
+        message = get_field(line.value, "message")
         if not isinstance(message, dict) or "content" not in message:
             yield Skipped(str(line.value.get("type") or "line without message")[:40])
             return
-        chain = fingerprint(chain, json.dumps(line.value, sort_keys=True))
+        chain = short_digest(chain, json.dumps(line.value, sort_keys=True))
         told: dict[str, Any] = {"role": line.value.get("role"), **message}
         yield from given_by(told, chain, line.value.get("timestamp"), line.number)
 
-    yield from read_lines(json_lines(item), given, lambda: chain)
+    yield from read_line_events(read_json_lines(item), given, lambda: chain)
 
 
 def _conversation(file: Path) -> ImportedConversation:
@@ -53,7 +53,7 @@ def _conversation(file: Path) -> ImportedConversation:
 
 
 def _read_text(item: ImportItem) -> Iterator[ReadEvent]:
-    raw = content(item)
+    raw = read_bytes(item)
     if isinstance(raw, Problem):
         yield raw
         return
@@ -62,9 +62,9 @@ def _read_text(item: ImportItem) -> Iterator[ReadEvent]:
     if pieces[0].strip():
         yield Problem(item.file, 1, "text before the first speaker")
     chain, line = item.file.stem, pieces[0].count("\n") + 1
-    for speaker, words in zip(pieces[1::2], pieces[2::2], strict=True):
-        shown = _QUERY.sub("", words).strip()
-        chain = fingerprint(chain, speaker, shown)
+    for speaker, as_text in zip(pieces[1::2], pieces[2::2], strict=True):
+        shown = _QUERY.sub("", as_text).strip()
+        chain = short_digest(chain, speaker, shown)
         if shown:
-            yield said("user" if speaker == "user" else "assistant", shown, chain, None, line)
-        line += words.count("\n")
+            yield text_message("user" if speaker == "user" else "assistant", shown, chain, None, line)
+        line += as_text.count("\n")

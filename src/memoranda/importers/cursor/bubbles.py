@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from memoranda.importers.chat_messages import (
-    answered,
-    called,
-    field,
-    fingerprint,
-    objects,
-    said,
-    text_field,
-    thought,
-    words,
+    as_text,
+    dicts_in,
+    get_field,
+    get_text,
+    reasoning_message,
+    short_digest,
+    text_message,
+    tool_call_message,
+    tool_result_message,
 )
 from memoranda.importers.reader_protocol import ImportedMessage, ReadEvent, Skipped
 
@@ -32,14 +32,14 @@ def given_by(bubble: Bubble, name: str, at: Any, *, ended: bool) -> Iterator[Rea
         yield Skipped("still being written")
         return
     made: list[ImportedMessage] = []
-    if shown := text_field(bubble, "thinking", "text") or text_field(bubble, "thinking"):
-        made.append(thought(shown, f"{name}:thought", when))
-    text = text_field(bubble, "text") or text_field(bubble, "rawText")
+    if shown := get_text(bubble, "thinking", "text") or get_text(bubble, "thinking"):
+        made.append(reasoning_message(shown, f"{name}:thought", when))
+    text = get_text(bubble, "text") or get_text(bubble, "rawText")
     if text is None and role == "assistant":
-        blocks = [text_field(block, "content") for block in objects(bubble.get("codeBlocks"))]
+        blocks = [get_text(block, "content") for block in dicts_in(bubble.get("codeBlocks"))]
         text = "\n\n".join(f"```\n{block}\n```" for block in blocks if block) or None
     if text:
-        made.append(said(role, text, name, when))
+        made.append(text_message(role, text, name, when))
     if isinstance(bubble.get("toolFormerData"), dict):
         made += _tool(bubble["toolFormerData"], name, when)
     yield from made
@@ -49,29 +49,29 @@ def given_by(bubble: Bubble, name: str, at: Any, *, ended: bool) -> Iterator[Rea
 
 def is_ended(bubble: Bubble) -> bool:
     """Whether a bubble says that nothing will be added to it."""
-    return field(bubble, "toolFormerData", "status") not in _UNENDED
+    return get_field(bubble, "toolFormerData", "status") not in _UNENDED
 
 
 def model_of(bubble: Bubble) -> str | None:
     """The model that answered, where a bubble names it."""
-    return text_field(bubble, "modelInfo", "modelName") or text_field(bubble, "modelType")
+    return get_text(bubble, "modelInfo", "modelName") or get_text(bubble, "modelType")
 
 
 def _tool(data: Bubble, name: str, at: Any) -> list[ImportedMessage]:
     """A tool call, and its result when there is one."""
     if not any(data.get(each) for each in ("name", "tool", "rawArgs", "params", "result")):
         return []
-    tool = text_field(data, "name") or words(data.get("tool"))
+    tool = get_text(data, "name") or as_text(data.get("tool"))
     arguments = data.get("rawArgs") or data.get("params") or {}
-    call_id = text_field(data, "toolCallId") or fingerprint(name)
-    made = [called((call_id, tool, arguments), f"{name}:call", at)]
-    if result := words(data.get("result") or data.get("error")):
-        made.append(answered((call_id, tool), result, f"{name}:result", at))
+    call_id = get_text(data, "toolCallId") or short_digest(name)
+    made = [tool_call_message((call_id, tool, arguments), f"{name}:call", at)]
+    if result := as_text(data.get("result") or data.get("error")):
+        made.append(tool_result_message((call_id, tool), result, f"{name}:result", at))
     return made
 
 
 def _when(bubble: Bubble) -> Any:
     for path in (("createdAt",), ("timingInfo", "clientStartTime"), ("timingInfo", "startedAt")):
-        if found := field(bubble, *path):
+        if found := get_field(bubble, *path):
             return found
     return None

@@ -14,11 +14,11 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from memoranda.importers import chat_messages
-from memoranda.importers.chat_messages import objects, parse_timestamp, text_field
+from memoranda.importers.chat_messages import dicts_in, get_text, parse_timestamp
 from memoranda.importers.cursor.bubbles import given_by, is_ended, model_of
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
-from memoranda.importers.source_databases import database_at, opened, rows, tables
-from memoranda.importers.source_files import document, is_settling, item_at, when_changed
+from memoranda.importers.source_databases import database_at, open_database, rows, tables
+from memoranda.importers.source_files import is_recently_changed, item_at, read_json_file, reread_time
 
 COMPOSER = "composer "
 TAB = "tab "
@@ -32,9 +32,9 @@ _GLOBAL = "SELECT key, value FROM cursorDiskKV WHERE key >= 'composerData:' AND 
 class ListedConversation:
     """A conversation that a database holds: its item's name, its size, and when it was last changed."""
 
-    what: str
+    label: str
     size: int
-    changed: float | None
+    modified_at: float | None
 
 
 @dataclass(slots=True)
@@ -53,14 +53,14 @@ class EditorDatabases:
         known = self._known.get(file)
         if known is None or known[0] != item:
             try:
-                with opened(file) as connection:
+                with open_database(file) as connection:
                     found = list(self._list(connection, folder_of(file.parent)))
             except OSError:
                 return [item]
             known = self._known[file] = (item, found)
-        times = [(each, item.changed if each.changed is None else each.changed) for each in known[1]]
+        times = [(each, item.modified_at if each.modified_at is None else each.modified_at) for each in known[1]]
         return [
-            ImportItem(file, each.size, when_changed(at), each.what) for each, at in sorted(times, key=lambda p: p[1])
+            ImportItem(file, each.size, reread_time(at), each.label) for each, at in sorted(times, key=lambda p: p[1])
         ]
 
     def _list(self, connection: sqlite3.Connection, folder: str | None) -> Iterator[ListedConversation]:
@@ -72,38 +72,38 @@ class EditorDatabases:
                 data, name = _object(value), key.removeprefix("composerData:")
                 if data is not None and not _is_empty(data):
                     listed = _listed(f"{COMPOSER}{name}", value, data)
-                    yield replace(listed, size=listed.size + self._size(connection, name, listed.changed))
+                    yield replace(listed, size=listed.size + self._size(connection, name, listed.modified_at))
                 elif data is None and value is not None:
                     yield ListedConversation(f"{COMPOSER}{name}", len(value), None)
         if "ItemTable" not in there:
             return
-        for data in objects(chat_messages.field(_item(connection, _IN_WORKSPACE), "allComposers")):
-            host_id = text_field(data, "composerId")
+        for data in dicts_in(chat_messages.get_field(_item(connection, _IN_WORKSPACE), "allComposers")):
+            host_id = get_text(data, "composerId")
             if host_id and folder:
                 self.directories[host_id] = folder
             if host_id and data.get("conversation"):
                 yield _listed(f"{COMPOSER}{host_id}", json.dumps(data), data)
-        for data in objects(chat_messages.field(_item(connection, _TABS), "tabs")):
-            if (host_id := text_field(data, "tabId")) and data.get("bubbles"):
+        for data in dicts_in(chat_messages.get_field(_item(connection, _TABS), "tabs")):
+            if (host_id := get_text(data, "tabId")) and data.get("bubbles"):
                 yield _listed(f"{TAB}{host_id}", json.dumps(data), data)
 
-    def _size(self, connection: sqlite3.Connection, host_id: str, changed: float | None) -> int:
+    def _size(self, connection: sqlite3.Connection, host_id: str, modified_at: float | None) -> int:
         """How much the bubbles of a conversation hold that have keys of their own."""
         known = self._sizes.get(host_id)
-        if known is None or known[0] != changed:
+        if known is None or known[0] != modified_at:
             query = "SELECT coalesce(sum(length(value)), 0) FROM cursorDiskKV WHERE key >= ? AND key < ?"
             size = connection.execute(query, (f"bubbleId:{host_id}:", f"bubbleId:{host_id};")).fetchone()[0]
-            known = self._sizes[host_id] = (changed, int(size))
+            known = self._sizes[host_id] = (modified_at, int(size))
         return known[1]
 
 
 def read(item: ImportItem, directories: dict[str, str]) -> Iterator[ReadEvent]:
     """One conversation of a database."""
     try:
-        with opened(item.file) as connection:
-            if item.what.startswith(TAB):
+        with open_database(item.file) as connection:
+            if item.label.startswith(TAB):
                 yield from _read_tab(item, connection)
-            elif item.what.startswith(COMPOSER):
+            elif item.label.startswith(COMPOSER):
                 yield from _read_composer(item, connection, directories)
             else:
                 yield Problem(item.file, None, "not a database of Cursor that can be read")
@@ -114,22 +114,22 @@ def read(item: ImportItem, directories: dict[str, str]) -> Iterator[ReadEvent]:
 def _read_composer(
     item: ImportItem, connection: sqlite3.Connection, directories: dict[str, str]
 ) -> Iterator[ReadEvent]:
-    host_id = item.what.removeprefix(COMPOSER)
+    host_id = item.label.removeprefix(COMPOSER)
     data = _composer(connection, host_id)
     if data is None:
         yield Problem(item.file, None, f"conversation {host_id} is not a JSON object, or not there any more")
         return
-    model = text_field(data, "modelConfig", "modelName")
+    model = get_text(data, "modelConfig", "modelName")
     told = ImportedConversation(
         f"composer-{host_id}",
-        text_field(data, "name"),
+        get_text(data, "name"),
         None if model == "default" else model,
         directories.get(host_id) or folder_of(item.file.parent),
         parse_timestamp(data.get("createdAt")),
-        extra={name: found for name in ("unifiedMode", "createdOnBranch") if (found := text_field(data, name))},
+        extra={name: found for name in ("unifiedMode", "createdOnBranch") if (found := get_text(data, name))},
     )
     yield told
-    writing = _being_written(data) if is_settling(item.changed) else None
+    writing = _being_written(data) if is_recently_changed(item.modified_at) else None
     met = set()
     for name, bubble in _bubbles(connection, host_id, data):
         met.add(name)
@@ -146,18 +146,18 @@ def _read_composer(
 
 
 def _read_tab(item: ImportItem, connection: sqlite3.Connection) -> Iterator[ReadEvent]:
-    host_id = item.what.removeprefix(TAB)
-    tabs = objects(chat_messages.field(_item(connection, _TABS), "tabs"))
+    host_id = item.label.removeprefix(TAB)
+    tabs = dicts_in(chat_messages.get_field(_item(connection, _TABS), "tabs"))
     data = next((tab for tab in tabs if tab.get("tabId") == host_id), None)
     if data is None:
         yield Problem(item.file, None, f"chat {host_id} is not there any more")
         return
-    bubbles = objects(data.get("bubbles"))
+    bubbles = dicts_in(data.get("bubbles"))
     model = next((found for bubble in bubbles if (found := model_of(bubble))), None)
-    yield ImportedConversation(f"chat-{host_id}", text_field(data, "chatTitle"), model, folder_of(item.file.parent))
+    yield ImportedConversation(f"chat-{host_id}", get_text(data, "chatTitle"), model, folder_of(item.file.parent))
     for number, bubble in enumerate(bubbles):
         # Only the latest sending has a time; the messages of a chat are as old as that, or older.
-        name = text_field(bubble, "id") or str(number)
+        name = get_text(bubble, "id") or str(number)
         yield from given_by(bubble, f"{host_id}:{name}", data.get("lastSendTime"), ended=True)
 
 
@@ -172,7 +172,7 @@ def _composer(connection: sqlite3.Connection, host_id: str) -> dict[str, Any] | 
             return _object(row[0])
     if "ItemTable" not in there:
         return None
-    listed = objects(chat_messages.field(_item(connection, _IN_WORKSPACE), "allComposers"))
+    listed = dicts_in(chat_messages.get_field(_item(connection, _IN_WORKSPACE), "allComposers"))
     return next((data for data in listed if data.get("composerId") == host_id), None)
 
 
@@ -183,15 +183,15 @@ def _bubbles(
     inside = data.get("conversation")
     if isinstance(inside, list) and inside:
         for number, bubble in enumerate(inside):
-            name = text_field(bubble, "bubbleId") or f"{host_id}:{number}"
+            name = get_text(bubble, "bubbleId") or f"{host_id}:{number}"
             yield name, bubble if isinstance(bubble, dict) else None
         return
     mapped = data.get("conversationMap")
-    for header in objects(data.get("fullConversationHeadersOnly")):
-        name = text_field(header, "bubbleId") or ""
+    for header in dicts_in(data.get("fullConversationHeadersOnly")):
+        name = get_text(header, "bubbleId") or ""
         key = f"bubbleId:{host_id}:{name}"
         row = connection.execute("SELECT value FROM cursorDiskKV WHERE key = ?", (key,)).fetchone()
-        bubble = _object(row[0]) if row else chat_messages.field(mapped, name)
+        bubble = _object(row[0]) if row else chat_messages.get_field(mapped, name)
         yield name, bubble if isinstance(bubble, dict) else None
 
 
@@ -199,7 +199,7 @@ def _being_written(data: dict[str, Any]) -> set[str]:
     """The bubbles to which something may be added."""
     listed = data.get("generatingBubbleIds")
     names = {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
-    last = objects(data.get("fullConversationHeadersOnly"))[-1:]
+    last = dicts_in(data.get("fullConversationHeadersOnly"))[-1:]
     return names | {str(each.get("bubbleId")) for each in last if data.get("status") == "generating"}
 
 
@@ -207,15 +207,15 @@ def _unlisted(connection: sqlite3.Connection, host_id: str, met: set[str]) -> in
     """How many bubbles of a conversation are stored which it does not list any more."""
     if "cursorDiskKV" not in tables(connection):
         return 0
-    begin = f"bubbleId:{host_id}:"
-    keys = rows(connection, "SELECT key FROM cursorDiskKV WHERE key >= ? AND key < ?", (begin, f"{begin[:-1]};"))
-    return sum(key.removeprefix(begin) not in met for (key,) in keys)
+    prefix = f"bubbleId:{host_id}:"
+    keys = rows(connection, "SELECT key FROM cursorDiskKV WHERE key >= ? AND key < ?", (prefix, f"{prefix[:-1]};"))
+    return sum(key.removeprefix(prefix) not in met for (key,) in keys)
 
 
-def _listed(what: str, value: Any, data: dict[str, Any]) -> ListedConversation:
+def _listed(label: str, value: Any, data: dict[str, Any]) -> ListedConversation:
     size = len(value) if isinstance(value, str | bytes) else 0
     latest = [parse_timestamp(data.get(name)) for name in ("lastUpdatedAt", "lastSendTime", "createdAt")]
-    return ListedConversation(what, size, next((at for at in latest if at is not None), None))
+    return ListedConversation(label, size, next((at for at in latest if at is not None), None))
 
 
 def _is_empty(data: dict[str, Any]) -> bool:
@@ -239,7 +239,7 @@ def _object(value: Any) -> dict[str, Any] | None:
 def folder_of(workspace: Path) -> str | None:
     """The directory, if it is one on this machine."""
     item = item_at(workspace / "workspace.json", "workspace")
-    address = text_field(document(item), "folder") if item else None
+    address = get_text(read_json_file(item), "folder") if item else None
     return path_of(address) if address else None
 
 

@@ -13,7 +13,7 @@ from memoranda.importers.cursor import agent_database, agent_transcripts, editor
 from memoranda.importers.reader_protocol import ImportItem, ReadEvent
 from memoranda.importers.resume_command import in_directory
 from memoranda.importers.source_databases import database_at
-from memoranda.importers.source_files import files_under, item_at
+from memoranda.importers.source_files import find_files, item_at
 
 _AGENT = "chat of the command line"
 _TRANSCRIPT = "transcript"
@@ -49,9 +49,9 @@ class Cursor:
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """The messages of one conversation."""
-        if item.what == _AGENT:
+        if item.label == _AGENT:
             return agent_database.read(item)
-        if item.what == _TRANSCRIPT:
+        if item.label == _TRANSCRIPT:
             return agent_transcripts.read(item)
         return editor_database.read(item, self._editor.directories)
 
@@ -81,17 +81,19 @@ class Cursor:
 
 
 def _of_command_line(place: Path) -> list[ImportItem]:
-    stores = files_under(place / "chats", lambda file: file.name == "store.db", _AGENT)
+    stores = find_files(place / "chats", lambda file: file.name == "store.db", _AGENT)
     with_logs = [database_at(item.file, _AGENT) or item for item in stores]
-    return sorted((replace(item, what=_AGENT) for item in with_logs), key=lambda item: (item.changed, str(item.file)))
+    return sorted(
+        (replace(item, label=_AGENT) for item in with_logs), key=lambda item: (item.modified_at, str(item.file))
+    )
 
 
 def _transcripts(place: Path) -> list[ImportItem]:
     """Transcripts, those of sub-agents after the sessions they worked for."""
-    found = files_under(place / "projects", agent_transcripts.is_transcript, _TRANSCRIPT)
-    return sorted(found, key=lambda item: (item.file.parent.name == "subagents", item.changed, str(item.file)))
+    found = find_files(place / "projects", agent_transcripts.is_transcript, _TRANSCRIPT)
+    return sorted(found, key=lambda item: (item.file.parent.name == "subagents", item.modified_at, str(item.file)))
 
 
 def _host_id(item: ImportItem) -> str:
     """The id by which a conversation is known in every form that it has."""
-    return item.file.parent.name if item.what == _AGENT else item.what.removeprefix(editor_database.COMPOSER)
+    return item.file.parent.name if item.label == _AGENT else item.label.removeprefix(editor_database.COMPOSER)

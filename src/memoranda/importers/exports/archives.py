@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 from memoranda.importers.reader_protocol import ImportItem
-from memoranda.importers.source_files import files_under, item_at, open_source
+from memoranda.importers.source_files import find_files, item_at, open_source
 
 # `conversations.json`, and in parts `conversations-000.json`; browsers add ` (1)` to a second download.
 _CONVERSATIONS = re.compile(r"conversations[^/]*\.json", re.IGNORECASE)
@@ -29,7 +29,7 @@ def find_exports(where: Path | None, ours: str, others: str) -> list[ImportItem]
         return [item for item in _downloads() if _field(item, ours, others) == ours]
     if item_at(where, "") is not None:
         return [item for item in _items(where) if _field(item, ours, others) != others]
-    found = [item for each in files_under(where, _may_hold, "") for item in _items(each.file)]
+    found = [item for each in find_files(where, _may_hold, "") for item in _items(each.file)]
     return [item for item in found if _field(item, ours, others) == ours]
 
 
@@ -48,11 +48,11 @@ def opened(item: ImportItem) -> Iterator[IO[bytes]]:
 
 
 def _member(archive: zipfile.ZipFile, item: ImportItem) -> zipfile.ZipInfo:
-    found = next((each for each in archive.infolist() if each.filename == item.what), None)
+    found = next((each for each in archive.infolist() if each.filename == item.label), None)
     if found is None:
-        raise OSError(f"the archive has no {item.what}")
+        raise OSError(f"the archive has no {item.label}")
     if found.flag_bits & _ENCRYPTED or found.compress_type not in _PACKED:
-        raise OSError(f"{item.what} is encrypted, or packed in an unusual way")
+        raise OSError(f"{item.label} is encrypted, or packed in an unusual way")
     return found
 
 
@@ -98,7 +98,7 @@ def _items(file: Path) -> list[ImportItem]:
     except (OSError, ValueError, *_UNUSABLE):
         # Reading it will say what is wrong.
         return [whole]
-    return [ImportItem(file, each.file_size, whole.changed, each.filename) for each in members]
+    return [ImportItem(file, each.file_size, whole.modified_at, each.filename) for each in members]
 
 
 def _field(item: ImportItem, *fields: str) -> str | None:

@@ -12,12 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.chat_messages import text_field
+from memoranda.importers.chat_messages import get_text
 from memoranda.importers.gemini_cli.projects import directory_of
 from memoranda.importers.gemini_cli.records import given_by, learned, saved
 from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ImportItem, Problem, ReadEvent
 from memoranda.importers.resume_command import in_directory
-from memoranda.importers.source_files import document, files_under, item_at, json_lines, read_lines
+from memoranda.importers.source_files import find_files, item_at, read_json_file, read_json_lines, read_line_events
 
 _CHECKPOINT = "checkpoint"
 
@@ -35,21 +35,21 @@ class GeminiCli:
         # People move the directory above `.gemini`, or name either, or one project's folder.
         places = (where / ".gemini" / "tmp", where / "tmp", where)
         place = next((each for each in places if each.is_dir()), where)
-        found = [replace(item, what=_what(item.file)) for item in files_under(place, _is_recording, "session")]
+        found = [replace(item, label=_what(item.file)) for item in find_files(place, _is_recording, "session")]
         order = ("session", "sub-agent", _CHECKPOINT)
-        return sorted(found, key=lambda item: (order.index(item.what), item.file.name, str(item.file)))
+        return sorted(found, key=lambda item: (order.index(item.label), item.file.name, str(item.file)))
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """The messages of a recording."""
         if item.file.suffix == ".jsonl":
             yield from self._read_lines(item)
             return
-        value = document(item)
+        value = read_json_file(item)
         if isinstance(value, Problem):
             yield value
-        elif item.what == _CHECKPOINT:
+        elif item.label == _CHECKPOINT:
             yield from saved(item.file, value, directory_of(item.file, None))
-        elif isinstance(value, dict) and text_field(value, "sessionId"):
+        elif isinstance(value, dict) and get_text(value, "sessionId"):
             yield from _Recording(item, {}).given(value, None)
         else:
             yield Problem(item.file, None, "not a recording of Gemini CLI: it names no session")
@@ -62,9 +62,11 @@ class GeminiCli:
         return in_directory(command, directory)
 
     def _read_lines(self, item: ImportItem) -> Iterator[ReadEvent]:
-        recording = _Recording(item, json.loads(item.begin.state) if item.begin and item.begin.state else {})
-        return read_lines(
-            json_lines(item),
+        recording = _Recording(
+            item, json.loads(item.checkpoint.state) if item.checkpoint and item.checkpoint.state else {}
+        )
+        return read_line_events(
+            read_json_lines(item),
             lambda line: recording.given(line.value, line.number),
             lambda: json.dumps(recording.known),
         )
@@ -92,7 +94,7 @@ class _Recording:
 
     def _conversation(self) -> Iterator[ImportedConversation]:
         known, file = self.known, self._item.file
-        is_agent = known.get("kind") == "subagent" or self._item.what == "sub-agent"
+        is_agent = known.get("kind") == "subagent" or self._item.label == "sub-agent"
         told = ImportedConversation(
             known.get("id") or file.stem,
             known.get("title"),

@@ -11,16 +11,16 @@ from typing import Any
 from urllib.parse import unquote
 
 from memoranda.importers.chat_messages import (
-    answered,
-    called,
-    field,
-    fingerprint,
-    objects,
+    as_text,
+    dicts_in,
+    get_field,
+    get_text,
     parse_timestamp,
-    said,
-    text_field,
-    thought,
-    words,
+    reasoning_message,
+    short_digest,
+    text_message,
+    tool_call_message,
+    tool_result_message,
 )
 from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, Problem, ReadEvent, Skipped
 
@@ -34,14 +34,14 @@ def learned(record: Record) -> dict[str, Any]:
     """What a record says of its session."""
     inner = record.get("$set")
     source = inner if isinstance(inner, dict) else record
-    models = [record, *objects(source.get("messages"))]
+    models = [record, *dicts_in(source.get("messages"))]
     found = {
-        "id": text_field(source, "sessionId"),
-        "project": text_field(source, "projectHash"),
-        "kind": text_field(source, "kind"),
-        "title": text_field(source, "summary"),
+        "id": get_text(source, "sessionId"),
+        "project": get_text(source, "projectHash"),
+        "kind": get_text(source, "kind"),
+        "title": get_text(source, "summary"),
         "started_at": parse_timestamp(source.get("startTime")),
-        "model": next((model for each in models if (model := text_field(each, "model"))), None),
+        "model": next((model for each in models if (model := get_text(each, "model"))), None),
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -78,17 +78,17 @@ def _message(record: Record, line: int | None) -> Iterator[ReadEvent]:
     text = _text(parts)
     made: list[ImportedMessage] = []
     if kind == "gemini":
-        if shown := "\n\n".join(filter(None, (_thought(each) for each in objects(record.get("thoughts"))))):
-            made.append(thought(shown, f"{name}:thought:{fingerprint(shown)}", at, line))
+        if shown := "\n\n".join(filter(None, (_thought(each) for each in dicts_in(record.get("thoughts"))))):
+            made.append(reasoning_message(shown, f"{name}:thought:{short_digest(shown)}", at, line))
         if text:
-            made.append(said("assistant", text, f"{name}:{fingerprint(text)}", at, line))
+            made.append(text_message("assistant", text, f"{name}:{short_digest(text)}", at, line))
         made += [each for part in parts if "functionCall" in part for each in _call(part["functionCall"], at, line)]
-        made += [each for call in objects(record.get("toolCalls")) for each in _call(call, at, line)]
+        made += [each for call in dicts_in(record.get("toolCalls")) for each in _call(call, at, line)]
     elif text.lstrip().startswith(_CONTEXT):
         yield Skipped("context given by the program")
         return
     elif text:
-        made.append(said("user", text, f"{name}:{fingerprint(text)}", at, line))
+        made.append(text_message("user", text, f"{name}:{short_digest(text)}", at, line))
     made += _results(parts, "", at, line)
     yield from made
     if not made:
@@ -99,10 +99,10 @@ def _call(call: Any, at: Any, line: int | None) -> list[ImportedMessage]:
     """A tool call, and its result as soon as there is one."""
     if not isinstance(call, dict):
         return []
-    tool, arguments = words(call.get("name")), call.get("args")
-    call_id = words(call.get("id")) or fingerprint(tool, words(arguments), words(at))
-    name = f"{call_id}:call:{fingerprint(tool, words(arguments))}"
-    made = [called((call_id, tool, arguments), name, call.get("timestamp") or at, line)]
+    tool, arguments = as_text(call.get("name")), call.get("args")
+    call_id = as_text(call.get("id")) or short_digest(tool, as_text(arguments), as_text(at))
+    name = f"{call_id}:call:{short_digest(tool, as_text(arguments))}"
+    made = [tool_call_message((call_id, tool, arguments), name, call.get("timestamp") or at, line)]
     return made + _results(_parts(call.get("result")), call_id, call.get("timestamp") or at, line, tool)
 
 
@@ -112,27 +112,27 @@ def _results(parts: list[Record], call_id: str, at: Any, line: int | None, tool:
     for part in parts:
         response = part.get("functionResponse")
         if isinstance(response, dict):
-            of, text = words(response.get("id")) or call_id, _output(response.get("response"))
-            name = words(response.get("name")) or tool
+            of, text = as_text(response.get("id")) or call_id, _output(response.get("response"))
+            name = as_text(response.get("name")) or tool
         elif call_id:
             of, text, name = call_id, _text([part]), tool
         else:
             continue
         if text:
-            made.append(answered((of, name), text, f"{of}:result:{fingerprint(text)}", at, line))
+            made.append(tool_result_message((of, name), text, f"{of}:result:{short_digest(text)}", at, line))
     return made
 
 
 def _output(response: Any) -> str:
     for name in ("output", "error", "content"):
-        if found := text_field(response, name):
+        if found := get_text(response, name):
             return found
-    return words(response)
+    return as_text(response)
 
 
 def _parts(content: Any) -> list[Record]:
     listed = content if isinstance(content, list) else [] if content is None else [content]
-    return [each if isinstance(each, dict) else {"text": words(each)} for each in listed]
+    return [each if isinstance(each, dict) else {"text": as_text(each)} for each in listed]
 
 
 def _text(parts: list[Record]) -> str:
@@ -141,20 +141,20 @@ def _text(parts: list[Record]) -> str:
     for part in parts:
         if isinstance(part.get("text"), str) and not part.get("thought"):
             texts.append(part["text"])
-        elif kind := text_field(part, "inlineData", "mimeType") or text_field(part, "fileData", "mimeType"):
+        elif kind := get_text(part, "inlineData", "mimeType") or get_text(part, "fileData", "mimeType"):
             texts.append(f"[{kind}, not imported]")
     joined = "\n".join(texts)
     return joined if joined.strip() else ""
 
 
 def _thought(entry: Record) -> str:
-    subject, description = text_field(entry, "subject"), text_field(entry, "description")
+    subject, description = get_text(entry, "subject"), get_text(entry, "description")
     return ": ".join(filter(None, (subject, description)))
 
 
 def saved(file: Path, value: Any, directory: str | None) -> Iterator[ReadEvent]:
     """A conversation that was saved under a tag: the contents as the model knows them, without ids and times."""
-    contents = value if isinstance(value, list) else field(value, "history")
+    contents = value if isinstance(value, list) else get_field(value, "history")
     if not isinstance(contents, list):
         yield Problem(file, None, "not a checkpoint of Gemini CLI: it has no list of contents")
         return
@@ -171,7 +171,7 @@ def saved(file: Path, value: Any, directory: str | None) -> Iterator[ReadEvent]:
             yield Skipped("context given by the program")
         for each in made:
             # The same words twice are two messages: each is known by everything before it.
-            chain = fingerprint(chain, each.message["role"], each.message["content"], each.message["external_id"])
+            chain = short_digest(chain, each.message["role"], each.message["content"], each.message["external_id"])
             yield ImportedMessage({**each.message, "external_id": chain}, None)
 
 
@@ -179,7 +179,7 @@ def _content(content: Record) -> Iterator[ImportedMessage]:
     parts = _parts(content.get("parts"))
     text, role = _text(parts), "assistant" if content.get("role") == "model" else "user"
     if text and not text.lstrip().startswith((*_CONTEXT, _ACKNOWLEDGED)):
-        yield said(role, text, "", None)
+        yield text_message(role, text, "", None)
     for part in parts:
         yield from _call(part.get("functionCall"), None, None)
     yield from _results(parts, "", None, None)

@@ -16,7 +16,7 @@ from memoranda.curated.write_request import WriteRequest, validate_request
 from memoranda.curated.write_result import MemoryRefusal
 from memoranda.errors import StorageError
 from memoranda.importers.hermes.outcomes import ORIGIN, MigrationOutcome
-from memoranda.importers.summary import DIRECTORY
+from memoranda.importers.summary import REPORT_DIRECTORY
 from memoranda.safety.redaction import Redactor
 from memoranda.support.canonical_text import canonical
 from memoranda.support.durable_files import make_private_directory, write_private
@@ -28,16 +28,16 @@ _TRIES = 2
 
 def left_entries_file(root: Path, target: Target) -> Path:
     """Where entries are kept that did not go into the memory of a home."""
-    return root / DIRECTORY / "hermes" / FILE_NAMES[target]
+    return root / REPORT_DIRECTORY / "hermes" / FILE_NAMES[target]
 
 
-def plan_entries(home: Path, store: MemoryStore, *, again: bool = False) -> list[MigrationOutcome]:
+def plan_entries(home: Path, store: MemoryStore, *, rescan: bool = False) -> list[MigrationOutcome]:
     """What would become of every entry; those that were here and have been removed only come back `again`."""
     found: list[MigrationOutcome] = []
     for target in TARGETS:
         state = read_text(home / "memories" / FILE_NAMES[target])
         if isinstance(state, TextFile):
-            found += _sorted_out(target, parse(state.text), store, again=again)
+            found += _sorted_out(target, parse(state.text), store, rescan=rescan)
         elif not isinstance(state, MissingFile):
             found.append(MigrationOutcome(target, str(state.path), "unreadable", state.problem))
     return found
@@ -47,8 +47,8 @@ def keep_entries(planned: Sequence[MigrationOutcome], store: MemoryStore) -> lis
     """Add the new entries of each target as one change, which one undo takes back; what became of all of them."""
     done: list[MigrationOutcome] = []
     for target in TARGETS:
-        ours = [fate for fate in planned if fate.kind == target]
-        new = [fate.name for fate in ours if fate.status == "new"]
+        ours = [outcome for outcome in planned if outcome.kind == target]
+        new = [outcome.name for outcome in ours if outcome.status == "new"]
         refusal = _added(target, new, store) if new else None
         if refusal:
             ours = [
@@ -58,11 +58,11 @@ def keep_entries(planned: Sequence[MigrationOutcome], store: MemoryStore) -> lis
     return done
 
 
-def write_down(root: Path, fates: Sequence[MigrationOutcome]) -> list[Path]:
+def write_down(root: Path, outcomes: Sequence[MigrationOutcome]) -> list[Path]:
     """Keep the text of what was left, beside what was left before; the files."""
     files: list[Path] = []
     for target in TARGETS:
-        left = [fate.name for fate in fates if fate.kind == target and fate.status == "left"]
+        left = [outcome.name for outcome in outcomes if outcome.kind == target and outcome.status == "left"]
         file = left_entries_file(root, target)
         state = read_text(file)
         before = parse(state.text) if isinstance(state, TextFile) else []
@@ -74,7 +74,7 @@ def write_down(root: Path, fates: Sequence[MigrationOutcome]) -> list[Path]:
     return files
 
 
-def _sorted_out(target: Target, entries: Sequence[str], store: MemoryStore, *, again: bool) -> list[MigrationOutcome]:
+def _sorted_out(target: Target, entries: Sequence[str], store: MemoryStore, *, rescan: bool) -> list[MigrationOutcome]:
     if not store.settings.enabled(target):
         return [
             MigrationOutcome(target, entry, "left", f"{FILE_NAMES[target]} is switched off here") for entry in entries
@@ -83,7 +83,7 @@ def _sorted_out(target: Target, entries: Sequence[str], store: MemoryStore, *, a
         current = [entry.text for entry in store.view(target).entries]
     except StorageError as error:
         return [MigrationOutcome(target, entry, "left", str(error)) for entry in entries]
-    gone = set() if again else _once_here(target, store)
+    gone = set() if rescan else _once_here(target, store)
     redactor, scanner = Redactor(), EntryScanner(store.directory / "allowed.json")
     found: dict[str, MigrationOutcome] = {}
     for entry in entries:

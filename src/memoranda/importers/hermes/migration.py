@@ -19,32 +19,33 @@ class HermesMigration:
 
     entries: Sequence[MigrationOutcome] = ()
     skills: Sequence[SkillMigration] = ()
-    written_down: Sequence[Path] = ()
+    written_files: Sequence[Path] = ()
 
     @property
-    def fates(self) -> list[MigrationOutcome]:
-        return [*self.entries, *(plan.fate for plan in self.skills)]
+    def outcomes(self) -> list[MigrationOutcome]:
+        return [*self.entries, *(plan.outcome for plan in self.skills)]
 
-    def of(self, *statuses: Status) -> list[MigrationOutcome]:
+    def with_status(self, *statuses: Status) -> list[MigrationOutcome]:
         """Everything that comes to one of these."""
-        return [fate for fate in self.fates if fate.status in statuses]
+        return [outcome for outcome in self.outcomes if outcome.status in statuses]
 
     def counts(self) -> dict[str, Counter[str]]:
         """How many entries and skills come to what."""
         found: dict[str, Counter[str]] = {"memory": Counter(), "user": Counter(), "skill": Counter()}
-        for fate in self.fates:
-            found[fate.kind][fate.status] += 1
+        for outcome in self.outcomes:
+            found[outcome.kind][outcome.status] += 1
         return found
 
     def as_json(self) -> dict[str, Any]:
         """The same as JSON-like values, for a report or a program."""
         return {
             "counts": {kind: dict(counted) for kind, counted in self.counts().items()},
-            "entries": [_as_json(fate) for fate in self.entries],
+            "entries": [_as_json(outcome) for outcome in self.entries],
             "skills": [
-                _as_json(plan.fate) | ({"files_left": plan.behind} if plan.behind else {}) for plan in self.skills
+                _as_json(plan.outcome) | ({"files_left": plan.omitted_files} if plan.omitted_files else {})
+                for plan in self.skills
             ],
-            "written_down": [str(file) for file in self.written_down],
+            "written_down": [str(file) for file in self.written_files],
         }
 
 
@@ -54,11 +55,11 @@ def home_of(where: Path) -> Path:
 
 
 def plan_migration(
-    home: Path, memory: MemoryStore | None, skills: SkillStore | None, *, again: bool = False
+    home: Path, memory: MemoryStore | None, skills: SkillStore | None, *, rescan: bool = False
 ) -> HermesMigration:
     """What would be taken over; what is None is not asked for."""
     return HermesMigration(
-        plan_entries(home, memory, again=again) if memory else (), plan_skills(home, skills) if skills else ()
+        plan_entries(home, memory, rescan=rescan) if memory else (), plan_skills(home, skills) if skills else ()
     )
 
 
@@ -70,6 +71,6 @@ def apply_migration(
     return HermesMigration(entries, make_skills(planned.skills, skills) if skills else (), write_down(root, entries))
 
 
-def _as_json(fate: MigrationOutcome) -> dict[str, str]:
-    reason = {"reason": fate.reason} if fate.reason else {}
-    return {"kind": fate.kind, "name": fate.name, "status": fate.status, **reason}
+def _as_json(outcome: MigrationOutcome) -> dict[str, str]:
+    reason = {"reason": outcome.reason} if outcome.reason else {}
+    return {"kind": outcome.kind, "name": outcome.name, "status": outcome.status, **reason}

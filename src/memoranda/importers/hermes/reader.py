@@ -23,7 +23,7 @@ from memoranda.importers.reader_protocol import (
     ReadEvent,
     Skipped,
 )
-from memoranda.importers.source_databases import database_at, opened, tables
+from memoranda.importers.source_databases import database_at, open_database, tables
 from memoranda.importers.source_files import item_at
 from memoranda.support.home import APPLICATION_ID
 
@@ -54,7 +54,7 @@ class Hermes:
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """Every session with its messages, or what is new since the item was read last."""
-        with opened(item.file) as connection:
+        with open_database(item.file) as connection:
             if connection.execute("PRAGMA application_id").fetchone()[0] == _OUR_OWN:
                 yield Problem(item.file, None, "this is Memoranda's own record, not one of Hermes")
                 return
@@ -62,11 +62,11 @@ class Hermes:
             if "id" not in columns.get("sessions", ()) or "session_id" not in columns.get("messages", ()):
                 yield Problem(item.file, None, "this is no session database of Hermes: it has no sessions or messages")
                 return
-            state = _State.of(connection, item.begin)
+            state = _State.of(connection, item.checkpoint)
             known = session_nodes(connection, columns["sessions"])
             wanted = _wanted(connection, known, state)
         for place in wanted:
-            with opened(item.file) as connection:
+            with open_database(item.file) as connection:
                 yield from _Session(connection, place, state.after).given()
         yield Checkpoint(0, 0, state.kept())
 

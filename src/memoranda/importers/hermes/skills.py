@@ -18,9 +18,9 @@ from memoranda.support.text_file import TextFile, read_text
 class SkillMigration:
     """One skill: what becomes of it, its texts by their paths, SKILL.md first, and which files stay behind, and why."""
 
-    fate: MigrationOutcome
+    outcome: MigrationOutcome
     files: dict[str, str] = field(default_factory=dict)
-    behind: dict[str, str] = field(default_factory=dict)
+    omitted_files: dict[str, str] = field(default_factory=dict)
 
 
 def plan_skills(home: Path, store: SkillStore) -> list[SkillMigration]:
@@ -38,46 +38,48 @@ def make_skills(plans: Sequence[SkillMigration], store: SkillStore) -> list[Skil
     """Make the new skills, file by file; what became of all of them."""
     done = []
     for plan in plans:
-        refusal = _make(plan, store) if plan.fate.status == "new" else ""
-        fate = MigrationOutcome("skill", plan.fate.name, "left", refusal) if refusal else plan.fate
-        done.append(SkillMigration(fate, plan.files, plan.behind))
+        refusal = _make(plan, store) if plan.outcome.status == "new" else ""
+        outcome = MigrationOutcome("skill", plan.outcome.name, "left", refusal) if refusal else plan.outcome
+        done.append(SkillMigration(outcome, plan.files, plan.omitted_files))
     return done
 
 
 def _plan(name: str, directory: Path, store: SkillStore) -> SkillMigration:
-    files, behind = _texts(directory)
+    files, omitted_files = _texts(directory)
     if not store.settings.enabled:
-        return SkillMigration(MigrationOutcome("skill", name, "left", "skills are switched off here"), files, behind)
+        return SkillMigration(
+            MigrationOutcome("skill", name, "left", "skills are switched off here"), files, omitted_files
+        )
     for file in list(files):
         if reason := _refused(name, file, files[file], store):
             if file == SKILL_FILE:
-                return SkillMigration(MigrationOutcome("skill", name, "left", reason), files, behind)
-            behind[file] = reason
+                return SkillMigration(MigrationOutcome("skill", name, "left", reason), files, omitted_files)
+            omitted_files[file] = reason
             del files[file]
     present = {file: _present(store, name, file) for file in files}
     if present == files:
-        return SkillMigration(MigrationOutcome("skill", name, "there"), files, behind)
+        return SkillMigration(MigrationOutcome("skill", name, "there"), files, omitted_files)
     # One of which only files are missing was interrupted on its way here.
     if any(text is not None and text != files[file] for file, text in present.items()):
         reason = "another skill of this name is here"
-        return SkillMigration(MigrationOutcome("skill", name, "conflict", reason), files, behind)
-    return SkillMigration(MigrationOutcome("skill", name, "new"), files, behind)
+        return SkillMigration(MigrationOutcome("skill", name, "conflict", reason), files, omitted_files)
+    return SkillMigration(MigrationOutcome("skill", name, "new"), files, omitted_files)
 
 
 def _texts(directory: Path) -> tuple[dict[str, str], dict[str, str]]:
     """The texts of a skill as they would be stored, and the files that are none."""
     redactor = Redactor()
     texts: dict[str, str] = {}
-    behind: dict[str, str] = {}
+    omitted_files: dict[str, str] = {}
     for file in (SKILL_FILE, *list_skill_files(directory)):
         state = read_text(directory / file)
         if problem := file_problem(file):
-            behind[file] = problem
+            omitted_files[file] = problem
         elif isinstance(state, TextFile):
             texts[file] = content_checks.canonical_content(redactor.text(state.text)[0])
         else:
-            behind[file] = getattr(state, "problem", "it is gone")
-    return texts, behind
+            omitted_files[file] = getattr(state, "problem", "it is gone")
+    return texts, omitted_files
 
 
 def _refused(name: str, file: str, text: str, store: SkillStore) -> str:
@@ -97,12 +99,12 @@ def _present(store: SkillStore, name: str, file: str) -> str | None:
 def _make(plan: SkillMigration, store: SkillStore) -> str:
     """Write what is not there yet; why that could not be done, or nothing."""
     for file, text in plan.files.items():
-        if _present(store, plan.fate.name, file) == text:
+        if _present(store, plan.outcome.name, file) == text:
             continue
         if file == SKILL_FILE:
-            outcome = store.create(plan.fate.name, text, ORIGIN)
+            outcome = store.create(plan.outcome.name, text, ORIGIN)
         else:
-            outcome = store.write_file(plan.fate.name, file, text, ORIGIN)
+            outcome = store.write_file(plan.outcome.name, file, text, ORIGIN)
         if isinstance(outcome, SkillRefusal):
             return outcome.message
     return ""

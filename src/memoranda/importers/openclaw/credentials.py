@@ -12,7 +12,7 @@ from dotenv import dotenv_values
 from memoranda.importers.openclaw.database import FILE_NAME
 from memoranda.importers.openclaw.installation import Installation, section
 from memoranda.importers.openclaw.redaction import is_reference, is_secret_name
-from memoranda.importers.source_databases import opened
+from memoranda.importers.source_databases import open_database
 from memoranda.llm.vendors import VENDORS
 from memoranda.support.text_file import TextFile, read_text
 
@@ -107,7 +107,7 @@ def _databases(root: Path) -> Iterator[tuple[Path, tuple[str, str]]]:
 def _column(database: Path, table: str, column: str) -> list[str]:
     """The texts in a column; none where there is no such thing."""
     try:
-        with opened(database, "surrogateescape") as connection:
+        with open_database(database, "surrogateescape") as connection:
             rows = connection.execute(f"SELECT {column} FROM {table}").fetchall()
     except OSError:
         return []

@@ -9,11 +9,11 @@ from typing import Any
 from memoranda.importers.chat_messages import parse_timestamp
 from memoranda.importers.openclaw.events import EventThread
 from memoranda.importers.reader_protocol import ImportItem, Problem, ReadEvent
-from memoranda.importers.source_databases import database_at, opened
-from memoranda.importers.zstandard import LACKING, unpack
+from memoranda.importers.source_databases import database_at, open_database
+from memoranda.importers.zstandard import MISSING_LIBRARY, unpack
 
 FILE_NAME = "openclaw-agent.sqlite"
-_HELP = f"{LACKING}, and import again"
+_HELP = f"{MISSING_LIBRARY}, and import again"
 
 
 def database_item(file: Path) -> ImportItem | None:
@@ -26,7 +26,7 @@ def read_database(item: ImportItem) -> Iterator[ReadEvent]:
     lacking = 0
     try:
         # As bytes that can be had back: an event is known by them.
-        with opened(item.file, "surrogateescape") as connection:
+        with open_database(item.file, "surrogateescape") as connection:
             columns = _columns(connection, "transcript_events")
             if not columns:
                 # An agent that nobody has spoken to, or a version that kept its transcripts in files.

@@ -21,7 +21,7 @@ from memoranda.importers.openclaw.database import FILE_NAME, database_item, read
 from memoranda.importers.openclaw.events import EventThread
 from memoranda.importers.openclaw.installation import find_directories, inspect_installation
 from memoranda.importers.reader_protocol import ImportedMessage, ImportItem, ReadEvent
-from memoranda.importers.source_files import files_under, item_at, json_lines, read_lines
+from memoranda.importers.source_files import find_files, item_at, read_json_lines, read_line_events
 from memoranda.safety.redaction import Redactor
 from memoranda.support.text_file import TextFile, read_text
 
@@ -49,15 +49,15 @@ class OpenClaw:
         found: list[ImportItem] = []
         for root in [where] if where is not None else find_directories():
             agents = root / "agents" if (root / "agents").is_dir() else root
-            found += files_under(agents, _is_transcript, "session")
-            databases = [item.file for item in files_under(agents, lambda file: file.name == FILE_NAME, "database")]
+            found += find_files(agents, _is_transcript, "session")
+            databases = [item.file for item in find_files(agents, lambda file: file.name == FILE_NAME, "database")]
             found += [item for item in map(database_item, databases) if item is not None]
-        return sorted(found, key=lambda item: (item.what != "session", item.changed, str(item.file)))
+        return sorted(found, key=lambda item: (item.label != "session", item.modified_at, str(item.file)))
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """The messages of a transcript, or of every session in a database."""
         known = self._known(item.file)
-        for given in read_database(item) if item.what == "database" else _read_lines(item):
+        for given in read_database(item) if item.label == "database" else _read_lines(item):
             yield known.without(given) if isinstance(given, ImportedMessage) else given
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
@@ -106,8 +106,8 @@ def _is_transcript(file: Path) -> bool:
 
 def _read_lines(item: ImportItem) -> Iterator[ReadEvent]:
     thread = _thread_at(item)
-    return read_lines(
-        json_lines(item),
+    return read_line_events(
+        read_json_lines(item),
         lambda line: thread.given(line.value, line.number, line.raw, line.number),
         lambda: _state(thread),
         thread.ended,
@@ -118,8 +118,8 @@ def _thread_at(item: ImportItem) -> EventThread:
     """A session as its file begins, or as it was known at a mark."""
     named = _TRANSCRIPT.fullmatch(item.file.name)
     thread = EventThread(named["id"] if named else item.file.stem)
-    if item.begin is not None and item.begin.state:
-        for name, value in json.loads(item.begin.state).items():
+    if item.checkpoint is not None and item.checkpoint.state:
+        for name, value in json.loads(item.checkpoint.state).items():
             setattr(thread, name, value)
         return thread
     entry = _stored_entry(item.file.with_name("sessions.json"), thread.host_id)

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.chat_messages import text_field
+from memoranda.importers.chat_messages import get_text
 from memoranda.importers.opencode.messages import StoredMessage, StoredSession, said_in, said_in_row, session_of
 from memoranda.importers.reader_protocol import ImportItem, Problem
-from memoranda.importers.source_databases import database_at, opened, rows, tables
-from memoranda.importers.source_files import when_changed
+from memoranda.importers.source_databases import database_at, open_database, rows, tables
+from memoranda.importers.source_files import reread_time
 
 OF_DATABASE = "session "
 _UNREADABLE = "database"
@@ -39,18 +39,18 @@ class SessionDatabases:
         known = self._known.get(file)
         if known is None or known[0] != item:
             try:
-                with opened(file) as connection:
+                with open_database(file) as connection:
                     _check(connection)
                     found = [self._listed(connection, item, row) for row in connection.execute(_SESSIONS).fetchall()]
             except OSError:
-                return [ImportItem(file, item.size, item.changed, f"{OF_DATABASE}?")]
+                return [ImportItem(file, item.size, item.modified_at, f"{OF_DATABASE}?")]
             known = self._known[file] = (item, found)
         # Names of sessions are made of the time, counted down: the oldest is the largest.
-        return [ImportItem(file, size, when_changed(at), f"{OF_DATABASE}{name}") for name, at, size in known[1]]
+        return [ImportItem(file, size, reread_time(at), f"{OF_DATABASE}{name}") for name, at, size in known[1]]
 
     def _listed(self, connection: sqlite3.Connection, item: ImportItem, row: tuple[Any, ...]) -> tuple[str, float, int]:
         name, updated = str(row[0]), row[1]
-        at = updated / 1000 if isinstance(updated, int | float) else item.changed
+        at = updated / 1000 if isinstance(updated, int | float) else item.modified_at
         known = self._sizes.get((item.file, name))
         if known is None or known[0] != at:
             size = connection.execute(_SIZE, {"id": row[0]}).fetchone()[0]
@@ -60,9 +60,9 @@ class SessionDatabases:
 
 def read(item: ImportItem) -> Iterator[StoredSession | StoredMessage | Problem]:
     """One session of a database."""
-    host_id = item.what.removeprefix(OF_DATABASE)
+    host_id = item.label.removeprefix(OF_DATABASE)
     try:
-        with opened(item.file) as connection:
+        with open_database(item.file) as connection:
             columns = _check(connection)
             wanted = [name for name in _COLUMNS if name in columns]
             query = f"SELECT {', '.join(['id', *wanted])} FROM session WHERE id = ?"
@@ -109,7 +109,7 @@ def _messages(file: Path, connection: sqlite3.Connection, host_id: str) -> Itera
                 yield Problem(file, None, f"part {part_id} of message {name} is not a JSON object")
             else:
                 parts.append({**part, "id": str(part_id)})
-        yield said_in({**info, "id": text_field(info, "id") or name}, str(name), parts)
+        yield said_in({**info, "id": get_text(info, "id") or name}, str(name), parts)
 
 
 def _newer_messages(file: Path, connection: sqlite3.Connection, host_id: str) -> Iterator[StoredMessage | Problem]:

@@ -3,7 +3,15 @@
 from collections.abc import Iterator
 from typing import Any
 
-from memoranda.importers.chat_messages import answered, called, field, said, text_field, thought, words
+from memoranda.importers.chat_messages import (
+    as_text,
+    get_field,
+    get_text,
+    reasoning_message,
+    text_message,
+    tool_call_message,
+    tool_result_message,
+)
 from memoranda.importers.opencode.messages import StoredMessage
 from memoranda.importers.reader_protocol import ReadEvent, Skipped
 
@@ -23,23 +31,23 @@ def messages_of(message: StoredMessage, *, awaits_end: bool) -> Iterator[ReadEve
 
 def _given(message: StoredMessage, part: Part, *, ended: bool) -> Iterator[ReadEvent]:
     kind, name = part.get("type"), str(part.get("id"))
-    at = field(part, "time", "start") or message.at
-    is_done = ended or field(part, "time", "end") is not None
+    at = get_field(part, "time", "start") or message.at
+    is_done = ended or get_field(part, "time", "end") is not None
     if kind in ("text", "reasoning"):
-        text = text_field(part, "text")
+        text = get_text(part, "text")
         if text is None or part.get("synthetic") is True or part.get("ignored") is True:
             yield Skipped("text added by the program" if text else "part without words")
         elif not is_done:
             yield Skipped(_AWAITED)
         elif kind == "reasoning":
-            yield thought(text, name, at)
+            yield reasoning_message(text, name, at)
         else:
-            yield said(message.role, text, name, at, **({"is_summary": True} if message.is_summary else {}))
+            yield text_message(message.role, text, name, at, **({"is_summary": True} if message.is_summary else {}))
     elif kind in ("tool", "tool-invocation"):
         yield from _tool(part, name, at, ended=ended)
     elif kind == "file":
-        shown = text_field(part, "filename") or text_field(part, "source", "path") or "file"
-        yield said(message.role, f"[{shown}: {words(part.get('mime'))}, not imported]", name, at)
+        shown = get_text(part, "filename") or get_text(part, "source", "path") or "file"
+        yield text_message(message.role, f"[{shown}: {as_text(part.get('mime'))}, not imported]", name, at)
     else:
         yield Skipped(f"part ({str(kind)[:40]})")
 
@@ -53,14 +61,16 @@ def _tool(part: Part, name: str, at: Any, *, ended: bool) -> Iterator[ReadEvent]
         status, arguments, output = old.get("state"), old.get("args"), old.get("result")
     else:
         call_id, tool, state = part.get("callID"), part.get("tool"), part.get("state")
-        status, arguments = field(state, "status"), field(state, "input")
-        output = field(state, "output") if status != "error" else field(state, "error")
+        status, arguments = get_field(state, "status"), get_field(state, "input")
+        output = get_field(state, "output") if status != "error" else get_field(state, "error")
     if not ended and status not in _ENDED:
         # Its arguments may not be complete either.
         yield Skipped(_AWAITED)
         return
-    call = words(call_id) or name
-    began = field(state, "time", "start") or at
-    yield called((call, words(tool), arguments), name, began)
+    call = as_text(call_id) or name
+    began = get_field(state, "time", "start") or at
+    yield tool_call_message((call, as_text(tool), arguments), name, began)
     if status in _ENDED:
-        yield answered((call, words(tool)), words(output), f"{name}:result", field(state, "time", "end") or began)
+        yield tool_result_message(
+            (call, as_text(tool)), as_text(output), f"{name}:result", get_field(state, "time", "end") or began
+        )

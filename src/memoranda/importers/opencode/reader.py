@@ -14,7 +14,7 @@ from memoranda.importers.opencode.messages import StoredMessage, StoredSession
 from memoranda.importers.opencode.parts import messages_of
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent
 from memoranda.importers.resume_command import in_directory
-from memoranda.importers.source_files import is_settling, item_at
+from memoranda.importers.source_files import is_recently_changed, item_at
 
 
 class OpenCode:
@@ -41,7 +41,7 @@ class OpenCode:
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """One session: what is known of it, and its messages in order."""
-        parts = database.read(item) if item.what.startswith(database.OF_DATABASE) else storage_files.read(item)
+        parts = database.read(item) if item.label.startswith(database.OF_DATABASE) else storage_files.read(item)
         session: StoredSession | None = None
         for part in parts:
             if isinstance(part, StoredSession):
@@ -61,7 +61,7 @@ class OpenCode:
         if message.model and not session.model:
             session.model = message.model
             yield _conversation(session, message)
-        yield from messages_of(message, awaits_end=is_settling(item.changed))
+        yield from messages_of(message, awaits_end=is_recently_changed(item.modified_at))
 
 
 def _conversation(session: StoredSession, message: StoredMessage | None) -> ImportedConversation:

@@ -6,21 +6,21 @@ from pathlib import Path
 
 from memoranda.importers.opencode.messages import StoredMessage, StoredSession, said_in, session_of
 from memoranda.importers.reader_protocol import ImportItem, Problem
-from memoranda.importers.source_files import document, files_under, item_at, when_changed
+from memoranda.importers.source_files import find_files, item_at, read_json_file, reread_time
 
 _WHAT = "session"
 
 
 def sessions(where: Path) -> list[ImportItem]:
     """An item for each session, with the size and the latest change of everything that belongs to it."""
-    found = [item for place in _places(where) for item in files_under(place, _is_session, _WHAT)]
+    found = [item for place in _places(where) for item in find_files(place, _is_session, _WHAT)]
     # Names of sessions are made of the time, counted down: the oldest is the largest.
     return [_with_messages(item) for item in sorted(found, key=lambda item: item.file.name, reverse=True)]
 
 
 def read(item: ImportItem) -> Iterator[StoredSession | StoredMessage | Problem]:
     """One session from its files."""
-    info = document(item)
+    info = read_json_file(item)
     if not isinstance(info, dict):
         yield info if isinstance(info, Problem) else Problem(item.file, None, "a JSON object is expected")
         return
@@ -28,13 +28,13 @@ def read(item: ImportItem) -> Iterator[StoredSession | StoredMessage | Problem]:
     yield session
     messages, parts = _folders(item.file)
     for message in _listed(messages):
-        value = document(message)
+        value = read_json_file(message)
         if not isinstance(value, dict):
             yield value if isinstance(value, Problem) else Problem(message.file, None, "a JSON object is expected")
             continue
         made = []
         for part in _listed(parts / message.file.stem):
-            each = document(part)
+            each = read_json_file(part)
             if isinstance(each, dict):
                 made.append({"id": part.file.stem, **each})
             else:
@@ -76,8 +76,8 @@ def _listed(folder: Path) -> list[ImportItem]:
 
 def _with_messages(session: ImportItem) -> ImportItem:
     messages, parts = _folders(session.file)
-    size, changed = session.size, session.changed
+    size, modified_at = session.size, session.modified_at
     for message in _listed(messages):
         for each in (message, *_listed(parts / message.file.stem)):
-            size, changed = size + each.size, max(changed, each.changed)
-    return ImportItem(session.file, size, when_changed(changed), session.what)
+            size, modified_at = size + each.size, max(modified_at, each.modified_at)
+    return ImportItem(session.file, size, reread_time(modified_at), session.label)

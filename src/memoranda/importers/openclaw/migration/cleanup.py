@@ -15,7 +15,7 @@ class DirectoryRename:
     """A directory, the name that it would get, and how much is in it."""
 
     directory: Path
-    becomes: Path
+    new_path: Path
     files: int
     bytes: int
 
@@ -36,10 +36,10 @@ def plan_rename(directory: Path) -> DirectoryRename:
 
 def rename_directory(planned: DirectoryRename) -> Path:
     """Give a directory its other name; raises OSError when that is not possible."""
-    becomes = _free_name(planned.directory)
-    os.rename(planned.directory, becomes)
-    sync_directory(becomes.parent)
-    return becomes
+    new_path = _free_name(planned.directory)
+    os.rename(planned.directory, new_path)
+    sync_directory(new_path.parent)
+    return new_path
 
 
 def _free_name(directory: Path) -> Path:

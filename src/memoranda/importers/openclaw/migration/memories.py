@@ -55,7 +55,7 @@ class GatheredEntries:
     files: list[Path]
 
 
-def gather(found: Installation, target: Target, gate: MigrationRedactor) -> GatheredEntries:
+def gather(found: Installation, target: Target, redactor: MigrationRedactor) -> GatheredEntries:
     """Read the files of a target: the long-term file first, then the daily notes, the newest first."""
     gathered = GatheredEntries([], [], Counter(), [], [])
     seen: set[str] = set()
@@ -66,13 +66,13 @@ def gather(found: Installation, target: Target, gate: MigrationRedactor) -> Gath
         gathered.files.append(file)
         parsed = parse_entries(text, day)
         gathered.aside.update(parsed.aside)
-        gathered.left += [OmittedEntry(gate.text(entry), "it no longer holds", file) for entry in parsed.superseded]
+        gathered.left += [OmittedEntry(redactor.text(entry), "it no longer holds", file) for entry in parsed.superseded]
         for entry in parsed.entries:
             if is_template_entry(entry):
                 gathered.aside["lines of OpenClaw's own template"] += 1
                 continue
             # As it will be stored: a credential that was in it is not, and its form is ours.
-            clean = canonical(gate.text(entry))
+            clean = canonical(redactor.text(entry))
             if " ".join(clean.split()) in seen:
                 gathered.aside["repetitions"] += 1
             elif clean:
@@ -82,7 +82,7 @@ def gather(found: Installation, target: Target, gate: MigrationRedactor) -> Gath
 
 
 def plan_entries(
-    gathered: GatheredEntries, target: Target, store: MemoryStore, ledger: MigrationHistory
+    gathered: GatheredEntries, target: Target, store: MemoryStore, history: MigrationHistory
 ) -> MigrationStep | None:
     """What would become of the entries of a target; None when there is nothing of it."""
     if not gathered.files and not gathered.problems:
@@ -96,8 +96,8 @@ def plan_entries(
         current = [entry.text for entry in store.view(target).entries]
     except StorageError as error:
         return MigrationStep(kind, source, destination, "error", str(error))
-    sorted_out = _sort_out(gathered, target, store, ledger, current)
-    new_left = [left for left in sorted_out.left if not ledger.was_left(target, left.text)]
+    sorted_out = _sort_out(gathered, target, store, history, current)
+    new_left = [left for left in sorted_out.left if not history.was_left(target, left.text)]
     work = AddEntries(target, tuple(sorted_out.added), tuple(new_left))
     planned = bool(sorted_out.added or new_left)
     details = {
@@ -141,7 +141,7 @@ class _SortedOut:
 
 
 def _sort_out(
-    gathered: GatheredEntries, target: Target, store: MemoryStore, ledger: MigrationHistory, current: Sequence[str]
+    gathered: GatheredEntries, target: Target, store: MemoryStore, history: MigrationHistory, current: Sequence[str]
 ) -> _SortedOut:
     found = _SortedOut([], list(gathered.left))
     scanner = EntryScanner(store.directory / "allowed.json")
@@ -150,7 +150,7 @@ def _sort_out(
     for candidate in gathered.candidates:
         if " ".join(candidate.text.split()) in there:
             found.duplicates += 1
-        elif ledger.was_added(target, candidate.text):
+        elif history.was_added(target, candidate.text):
             found.gone += 1
         elif size([*entries, candidate.text]) > limit:
             found.left.append(OmittedEntry(candidate.text, NO_ROOM, candidate.file))

@@ -23,7 +23,7 @@ _WORDS = {
 _SHOWN = 40
 
 
-def keep_report(directory: Path, migration: MigrationPlan, *, finished: bool, **more: Any) -> Path:
+def write_report(directory: Path, migration: MigrationPlan, *, finished: bool, **more: Any) -> Path:
     """Write the report; the first one, before the work, says that it is not finished."""
     make_private_directory(directory)
     content = {"finished": finished, **migration.as_json(), **more}
@@ -67,7 +67,7 @@ def _step(step: MigrationStep) -> list[str]:
             f"{details['left_entries']} left ({details['final_char_count']:,} of {details['char_limit']:,} characters)"
         )
         lines += [f"    left: {text}" for text in details["left_preview"]]
-        aside = [f"{number} {what}" for what, number in details["set_aside"].items()]
+        aside = [f"{number} {label}" for label, number in details["set_aside"].items()]
         lines += [f"    no entries of: {', '.join(aside)}"] if aside else []
     if step.reason:
         lines.append(f"    {step.reason}")

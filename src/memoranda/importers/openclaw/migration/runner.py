@@ -78,22 +78,27 @@ class MigrationPlan:
         }
 
 
-def plan_migration(found: Installation, home: MigrationTarget, wishes: MigrationOptions) -> MigrationPlan:
+def plan_migration(found: Installation, home: MigrationTarget, options: MigrationOptions) -> MigrationPlan:
     """What would be done; nothing is written."""
     credentials = find_credentials(found)
-    gate = MigrationRedactor(credential.value for credential in credentials)
-    ledger = MigrationHistory(home.root)
-    memories = plan_entries(gather(found, "memory", gate), "memory", home.curated, ledger)
-    user = plan_entries(gather(found, "user", gate), "user", home.curated, ledger)
-    steps = [memories, user, plan_identity(found, home.root, wishes, gate), plan_instructions(found, wishes, gate)]
-    more: list[MigrationStep] = [*plan_skills(found, home.skills, ledger, wishes.skill_conflict, gate)]
-    more += plan_notes(found, ledger, gate)
-    if wishes.preset == "full":
-        more += plan_settings(found, ledger, gate)
-    more += plan_secrets(credentials, home, wishes)
+    redactor = MigrationRedactor(credential.value for credential in credentials)
+    history = MigrationHistory(home.root)
+    memories = plan_entries(gather(found, "memory", redactor), "memory", home.curated, history)
+    user = plan_entries(gather(found, "user", redactor), "user", home.curated, history)
+    steps = [
+        memories,
+        user,
+        plan_identity(found, home.root, options, redactor),
+        plan_instructions(found, options, redactor),
+    ]
+    more: list[MigrationStep] = [*plan_skills(found, home.skills, history, options.skill_conflict, redactor)]
+    more += plan_notes(found, history, redactor)
+    if options.preset == "full":
+        more += plan_settings(found, history, redactor)
+    more += plan_secrets(credentials, home, options)
     more += plan_omitted_files(found)
     steps_found = (*(step for step in steps if step is not None), *more)
-    return MigrationPlan(found.root, found.agent, steps_found, gate.taken_out, found.problems)
+    return MigrationPlan(found.root, found.agent, steps_found, redactor.taken_out, found.problems)
 
 
 def run_migration(
@@ -106,10 +111,10 @@ def run_migration(
 
     The caller sees to it that nobody else does the same at the time (`one_at_a_time`).
     """
-    ledger = MigrationHistory(home.root)
+    history = MigrationHistory(home.root)
     steps = []
     for step in planned.steps:
-        steps.append(_do(step, home, ledger, directory) if step.work is not None else step)
+        steps.append(_do(step, home, history, directory) if step.work is not None else step)
         done(steps[-1])
     return replace(planned, steps=tuple(steps))
 
@@ -133,9 +138,9 @@ def new_directory(root: Path) -> Path:
     return next(base / name for name in names if not (base / name).exists())
 
 
-def _do(step: MigrationStep, home: MigrationTarget, ledger: MigrationHistory, directory: Path) -> MigrationStep:
+def _do(step: MigrationStep, home: MigrationTarget, history: MigrationHistory, directory: Path) -> MigrationStep:
     try:
-        return _done(step, home, ledger, directory)
+        return _done(step, home, history, directory)
     except MemorandaError as error:
         return replace(step, status="error", reason=str(error), work=None)
     except OSError as error:
@@ -143,12 +148,12 @@ def _do(step: MigrationStep, home: MigrationTarget, ledger: MigrationHistory, di
         return replace(step, status="error", reason=reason, work=None)
 
 
-def _done(step: MigrationStep, home: MigrationTarget, ledger: MigrationHistory, directory: Path) -> MigrationStep:
+def _done(step: MigrationStep, home: MigrationTarget, history: MigrationHistory, directory: Path) -> MigrationStep:
     match step.work:
         case None:
             return step
         case AddEntries() as work:
-            return _keep_entries(step, work, home, ledger, directory)
+            return _keep_entries(step, work, home, history, directory)
         case WriteText() as work:
             if not is_as_seen(work):
                 return replace(step, status="error", reason=_WHILE_IT_CHANGED, work=None)
@@ -160,7 +165,7 @@ def _done(step: MigrationStep, home: MigrationTarget, ledger: MigrationHistory, 
                 return replace(step, status="error", reason=outcome.message, work=None)
         case ArchiveText() as work:
             _write(directory / "archive" / work.name, work.text)
-            ledger.note_archived(work.name, work.text)
+            history.note_archived(work.name, work.text)
             return replace(step, status="archived", destination=str(directory / "archive" / work.name), work=None)
         case StoreSecret() as work:
             home.keep_secret(work.name, work.value)
@@ -170,7 +175,7 @@ def _done(step: MigrationStep, home: MigrationTarget, ledger: MigrationHistory, 
 
 
 def _keep_entries(
-    step: MigrationStep, work: AddEntries, home: MigrationTarget, ledger: MigrationHistory, directory: Path
+    step: MigrationStep, work: AddEntries, home: MigrationTarget, history: MigrationHistory, directory: Path
 ) -> MigrationStep:
     details = dict(step.details)
     if work.left:
@@ -184,7 +189,7 @@ def _keep_entries(
     outcome = keep_entries(work, home.curated)
     if isinstance(outcome, MemoryRefusal):
         return replace(step, status="error", reason=outcome.message, details=details, work=None)
-    ledger.note_entries(work.target, work.entries, [left.text for left in work.left])
+    history.note_entries(work.target, work.entries, [left.text for left in work.left])
     if outcome is not None and outcome.change is not None:
         details["change"] = outcome.change
     return replace(step, status="migrated" if work.entries else "archived", details=details, work=None)

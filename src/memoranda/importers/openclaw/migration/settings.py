@@ -31,32 +31,34 @@ _STAYS = {
 }
 
 
-def plan_settings(found: Installation, ledger: MigrationHistory, gate: MigrationRedactor) -> Iterator[MigrationStep]:
+def plan_settings(
+    found: Installation, history: MigrationHistory, redactor: MigrationRedactor
+) -> Iterator[MigrationStep]:
     """The configuration and what lies beside it, archived for a person to look at."""
     if found.config and found.config_file is not None:
-        text = json.dumps(gate.settings(found.config), ensure_ascii=False, indent=2) + "\n"
+        text = json.dumps(redactor.settings(found.config), ensure_ascii=False, indent=2) + "\n"
         reason = f"Sections {', '.join(sorted(map(str, found.config)))}: for you to look at."
-        yield archived_text("settings", str(found.config_file), found.config_file.name, text, ledger, reason)
+        yield archived_text("settings", str(found.config_file), found.config_file.name, text, history, reason)
     for name in _OTHER_FILES:
         state = read_text(found.root / name)
         if not isinstance(state, TextFile):
             continue
         try:
-            text = json.dumps(gate.settings(parse_json5(state.text)), ensure_ascii=False, indent=2) + "\n"
+            text = json.dumps(redactor.settings(parse_json5(state.text)), ensure_ascii=False, indent=2) + "\n"
         except JsonTextError as error:
             yield MigrationStep("settings", str(state.path), "", "error", str(error))
         else:
-            yield archived_text("settings", str(state.path), name, text, ledger)
+            yield archived_text("settings", str(state.path), name, text, history)
 
 
 def plan_secrets(
-    credentials: Sequence[Credential], home: MigrationTarget, wishes: MigrationOptions
+    credentials: Sequence[Credential], home: MigrationTarget, options: MigrationOptions
 ) -> Iterator[MigrationStep]:
     """Credentials: those of use here by name, all others as a number."""
     useless = [credential for credential in credentials if not credential.is_usable]
     for credential in credentials:
         if credential.is_usable:
-            yield _secret(credential, home, wishes)
+            yield _secret(credential, home, options)
     if useless:
         names = ", ".join(credential.name for credential in useless[:10])
         more = f" and {len(useless) - 10} more" if len(useless) > 10 else ""
@@ -66,10 +68,10 @@ def plan_secrets(
 
 def plan_omitted_files(found: Installation) -> Iterator[MigrationStep]:
     """What is never copied, named so that nobody misses it."""
-    for name, what in _STAYS.items():
+    for name, label in _STAYS.items():
         place = found.root / name.format(agent=found.agent)
         if place.exists():
-            yield MigrationStep("left", str(place), "", "skipped", f"{what[0].upper()}{what[1:]}; never copied.")
+            yield MigrationStep("left", str(place), "", "skipped", f"{label[0].upper()}{label[1:]}; never copied.")
     for workspace in found.workspaces:
         names = sorted(path.name for path in workspace.iterdir() if path.name not in _READ)
         if names:
@@ -90,7 +92,7 @@ def model_of(found: Installation) -> str:
     return name if isinstance(name, str) else ""
 
 
-def _secret(credential: Credential, home: MigrationTarget, wishes: MigrationOptions) -> MigrationStep:
+def _secret(credential: Credential, home: MigrationTarget, options: MigrationOptions) -> MigrationStep:
     source, destination = str(credential.where), str(home.root / ".env")
     details = {"name": credential.name}
     present = home.secrets.get(credential.name)
@@ -98,10 +100,10 @@ def _secret(credential: Credential, home: MigrationTarget, wishes: MigrationOpti
         return MigrationStep(
             "secret", source, destination, "unchanged", f"{credential.name} is there already.", details
         )
-    if wishes.preset == "user-data" or not wishes.migrate_secrets:
+    if options.preset == "user-data" or not options.migrate_secrets:
         reason = f"{credential.name} stays there; --migrate-secrets takes it along."
         return MigrationStep("secret", source, "", "skipped", reason, details)
-    if present is not None and not wishes.overwrite:
+    if present is not None and not options.overwrite:
         reason = f"{credential.name} is set to something else here; --overwrite replaces it."
         return MigrationStep("secret", source, destination, "conflict", reason, details)
     work = StoreSecret(credential.name, credential.value)

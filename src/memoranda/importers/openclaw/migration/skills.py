@@ -34,12 +34,16 @@ class _Found:
 
 
 def plan_skills(
-    found: Installation, store: SkillStore, ledger: MigrationHistory, conflict: SkillConflict, gate: MigrationRedactor
+    found: Installation,
+    store: SkillStore,
+    history: MigrationHistory,
+    conflict: SkillConflict,
+    redactor: MigrationRedactor,
 ) -> Iterator[MigrationStep]:
     """What would become of every skill; of two with one name the workspace's own counts, as it does there."""
     taken: set[str] = set()
     for directory in _directories(found):
-        skill = _read(directory, gate)
+        skill = _read(directory, redactor)
         source = str(directory)
         if skill is None:
             yield MigrationStep("skill", source, "", "error", f"{SKILL_FILE} cannot be read.")
@@ -49,7 +53,7 @@ def plan_skills(
             )
         else:
             taken.add(skill.name)
-            yield from _plan(skill, store, ledger, conflict)
+            yield from _plan(skill, store, history, conflict)
 
 
 def make_skill(work: WriteSkill, store: SkillStore) -> SkillReceipt | SkillRefusal:
@@ -66,12 +70,12 @@ def make_skill(work: WriteSkill, store: SkillStore) -> SkillReceipt | SkillRefus
 
 
 def _plan(
-    skill: _Found, store: SkillStore, ledger: MigrationHistory, conflict: SkillConflict
+    skill: _Found, store: SkillStore, history: MigrationHistory, conflict: SkillConflict
 ) -> Iterator[MigrationStep]:
     source, name = str(skill.directory), skill.name
     if refusal := _refused(name, skill.files, store):
         text = skill.files[SKILL_FILE]
-        yield archived_text("skill", source, f"skills/{skill.directory.name}.md", text, ledger, refusal)
+        yield archived_text("skill", source, f"skills/{skill.directory.name}.md", text, history, refusal)
         return
     details = {"files": list(skill.files), **({"left_files": skill.left} if skill.left else {})}
     differing = _differing(store, name, skill.files)
@@ -110,20 +114,20 @@ def _refused(name: str, files: dict[str, str], store: SkillStore) -> str:
     return ""
 
 
-def _read(directory: Path, gate: MigrationRedactor) -> _Found | None:
+def _read(directory: Path, redactor: MigrationRedactor) -> _Found | None:
     main = read_text(directory / SKILL_FILE)
     if not isinstance(main, TextFile) or (directory / SKILL_FILE).is_symlink():
         return None
     named = parse_skill(main.text).name
     skill = _Found(named if named and not name_problem(named) else directory.name, directory)
     text = main.text if named == skill.name else _renamed(main.text, skill.name)
-    skill.files[SKILL_FILE] = gate.text(text)
+    skill.files[SKILL_FILE] = redactor.text(text)
     for file in list_skill_files(directory):
         state = read_text(directory / file)
         if problem := file_problem(file):
             skill.left[file] = problem
         elif isinstance(state, TextFile):
-            skill.files[file] = gate.text(state.text)
+            skill.files[file] = redactor.text(state.text)
         else:
             skill.left[file] = getattr(state, "problem", "it is gone")
     return skill
