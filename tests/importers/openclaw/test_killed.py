@@ -20,7 +20,7 @@ from memoranda.importers.openclaw.migration.runner import run_migration, new_dir
 from memoranda.importers.openclaw.installation import inspect_installation
 from memoranda.importers.openclaw.migration.report import write_report
 from memoranda.importers.openclaw.migration.steps import MigrationOptions
-from tests.importers.openclaw.material import household
+from tests.importers.openclaw.material import migration_target
 root, source, last, touched = sys.argv[1], sys.argv[2], int(sys.argv[3]), 0
 def touch(event, values):
     global touched
@@ -28,11 +28,11 @@ def touch(event, values):
         touched += 1
         if touched == last:
             os._exit(9)
-home, wishes = household(Path(root)), MigrationOptions(migrate_secrets=True)
+home, options = migration_target(Path(root)), MigrationOptions(migrate_secrets=True)
 sys.addaudithook(touch)
 back_up(home.root)
 with migration_lock(home.root):
-    planned = plan_migration(inspect_installation(Path(source)), home, wishes)
+    planned = plan_migration(inspect_installation(Path(source)), home, options)
     directory = new_directory(home.root)
     write_report(directory, planned, finished=False)
     write_report(directory, run_migration(planned, home, directory), finished=True)
