@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.index.generations import generations, making, next_generation, remove, remove_older
+from memoranda.index.generations import create_generation, generations, next_generation, remove, remove_older
 
 
 def _make(path: Path) -> Path:
     file = next_generation(path)
-    with making(file) as connection:
+    with create_generation(file) as connection:
         connection.execute("CREATE TABLE t (x)")
     return file
 
@@ -53,7 +53,7 @@ def test_other_files_are_left_alone(tmp_path: Path) -> None:
 def test_a_file_that_could_not_be_finished_leaves_nothing(tmp_path: Path) -> None:
     """Nobody ever sees half an index."""
     file = next_generation(tmp_path / "index.db")
-    with pytest.raises(RuntimeError), making(file):
+    with pytest.raises(RuntimeError), create_generation(file):
         assert not file.exists()
         raise RuntimeError
     assert list(tmp_path.iterdir()) == []

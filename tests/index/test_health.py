@@ -38,7 +38,7 @@ def test_a_missing_or_late_index_is_noted_and_can_be_made(
     made = _made(sessions, index)
     index.files[0].unlink()
     (finding,) = check(tmp_path / "index.db", sessions)
-    assert (finding.severity, finding.problem) == ("note", "is not there yet")
+    assert (finding.severity, finding.problem) == ("note", "does not exist yet")
     assert finding.repair is not None
     finding.repair()
     assert list(check(tmp_path / "index.db", sessions)) == []

@@ -7,7 +7,7 @@ import pytest
 
 from memoranda.index.message_text import (
     CALLS,
-    MOST_CHARACTERS,
+    MAX_CHARACTERS,
     OTHER,
     SUMMARY,
     SYSTEM,
@@ -41,12 +41,12 @@ def test_structured_content_gives_its_texts() -> None:
         None,
         True,
     ]
-    assert _words("user", content).said.split() == ["look", "at", "架构图", "42", "files", "bare", "7"]
+    assert _words("user", content).text.split() == ["look", "at", "架构图", "42", "files", "bare", "7"]
 
 
 def test_a_data_url_in_text_is_left_out() -> None:
     """The words around it stay."""
-    assert _words("user", "see data:image/png;base64,QUJDRA== here").said.split() == ["see", "here"]
+    assert _words("user", "see data:image/png;base64,QUJDRA== here").text.split() == ["see", "here"]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_tool_arguments_are_plain_values(arguments: str) -> None:
     calls = [{"id": "call_1", "type": "function", "function": {"name": "terminal", "arguments": arguments}}]
     words = _words("assistant", None, tool_calls=calls)
     assert words.kind == CALLS
-    assert words.beside.split() == ["ls", "-la", "/tmp/数据", "3"]
+    assert words.tool_text.split() == ["ls", "-la", "/tmp/数据", "3"]
 
 
 def test_a_result_is_found_by_the_name_of_its_tool() -> None:
@@ -80,29 +80,29 @@ def test_kinds() -> None:
 
 def test_very_long_messages_are_clipped() -> None:
     """The first million characters are enough."""
-    assert len(_words("tool", "ab " * MOST_CHARACTERS).said) == MOST_CHARACTERS
-    assert len(_words("tool", ["ab " * 100_000] * 20).said) <= MOST_CHARACTERS
+    assert len(_words("tool", "ab " * MAX_CHARACTERS).text) == MAX_CHARACTERS
+    assert len(_words("tool", ["ab " * 100_000] * 20).text) <= MAX_CHARACTERS
 
 
 def test_deeply_nested_content_does_no_harm() -> None:
     """What lies too deep is left out."""
     content: Any = json.loads("[" * 900 + '"deep"' + "]" * 900)
-    assert _words("user", ["shallow", content]).said == "shallow"
+    assert _words("user", ["shallow", content]).text == "shallow"
 
 
 def test_everything_that_a_tool_was_asked_can_be_found() -> None:
     """Also what stands under names that elsewhere only describe something."""
     call = {"id": "call_1", "function": {"name": "get_ticket", "arguments": '{"id": "INC-4711", "format": "brief"}'}}
-    assert _words("assistant", None, tool_calls=[call]).beside.split() == ["INC-4711", "brief"]
+    assert _words("assistant", None, tool_calls=[call]).tool_text.split() == ["INC-4711", "brief"]
     other = {"name": "get_ticket", "input": {"id": "INC-4712"}}
-    assert _words("assistant", None, tool_calls=[other]).beside.split() == ["INC-4712"]
+    assert _words("assistant", None, tool_calls=[other]).tool_text.split() == ["INC-4712"]
     part = [{"type": "tool_use", "id": "toolu_1", "name": "get", "input": {"id": "INC-4713"}}]
-    assert _words("assistant", part).said.split() == ["get", "INC-4713"]
+    assert _words("assistant", part).text.split() == ["get", "INC-4713"]
 
 
 def test_a_list_of_names_is_no_blob() -> None:
     """Encoded bytes come in long lines, lists in short ones."""
     names = "\n".join(f"host-{number}" for number in range(100))
-    assert _words("tool", names).said == names
-    assert _words("tool", "QUJD" * 500).said == ""
-    assert _words("tool", "\n".join(["QUJD" * 19] * 20)).said == ""
+    assert _words("tool", names).text == names
+    assert _words("tool", "QUJD" * 500).text == ""
+    assert _words("tool", "\n".join(["QUJD" * 19] * 20)).text == ""

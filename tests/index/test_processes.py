@@ -35,7 +35,7 @@ index = SearchIndex(home / "index.db", SessionStore(home / "state.db"))
 print("ready", flush=True)
 sys.stdin.readline()
 while True:
-    state = index.catch_up(most=7)
+    state = index.catch_up(limit=7)
     if state.complete and state.problem is None:
         break
 """
@@ -111,7 +111,7 @@ def _catch_up_until(home: Path, statement: int) -> None:
     generations.connect = connect_watched  # type: ignore[assignment]
     search_index.BATCH = 7
     index = SearchIndex(home / "index.db", SessionStore(home / "state.db"))
-    while not index.catch_up(most=7).complete:
+    while not index.catch_up(limit=7).complete:
         pass
 
 
@@ -120,7 +120,7 @@ def test_a_process_killed_while_it_catches_up_leaves_a_whole_index(tmp_path: Pat
     """At whatever statement: rows and cursor move together, so the next one goes on in the same file."""
     made = _fill(sessions, 1_000)
     with closing(SearchIndex(tmp_path / "index.db", sessions)) as index:
-        index.catch_up(most=1)
+        index.catch_up(limit=1)
     files = index.files
     for statement in range(1, 100):
         assert in_child(partial(_catch_up_until, tmp_path, statement)) == -signal.SIGKILL
@@ -219,10 +219,10 @@ def test_a_follower_outlives_trouble(
     troubles = [OSError("trouble")]
     honest = index.catch_up
 
-    def catch_up(*, most: int | None = None) -> object:
+    def catch_up(*, limit: int | None = None) -> object:
         if troubles:
             raise troubles.pop()
-        return honest(most=most)
+        return honest(limit=limit)
 
     monkeypatch.setattr(index, "catch_up", catch_up)
     follower = Follower(index)

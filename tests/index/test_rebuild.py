@@ -116,14 +116,14 @@ def test_scanning_answers_as_the_index_does(
             sessions.append_message(name, "user", text)
     full = SearchIndex(tmp_path / "full.db", sessions)
     full.catch_up()
-    monkeypatch.setattr(search_index, "FEW", 3)
-    monkeypatch.setattr(unindexed_scan, "FEW", 3)
+    monkeypatch.setattr(search_index, "MAX_READ_ALL", 3)
+    monkeypatch.setattr(unindexed_scan, "MAX_READ_ALL", 3)
     part = SearchIndex(tmp_path / "part.db", sessions)
     if indexed:
-        part.catch_up(most=indexed)
+        part.catch_up(limit=indexed)
     else:
         # Titles come with changes, which any search applies.
-        monkeypatch.setattr(part, "_freshen", lambda head: None)
+        monkeypatch.setattr(part, "_refresh", lambda head: None)
     among = Filters(Scope.everyone(), titles=False)
     for query in QUERIES:
         with full.reading() as one, part.reading() as other:

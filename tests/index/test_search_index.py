@@ -100,7 +100,7 @@ def test_roles_and_places(sessions: SessionStore, index: SearchIndex) -> None:
     found = sorted(postings(index, "fish"))
     assert [posting.message for posting in found] == [0, *said]
     assert [posting.role for posting in found] == [TITLE, USER, ASSISTANT, TOOL, TOOL]
-    assert [posting.place for posting in found] == [-1, 0, 1, 2, 3]
+    assert [posting.ordinal for posting in found] == [-1, 0, 1, 2, 3]
     assert [posting.time for posting in found] == [10.0, 1.0, 2.0, 3.0, 4.0]
     assert [posting.length for posting in found] == [2, 2, 2, 2, 3]
 
@@ -224,7 +224,7 @@ def test_catching_up_says_how_far_it_is(
     sessions.append_messages("s", [{"role": "user", "content": f"word{n}"} for n in range(35)])
     assert index.state() == search_index.IndexProgress(START, Position(0, 35), None)
     steps: list[tuple[int, int]] = []
-    state = index.catch_up(most=20, progress=lambda done, total: steps.append((done, total)))
+    state = index.catch_up(limit=20, progress=lambda done, total: steps.append((done, total)))
     assert (state.indexed.count, state.head.count, state.complete) == (20, 35, False)
     assert steps == [(10, 35), (20, 35)]
     assert index.catch_up().complete
@@ -235,11 +235,11 @@ def test_what_is_not_indexed_yet_is_searched_directly(
     sessions: SessionStore, index: SearchIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Part of the answer comes from the index, the rest from the store, and a note says so."""
-    monkeypatch.setattr(search_index, "FEW", 5)
-    monkeypatch.setattr(unindexed_scan, "FEW", 5)
+    monkeypatch.setattr(search_index, "MAX_READ_ALL", 5)
+    monkeypatch.setattr(unindexed_scan, "MAX_READ_ALL", 5)
     sessions.create_session("s", "cli", title="Tapir talk")
     made = sessions.append_messages("s", [{"role": "user", "content": f"The tapirs ran {n} 数据库"} for n in range(30)])
-    index.catch_up(most=10)
+    index.catch_up(limit=10)
     with index.reading() as reader:
         for pattern in (Word("tapir"), Word("run"), Phrase(("tapir", "run")), Word("数据"), Word("库")):
             found = reader.postings(pattern, Filters(Scope.everyone(), titles=False), 100)
@@ -254,12 +254,12 @@ def test_deletions_reach_a_half_built_index_too(
     sessions: SessionStore, index: SearchIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However much is missing, nothing deleted is found."""
-    monkeypatch.setattr(search_index, "FEW", 5)
-    monkeypatch.setattr(unindexed_scan, "FEW", 5)
+    monkeypatch.setattr(search_index, "MAX_READ_ALL", 5)
+    monkeypatch.setattr(unindexed_scan, "MAX_READ_ALL", 5)
     for name in ("gone", "here"):
         sessions.create_session(name, "cli", title=f"{name} gecko")
         sessions.append_messages(name, [{"role": "user", "content": f"gecko {n}"} for n in range(20)])
-    index.catch_up(most=25)
+    index.catch_up(limit=25)
     sessions.delete_session("gone")
     with index.reading() as reader:
         found = reader.postings(Word("gecko"), EVERYONE, 100)
@@ -290,7 +290,7 @@ def _bytes(index: SearchIndex) -> bytes:
     return b"".join(path.read_bytes() for path in directory.glob("index.db.*"))
 
 
-def test_an_index_with_many_dead_words_wants_compacting(
+def test_an_index_with_many_dead_words_needs_compaction(
     sessions: SessionStore, index: SearchIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Deleting most of what is indexed makes a rebuild worth its while."""
@@ -299,12 +299,12 @@ def test_an_index_with_many_dead_words_wants_compacting(
         sessions.create_session(name, "cli")
         sessions.append_messages(name, [{"role": "user", "content": "x"} for _ in range(10)])
     index.catch_up()
-    assert not index.wants_compacting()
+    assert not index.needs_compaction()
     sessions.delete_session("a")
     index.catch_up()
-    assert index.wants_compacting()
+    assert index.needs_compaction()
     index.compact()
-    assert not index.wants_compacting()
+    assert not index.needs_compaction()
 
 
 def test_the_file_is_private(sessions: SessionStore, index: SearchIndex) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.index.postings import And, Or, Phrase, Prefix, Without, Word
-from memoranda.recall.query import LONGEST_QUERY, Query, parse
+from memoranda.recall.query import MAX_QUERY, Query, parse
 from memoranda.recall.syntax import Either, Every, Kind, Not, Tree, Typed, read
 
 _WORDS = st.sampled_from(["alpha", "beta", "Gamma", "delta-one", "数据库", "x.y"]).map(Typed)
@@ -155,7 +155,7 @@ def test_without_words_there_is_nothing_to_look_for(text: str) -> None:
 
 def test_a_query_has_an_end() -> None:
     """Beyond the longest query nothing is read, and no depth of brackets is too deep."""
-    assert parse("a" * LONGEST_QUERY + " b") == parse("a" * LONGEST_QUERY)
+    assert parse("a" * MAX_QUERY + " b") == parse("a" * MAX_QUERY)
     assert patterns(parse("(" * 1_500 + "deep" + ")" * 400)) == [Word("deep")]
 
 

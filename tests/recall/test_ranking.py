@@ -14,7 +14,7 @@ from memoranda.recall.ranking import AdjacentTerms, RankingContext, TermMatches,
 NOW = 1_800_000_000.0
 DAY = 86_400.0
 SIZE = IndexSize(messages=10_000, sessions=500, tokens=500_000)
-ANYBODY = RankingContext(Perspective.ANYBODY, (), NOW)
+ANYONE = RankingContext(Perspective.ANYONE, (), NOW)
 LONG_AGO = NOW - 1_000 * DAY
 
 
@@ -26,7 +26,7 @@ def term(*rows: Posting, frequency: int = 20) -> TermMatches:
     return TermMatches(list(rows), frequency)
 
 
-def order(*matched: TermMatches, pairs: Sequence[AdjacentTerms] = (), context: RankingContext = ANYBODY) -> list[int]:
+def order(*matched: TermMatches, pairs: Sequence[AdjacentTerms] = (), context: RankingContext = ANYONE) -> list[int]:
     return [standing.session for standing in rank(matched, pairs, SIZE, context)]
 
 
@@ -49,7 +49,7 @@ def test_neighbours_help_the_nearer_the_more() -> None:
 
 def test_what_neighbours_hold_together_is_known() -> None:
     """Three terms in three messages in a row are all there."""
-    (standing,) = rank([term(said(1, 4)), term(said(1, 5)), term(said(1, 6))], (), SIZE, ANYBODY)
+    (standing,) = rank([term(said(1, 4)), term(said(1, 5)), term(said(1, 6))], (), SIZE, ANYONE)
     assert (standing.near, standing.whole) == (0b111, 0b111)
     assert standing.own in (0b001, 0b010, 0b100)
 
@@ -68,8 +68,8 @@ def test_a_short_message_says_more_about_its_words() -> None:
 def test_the_one_who_is_asked_about_comes_first() -> None:
     """What I said is asked of the user, what you said of the assistant; tool output is behind both."""
     found = term(said(1, 0, USER), said(2, 0, ASSISTANT), said(3, 0, TOOL))
-    assert order(found, context=replace(ANYBODY, perspective=Perspective.USER))[0] == 1
-    assert order(found, context=replace(ANYBODY, perspective=Perspective.ASSISTANT))[0] == 2
+    assert order(found, context=replace(ANYONE, perspective=Perspective.USER))[0] == 1
+    assert order(found, context=replace(ANYONE, perspective=Perspective.ASSISTANT))[0] == 2
     assert order(found)[-1] == 3
 
 
@@ -83,7 +83,7 @@ def test_a_named_date_lifts_what_was_said_then() -> None:
     """A session within the stretch stands first."""
     found = term(said(1, 0, time=LONG_AGO), said(2, 0, time=LONG_AGO - 50 * DAY))
     then = TimeRange(LONG_AGO - 51 * DAY, LONG_AGO - 49 * DAY)
-    assert order(found, context=replace(ANYBODY, time_ranges=(then,))) == [2, 1]
+    assert order(found, context=replace(ANYONE, time_ranges=(then,))) == [2, 1]
 
 
 def test_recency_is_mild() -> None:
@@ -94,16 +94,16 @@ def test_recency_is_mild() -> None:
 
 def test_a_title_counts_but_the_evidence_is_a_message() -> None:
     """The best message is shown; the title's row only when nothing else matches."""
-    (standing,) = rank([term(said(1, -1, TITLE, 3), said(1, 7))], (), SIZE, ANYBODY)
-    assert (standing.best.place, standing.matches) == (7, 1)
-    (only_title,) = rank([term(said(1, -1, TITLE, 3))], (), SIZE, ANYBODY)
+    (standing,) = rank([term(said(1, -1, TITLE, 3), said(1, 7))], (), SIZE, ANYONE)
+    assert (standing.best.ordinal, standing.matches) == (7, 1)
+    (only_title,) = rank([term(said(1, -1, TITLE, 3))], (), SIZE, ANYONE)
     assert (only_title.best.role, only_title.matches) == (TITLE, 0)
 
 
 def test_messages_are_ranked_by_themselves() -> None:
     """At the message level the best message comes first, whatever else its session has."""
     both = said(2, 0)
-    rows = rank_messages([term(*(said(1, n) for n in range(5)), both), term(both)], (), SIZE, ANYBODY)
+    rows = rank_messages([term(*(said(1, n) for n in range(5)), both), term(both)], (), SIZE, ANYONE)
     assert rows[0] == both
     assert len(rows) == 6
 
@@ -121,7 +121,7 @@ _ROWS = st.builds(
 @given(terms=st.lists(st.lists(_ROWS, min_size=1, max_size=30), min_size=1, max_size=5))
 def test_every_session_has_one_finite_place(terms: list[list[Posting]]) -> None:
     """Whatever the postings, each session stands once, scores are positive and in order."""
-    standings = rank([term(*rows) for rows in terms], (), SIZE, ANYBODY)
+    standings = rank([term(*rows) for rows in terms], (), SIZE, ANYONE)
     scores = [standing.score for standing in standings]
     assert scores == sorted(scores, reverse=True)
     assert all(0 < score < 100 for score in scores)
@@ -133,7 +133,7 @@ def test_whose_words_a_question_asks_for() -> None:
     assert find_perspective("How many books have I read?") is Perspective.USER
     assert find_perspective("Which restaurant did you recommend?") is Perspective.ASSISTANT
     assert find_perspective("Can you recommend a film for me?") is Perspective.USER
-    assert find_perspective("What does Melanie paint?") is Perspective.ANYBODY
+    assert find_perspective("What does Melanie paint?") is Perspective.ANYONE
 
 
 def test_dates_are_read() -> None:

@@ -1,4 +1,4 @@
-"""Following the store in the background, so that searches find most of the work done."""
+"""A background thread that indexes new messages, so that searches have little left to index."""
 
 import logging
 import sqlite3
@@ -11,14 +11,14 @@ from memoranda.index.search_index import BATCH, SearchIndex
 _log = logging.getLogger(__name__)
 
 GATHER = 0.25
-_LONGEST_GATHER = 60.0
+_MAX_GATHER = 60.0
 _PAUSE_AFTER_PROBLEM = 5.0
 
 
 class Follower:
-    """A thread that is nudged after an append, lets some more gather, and indexes them together.
+    """A thread that is nudged after an append, waits for more, and indexes them together.
 
-    It is started by the first nudge, and it ends with the process without holding it up.
+    The first nudge starts it. It is a daemon: the process can end at any time without waiting for it.
     """
 
     def __init__(self, index: SearchIndex) -> None:
@@ -31,19 +31,19 @@ class Follower:
         self._thread: threading.Thread | None = None
 
     def nudge(self, *, hurry: bool = False, doubtful: bool = False) -> None:
-        """Something is new, or in doubt; in a hurry it does not wait for a quiet moment. Returns at once."""
+        """Ask the thread to index what is new, at once if in a `hurry`, and if `doubtful` to check the file first."""
         if hurry or doubtful:
             self._hurry.set()
         if doubtful:
             self._doubtful.set()
-        # Most appends come while it has been nudged already, and this is cheaper than nudging it again.
+        # Most appends find the event set already, and checking it is cheaper than setting it.
         if not self._nudged.is_set():
             self._nudged.set()
         if self._thread is None or not self._thread.is_alive():
             self._start()
 
     def close(self) -> None:
-        """Stop after the batch that is being indexed."""
+        """Stop after the current batch."""
         self._stopping.set()
         self._nudged.set()
         if self._thread is not None:
@@ -64,13 +64,13 @@ class Follower:
             try:
                 self._follow()
             except (MemorandaError, OSError, sqlite3.Error) as error:
-                # The next nudge tries again; a search catches up by itself in any case.
+                # The next nudge retries, and a search catches up by itself in any case.
                 _log.warning("The search index could not follow the sessions: %s", error)
                 self._stopping.wait(_PAUSE_AFTER_PROBLEM)
 
     def _gather(self) -> bool:
-        """Let appends gather until there is a moment without one, but not for ever; False when it is time to stop."""
-        deadline = time.monotonic() + _LONGEST_GATHER
+        """Wait until appends pause, at most `_MAX_GATHER` seconds; False when the thread must stop."""
+        deadline = time.monotonic() + _MAX_GATHER
         while self._nudged.is_set() and time.monotonic() < deadline and not self._hurry.is_set():
             self._nudged.clear()
             if self._stopping.wait(GATHER):
@@ -84,12 +84,12 @@ class Follower:
             self._doubtful.clear()
             self._index.check()
         while not self._stopping.is_set():
-            state = self._index.catch_up(most=BATCH)
+            state = self._index.catch_up(limit=BATCH)
             if state.problem is not None:
-                _log.info("The search index rests: %s.", state.problem)
+                _log.info("The search index pauses: %s.", state.problem)
                 self._stopping.wait(_PAUSE_AFTER_PROBLEM)
                 return
             if state.complete:
                 break
-        if not self._stopping.is_set() and self._index.wants_compacting():
+        if not self._stopping.is_set() and self._index.needs_compaction():
             self._index.compact()

@@ -1,8 +1,8 @@
-"""The files of an index: each is made under a name that was never used before, and the newest one counts.
+"""The files of an index, one per generation: each has a new name, and the newest one is used.
 
 `index.db` stands for `index.db.<number>`. SQLite finds a database's log by name, and removes it by name when the last
-connection closes. If a new file could get the name of an old one that some process still has open, that process would
-mix the two. So a file that is damaged or replaced is deleted for good, and its successor has a higher number.
+connection closes. If a new file had the name of an old one that another process still has open, that process would
+mix the two. So a damaged or replaced file is deleted, and the next generation has a higher number.
 """
 
 import os
@@ -22,7 +22,7 @@ _ABANDONED_AFTER = 3600.0
 
 
 def generations(path: Path) -> list[Path]:
-    """The files that are there, the newest first."""
+    """The existing files, newest first."""
     pattern = re.compile(rf"{re.escape(path.name)}\.(\d{{1,19}})")
     try:
         names = os.listdir(path.parent)
@@ -33,7 +33,7 @@ def generations(path: Path) -> list[Path]:
 
 
 def next_generation(path: Path) -> Path:
-    """A name that is newer than every other."""
+    """A name with a higher number than every existing file."""
     number = time.time_ns()
     for file in generations(path)[:1]:
         number = max(number, int(file.suffix[1:]) + 1)
@@ -41,8 +41,8 @@ def next_generation(path: Path) -> Path:
 
 
 @contextmanager
-def making(file: Path) -> Iterator[sqlite3.Connection]:
-    """Build a generation where nobody sees it; it gets its name when the block ends, nothing is left if it raises."""
+def create_generation(file: Path) -> Iterator[sqlite3.Connection]:
+    """Build a generation under a hidden name; it gets its own name when the block ends, and is deleted if it raises."""
     hidden = file.with_name(f"{file.name}.building")
     # Only its owner may read it; SQLite gives its other files the same mode.
     os.close(os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_FILE))
@@ -50,7 +50,7 @@ def making(file: Path) -> Iterator[sqlite3.Connection]:
         with closing(connect(hidden, 0.0)) as connection:
             connection.execute(f"PRAGMA page_size={PAGE_SIZE}")
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
-            # After a crash it is built anew, so it needs no journal.
+            # After a crash it is rebuilt, so it needs no journal.
             connection.execute("PRAGMA journal_mode=OFF")
             connection.execute("PRAGMA synchronous=OFF")
             yield connection
@@ -66,14 +66,14 @@ def making(file: Path) -> Iterator[sqlite3.Connection]:
 
 
 def remove(file: Path) -> None:
-    """Delete a file and what SQLite keeps beside it."""
+    """Delete a file and the files that SQLite keeps beside it."""
     for companion in _COMPANIONS:
         with suppress(FileNotFoundError):
             os.unlink(f"{file}{companion}")
 
 
 def remove_older(path: Path, newest: Path) -> None:
-    """Delete what a newer generation has replaced, and what was never finished."""
+    """Delete older generations, and files whose build was abandoned."""
     files = generations(path)
     if newest in files:
         for file in files[files.index(newest) + 1 :]:
@@ -84,13 +84,13 @@ def remove_older(path: Path, newest: Path) -> None:
                 remove(file)
     left_behind = re.compile(rf"({re.escape(path.name)}\.\d{{1,19}})-(?:wal|shm|journal)")
     for name in os.listdir(path.parent):
-        # A process that had a deleted file open may leave these, and they hold words.
+        # A process that had a deleted file open may leave these, and they contain words of messages.
         if (match := left_behind.fullmatch(name)) and not path.with_name(match[1]).exists():
             path.with_name(name).unlink(missing_ok=True)
 
 
 def connect(file: Path, wait: float, mode: str = "rw") -> sqlite3.Connection:
-    """Open a file that is there."""
+    """Open an existing file."""
     return sqlite3.connect(
         f"file:{quote(str(file))}?mode={mode}",
         uri=True,

@@ -1,4 +1,4 @@
-"""Whether the index finds what is in the sessions: asked as a search asks."""
+"""Checks that the index finds the messages of the record, in the way a search asks for them."""
 
 import random
 import sqlite3
@@ -20,11 +20,11 @@ from memoranda.support.health_issues import HealthIssue
 
 _RECENT, _RANDOM = 20, 40
 _TOKENS = 4
-_ENOUGH = 5_000
+_MAX_POSTINGS = 5_000
 
 
 def check(path: Path, feed: Feed) -> Iterator[HealthIssue]:
-    """What is wrong with the index that `path` stands for. Nothing is changed unless a finding is mended."""
+    """Yield the problems of the index at `path`. Nothing changes unless an issue is repaired."""
 
     def rebuild() -> None:
         with closing(SearchIndex(path, feed)) as index:
@@ -38,11 +38,11 @@ def check(path: Path, feed: Feed) -> Iterator[HealthIssue]:
     head = feed.head()
     if not files:
         if head.message > START:
-            yield HealthIssue("note", path, "is not there yet", "the next search makes it", follow)
+            yield HealthIssue("note", path, "does not exist yet", "the next search makes it", follow)
         return
     try:
         with closing(generations.connect(files[0], 1.0, "ro")) as connection:
-            problem = _problem(connection, feed)
+            problem = _describe_problem(connection, feed)
             behind = head.message.count - read_state(connection).message.count if problem is None else 0
     except sqlite3.Error as error:
         problem, behind = f"cannot be read ({error})", 0
@@ -52,7 +52,7 @@ def check(path: Path, feed: Feed) -> Iterator[HealthIssue]:
         yield HealthIssue("note", files[0], f"is {behind} messages behind", "the next search catches up", follow)
 
 
-def _problem(connection: sqlite3.Connection, feed: Feed) -> str | None:
+def _describe_problem(connection: sqlite3.Connection, feed: Feed) -> str | None:
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
         return f"is damaged ({verdict})"
@@ -63,11 +63,11 @@ def _problem(connection: sqlite3.Connection, feed: Feed) -> str | None:
     (docs,) = connection.execute("SELECT count(*) FROM docs WHERE message > 0").fetchone()
     if docs != state.messages:
         return f"counts {state.messages} messages and has {docs}"
-    lost = _lost(connection, feed, state.message)
+    lost = _find_lost(connection, feed, state.message)
     return None if not lost else f"does not find {len(lost)} of the messages that were tried, such as {lost[0]}"
 
 
-def _lost(connection: sqlite3.Connection, feed: Feed, indexed: Position) -> list[int]:
+def _find_lost(connection: sqlite3.Connection, feed: Feed, indexed: Position) -> list[int]:
     """The ids of messages that a search for their own words does not find."""
 
     def failed(error: sqlite3.DatabaseError) -> None:
@@ -85,14 +85,14 @@ def _lost(connection: sqlite3.Connection, feed: Feed, indexed: Position) -> list
         for message in feed.sample_messages(first_id, limit, until=indexed)
     }
     with closing(IndexReader(feed, feed.head(), IndexConnection(connection, failed), None)) as reader:
-        return [number for number, message in sorted(sample.items()) if not _found(reader, message)]
+        return [number for number, message in sorted(sample.items()) if not _is_found(reader, message)]
 
 
-def _found(reader: IndexReader, message: FeedMessage) -> bool:
+def _is_found(reader: IndexReader, message: FeedMessage) -> bool:
     words = searchable_text(message)
-    tokens = index_tokens(f"{words.said}\n{words.beside}")
+    tokens = index_tokens(f"{words.text}\n{words.tool_text}")
     chosen = sorted({*tokens.words.split(), *tokens.pairs.split()}, key=len, reverse=True)[:_TOKENS]
     if not chosen:
         return True
-    found = reader.postings(And(tuple(map(Word, chosen))), Filters(Scope.everyone(), titles=False), _ENOUGH)
-    return len(found) == _ENOUGH or any(posting.message == message.id for posting in found)
+    found = reader.postings(And(tuple(map(Word, chosen))), Filters(Scope.everyone(), titles=False), _MAX_POSTINGS)
+    return len(found) == _MAX_POSTINGS or any(posting.message == message.id for posting in found)

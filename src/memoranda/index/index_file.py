@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 _WAIT = 1.0
 _IDLE_READERS = 4
-_TRIES = 5
+_MAX_TRIES = 5
 _FEW_PAGES = 16
 _LOG_PAGES = 256
 _CACHE_KIB = 16_384
@@ -41,11 +41,11 @@ class IndexState:
 
 
 MismatchCheck = Callable[[IndexState], str | None]
-"""Why an index is none of the store that is asked; None when it is."""
+"""Returns why an index does not belong to the store; None when it does."""
 
 
 class IndexFile:
-    """A file that was there and fitting when it was opened."""
+    """A file that existed and belonged to the store when it was opened."""
 
     def __init__(self, file: Path, mode: str) -> None:
         self.file = file
@@ -59,7 +59,7 @@ class IndexFile:
         try:
             if not self.read_only:
                 self._writer.execute("PRAGMA synchronous=NORMAL")
-                # The log keeps the size that it once had, so it is kept small.
+                # The log never shrinks, so it is kept small.
                 self._writer.execute(f"PRAGMA wal_autocheckpoint={_LOG_PAGES}")
             self.opened_at = read_state(self._writer)
         except BaseException:
@@ -67,7 +67,7 @@ class IndexFile:
             raise
 
     def is_current(self) -> bool:
-        """Whether the file still lies where it was opened."""
+        """Whether the path still leads to this file."""
         return self._identity is not None and file_identity(self.file) == self._identity
 
     def state(self) -> IndexState:
@@ -75,7 +75,7 @@ class IndexFile:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction. The caller sees to it that only one thread writes."""
+        """One transaction. The caller makes sure that only one thread writes."""
         connection = self._writer
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -87,7 +87,7 @@ class IndexFile:
             raise
 
     def check(self) -> None:
-        """Read all of it, and raise when something in it is not as it was written."""
+        """Read the whole file; raises sqlite3.DatabaseError when part of it is damaged."""
         self.checked = True
         (verdict,) = self._writer.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
@@ -96,12 +96,12 @@ class IndexFile:
             for table in ("words", "pairs"):
                 self._writer.execute(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")
 
-    def give_back_room(self) -> None:
-        """Shorten the file when much of it is free: merging full-text segments leaves room behind."""
+    def release_free_pages(self) -> None:
+        """Shrink the file when much of it is free: merging full-text segments leaves free pages behind."""
         (free,) = self._writer.execute("PRAGMA freelist_count").fetchone()
         (pages,) = self._writer.execute("PRAGMA page_count").fetchone()
         if free > max(_FEW_PAGES, pages // 20):
-            # It gives one page per step, and only a script is stepped through to its end.
+            # Each step frees one page, and only a script runs all steps.
             self._writer.executescript(f"PRAGMA incremental_vacuum({free})")
 
     @contextmanager
@@ -122,39 +122,39 @@ class IndexFile:
             connection.close()
 
     def close(self) -> None:
-        """Close what is not in use; who is still reading closes behind itself."""
+        """Close the idle connections; a search that is still reading closes its own at its end."""
         self._closed = True
         while self._readers:
             self._readers.pop().close()
         self._writer.close()
 
-    def leave_to_parent(self) -> None:
-        """After a fork the connections belong to the parent: they are never used or closed here."""
-        _of_parents.extend([*self._readers, self._writer])
+    def abandon_in_child(self) -> None:
+        """After a fork the connections belong to the parent: the child never uses or closes them."""
+        _abandoned.extend([*self._readers, self._writer])
         self._readers = []
 
 
-_of_parents: list[sqlite3.Connection] = []
+_abandoned: list[sqlite3.Connection] = []
 
 
 def open_newest(path: Path, store: str, find_mismatch: MismatchCheck) -> IndexFile:
-    """The newest generation that fits the store, made if there is none. What does not fit, or is older, is deleted."""
-    for _ in range(_TRIES):
+    """Open the newest generation that belongs to the store, or create one. The others are deleted."""
+    for _ in range(_MAX_TRIES):
         for file in generations.generations(path):
-            opened = _fitting(file, find_mismatch)
+            opened = _open_matching(file, find_mismatch)
             if opened is not None:
                 if not opened.read_only:
                     generations.remove_older(path, file)
                 return opened
             generations.remove(file)
-        # Others may do the same now; the newest of all wins, so it is looked for again.
-        with generations.making(generations.next_generation(path)) as connection:
+        # Another process may create one at the same time, and the newest wins, so look again.
+        with generations.create_generation(generations.next_generation(path)) as connection:
             create(connection, store)
-    raise OSError(errno.EIO, "a new file is damaged as soon as it is made", str(path))
+    raise OSError(errno.EIO, "a new file is damaged as soon as it is created", str(path))
 
 
-def _fitting(file: Path, find_mismatch: MismatchCheck) -> IndexFile | None:
-    """The file, opened; None when it is damaged or is no index of the store."""
+def _open_matching(file: Path, find_mismatch: MismatchCheck) -> IndexFile | None:
+    """Open a file; None when it is damaged or belongs to another store."""
     try:
         opened = _open(file)
     except sqlite3.DatabaseError as error:
@@ -166,18 +166,18 @@ def _fitting(file: Path, find_mismatch: MismatchCheck) -> IndexFile | None:
         if reason is None:
             return opened
         opened.close()
-    _log.warning("The search index %s cannot be used: %s. It is made again.", file, reason)
+    _log.warning("The search index %s cannot be used: %s. It is rebuilt.", file, reason)
     return None
 
 
 def _open(file: Path) -> IndexFile:
     effective = os.access in os.supports_effective_ids
-    if all(os.access(place, os.W_OK, effective_ids=effective) for place in (file, file.parent)):
+    if all(os.access(path, os.W_OK, effective_ids=effective) for path in (file, file.parent)):
         return IndexFile(file, "rw")
     try:
         return IndexFile(file, "ro")
     except sqlite3.OperationalError:
-        # Without a log beside it, a file in such a directory can only be read as if nobody wrote it.
+        # Without a log beside it, a file in a read-only directory can only be read as immutable.
         return IndexFile(file, "ro&immutable=1")
 
 

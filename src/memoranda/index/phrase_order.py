@@ -1,7 +1,7 @@
-"""Whether a message says a phrase in its order, where the index knows only that all of it is there.
+"""Checks the order of phrases in unspaced scripts, for which the index knows only that all tokens occur.
 
-Pairs of characters of unspaced scripts are indexed without their places. For what is looked for word for word, the
-candidates are read again.
+Pairs of characters of unspaced scripts are indexed without positions. For a quoted phrase, the messages of the
+postings are read and compared.
 """
 
 from collections.abc import Callable, Collection
@@ -11,50 +11,50 @@ from memoranda.index.postings import And, Or, Pattern, Phrase, Posting, Without
 from memoranda.index.tokenizer import is_single_character, tokenize
 from memoranda.sessions.feed import FeedMessage
 
-_AT_ONCE = 200
+_BATCH_SIZE = 200
 
 Texts = Callable[[Collection[int]], dict[int, FeedMessage]]
 
 
 def keep_in_order(found: list[Posting], pattern: Pattern, texts: Texts) -> list[Posting]:
-    """Those that hold every phrase of the pattern as it stands; titles are believed."""
+    """Keep the postings whose messages contain every phrase of the pattern in order; titles are not checked."""
     kept: list[Posting] = []
-    for start in range(0, len(found), _AT_ONCE):
-        some = found[start : start + _AT_ONCE]
+    for start in range(0, len(found), _BATCH_SIZE):
+        some = found[start : start + _BATCH_SIZE]
         messages = texts([posting.message for posting in some if posting.message])
         for posting in some:
             message = messages.get(posting.message)
-            if not posting.message or (message is not None and _holds(pattern, message)):
+            if not posting.message or (message is not None and _matches_in_order(pattern, message)):
                 kept.append(posting)
     return kept
 
 
-def _holds(pattern: Pattern, message: FeedMessage) -> bool:
+def _matches_in_order(pattern: Pattern, message: FeedMessage) -> bool:
     words = searchable_text(message)
-    texts = [tokenize(words.said), tokenize(words.beside)]
+    texts = [tokenize(words.text), tokenize(words.tool_text)]
 
-    def holds(part: Pattern) -> bool:
+    def matches(part: Pattern) -> bool:
         match part:
             case Phrase(tokens, True):
-                return any(_stands_in(tokens, text) for text in texts)
+                return any(_contains_sequence(tokens, text) for text in texts)
             case And(parts):
-                return all(map(holds, parts))
+                return all(map(matches, parts))
             case Or(parts):
-                return any(map(holds, parts))
+                return any(map(matches, parts))
             case Without(keep, _):
-                return holds(keep)
+                return matches(keep)
             case _:
                 # The index is right about everything else.
                 return True
 
-    return holds(pattern)
+    return matches(pattern)
 
 
-def _stands_in(tokens: tuple[str, ...], text: list[str]) -> bool:
+def _contains_sequence(tokens: tuple[str, ...], text: list[str]) -> bool:
     *before, last = tokens
-    for place in range(len(text) - len(before)):
-        if text[place : place + len(before)] == before:
-            there = text[place + len(before)]
-            if there == last or (is_single_character(last) and there.startswith(last)):
+    for start in range(len(text) - len(before)):
+        if text[start : start + len(before)] == before:
+            token = text[start + len(before)]
+            if token == last or (is_single_character(last) and token.startswith(last)):
                 return True
     return False

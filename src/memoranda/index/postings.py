@@ -1,4 +1,4 @@
-"""What one asks of the index and what it answers: patterns of tokens, a filter, and postings."""
+"""The types of a query to the index and its answer: patterns of tokens, filters, and postings."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,8 +16,8 @@ class Posting(NamedTuple):
     """The message's id; 0 for a session title."""
     session: int
     """The index's number of the session."""
-    place: int
-    """The ordinal among the session's indexed messages: neighbours differ by one. -1 for a title."""
+    ordinal: int
+    """Counts the session's indexed messages: neighbours differ by one. -1 for a title."""
     role: int
     """USER, ASSISTANT, TOOL (everything else) or TITLE."""
     length: int
@@ -28,9 +28,9 @@ class Posting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which messages may be seen at all. `roles` are the roles of the truth; `titles` says whether titles count.
+    """Which messages a search may see. `roles` and `projects` are those of the record, compared exactly.
 
-    `projects` are the projects of the truth, word for word. `without` are messages that are left out by their ids.
+    `titles` says whether session titles count. `without` are the ids of messages to leave out.
     """
 
     scope: "Scope"
@@ -53,7 +53,7 @@ class IndexSize(NamedTuple):
 
 
 class IndexedSession(NamedTuple):
-    """What the index knows of a session."""
+    """A session as the index knows it."""
 
     id: str
     conversation_id: str
@@ -72,7 +72,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """Every token that begins so."""
+    """Every token with this prefix."""
 
     token: str
 
@@ -81,7 +81,7 @@ class Prefix:
 class Phrase:
     """These tokens, one right after the other.
 
-    Those of unspaced scripts need only all be there, unless they must stand `in_order`.
+    Tokens of unspaced scripts only have to occur, in any order, unless `in_order` is set.
     """
 
     tokens: tuple[str, ...]
@@ -104,7 +104,7 @@ class Or:
 
 @dataclass(frozen=True, slots=True)
 class Without:
-    """The one, but not where the other is too."""
+    """Messages that match `keep` and do not match `drop`."""
 
     keep: "Pattern"
     drop: "Pattern"

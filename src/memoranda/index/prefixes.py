@@ -1,4 +1,4 @@
-"""Words with an open end (`migrati*`): which tokens the words that begin so have become."""
+"""Prefixes (`migrati*`): the pattern for the tokens of all words that begin so."""
 
 from memoranda.index.postings import And, Or, Pattern, Prefix, Word
 from memoranda.index.stemmer import stem
@@ -24,10 +24,10 @@ _ENDINGS = (
 
 
 def prefix_pattern(text: str) -> Pattern | None:
-    """What finds every word that begins like the text; None when there is nothing to look for in it.
+    """The pattern for every word with this prefix; None when the text has no tokens.
 
     A token is a stem, and the stem of "migration" does not begin with "migrati". So the stems that common endings lead
-    to are looked for as words, beside the prefix itself.
+    to are searched as words, beside the prefix itself.
     """
     tokens = [token for word in query_words(text) for token in word]
     if not tokens:
@@ -39,16 +39,16 @@ def prefix_pattern(text: str) -> Pattern | None:
 
 
 def _open_end(text: str, last: str) -> Pattern:
-    # A letter behind the text keeps the stemmer from taking its end for an ending.
+    # A letter behind the text keeps the stemmer from removing its end.
     typed = tokenize(text.strip() + "x")[-1].removesuffix("x")
     if not (typed.isascii() and typed.isalpha()):
         return Prefix(last)
-    stems = {stem(typed + rest) for rest in _rests(typed)}
+    stems = {stem(typed + rest) for rest in _possible_endings(typed)}
     others = sorted(token for token in stems if not token.startswith(typed))
     return Or((Prefix(typed), *map(Word, others))) if others else Prefix(typed)
 
 
-def _rests(typed: str) -> set[str]:
-    """What may follow: nothing, an ending, or what is missing of an ending that has begun."""
+def _possible_endings(typed: str) -> set[str]:
+    """What may follow: nothing, an ending, or the rest of an ending that the text starts."""
     begun = {ending[size:] for ending in _ENDINGS for size in range(len(ending)) if typed.endswith(ending[:size])}
     return begun | {""}

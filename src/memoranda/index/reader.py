@@ -1,4 +1,4 @@
-"""One consistent view of what can be found, for the length of a search."""
+"""Reads one consistent view of the index for the length of a search, and builds its full-text queries."""
 
 import sqlite3
 from collections.abc import Callable, Collection
@@ -32,15 +32,15 @@ from memoranda.sessions.feed import Feed, Head
 _Answer = TypeVar("_Answer")
 
 _MAX_COUNTED = 20_000
-_AT_ONCE = 500
+_BATCH_SIZE = 500
 Table = Literal["words", "pairs"]
 
-# SQLite's parser has an end; nobody types so many brackets in earnest.
-_DEEPEST = 40
+# SQLite's parser has a limit, far beyond what people type.
+_MAX_DEPTH = 40
 
 
 class IndexConnection(NamedTuple):
-    """A connection to the index file, and whom to tell when it fails."""
+    """A connection to the index file, and what to call when it fails."""
 
     connection: sqlite3.Connection
     failed: Callable[[sqlite3.DatabaseError], None]
@@ -65,7 +65,7 @@ class MatchQuery(NamedTuple):
 
 
 class IndexReader:
-    """Answers from the index file, and for what is not in it from the truth itself."""
+    """Answers from the index file, and from the record for messages that are not indexed yet."""
 
     def __init__(
         self,
@@ -81,34 +81,34 @@ class IndexReader:
         self._scan: UnindexedScan | None = None
         self._stale: set[int] = set()
         self._state: IndexState | None = None
-        self._guarded(self._begin)
+        self._ask_file(self._begin)
         if self._state is None or self._state.message < head.message:
             self._start_scan()
 
     @property
     def note(self) -> str | None:
-        """Words for the user when the answer is not from a complete index."""
+        """A sentence for the user when the index is not complete; None when it is."""
         if self._scan is None or (self._scan.reads_all and self._state is not None):
             return None
         if self._state is None:
-            said = "The index is not there yet, so the messages were searched directly"
+            note = "The index does not exist yet, so the messages were searched directly"
         else:
             share = 100 * self._state.message.count // max(self._head.message.count, 1)
-            said = f"{share} % of the messages are indexed; the rest was searched directly"
+            note = f"{share} % of the messages are indexed; the rest was searched directly"
         if self._problem is not None:
-            said += f" (the index cannot be used as it should: {self._problem})"
+            note += f" (the index cannot be used: {self._problem})"
         if self._scan.partial:
-            said += ". Only the newest of very many matches were looked at"
-        return said + "."
+            note += ". Only the newest of very many matches were looked at"
+        return note + "."
 
-    def postings(self, pattern: Pattern, filters: Filters, most: int) -> list[Posting]:
-        """What matches, newest first."""
+    def postings(self, pattern: Pattern, filters: Filters, limit: int) -> list[Posting]:
+        """The postings that match, newest first."""
         asked = match_query(pattern)
         if asked is None:
             return []
         statement, values = _statement(asked, filters)
-        values.append(most)
-        indexed = self._guarded(lambda connection: self._indexed(connection, statement, values, most))
+        values.append(limit)
+        indexed = self._ask_file(lambda connection: self._fetch_indexed(connection, statement, values, limit))
         found: list[Posting] = []
         if self._scan is not None:
             self._scan.prepare(pattern)
@@ -117,23 +117,23 @@ class IndexReader:
         found += indexed or []
         if self._stale:
             found.sort(key=lambda posting: posting.message, reverse=True)
-        found = found[:most]
+        found = found[:limit]
         return keep_in_order(found, pattern, self._feed.messages_by_id) if _needs_order(pattern) else found
 
     def frequency(self, pattern: Pattern) -> int:
-        """How many messages and titles match, at least; counting stops somewhere beyond what is frequent."""
+        """How many messages and titles match; counting stops at `_MAX_COUNTED`."""
         asked = match_query(pattern)
         if asked is None:
             return 0
-        counted = self._guarded(lambda connection: _count(connection, asked)) or 0
+        counted = self._ask_file(lambda connection: _count(connection, asked)) or 0
         if self._scan is not None:
             self._scan.prepare(pattern)
             counted += _count(self._scan.connection, asked)
         return counted
 
     def size(self) -> IndexSize:
-        """How much can be found; what is not indexed is estimated."""
-        counted = self._guarded(_count_sessions)
+        """How much a search can find; messages that are not indexed are estimated."""
+        counted = self._ask_file(_count_sessions)
         if self._state is None or counted is None:
             total = self._head.message.count
             return IndexSize(total, max(1, total // 20), total * 100)
@@ -143,12 +143,12 @@ class IndexReader:
         return IndexSize(state.messages + missing, counted, state.tokens + int(missing * average))
 
     def sessions(self, numbers: Collection[int]) -> dict[int, IndexedSession]:
-        """What is known of sessions; those that are gone are missing."""
+        """The sessions with these numbers; deleted ones are missing."""
         found: dict[int, IndexedSession] = {}
         if self._scan is not None:
-            found |= _sessions(self._scan.connection, numbers)
+            found |= _fetch_sessions(self._scan.connection, numbers)
         rest = [number for number in numbers if number not in found]
-        return found | (self._guarded(lambda connection: _sessions(connection, rest)) or {})
+        return found | (self._ask_file(lambda connection: _fetch_sessions(connection, rest)) or {})
 
     def close(self) -> None:
         if self._scan is not None:
@@ -157,9 +157,9 @@ class IndexReader:
     def _begin(self, connection: sqlite3.Connection) -> None:
         state = read_state(connection)
         if state.change < self._head.change:
-            # Somebody else must apply these changes; until then their sessions are read from the truth.
+            # Another process applies these changes; until then their sessions are read from the record.
             changed = self._changed_since(state.change)
-            found = (_number(connection, session_id) for session_id in changed)
+            found = (_find_number(connection, session_id) for session_id in changed)
             self._stale = {number for number in found if number is not None}
             self._state = state
             self._start_scan()
@@ -169,7 +169,7 @@ class IndexReader:
 
     def _changed_since(self, position: Position) -> set[str]:
         found: set[str] = set()
-        while changes := self._feed.changes_after(position, _AT_ONCE):
+        while changes := self._feed.changes_after(position, _BATCH_SIZE):
             found.update(change.session_id for change in changes)
             position = changes[-1].position
         return found
@@ -180,22 +180,22 @@ class IndexReader:
             self._scan = UnindexedScan(self._feed, after, self._head.message, self._number_of)
 
     def _is_indexed_title(self, role: int, session: int) -> bool:
-        """Whether a title is found in the file too."""
+        """Whether the index file has this title too."""
         return role == TITLE and session < FIRST_NUMBER and session not in self._stale
 
     def _number_of(self, session_id: str) -> int | None:
-        return self._guarded(lambda connection: _number(connection, session_id))
+        return self._ask_file(lambda connection: _find_number(connection, session_id))
 
-    def _indexed(
-        self, connection: sqlite3.Connection, statement: str, values: list[object], most: int
+    def _fetch_indexed(
+        self, connection: sqlite3.Connection, statement: str, values: list[object], limit: int
     ) -> list[Posting]:
         if not self._stale:
             return list(map(_as_posting, connection.execute(statement, values)))
         rows = connection.execute(statement, [*values[:-1], -1])
-        return [Posting._make(row) for row in islice((row for row in rows if row[1] not in self._stale), most)]
+        return [Posting._make(row) for row in islice((row for row in rows if row[1] not in self._stale), limit)]
 
-    def _guarded(self, ask: Callable[[sqlite3.Connection], _Answer]) -> _Answer | None:
-        """Ask the file; None when there is none, or when it fails and everything must be scanned."""
+    def _ask_file(self, ask: Callable[[sqlite3.Connection], _Answer]) -> _Answer | None:
+        """Run a query on the file; None without a file, or when it fails and all messages must be scanned."""
         if self._view is None:
             return None
         try:
@@ -215,17 +215,17 @@ _as_posting: Callable[[tuple[Any, ...]], Posting] = partial(tuple.__new__, Posti
 
 
 def _statement(asked: MatchQuery, filters: Filters) -> tuple[str, list[object]]:
-    """The question to the tables and its values, without the last one: the limit."""
-    conditions, values = _of_sessions(filters)
+    """The SELECT for a query and its values, without the last one: the limit."""
+    conditions, values = _session_conditions(filters)
     join = " CROSS JOIN sessions s ON s.number = d.session" if conditions else ""
     if filters.roles is not None:
         kinds = kinds_for_roles(filters.roles)
-        conditions.append(f"(d.role IN ({_marks(kinds)}) OR d.role = {TITLE})")
+        conditions.append(f"(d.role IN ({_placeholders(kinds)}) OR d.role = {TITLE})")
         values += kinds
     if not filters.titles:
         conditions.append(f"d.role <> {TITLE}")
     if filters.without:
-        # Numbers of ours, so they can stand in the statement; there may be more than it takes as values.
+        # These are our own numbers, so they are safe in the statement, which has a limit for values.
         conditions.append(f"d.message NOT IN ({', '.join(map(str, sorted(filters.without)))})")
     for bound, operator in ((filters.since, ">="), (filters.until, "<=")):
         if bound is not None:
@@ -243,20 +243,20 @@ def _statement(asked: MatchQuery, filters: Filters) -> tuple[str, list[object]]:
     return f"{columns} {found} LIMIT ?", [asked.text, *values]
 
 
-def _of_sessions(filters: Filters) -> tuple[list[str], list[object]]:
+def _session_conditions(filters: Filters) -> tuple[list[str], list[object]]:
     conditions: list[str] = []
     values: list[object] = []
     if not filters.scope.all:
         conditions.append("s.user IS ?")
         values.append(filters.scope.user)
     if filters.sources is not None:
-        conditions.append(f"s.source IN ({_marks(filters.sources)})")
+        conditions.append(f"s.source IN ({_placeholders(filters.sources)})")
         values += sorted(filters.sources)
     if filters.excluded_sources:
-        conditions.append(f"s.source NOT IN ({_marks(filters.excluded_sources)})")
+        conditions.append(f"s.source NOT IN ({_placeholders(filters.excluded_sources)})")
         values += sorted(filters.excluded_sources)
     if filters.projects is not None:
-        conditions.append(f"s.project IN ({_marks(filters.projects)})")
+        conditions.append(f"s.project IN ({_placeholders(filters.projects)})")
         values += sorted(filters.projects)
     return conditions, values
 
@@ -274,31 +274,31 @@ def _count_sessions(connection: sqlite3.Connection) -> int:
     return int(found)
 
 
-def _number(connection: sqlite3.Connection, session_id: str) -> int | None:
+def _find_number(connection: sqlite3.Connection, session_id: str) -> int | None:
     row = connection.execute("SELECT number FROM sessions WHERE id = ?", (session_id,)).fetchone()
     return None if row is None else int(row[0])
 
 
-def _sessions(connection: sqlite3.Connection, numbers: Collection[int]) -> dict[int, IndexedSession]:
+def _fetch_sessions(connection: sqlite3.Connection, numbers: Collection[int]) -> dict[int, IndexedSession]:
     found: dict[int, IndexedSession] = {}
     rest = iter(numbers)
-    while some := list(islice(rest, _AT_ONCE)):
+    while some := list(islice(rest, _BATCH_SIZE)):
         rows = connection.execute(
             "SELECT number, id, conversation, user, source, title, started"
-            f" FROM sessions WHERE number IN ({_marks(some)})",
+            f" FROM sessions WHERE number IN ({_placeholders(some)})",
             some,
         )
         found |= {row[0]: IndexedSession(*row[1:]) for row in rows}
     return found
 
 
-def _marks(values: Collection[object]) -> str:
+def _placeholders(values: Collection[object]) -> str:
     return ", ".join("?" * len(values))
 
 
 def match_query(pattern: Pattern, depth: int = 0) -> MatchQuery | None:
     """The query for a pattern; None when nothing can match it. It is never a syntax error."""
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         return None
     match pattern:
         case Word(token):
@@ -309,28 +309,28 @@ def match_query(pattern: Pattern, depth: int = 0) -> MatchQuery | None:
             return _phrase(tokens)
         case And(parts):
             asked = [match_query(part, depth + 1) for part in parts]
-            return None if None in asked else _combined("AND", "INTERSECT", [part for part in asked if part])
+            return None if None in asked else _combine("AND", "INTERSECT", [part for part in asked if part])
         case Or(parts):
             asked = [match_query(part, depth + 1) for part in parts]
-            return _combined("OR", "UNION", [part for part in asked if part])
+            return _combine("OR", "UNION", [part for part in asked if part])
         case Without(keep, drop):
             kept, dropped = match_query(keep, depth + 1), match_query(drop, depth + 1)
-            return _combined("NOT", "EXCEPT", [kept, dropped]) if kept and dropped else kept
+            return _combine("NOT", "EXCEPT", [kept, dropped]) if kept and dropped else kept
         case _:
             assert_never(pattern)
 
 
 def _phrase(tokens: tuple[str, ...]) -> MatchQuery | None:
-    """A phrase of words is one; pairs must all be there; a phrase of both is the pieces of each."""
+    """Words must follow each other; pairs of unspaced scripts must only all occur."""
     pieces: list[tuple[str, ...]] = []
     for token in tokens:
         if pieces and not is_unspaced(token) and not is_unspaced(pieces[-1][-1]):
             pieces[-1] += (token,)
         else:
             pieces.append((token,))
-    # A single character begins some pair, wherever it stands in a run.
+    # Every character of a run begins some token.
     asked = [_match(piece, " *" if is_single_character(piece[-1]) else "") for piece in dict.fromkeys(pieces)]
-    return None if None in asked else _combined("AND", "INTERSECT", [part for part in asked if part])
+    return None if None in asked else _combine("AND", "INTERSECT", [part for part in asked if part])
 
 
 def _match(tokens: tuple[str, ...], ending: str) -> MatchQuery | None:
@@ -340,27 +340,27 @@ def _match(tokens: tuple[str, ...], ending: str) -> MatchQuery | None:
     return MatchQuery("pairs" if is_unspaced(tokens[0]) else "words", f'"{" ".join(tokens)}"{ending}')
 
 
-def _combined(operator: str, compound: str, parts: list[MatchQuery]) -> MatchQuery | None:
+def _combine(operator: str, compound: str, parts: list[MatchQuery]) -> MatchQuery | None:
     if not parts:
         return None
     if operator != "NOT":
-        parts = [joined for table in ("words", "pairs", None) for joined in _of_table(table, operator, parts)]
+        parts = [joined for table in ("words", "pairs", None) for joined in _merge_table(table, operator, parts)]
     if len(parts) == 1:
         return parts[0]
     if len({part.table for part in parts}) == 1 and parts[0].table is not None:
-        return MatchQuery(parts[0].table, _joined(operator, parts))
+        return MatchQuery(parts[0].table, _join_expressions(operator, parts))
     rows = [part.rows() for part in parts]
     text = f" {compound} ".join(f"SELECT * FROM ({part.text})" for part in rows)
     return MatchQuery(None, text, tuple(value for part in rows for value in part.values))
 
 
-def _of_table(table: Table | None, operator: str, parts: list[MatchQuery]) -> list[MatchQuery]:
-    """The parts that ask one table, as one; those that ask both stay apart."""
+def _merge_table(table: Table | None, operator: str, parts: list[MatchQuery]) -> list[MatchQuery]:
+    """The parts for one table, joined into one; parts for both tables stay separate."""
     found = [part for part in parts if part.table == table]
-    return [MatchQuery(table, _joined(operator, found))] if table is not None and len(found) > 1 else found
+    return [MatchQuery(table, _join_expressions(operator, found))] if table is not None and len(found) > 1 else found
 
 
-def _joined(operator: str, parts: list[MatchQuery]) -> str:
+def _join_expressions(operator: str, parts: list[MatchQuery]) -> str:
     return f" {operator} ".join(f"({part.text})" for part in parts)
 
 

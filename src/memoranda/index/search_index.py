@@ -1,7 +1,7 @@
-"""The search index of a store: a cache that follows it, heals itself, and is never in anybody's way.
+"""The search index of a store: a cache that follows the record, rebuilds itself, and never blocks a caller.
 
-Whatever happens to its file, no caller sees an error of it: a damaged file is deleted and made again from the truth,
-one that cannot be used is left alone, and meanwhile searches ask the truth itself.
+No caller sees an error of its file: a damaged file is deleted and rebuilt from the record, one that cannot be used is
+left as it is, and meanwhile searches read the record itself.
 """
 
 import logging
@@ -23,19 +23,19 @@ from memoranda.index import generations, tables
 from memoranda.index.index_file import IndexFile, IndexState, open_newest
 from memoranda.index.reader import IndexConnection, IndexReader
 from memoranda.index.sqlite_errors import describe_error, is_damage
-from memoranda.index.unindexed_scan import FEW
+from memoranda.index.unindexed_scan import MAX_READ_ALL
 from memoranda.index.updater import IndexUpdater
 from memoranda.sessions.feed import Feed, Head
 
 _log = logging.getLogger(__name__)
 
 BATCH = 10_000
-_MOST_HEALINGS = 3
-# So large a part of the tokens may lead nowhere before a rebuild pays.
+_MAX_REBUILDS = 3
+# The share of dead messages from which on a rebuild pays.
 _DEAD_SHARE = 0.25
 _FEW_DEAD = 2_000
-_PATIENCE = 2.0
-_BREATH = 0.0005
+_LOCK_TIMEOUT = 2.0
+_PAUSE = 0.0005
 
 Progress = Callable[[int, int], None]
 _Answer = TypeVar("_Answer")
@@ -55,7 +55,7 @@ class IndexProgress:
 
 
 class SearchIndex:
-    """The index beside a store. `path` stands for its files: see `generations`."""
+    """The index beside a store. `path` is the common prefix of its files: see `generations`."""
 
     def __init__(self, path: Path, feed: Feed) -> None:
         self._path = path
@@ -67,49 +67,49 @@ class SearchIndex:
 
     @property
     def files(self) -> list[Path]:
-        """The files of the index that are there, the one in use first."""
+        """The existing files of the index, the one in use first."""
         return generations.generations(self._path)
 
     def state(self) -> IndexProgress:
-        """How far the index has got; nothing is pulled."""
+        """How much is indexed; nothing is pulled."""
         head = self._feed.head()
         with self._lock:
-            state = self._usable(lambda file: file.state())
+            state = self._use_file(lambda file: file.state())
         return IndexProgress(START if state is None else state.message, head.message, self._problem)
 
-    def catch_up(self, *, most: int | None = None, progress: Progress | None = None) -> IndexProgress:
-        """Pull what is new, in short transactions; at most so many messages. Any number of processes may do it."""
+    def catch_up(self, *, limit: int | None = None, progress: Progress | None = None) -> IndexProgress:
+        """Index what is new in short transactions, at most `limit` messages. Several processes may do it at once."""
         pulled = 0
         while True:
-            size = BATCH if most is None else min(BATCH, most - pulled)
+            size = BATCH if limit is None else min(BATCH, limit - pulled)
             head = self._feed.head()
             with self._lock:
                 more, after = self._step(head, size)
             if progress is not None:
                 progress(after.count, max(after, head.message).count)
             pulled += size
-            if not more or (most is not None and pulled >= most):
+            if not more or (limit is not None and pulled >= limit):
                 break
-            # Searches wait for the same lock, which would go to whoever runs already.
-            time.sleep(_BREATH)
+            # Searches wait for the same lock, and without a pause this thread would always get it.
+            time.sleep(_PAUSE)
         problem = self._problem
         if problem is None and after >= head.message:
             with self._lock:
-                self._usable(IndexFile.give_back_room)
+                self._use_file(IndexFile.release_free_pages)
         return IndexProgress(after, max(after, head.message), problem)
 
     @contextmanager
     def reading(self) -> Iterator[IndexReader]:
-        """One consistent view for a search; it includes everything that was committed before."""
+        """One consistent view for a search; it includes everything that was committed before the call."""
         head = self._feed.head()
         with ExitStack() as stack:
             view = None
             lock = self._lock
-            if lock.acquire(timeout=_PATIENCE):
+            if lock.acquire(timeout=_LOCK_TIMEOUT):
                 try:
-                    self._freshen(head)
+                    self._refresh(head)
                     stack.enter_context(fork_safety.gate)
-                    view = self._usable(lambda file: self._view(file, stack))
+                    view = self._use_file(lambda file: self._view(file, stack))
                 finally:
                     lock.release()
             reader = IndexReader(self._feed, head, view, self._problem)
@@ -117,22 +117,22 @@ class SearchIndex:
             yield reader
 
     def check(self) -> None:
-        """Look for damage that no search has stumbled over, once for each file; a damaged one is discarded."""
+        """Look for damage that no search has met, once per file; a damaged file is deleted."""
         with self._lock:
             if self._open is None or not self._open.checked:
-                self._usable(IndexFile.check)
+                self._use_file(IndexFile.check)
 
-    def wants_compacting(self) -> bool:
-        """Whether so much of the file is dead that it should be rebuilt."""
+    def needs_compaction(self) -> bool:
+        """Whether so many messages in the file are dead that it should be rebuilt."""
         with self._lock:
-            state = self._usable(lambda file: file.state())
+            state = self._use_file(lambda file: file.state())
         return state is not None and state.dead > max(_FEW_DEAD, _DEAD_SHARE * state.messages)
 
     def compact(self, progress: Progress | None = None) -> None:
-        """Rebuild into a new file and put it in place of the old one, which is deleted with every word in it."""
+        """Rebuild into a new file that replaces the old one, which is deleted with every word in it."""
         file = generations.next_generation(self._path)
         try:
-            with fork_safety.gate, generations.making(file) as connection:
+            with fork_safety.gate, generations.create_generation(file) as connection:
                 self._build(connection, progress)
         except (sqlite3.Error, OSError) as error:
             raise StorageError(f"The search index could not be rebuilt: {describe_error(error)}.") from error
@@ -153,7 +153,7 @@ class SearchIndex:
             fork_safety.gate.give_way()
             if progress is not None:
                 progress(updater.state.message.count, max(updater.state.message, head.message).count)
-        # One segment per table: smallest and fastest, and nobody waits for it here.
+        # One segment per table is smallest and fastest, and no search waits for it here.
         connection.execute("INSERT INTO words (words) VALUES ('optimize')")
         connection.execute("INSERT INTO pairs (pairs) VALUES ('optimize')")
         connection.execute("VACUUM")
@@ -164,15 +164,15 @@ class SearchIndex:
 
     @property
     def _lock(self) -> threading.RLock:
-        """Only one thread uses the writing connection, or opens and closes the file."""
+        """The lock under which one thread writes, opens or closes the file."""
         if self._process != os.getpid():
-            self._leave_parent_process()
+            self._reset_in_child()
         return self._thread_lock
 
     def _step(self, head: Head, size: int) -> tuple[bool, Position]:
-        """One batch: whether there may be more, and how far the index has got."""
-        for _ in range(_MOST_HEALINGS):
-            moved = self._usable(lambda file: self._follow(file, head, size))
+        """Index one batch; returns whether there may be more, and the position reached."""
+        for _ in range(_MAX_REBUILDS):
+            moved = self._use_file(lambda file: self._follow(file, head, size))
             if moved is not None or self._problem is not None:
                 break
         return moved or (False, START)
@@ -187,17 +187,17 @@ class SearchIndex:
             updater.close()
         return more, updater.state.message
 
-    def _freshen(self, head: Head) -> None:
-        """Bring the file up to date if that is a matter of moments; deletions reach it in any case."""
-        state = self._usable(lambda file: file.state())
+    def _refresh(self, head: Head) -> None:
+        """Bring the file up to date if that is quick; deletions are applied in any case."""
+        state = self._use_file(lambda file: file.state())
         if state is None or (state.message >= head.message and state.change >= head.change):
             return
-        if head.message.count - state.message.count <= FEW:
-            self.catch_up(most=FEW + BATCH)
+        if head.message.count - state.message.count <= MAX_READ_ALL:
+            self.catch_up(limit=MAX_READ_ALL + BATCH)
         else:
             more = True
             while more:
-                more = bool(self._usable(self._follow_changes))
+                more = bool(self._use_file(self._follow_changes))
 
     def _follow_changes(self, file: IndexFile) -> bool:
         with file.writing() as connection:
@@ -206,8 +206,8 @@ class SearchIndex:
             updater.close()
         return more
 
-    def _usable(self, ask: Callable[[IndexFile], _Answer]) -> _Answer | None:
-        """Ask the file, opening it first; None when it fails, with a problem in words unless a new one will do."""
+    def _use_file(self, ask: Callable[[IndexFile], _Answer]) -> _Answer | None:
+        """Open the file and use it; None when it fails. `_problem` says why, unless a new file solves it."""
         self._problem = None
         try:
             with fork_safety.gate:
@@ -234,12 +234,12 @@ class SearchIndex:
         return IndexConnection(stack.enter_context(file.reading()), lambda error: self._discard(file, error))
 
     def _discard(self, file: IndexFile, error: sqlite3.DatabaseError) -> None:
-        """Delete a file that turned out to be damaged, if somebody else has not done it already."""
+        """Delete a damaged file, if another thread has not done it already."""
         if not is_damage(error) or file.read_only:
             return
         with self._lock:
             if file is self._open:
-                _log.warning("The search index %s is damaged (%s). It is made again.", file.file, error)
+                _log.warning("The search index %s is damaged (%s). It is rebuilt.", file.file, error)
                 self._close()
                 generations.remove(file.file)
 
@@ -248,25 +248,25 @@ class SearchIndex:
             self._open.close()
             self._open = None
 
-    def _leave_parent_process(self) -> None:
-        """After a fork: what the parent has open or locked is not ours."""
+    def _reset_in_child(self) -> None:
+        """After a fork: files and locks of the parent are not used in the child."""
         if self._open is not None:
-            self._open.leave_to_parent()
+            self._open.abandon_in_child()
         self._open, self._process, self._thread_lock = None, os.getpid(), threading.RLock()
 
 
 def find_mismatch(state: IndexState, feed: Feed) -> str | None:
-    """Why an index is none of this store; None when it is.
+    """Why an index does not belong to this store; None when it does.
 
-    Where a store was put back from an older copy, its numbers are given again to other messages.
+    A store that was restored from an older copy gives the same numbers to other messages.
     """
     if (state.store, state.format) != (feed.store_id(), tables.FORMAT):
         return "it belongs to another store or another version"
     head = feed.head()
     if not state.mark:
         return None if state.change <= head.change else "the sessions are older than it"
-    there = feed.mark_of(int(state.mark.split(" ", 1)[0]))
-    # A message that is gone was deleted if something has changed since, and that is followed.
-    if state.change > head.change or (there != state.mark and (there or state.change == head.change)):
+    current_mark = feed.mark_of(int(state.mark.split(" ", 1)[0]))
+    # A missing message was deleted if there are later changes, and those are applied.
+    if state.change > head.change or (current_mark != state.mark and (current_mark or state.change == head.change)):
         return "the sessions are not those that it has seen"
     return None

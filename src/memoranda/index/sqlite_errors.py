@@ -1,4 +1,4 @@
-"""What an SQLite error says of the file: that it is damaged, or only that it cannot be used just now."""
+"""Tells from an SQLite error whether the index file is damaged or only cannot be used now."""
 
 import sqlite3
 
@@ -11,7 +11,7 @@ _DAMAGED = {
     sqlite3.SQLITE_SCHEMA,
     sqlite3.SQLITE_RANGE,
     sqlite3.SQLITE_TOOBIG,
-    # Our statements are right, so a table or column that they do not find was lost.
+    # Our statements are right, so a table or column that they do not find is lost.
     sqlite3.SQLITE_ERROR,
 }
 _DAMAGED_READING = {
@@ -32,7 +32,7 @@ _WORDS = {
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Whether the file must be thrown away. Without a code the error comes from us, or from text that is none."""
+    """Whether the file must be deleted. An error without a code comes from us, or from text that is not UTF-8."""
     code = getattr(error, "sqlite_errorcode", None)
     if code is None:
         return not isinstance(error, sqlite3.ProgrammingError)
@@ -40,7 +40,7 @@ def is_damage(error: sqlite3.Error) -> bool:
 
 
 def describe_error(error: sqlite3.Error | OSError) -> str:
-    """Why a file cannot be used now."""
+    """Why a file cannot be used now, in words for the user."""
     if isinstance(error, OSError):
         return f"{error.strerror or error}"
     code = getattr(error, "sqlite_errorcode", 0)

@@ -1,8 +1,8 @@
-"""Light English stemming: the forms of one word become one token, and unrelated words stay apart.
+"""A light English stemmer: the forms of one word become one token, and unrelated words stay apart.
 
 The stem is a key, not a word: "city" and "cities" are "citi", "migrate" and "migration" are "migrat". The steps
-run in a fixed order (plural, -ly, -ness, -ing and -ed, -ion, -ment, last letter), so that a word and the words
-made from it arrive at the same place.
+run in a fixed order (plural, -ly, -ness, -ing and -ed, -ion, -ment, last letter), so that a word and its
+derivations get the same stem. Words of other languages are left nearly as they are.
 """
 
 import re
@@ -13,7 +13,7 @@ _DOUBLED = re.compile(r"([bdglmnprt])\1$")
 _SHORT = re.compile(r"(?:^|[^aeiouy])[aeiouy][^aeiouywx]$")
 _SHORT_E = re.compile(r"(?:^|[^aeiouy])[aeiouy][^aeiouywx]e$")
 
-# Forms that no rule reaches, and words that a rule would spoil. The values are stems.
+# Forms that no rule covers, and words that a rule would break. The values are stems.
 _IRREGULAR = {
     form: stem
     for stem, forms in {
@@ -85,12 +85,12 @@ for _form, _stem in _IRREGULAR.items():
     _FORMS.setdefault(_stem, []).append(_form)
 
 
-# The last letters of every ending below; most words have another, and need no closer look.
+# The last letters of the endings below; most words have another, and are done quickly.
 _ENDS_OF_ENDINGS = frozenset("sygdnet")
 
 
 def roots(token: str) -> set[str]:
-    """Beginnings of words, one of which every word with this stem has."""
+    """Prefixes; every word with this stem begins with one of them."""
     if len(token) >= 5 and token.endswith("id"):
         root = token[:-2]
     else:
@@ -111,7 +111,7 @@ def stem(word: str) -> str:
         word = _without_plural(word)
         if word in _IRREGULAR:
             return _IRREGULAR[word]
-    # One letter says whether an ending can be there at all.
+    # The last letter tells which endings are possible.
     if word[-1] in "ys":
         word = _without_ly_or_ness(word)
     verbal = False
@@ -178,7 +178,7 @@ def _without_at(word: str) -> str:
 
 
 def _last_letter(word: str) -> str:
-    """Fold what the endings left: a silent e, y and i, and double l."""
+    """Normalise the end: a silent e, y and i, and double l."""
     last = word[-1]
     if last == "e":
         if len(word) < 4 or word.endswith("ee"):

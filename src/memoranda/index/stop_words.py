@@ -1,4 +1,4 @@
-"""Small words, which say little about what a text is about, as the tokens that are indexed."""
+"""Stop words: common English words that say little about a text, as tokens."""
 
 from memoranda.index.tokenizer import tokenize
 
@@ -14,7 +14,7 @@ i'm i've i'd you've you'd don't didn't doesn't isn't wasn't weren't can't won't 
 
 
 def tokens_of(words: str) -> frozenset[str]:
-    """The tokens of words that stand in one text."""
+    """The tokens of words that are separated by blanks."""
     return frozenset(token for word in words.split() for token in tokenize(word))
 
 

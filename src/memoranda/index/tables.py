@@ -1,10 +1,10 @@
 """The tables of an index file.
 
-`words` and `pairs` are contentless full-text tables: tokens, no text. Words know where they stand, so that phrases can
-be found. Pairs of characters of unspaced scripts do not: two that overlap are all but a phrase, and their positions
-would take more room than everything else. Both tables can only be added to. What is alive is said by `docs`: a message
-that is changed or gone loses its row there, and its tokens lead nowhere until the index is rebuilt. A message that
-comes again gets a new number; numbers are never used twice.
+`words` and `pairs` are contentless full-text tables: tokens, no text. Words have positions, so that phrases can
+be found. Pairs of characters of unspaced scripts do not: two that overlap are nearly a phrase, and their positions
+would take more room than everything else. Rows are only added to both tables. `docs` says which are alive: a message
+that is changed or deleted loses its row there, and its tokens match nothing until the index is rebuilt. A message that
+is indexed again gets a new number; numbers are never reused.
 """
 
 import sqlite3
@@ -24,15 +24,15 @@ _GATHERED = 32_000_000
 
 _TABLES = """
 CREATE TABLE state (
-    store TEXT NOT NULL,             -- the truth that this is an index of
+    store TEXT NOT NULL,             -- the store whose messages are indexed
     format TEXT NOT NULL,
     message INTEGER NOT NULL,        -- a position: every message up to it is indexed
     change INTEGER NOT NULL,         -- a position: every change up to it is applied
     next_doc INTEGER NOT NULL,
-    messages INTEGER NOT NULL,       -- alive, titles left out
+    messages INTEGER NOT NULL,       -- alive, without titles
     tokens INTEGER NOT NULL,         -- of these
     dead INTEGER NOT NULL,           -- docs that lost their row
-    mark TEXT NOT NULL               -- the last message that it has seen, by which the truth is known again
+    mark TEXT NOT NULL               -- the last message indexed, to recognise the store again
 );
 CREATE TABLE sessions (
     number INTEGER PRIMARY KEY,
@@ -53,7 +53,7 @@ CREATE TABLE docs (
     message INTEGER NOT NULL,        -- 0 for a title
     session INTEGER NOT NULL,
     place INTEGER NOT NULL,
-    role INTEGER NOT NULL,           -- a kind of content.py
+    role INTEGER NOT NULL,           -- a kind of message_text.py
     length INTEGER NOT NULL,
     time REAL NOT NULL,
     mark INTEGER NOT NULL            -- tells whether the text has changed
@@ -64,7 +64,7 @@ CREATE VIRTUAL TABLE pairs USING fts5 (text, content = '', columnsize = 0, token
 
 
 def create(connection: sqlite3.Connection, store: str) -> None:
-    """Make the tables in an empty file; the caller's transaction."""
+    """Create the tables in an empty file, within the caller's transaction."""
     for statement in _TABLES.split(";\n"):
         if statement.strip():
             connection.execute(statement)

@@ -1,10 +1,10 @@
-"""Cutting text into the tokens that are indexed and looked for.
+"""Cuts text into the tokens that are indexed and searched.
 
 Words are folded (case, diacritics, full-width forms) and lightly stemmed. What is joined by punctuation (snake_case,
-paths, URLs, versions) falls into its parts, one after the other: a part is a word, the whole is a phrase. A camelCase
-word is one token; its parts stand behind the text (`parts`), where each can be found. Scripts that are written
-without spaces become overlapping pairs of characters, and the last character of such a run stands alone, so that
-every character begins some token and can be found by prefix. An emoji is a token.
+paths, URLs, versions) is split into its parts, one after the other: a part is a word, the whole a phrase. A camelCase
+word is one token; its parts follow the text (`parts`), where each can be found. Scripts that are written
+without spaces become overlapping pairs of characters, and the last character of such a run is a token by itself, so
+that every character begins some token and can be found by prefix. An emoji is a token.
 
 Tokens consist of a-z, 0-9 and characters beyond ASCII, nothing else. `VERSION` changes when any rule does: an index
 of another version is rebuilt.
@@ -22,8 +22,8 @@ from memoranda.index.stemmer import stem
 
 VERSION = 1
 LONGEST_TOKEN = 48
-_MOST_REMEMBERED = 1 << 15
-_LONGEST_REMEMBERED = 24
+_MAX_CACHED = 1 << 15
+_MAX_CACHED_LENGTH = 24
 
 # Han, kana, bopomofo, Hangul, Thai, Lao, Tibetan, Myanmar, Khmer.
 _UNSPACED = (
@@ -34,7 +34,7 @@ _UNSPACED = (
 )
 _FIRST_UNSPACED = "\u0e00"
 _SYMBOLS = "\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
-# Marks that belong to the letter before them but are no letters for `re`, and characters that join without a trace.
+# Marks that belong to the letter before them but are no letters for `re`, and invisible joiners.
 _DROPPED = (
     "\u00ad\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f"
     "\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u1dc0-\u1dff\u200c\u200d\u2060\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f"
@@ -43,7 +43,7 @@ _DROPPED = (
 _LETTER = rf"[^\W_{_UNSPACED}]"
 _SUFFIX = r"\+\+|#(?![A-Za-z0-9])"
 _ASCII_WORDS = re.compile(rf"[A-Za-z0-9]+(?:'[A-Za-z]+|{_SUFFIX})*")
-# The same words faster, with some of their punctuation still on them.
+# A faster split into the same words, which leaves some punctuation on them.
 _ASCII_BREAKS = bytes(code if chr(code).isalnum() or chr(code) in "'+#" else ord(" ") for code in range(256))
 _TYPOGRAPHY = (("’", "'"), *((mark, " ") for mark in "‘“”–—…•\u00a0"))
 _LOOSE = re.compile("['+#]")
@@ -52,9 +52,9 @@ _HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
 _HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _ACRONYMS = re.compile(r"([A-Z]{2,})s")
 _NUMBERED = re.compile(r"([a-z]{2,}|v)([0-9]{1,4})")
-# Behind the tokens of a camelCase word; as white space it is no token.
+# Follows the tokens of a camelCase word; as white space it is no token.
 _HUMPED = "\n"
-# Where one typed word ends and the next begins, besides white space.
+# What separates typed words, besides white space.
 _BREAK = re.compile(r"[\s\u2000-\u200b\u2028-\u202f\u3000-\u3004\u3008-\u3020\u30fb\uff01-\uff0f\uff1a-\uff1f]+")
 
 NAMES = {"c++": "cpp", "g++": "gpp", "c#": "csharp", "f#": "fsharp"}
@@ -63,12 +63,12 @@ _LETTERS = str.maketrans(
     {"ø": "o", "đ": "d", "ł": "l", "æ": "ae", "œ": "oe", "ı": "i", "ð": "d", "þ": "th", "ħ": "h", "ŋ": "n"}
     | {"ى": "ي", "ة": "ه", "ی": "ي", "ک": "ك"}
 )
-# A Cyrillic letter of its own, though Unicode can take it apart.
-_SHORT_I, _HELD = "й", "\ue000"
+# A Cyrillic letter of its own, which Unicode would decompose.
+_SHORT_I, _PLACEHOLDER = "й", "\ue000"
 
 
 class _Wide(NamedTuple):
-    """The patterns for text beyond ASCII: large, so they are made when the first such text comes."""
+    """The patterns for text beyond ASCII: they are large, so they are compiled when first needed."""
 
     words: re.Pattern[str]
     folded_words: re.Pattern[str]
@@ -78,7 +78,7 @@ class _Wide(NamedTuple):
 @cache
 def _wide() -> _Wide:
     unspaced = re.compile(rf"[{_UNSPACED}]+")
-    # The vowel signs of the scripts of India and its neighbours: dropping them would change the word.
+    # Vowel signs of Indic and neighbouring scripts: without them it would be another word.
     marks = (chr(code) for code in range(0x0700, 0x1D00) if unicodedata.category(chr(code)) in ("Mn", "Mc"))
     signs = "".join(mark for mark in marks if not unspaced.match(mark))
     return _Wide(
@@ -89,7 +89,7 @@ def _wide() -> _Wide:
 
 
 class TokenSpan(NamedTuple):
-    """A stretch of a text and every token that it gives, parts included."""
+    """A part of a text and all its tokens, camelCase parts included."""
 
     start: int
     end: int
@@ -97,7 +97,7 @@ class TokenSpan(NamedTuple):
 
 
 class IndexTokens(NamedTuple):
-    """The tokens of a text by how they are indexed, with blanks between them."""
+    """The tokens of a text by the table they are indexed in, separated by blanks."""
 
     words: str
     pairs: str
@@ -116,7 +116,7 @@ def tokenize(text: str) -> list[str]:
 
 
 def index_tokens(text: str) -> IndexTokens:
-    """All tokens of a text in one pass, as they are indexed."""
+    """All tokens of a text as they are indexed, in one pass."""
     text = _plain(text)
     words = _words(text)
     runs: list[str] = []
@@ -132,10 +132,10 @@ def index_tokens(text: str) -> IndexTokens:
 
 
 def query_words(text: str) -> list[tuple[str, ...]]:
-    """For each word as typed the tokens to look for: one is a word, several are a phrase.
+    """The tokens to search for each typed word: one is a word, several are a phrase.
 
-    The single last character of an unspaced run is left out, since the text may go on behind it. A run of just one
-    character stays, and the index takes it for the beginning of a token.
+    The single last character of an unspaced run is left out, since the text may continue behind it. A run of just one
+    character stays, and the index treats it as a prefix.
     """
     found = []
     for word in _BREAK.split(text):
@@ -148,7 +148,7 @@ def query_words(text: str) -> list[tuple[str, ...]]:
 
 
 def camel_case_parts(text: str) -> tuple[str, ...]:
-    """The tokens of a text with each camelCase word in its parts: so it stands in longer ones, and in snake_case.
+    """The tokens of a text with each camelCase word split, as it occurs in longer names and in snake_case.
 
     >>> camel_case_parts("userProfile")
     ('user', 'profil')
@@ -157,12 +157,12 @@ def camel_case_parts(text: str) -> tuple[str, ...]:
 
 
 def token_spans(text: str) -> Iterator[TokenSpan]:
-    """Where in the text the tokens come from, for marking what matched. Spans of pairs overlap."""
+    """Where in the text the tokens are, for marking matches. Spans of pairs overlap."""
     text = _plain(text)
     pattern = _ASCII_WORDS if text.isascii() else _wide().words
     for match in pattern.finditer(text):
         word, (start, end) = match.group(), match.span()
-        tokens = _remembered(word) if word.isascii() and len(word) <= _LONGEST_REMEMBERED else _with_parts(word)
+        tokens = _cached_tokens(word) if word.isascii() and len(word) <= _MAX_CACHED_LENGTH else _with_parts(word)
         if len(tokens) == len(word) > 1 and is_unspaced(word):
             for offset, token in enumerate(tokens):
                 yield TokenSpan(start + offset, start + offset + len(token), (token,))
@@ -174,11 +174,11 @@ def _with_parts(word: str) -> tuple[str, ...]:
     return (*_main[word].split(), *_parts[word].split())
 
 
-_remembered = lru_cache(maxsize=10_000)(_with_parts)
+_cached_tokens = lru_cache(maxsize=10_000)(_with_parts)
 
 
 def is_unspaced(token: str) -> bool:
-    """Whether a token is of an unspaced script: a pair of characters, or the last one of a run."""
+    """Whether a token is of a script without spaces: a pair of characters, or the last one of a run."""
     return token > _FIRST_UNSPACED and _wide().unspaced.match(token) is not None
 
 
@@ -195,32 +195,32 @@ def _words(text: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """The text with plain punctuation: much English is ASCII but for that, and is then cut three times as fast."""
+    """The text with ASCII punctuation: much English is then pure ASCII, and is cut three times as fast."""
     if not text.isascii():
         for written, plain in _TYPOGRAPHY:
             text = text.replace(written, plain)
     return text
 
 
-class _Memory(dict[str, str]):
-    """What a word gives, worked out once; forgets everything when it is full, so it stays small."""
+class _TokenCache(dict[str, str]):
+    """Caches the tokens of words; it is cleared when it is full, so it stays small."""
 
-    def __init__(self, work_out: Callable[[str], Iterable[str]]) -> None:
+    def __init__(self, compute: Callable[[str], Iterable[str]]) -> None:
         super().__init__()
-        self._work_out = work_out
+        self._compute = compute
 
     def __missing__(self, word: str) -> str:
-        tokens = " ".join(self._work_out(word))
-        # Runs of unspaced scripts seldom come twice, and would push out the words that do.
-        if len(word) <= _LONGEST_REMEMBERED and (word.isascii() or not is_unspaced(word)):
-            if len(self) >= _MOST_REMEMBERED:
+        tokens = " ".join(self._compute(word))
+        # Runs of unspaced scripts seldom repeat, and would displace the words that do.
+        if len(word) <= _MAX_CACHED_LENGTH and (word.isascii() or not is_unspaced(word)):
+            if len(self) >= _MAX_CACHED:
                 self.clear()
             self[word] = tokens
         return tokens
 
 
 def _marked_tokens(word: str) -> tuple[str, ...]:
-    """The tokens of a word, with a mark behind them if it has parts: most texts have none, which is then soon seen."""
+    """The tokens of a word, with a mark behind them if it has camelCase parts, so that texts without are quick."""
     tokens = _tokens(word)
     return (*tokens, _HUMPED) if _humps(word) else tokens
 
@@ -276,9 +276,9 @@ def _folded_tokens(word: str) -> tuple[str, ...]:
         return tuple(chain.from_iterable(map(_ascii_tokens, _ASCII_WORDS.findall(composed))))
     if "'" in composed:
         return tuple(chain.from_iterable(map(_folded_tokens, filter(None, _elided(composed)))))
-    held = composed.casefold().translate(_LETTERS).replace(_SHORT_I, _HELD)
-    bare = _MARKS.sub("", unicodedata.normalize("NFKD", held))
-    folded = unicodedata.normalize("NFC", bare.replace(_HELD, _SHORT_I)).translate(_LETTERS)
+    kept = composed.casefold().translate(_LETTERS).replace(_SHORT_I, _PLACEHOLDER)
+    bare = _MARKS.sub("", unicodedata.normalize("NFKD", kept))
+    folded = unicodedata.normalize("NFC", bare.replace(_PLACEHOLDER, _SHORT_I)).translate(_LETTERS)
     folded = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in folded)
     tokens: list[str] = []
     for piece in _wide().folded_words.findall(folded):
@@ -306,5 +306,5 @@ def _humps(word: str) -> tuple[str, ...]:
     return tuple(_main[part.lower()] for part in found)
 
 
-_main = _Memory(_marked_tokens)
-_parts = _Memory(_humps)
+_main = _TokenCache(_marked_tokens)
+_parts = _TokenCache(_humps)

@@ -1,4 +1,4 @@
-"""Searching messages that are not indexed: the truth is asked for candidates, and those are indexed in memory."""
+"""Searches messages that are not indexed: candidates from the record are indexed in memory."""
 
 import json
 import sqlite3
@@ -13,24 +13,24 @@ from memoranda.index.tokenizer import LONGEST_TOKEN, NAMES
 from memoranda.index.updater import IndexUpdater
 from memoranda.sessions.feed import Feed, FeedMessage
 
-# So many messages are simply all read.
-FEW = 2_000
-MOST_CANDIDATES = 3_000
+# Up to so many messages are all read, without asking for candidates.
+MAX_READ_ALL = 2_000
+MAX_CANDIDATES = 3_000
 FIRST_NUMBER = 1 << 40
 
 
 class UnindexedScan:
-    """An index in memory of what may match, for the messages behind one. It grows with every pattern."""
+    """An index in memory of the messages behind a position that may match. It grows with every pattern."""
 
     def __init__(self, feed: Feed, after: Position, head: Position, number_of: Callable[[str], int | None]) -> None:
         self._feed = feed
         self._after = after
-        self.reads_all = head.count - after.count <= FEW
+        self.reads_all = head.count - after.count <= MAX_READ_ALL
         self._number_of = number_of
         self._new_numbers = count(FIRST_NUMBER)
         self._seen: set[int] = set()
         self._asked: set[str] = set()
-        self._took_accents = False
+        self._added_non_ascii = False
         self.partial = False
         self.connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         create(self.connection, "scan")
@@ -38,25 +38,25 @@ class UnindexedScan:
             self._add_all()
 
     def prepare(self, pattern: Pattern) -> None:
-        """Fetch what may match a pattern."""
+        """Fetch the messages that may match a pattern."""
         if self.reads_all:
             return
         wanted = sorted(like_patterns(pattern) - self._asked)
         if not wanted:
             return
         self._asked.update(wanted)
-        self._take(self._feed.messages_like(wanted, self._after, MOST_CANDIDATES))
-        if not self._took_accents:
-            # A pattern cannot say that "é" counts as "e", so whatever has such letters is a candidate.
-            self._took_accents = True
-            self._take(self._feed.messages_beyond_ascii(self._after, MOST_CANDIDATES))
+        self._add_new(self._feed.messages_like(wanted, self._after, MAX_CANDIDATES))
+        if not self._added_non_ascii:
+            # A LIKE pattern cannot match "é" with "e", so every message with such letters is a candidate.
+            self._added_non_ascii = True
+            self._add_new(self._feed.messages_beyond_ascii(self._after, MAX_CANDIDATES))
 
-    def _take(self, found: list[FeedMessage]) -> None:
-        self.partial = self.partial or len(found) == MOST_CANDIDATES
+    def _add_new(self, found: list[FeedMessage]) -> None:
+        self.partial = self.partial or len(found) == MAX_CANDIDATES
         self._add([message for message in reversed(found) if message.id not in self._seen])
 
     def add_sessions(self, ids: set[str]) -> None:
-        """Take in all messages of some sessions that lie before the others."""
+        """Add all messages of some sessions that lie before the position."""
         for session_id in sorted(ids):
             self._add(self._feed.messages_from(session_id, 0, until=self._after), {session_id})
 
@@ -64,15 +64,15 @@ class UnindexedScan:
         self.connection.close()
 
     def _add_all(self) -> None:
-        batch = self._feed.messages_after(self._after, FEW)
+        batch = self._feed.messages_after(self._after, MAX_READ_ALL)
         while batch.messages:
             self._add(batch.messages)
-            batch = self._feed.messages_after(batch.position, FEW)
+            batch = self._feed.messages_after(batch.position, MAX_READ_ALL)
 
     def _add(self, messages: list[FeedMessage], sessions: Collection[str] = ()) -> None:
         self._seen.update(message.id for message in messages)
         self.connection.execute("BEGIN")
-        # Most of their neighbours are not here, so their ids say best how far apart they stand.
+        # Most of their neighbours are not here, so their ids tell best how far apart they are.
         updater = IndexUpdater(self.connection, self._feed, self._number, lambda message: FIRST_NUMBER + message.id)
         updater.add(messages, sessions)
         updater.close()
@@ -84,18 +84,18 @@ class UnindexedScan:
 
 
 def like_patterns(pattern: Pattern) -> set[str]:
-    """LIKE patterns, one of which every message in plain ASCII has that matches."""
-    return {f"%{_escaped(piece)}%" for piece in _pieces(pattern)}
+    """LIKE patterns; every ASCII message that matches the pattern matches one of them."""
+    return {f"%{_escape(piece)}%" for piece in _pieces(pattern)}
 
 
 def _pieces(pattern: Pattern) -> set[str]:
     match pattern:
         case Word(token):
-            return _of_word(token)
+            return _word_pieces(token)
         case Prefix(token):
-            return _cases(token)
+            return _case_variants(token)
         case Phrase(tokens):
-            return _rarest([_of_word(token) for token in _runs(tokens)])
+            return _rarest([_word_pieces(token) for token in _join_pairs(tokens)])
         case And(parts):
             return _rarest([_pieces(part) for part in parts])
         case Or(parts):
@@ -105,13 +105,13 @@ def _pieces(pattern: Pattern) -> set[str]:
 
 
 def _rarest(choices: list[set[str]]) -> set[str]:
-    """Where all must match, the one that promises the fewest candidates is enough."""
+    """Where all must match, the choice with the longest pieces is enough: it has the fewest candidates."""
     return max(choices, key=lambda pieces: min(map(len, pieces), default=0), default=set())
 
 
-def _of_word(token: str) -> set[str]:
+def _word_pieces(token: str) -> set[str]:
     if not token.isascii():
-        return _cases(token)
+        return _case_variants(token)
     pieces = set(roots(token)) if token.isalpha() else {token}
     pieces.update(name for name, written in NAMES.items() if written == token)
     if token.endswith("nt") and len(token) < LONGEST_TOKEN:
@@ -119,16 +119,16 @@ def _of_word(token: str) -> set[str]:
     return pieces
 
 
-def _cases(token: str) -> set[str]:
-    """LIKE takes capitals for small letters in ASCII alone."""
+def _case_variants(token: str) -> set[str]:
+    """LIKE ignores case only in ASCII."""
     if token.isascii():
         return {token}
-    # What a tool was asked may stand in JSON that escapes such letters; one of them is enough to look closer.
+    # Arguments of a tool may be JSON that escapes such letters; one of them makes a candidate.
     return {token, token.capitalize(), token.upper(), json.dumps(token[0])[1:-1]}
 
 
-def _runs(tokens: tuple[str, ...]) -> list[str]:
-    """Tokens as they stand in the text: overlapping pairs are one piece."""
+def _join_pairs(tokens: tuple[str, ...]) -> list[str]:
+    """Tokens as they occur in the text: overlapping pairs are one piece."""
     runs: list[str] = []
     for token in tokens:
         if runs and not token.isascii() and len(token) == 2 and len(runs[-1]) > 1 and runs[-1][-1] == token[0]:
@@ -138,6 +138,6 @@ def _runs(tokens: tuple[str, ...]) -> list[str]:
     return runs
 
 
-def _escaped(piece: str) -> str:
+def _escape(piece: str) -> str:
     # "_" is ours: any one character.
     return piece.replace("\\", "\\\\").replace("%", "\\%")

@@ -1,7 +1,7 @@
-"""Bringing an index up to date with the truth, one transaction of the caller at a time.
+"""Brings an index up to date with the record, within transactions of the caller.
 
-Changes are read before messages. So what happens in between is either seen in the messages or has a higher number and
-comes with the next changes. Messages behind the cursor are only ever looked at again because of a change.
+Changes are read before messages. So what happens in between is either seen in the messages or has a later position and
+comes with the next changes. Messages before the position are only rechecked because of a change.
 """
 
 import sqlite3
@@ -14,23 +14,23 @@ from memoranda.index.postings import TITLE
 from memoranda.index.tokenizer import index_tokens
 from memoranda.sessions.feed import Feed, FeedChange, FeedMessage, FeedSession
 
-MOST_CHANGES = 500
-_AT_ONCE = 500
-# A token of nobody's between what was said and what stands behind it, so that no phrase reaches across.
+MAX_CHANGES = 500
+_BATCH_SIZE = 500
+# A token that no text has, between a text and its parts, so that no phrase matches across them.
 GAP = "\ue000"
 
 
 class IndexUpdater:
-    """One transaction's view of an index: what it has, what is added and taken away, written by `close`."""
+    """Applies changes and new messages to an index in one transaction; `close` writes them."""
 
     def __init__(
         self,
         connection: sqlite3.Connection,
         feed: Feed,
-        numbering: Callable[[str], int | None] = lambda session_id: None,
-        placing: Callable[[FeedMessage], int | None] = lambda message: None,
+        number_for: Callable[[str], int | None] = lambda session_id: None,
+        ordinal_for: Callable[[FeedMessage], int | None] = lambda message: None,
     ) -> None:
-        """`numbering` and `placing` may say which number a session and which place a message gets."""
+        """`number_for` and `ordinal_for` may choose the number of a session and the ordinal of a message."""
         self._connection = connection
         self._feed = feed
         self.state = read_state(connection)
@@ -38,14 +38,14 @@ class IndexUpdater:
         self._pairs: list[tuple[int, str]] = []
         self._docs: list[tuple[int, int, int, int, int, int, float, int]] = []
         self._open_sessions: dict[str, _Session] = {}
-        self._numbering = numbering
-        self._placing = placing
+        self._number_for = number_for
+        self._ordinal_for = ordinal_for
 
-    def follow(self, most: int) -> bool:
+    def follow(self, limit: int) -> bool:
         """Pull the next changes and messages; whether there may be more."""
         head = self._feed.head()
         more = self.follow_changes()
-        batch = self._feed.messages_after(self.state.message, most)
+        batch = self._feed.messages_after(self.state.message, limit)
         self.add(batch.messages)
         # What was appended after the head was read may be missing from an empty list.
         reached = batch.position if batch.messages else head.message
@@ -54,27 +54,29 @@ class IndexUpdater:
 
     def follow_changes(self) -> bool:
         """Apply the next changes; whether there may be more."""
-        changes = self._feed.changes_after(self.state.change, MOST_CHANGES)
+        changes = self._feed.changes_after(self.state.change, MAX_CHANGES)
         if changes:
             self._apply(changes)
-        return len(changes) == MOST_CHANGES
+        return len(changes) == MAX_CHANGES
 
     def _apply(self, changes: list[FeedChange]) -> None:
-        """Look again at everything that changes name."""
+        """Recheck all sessions that the changes name."""
         sessions = self._feed.feed_sessions({change.session_id for change in changes})
-        again: dict[str, int] = {}
+        recheck_from: dict[str, int] = {}
         for change in changes:
             if change.from_message is not None:
-                again[change.session_id] = min(change.from_message, again.get(change.session_id, change.from_message))
+                recheck_from[change.session_id] = min(
+                    change.from_message, recheck_from.get(change.session_id, change.from_message)
+                )
         for session_id in dict.fromkeys(change.session_id for change in changes):
             session = sessions.get(session_id)
             if session is None:
                 self._remove(session_id)
             else:
                 self._refresh(session)
-                first = 0 if self._was_made_again(session_id) else again.get(session_id)
+                first = 0 if self._may_be_recreated(session_id) else recheck_from.get(session_id)
                 if first is not None:
-                    self._look_again(session_id, first)
+                    self._recheck(session_id, first)
         self.state.change = changes[-1].position
 
     def add(self, messages: Collection[FeedMessage], sessions: Collection[str] = ()) -> None:
@@ -82,12 +84,12 @@ class IndexUpdater:
         self._find_sessions({*sessions, *(message.session_id for message in messages)})
         for message in messages:
             session = self._open_sessions.get(message.session_id)
-            # A session that is gone already has no messages to be found.
+            # The messages of a deleted session must not be found.
             if session is not None:
-                self._add(message, searchable_text(message), session, self._placing(message))
+                self._add(message, searchable_text(message), session, self._ordinal_for(message))
 
     def close(self) -> None:
-        """Write everything down; the caller commits."""
+        """Write the collected rows; the caller commits."""
         # Rows of the full-text table go in by rising number: it would flush its memory otherwise.
         self._connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", self._words)
         self._connection.executemany("INSERT INTO pairs (rowid, text) VALUES (?, ?)", self._pairs)
@@ -100,50 +102,52 @@ class IndexUpdater:
         write_state(self._connection, self.state)
         self._words, self._pairs, self._docs = [], [], []
 
-    def _add(self, message: FeedMessage, words: SearchableText, session: "_Session", place: int | None = None) -> None:
-        """Index one message, in the place that it had before or behind the others."""
-        new = session.places if place is None else place
+    def _add(
+        self, message: FeedMessage, words: SearchableText, session: "_Session", ordinal: int | None = None
+    ) -> None:
+        """Index one message with the ordinal that it had before, or behind the others."""
+        new = session.places if ordinal is None else ordinal
         doc = self._index(words, message.id, session.number, new, message.timestamp)
         if doc is not None:
-            session.took(doc, new)
+            session.add_doc(doc, new)
 
-    def _index(self, words: SearchableText, message: int, session: int, place: int, time: float) -> int | None:
-        said, pairs, parts = index_tokens(words.said)
-        length = _count(said) + _count(pairs)
-        if words.beside:
-            beside = index_tokens(words.beside)
-            length += _count(beside.words) + _count(beside.pairs)
-            pairs = f"{pairs} {beside.pairs}".strip()
-            parts = f"{beside.words} {beside.parts} {parts}".strip()
-        if not said and not parts and not pairs:
+    def _index(self, words: SearchableText, message: int, session: int, ordinal: int, time: float) -> int | None:
+        text, pairs, parts = index_tokens(words.text)
+        length = _count_tokens(text) + _count_tokens(pairs)
+        if words.tool_text:
+            tool_tokens = index_tokens(words.tool_text)
+            length += _count_tokens(tool_tokens.words) + _count_tokens(tool_tokens.pairs)
+            pairs = f"{pairs} {tool_tokens.pairs}".strip()
+            parts = f"{tool_tokens.words} {tool_tokens.parts} {parts}".strip()
+        if not text and not parts and not pairs:
             return None
         state = self.state
         doc = state.next_doc
-        if said or parts:
-            self._words.append((doc, f"{said} {GAP} {parts}" if parts else said))
+        if text or parts:
+            self._words.append((doc, f"{text} {GAP} {parts}" if parts else text))
         if pairs:
             self._pairs.append((doc, pairs))
-        self._docs.append((doc, message, session, place, words.kind, length, time, _mark(words)))
+        self._docs.append((doc, message, session, ordinal, words.kind, length, time, _checksum(words)))
         state.next_doc += 1
         state.messages += message > 0
         state.tokens += length
         return doc
 
     def _find_sessions(self, ids: Collection[str]) -> None:
-        """Open the sessions of some messages; those that are gone stay closed."""
+        """Open the rows of sessions; those of deleted sessions stay closed."""
         for session in self._feed.feed_sessions([one for one in ids if one not in self._open_sessions]).values():
-            self._take(session)
+            self._ensure_open(session)
 
-    def _take(self, session: FeedSession) -> bool:
-        """Open the row of a session, or make it; whether it was there."""
+    def _ensure_open(self, session: FeedSession) -> bool:
+        """Open the row of a session, or insert it; returns whether it existed."""
         if session.id not in self._open_sessions and not self._open(session.id):
             self._insert(session)
             return False
         if self._open_sessions[session.id].identity != (session.started_at, session.user_id):
-            # Deleted, and another one made under its name: some of what we have may belong to either.
+            # Deleted and created again under the same id: the indexed messages may belong to either.
             self._remove(session.id)
             self._insert(session)
-            self._look_again(session.id, 0)
+            self._recheck(session.id, 0)
             return False
         return True
 
@@ -160,7 +164,7 @@ class IndexUpdater:
         cursor = self._connection.execute(
             "INSERT INTO sessions (number, id, conversation, user, source, title, started, project)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (self._numbering(session.id), session.id, *_facts(session)),
+            (self._number_for(session.id), session.id, *_session_columns(session)),
         )
         assert cursor.lastrowid is not None
         self._open_sessions[session.id] = _Session(cursor.lastrowid, (session.started_at, session.user_id))
@@ -174,22 +178,22 @@ class IndexUpdater:
             opened.title_doc = self._index(title_text(session.title), 0, opened.number, -1, session.started_at)
 
     def _refresh(self, session: FeedSession) -> None:
-        """Take over what the truth says of a session."""
-        if not self._take(session):
+        """Update the row of a session from the record."""
+        if not self._ensure_open(session):
             return
         number = self._open_sessions[session.id].number
         (title,) = self._connection.execute("SELECT title FROM sessions WHERE number = ?", (number,)).fetchone()
         self._connection.execute(
             "UPDATE sessions SET conversation = ?, user = ?, source = ?, title = ?, started = ?, project = ?"
             " WHERE number = ?",
-            (*_facts(session), number),
+            (*_session_columns(session), number),
         )
         if title != session.title:
             self._drop_title(self._open_sessions[session.id])
             self._add_title(session)
 
-    def _was_made_again(self, session_id: str) -> bool:
-        """Whether a session may have been deleted and made again: then not one of its old messages is there."""
+    def _may_be_recreated(self, session_id: str) -> bool:
+        """Whether a session may have been deleted and made recheck_from: then not one of its old messages is there."""
         session = self._open_sessions[session_id]
         row = self._connection.execute(
             "SELECT message FROM docs WHERE doc BETWEEN ? AND ? AND session = ? AND role <> ? LIMIT 1",
@@ -199,12 +203,12 @@ class IndexUpdater:
 
     def _drop_title(self, session: "_Session") -> None:
         if session.title_doc is not None:
-            self._settle()
+            self._write_pending()
             self._delete([session.title_doc])
 
     def _remove(self, session_id: str) -> None:
-        """Forget a session that is gone."""
-        self._settle()
+        """Remove a deleted session."""
+        self._write_pending()
         if not self._open(session_id):
             return
         session = self._open_sessions.pop(session_id)
@@ -213,25 +217,25 @@ class IndexUpdater:
             self._delete([session.title_doc])
         self._connection.execute("DELETE FROM sessions WHERE number = ?", (session.number,))
 
-    def _look_again(self, session_id: str, first: int) -> None:
-        """Compare a session's messages from one on with the truth: drop what is gone, take what is new or changed."""
-        self._settle()
+    def _recheck(self, session_id: str, first: int) -> None:
+        """Compare a session's messages from `first` on with the record: drop deleted, index new and changed ones."""
+        self._write_pending()
         session = self._open_sessions.get(session_id)
         if session is None:
             return
-        known = {message: (doc, mark, place) for doc, message, mark, place in self._docs_of(session, first)}
+        known = {message: (doc, mark, ordinal) for doc, message, mark, ordinal in self._docs_of(session, first)}
         for message in self._messages(session_id, first):
             words = searchable_text(message)
-            doc, mark, place = known.get(message.id, (None, None, None))
-            if doc is not None and mark == _mark(words):
+            doc, mark, ordinal = known.get(message.id, (None, None, None))
+            if doc is not None and mark == _checksum(words):
                 del known[message.id]
             else:
-                self._add(message, words, session, place)
+                self._add(message, words, session, ordinal)
         self._delete([row[0] for row in known.values()])
 
     def _messages(self, session_id: str, first: int) -> Iterator[FeedMessage]:
-        """A session's messages from one on, as far as the index has got."""
-        while messages := self._feed.messages_from(session_id, first, _AT_ONCE, until=self.state.message):
+        """A session's messages from `first` on, up to the position of the index."""
+        while messages := self._feed.messages_from(session_id, first, _BATCH_SIZE, until=self.state.message):
             yield from messages
             first = messages[-1].id + 1
 
@@ -254,14 +258,14 @@ class IndexUpdater:
                 self.state.tokens -= length
                 self.state.dead += 1
 
-    def _settle(self) -> None:
-        """Write down what was added, so that the tables can be asked."""
+    def _write_pending(self) -> None:
+        """Write the collected rows, so that the tables can be queried."""
         if self._docs:
             self.close()
 
 
 class _Session:
-    """The row of a session while a transaction goes on."""
+    """The row of a session during a transaction."""
 
     __slots__ = ("first_doc", "identity", "last_doc", "number", "places", "title_doc", "touched")
 
@@ -282,27 +286,27 @@ class _Session:
         self.places = places
         self.touched = False
 
-    def took(self, doc: int, place: int) -> None:
+    def add_doc(self, doc: int, ordinal: int) -> None:
         self.first_doc = doc if self.first_doc is None else self.first_doc
         self.last_doc = doc
-        self.places = max(self.places, place + 1)
+        self.places = max(self.places, ordinal + 1)
         self.touched = True
 
     def row(self) -> tuple[int | None, int | None, int | None, int, int]:
         return (self.title_doc, self.first_doc, self.last_doc, self.places, self.number)
 
 
-def _facts(session: FeedSession) -> tuple[str, str | None, str, str | None, float, str | None]:
+def _session_columns(session: FeedSession) -> tuple[str, str | None, str, str | None, float, str | None]:
     return (
         session.conversation_id, session.user_id, session.source, session.title, session.started_at, session.project,
     )  # fmt: skip
 
 
-def _count(tokens: str) -> int:
+def _count_tokens(tokens: str) -> int:
     return tokens.count(" ") + 1 if tokens else 0
 
 
-def _mark(words: SearchableText) -> int:
-    """Three bytes that change with the text."""
-    text = f"{words.kind}\0{words.said}\0{words.beside}"
+def _checksum(words: SearchableText) -> int:
+    """A number of three bytes that changes with the text."""
+    text = f"{words.kind}\0{words.text}\0{words.tool_text}"
     return crc32(text.encode("utf-8", "surrogatepass")) & 0x7FFFFF

@@ -45,8 +45,8 @@ def browse(
         until=request.until,
         projects=projects,
     )
-    place = db.conversation_of(current) if current else None
-    others = [row for row in rows if place is None or row["conversation_id"] != place.conversation_id]
+    conversation = db.conversation_of(current) if current else None
+    others = [row for row in rows if conversation is None or row["conversation_id"] != conversation.conversation_id]
     answer: JsonObject = {"success": True, "mode": "browse", "results": [], "count": 0}
     room = settings.answer_chars - _REST
     looked_at = 0
@@ -64,8 +64,8 @@ def browse(
         answer["cursor"] = str(request.cursor + rows.index(others[looked_at]))
     if not answer["results"]:
         limited = request.sources or request.since or request.until or request.cursor or rows or projects
-        said = {"message": guidance.NO_OTHERS if limited else guidance.EMPTY}
-        answer |= impossible_filter(db, request, projects) or said
+        reason = {"message": guidance.NO_OTHERS if limited else guidance.EMPTY}
+        answer |= impossible_filter(db, request, projects) or reason
     return answer
 
 
@@ -73,8 +73,8 @@ def scroll(
     db: SessionDB, request: SearchRequest, settings: RecallSettings, around: int, in_context: frozenset[int]
 ) -> JsonObject:
     """The messages on either side of one message of a conversation."""
-    place = db.conversation_of(request.session_id)
-    if place is None:
+    conversation = db.conversation_of(request.session_id)
+    if conversation is None:
         return refuse("not_found", f"There is no session {echo_input(request.session_id)!r}.")
     if around in in_context:
         return refuse("in_context", guidance.IN_CONTEXT)
@@ -82,28 +82,28 @@ def scroll(
     owner = next((m.session_id for m in window.messages if m.id == around), "") if window else ""
     # A branch repeats what was said in the conversation that it comes from.
     related = {row["id"] for row in db.get_ancestors(request.session_id)}
-    if window is None or owner not in {*place.sessions, *related}:
+    if window is None or owner not in {*conversation.sessions, *related}:
         return refuse(
             "not_found", f"Message {around} is not in the conversation of {echo_input(request.session_id)!r}."
         )
     answer = {"success": True, "mode": "scroll", "around_message_id": around, "window": request.window}
-    answer |= _meta(db, owner)
+    answer |= _session_meta(db, owner)
     return _fill_scroll(answer, window, around, request.cursor, settings.answer_chars)
 
 
 def read(db: SessionDB, request: SearchRequest, settings: RecallSettings, in_context: frozenset[int]) -> JsonObject:
     """A conversation from its start, or from the message that the cursor names."""
-    place = db.conversation_of(request.session_id)
-    if place is None:
+    conversation = db.conversation_of(request.session_id)
+    if conversation is None:
         return refuse("not_found", f"There is no session {echo_input(request.session_id)!r}.")
-    window = db.messages_behind(place, request.cursor, _READ_AT_ONCE, without=in_context)
-    answer: JsonObject = {"success": True, "mode": "read"} | _meta(db, request.session_id)
-    if not window.before and (parent := _parent(db, place)):
+    window = db.messages_behind(conversation, request.cursor, _READ_AT_ONCE, without=in_context)
+    answer: JsonObject = {"success": True, "mode": "read"} | _session_meta(db, request.session_id)
+    if not window.before and (parent := _find_parent(db, conversation)):
         answer |= {"parent_session_id": parent, "note": guidance.BRANCHED}
     answer |= {"messages": [], "messages_before": window.before, "messages_after": window.after}
     room = settings.answer_chars - json_size(answer) - 200
     for number, message in enumerate(window.messages):
-        fitting = fit_message(message, _most_of(message), room)
+        fitting = fit_message(message, _max_chars(message), room)
         if fitting is None:
             answer["messages_after"] += len(window.messages) - number
             break
@@ -125,7 +125,7 @@ def _project_field(session: Mapping[str, Any]) -> JsonObject:
     return {"project": echo_input(session["project"])} if session.get("project") else {}
 
 
-def _meta(db: SessionDB, session_id: str) -> JsonObject:
+def _session_meta(db: SessionDB, session_id: str) -> JsonObject:
     session = db.get_session(session_id) or {}
     return {
         "session_id": session_id,
@@ -139,9 +139,9 @@ def _meta(db: SessionDB, session_id: str) -> JsonObject:
     }
 
 
-def _parent(db: SessionDB, place: Conversation) -> str | None:
+def _find_parent(db: SessionDB, conversation: Conversation) -> str | None:
     """The session in which a conversation has its beginning, when it came out of another one."""
-    first = db.get_session(place.conversation_id) or {}
+    first = db.get_session(conversation.conversation_id) or {}
     parent = first.get("parent_session_id")
     return parent if parent and db.get_session(parent) else None
 
@@ -158,13 +158,13 @@ def _list_entry(row: Mapping[str, Any]) -> JsonObject:
     } | _project_field(row)
 
 
-def _most_of(message: FeedMessage) -> int:
+def _max_chars(message: FeedMessage) -> int:
     return _READ_MESSAGE if message.role in ("user", "assistant") else _TOOL_OUTPUT
 
 
 def _fill_scroll(answer: JsonObject, window: Window, around: int, start: int, budget: int) -> JsonObject:
     """The anchor with as much of its text as fits, from `start` on, and its neighbours in what room there is."""
-    position = next(place for place, message in enumerate(window.messages) if message.id == around)
+    position = next(index for index, message in enumerate(window.messages) if message.id == around)
     room = budget - json_size(answer) - _CURSOR
     # Neighbours get a share, so that one long message does not hide what was said around it.
     for_anchor = room - min(room // 2, _NEIGHBOUR_SHARE * (len(window.messages) - 1))

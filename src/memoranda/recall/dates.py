@@ -36,19 +36,23 @@ _LENGTHS = {"day": 1, "week": 7, "month": 30, "year": 365}
 
 
 class TimeRange(NamedTuple):
-    """From one moment to another, in seconds since the epoch."""
+    """A start and an end, in seconds since the epoch."""
 
     start: float
     end: float
 
 
 def time_ranges(text: str, now: float) -> list[TimeRange]:
-    """The days and months that a text names; a year that is left out can be any of the last ones."""
+    """The days and months that a text names; without a year, those of each of the last years."""
     today = date.fromtimestamp(now)
     found = _relative(text, today)
     for year, month, day in _calendar(text):
         years = [year] if year else range(today.year - _YEARS_BACK, today.year + 1)
-        found += [stretch for each in years if (stretch := _stretch(each, month, day)) is not None]
+        found += [
+            time_range
+            for candidate_year in years
+            if (time_range := _time_range(candidate_year, month, day)) is not None
+        ]
     return found
 
 
@@ -59,7 +63,7 @@ def date_closeness(found: Sequence[TimeRange], time: float) -> float:
 
 
 def _calendar(text: str) -> list[tuple[int | None, int, int | None]]:
-    """Year, month and day of every date that is written out; each stretch of text is read once."""
+    """Year, month and day of every date that is written out; no part of the text is read twice."""
     found: list[tuple[int | None, int, int | None]] = []
     for pattern in (_ISO, _EAST_ASIAN):
         found += [(int(m[1]), int(m[2]), int(m[3]) if m[3] else None) for m in pattern.finditer(text)]
@@ -73,7 +77,7 @@ def _calendar(text: str) -> list[tuple[int | None, int, int | None]]:
     return found + [(None, _NUMBER_OF[m[1].lower()], None) for m in _IN_MONTH.finditer(text)]
 
 
-def _stretch(year: int, month: int, day: int | None) -> TimeRange | None:
+def _time_range(year: int, month: int, day: int | None) -> TimeRange | None:
     """A day or a month by the local calendar; None when there is no such date."""
     try:
         first = datetime(year, month, day or 1)
@@ -84,7 +88,7 @@ def _stretch(year: int, month: int, day: int | None) -> TimeRange | None:
 
 
 def _relative(text: str, today: date) -> list[TimeRange]:
-    """What is counted back from today; the further back, the wider."""
+    """The ranges that are counted back from today; the further back, the wider."""
     days: list[tuple[int, int]] = []
     for match in _AGO.finditer(text):
         count = int(match[1]) if match[1].isdigit() else _COUNTS[match[1].lower()]
@@ -101,15 +105,15 @@ def _relative(text: str, today: date) -> list[TimeRange]:
         days.append((1, 1))
     found = []
     for first, last in days:
-        start, end = _stretch_of(today, first), _stretch_of(today, last)
+        start, end = _day_range(today, first), _day_range(today, last)
         if start is not None and end is not None:
             found.append(TimeRange(start.start, end.end))
     return found
 
 
-def _stretch_of(today: date, days_back: int) -> TimeRange | None:
+def _day_range(today: date, days_back: int) -> TimeRange | None:
     try:
         day = today - timedelta(days=days_back)
     except OverflowError:
         return None
-    return _stretch(day.year, day.month, day.day)
+    return _time_range(day.year, day.month, day.day)

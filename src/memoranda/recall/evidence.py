@@ -36,10 +36,10 @@ _NAME = 100
 # What the counts and the empty bookends of a result take.
 _COUNTS = 120
 OPEN, CLOSE, CUT = ">>>", "<<<", "…"
-_LONGEST_TEXT = 200_000
-_LONGEST_SNAP = 20
+_MAX_TEXT = 200_000
+_MAX_SNAP = 20
 _FLAT = str.maketrans("\n\r\t\v\f", "     ")
-_LONGEST_NUMBER = 1e20
+_MAX_NUMBER = 1e20
 
 
 class FittedMessage(NamedTuple):
@@ -50,9 +50,9 @@ class FittedMessage(NamedTuple):
 
 
 def fit_message(
-    message: FeedMessage, most: int, room: int, *, start: int = 0, anchor: bool = False
+    message: FeedMessage, max_chars: int, room: int, *, start: int = 0, anchor: bool = False
 ) -> FittedMessage | None:
-    """One message as a model reads it: at most `most` characters of its text, from `start` on.
+    """One message as a model reads it: at most `max_chars` characters of its text, from `start` on.
 
     Its JSON takes at most `room`: what does not fit is cut, and None means that not even a little of it fits.
     """
@@ -73,20 +73,20 @@ def fit_message(
             shown["tool_calls"] = [f"{len(shown['tool_calls'])} calls"]
             size = json_size(shown["tool_calls"])
         around += size + len('"tool_calls": , ')
-    most = min(most, len(text) - start) if start < len(text) else 0
+    max_chars = min(max_chars, len(text) - start) if start < len(text) else 0
     while True:
-        content = text[start : start + most]
+        content = text[start : start + max_chars]
         size = around + json_size(content)
         if size <= room:
             break
-        if not most:
+        if not max_chars:
             return None
         # Some characters take several in JSON, so the cut is found step by step.
-        most = max(0, min(most - 1, most * room // size, most - (size - room) // _ESCAPED))
-    if text and not most and start < len(text) and "tool_calls" not in shown:
+        max_chars = max(0, min(max_chars - 1, max_chars * room // size, max_chars - (size - room) // _ESCAPED))
+    if text and not max_chars and start < len(text) and "tool_calls" not in shown:
         return None
     shown["content"] = content
-    if start or len(text) > start + most:
+    if start or len(text) > start + max_chars:
         shown |= {"truncated": True, "chars": len(text)}
     return FittedMessage(shown, size)
 
@@ -105,7 +105,7 @@ def shorten_calls(calls: Any) -> list[str]:
 
 
 def add_neighbours(
-    messages: Sequence[FeedMessage], position: int, shown: list[JsonObject], most: int, room: int
+    messages: Sequence[FeedMessage], position: int, shown: list[JsonObject], max_chars: int, room: int
 ) -> tuple[int, int, int]:
     """Add the neighbours of the message that is in `shown`, the nearest first and by turns, as long as they fit.
 
@@ -115,7 +115,7 @@ def add_neighbours(
     while shown and (before or after):
         take_after = bool(after) and (not before or len(after) >= len(before))
         message = after[0] if take_after else before[-1]
-        fitting = fit_message(message, min(most, max(80, room // 3)), room)
+        fitting = fit_message(message, min(max_chars, max(80, room // 3)), room)
         if fitting is None:
             break
         room -= fitting.size
@@ -148,16 +148,16 @@ class Evidence:
         window = self._store.window_around(message_id, _WINDOW, roles=CONVERSATION_ROLES, without=self._in_context)
         if window is None:
             return None
-        position = next(place for place, message in enumerate(window.messages) if message.id == message_id)
+        position = next(index for index, message in enumerate(window.messages) if message.id == message_id)
         return MatchedMessage(window.messages[position], position, window)
 
     def around(self, matched: MatchedMessage, match_at: int, budget: int) -> JsonObject:
         """The window and bookends for a match, together within `budget`."""
         anchor, position, window = matched
-        most = max(80, min(_ANCHOR, budget // 2))
-        start = max(0, match_at - most // 4) if len(text_of(anchor.content)) > most else 0
+        max_chars = max(80, min(_ANCHOR, budget // 2))
+        start = max(0, match_at - max_chars // 4) if len(text_of(anchor.content)) > max_chars else 0
         room = budget - _COUNTS
-        first = fit_message(anchor, most, room, start=start, anchor=True)
+        first = fit_message(anchor, max_chars, room, start=start, anchor=True)
         shown = [] if first is None else [first.entry]
         room -= 0 if first is None else first.size
         before, after, room = add_neighbours(window.messages, position, shown, _NEIGHBOUR, room)
@@ -168,12 +168,12 @@ class Evidence:
         }
         return (self._bookends(window.place, shown, room) if shown else {}) | result
 
-    def _bookends(self, place: Conversation, shown: list[JsonObject], room: int) -> JsonObject:
+    def _bookends(self, conversation: Conversation, shown: list[JsonObject], room: int) -> JsonObject:
         ends: dict[str, list[JsonObject]] = {"bookend_start": [], "bookend_end": []}
         if room > _BOOKEND_TEXT:
             outside = (shown[0]["id"], shown[-1]["id"])
             first, last = self._store.ends_of(
-                place, _BOOKEND, outside=outside, roles=CONVERSATION_ROLES, without=self._in_context
+                conversation, _BOOKEND, outside=outside, roles=CONVERSATION_ROLES, without=self._in_context
             )
             room = _fill(ends["bookend_start"], first, room, room // 2)
             _fill(ends["bookend_end"], last[::-1], room, 0)
@@ -198,7 +198,7 @@ def show_time(seconds: float | None) -> str | None:
     try:
         return f"{datetime.fromtimestamp(floor(seconds), UTC).isoformat()[:19]}Z"
     except (ValueError, OverflowError, OSError):
-        return f"{seconds:.0f} s since 1970" if abs(seconds) < _LONGEST_NUMBER else f"{seconds:g} s since 1970"
+        return f"{seconds:.0f} s since 1970" if abs(seconds) < _MAX_NUMBER else f"{seconds:g} s since 1970"
 
 
 class _Match(NamedTuple):
@@ -216,13 +216,13 @@ def snippet(text: str, query: Query, width: int = 240) -> str:
 
 def excerpt(text: str, query: Query, width: int = 240) -> "Excerpt":
     """The snippet, and where its matches are."""
-    text = text[:_LONGEST_TEXT]
-    found = _matches(text, query)
+    text = text[:_MAX_TEXT]
+    found = _find_matches(text, query)
     cluster = _best_cluster(found, width)
-    start, end = _window(text, cluster, width)
+    start, end = _choose_window(text, cluster, width)
     pieces = [CUT] if start else []
     at = start
-    for match_start, match_end in _merged(found):
+    for match_start, match_end in _merge_overlaps(found):
         left, right = max(match_start, start), min(match_end, end)
         if left < right:
             pieces += [text[at:left], OPEN, text[left:right], CLOSE]
@@ -242,7 +242,7 @@ class Excerpt(NamedTuple):
 
 def match_spans(text: str, query: Query) -> list[tuple[int, int]]:
     """Where the matches are, in order."""
-    return list(_merged(_matches(text, query)))
+    return list(_merge_overlaps(_find_matches(text, query)))
 
 
 class _Wanted:
@@ -275,11 +275,11 @@ class _Wanted:
                 self._add(keep)
 
 
-def _matches(text: str, query: Query) -> list[_Match]:
+def _find_matches(text: str, query: Query) -> list[_Match]:
     """Everything in the text that is looked for, in order."""
     wanted = _Wanted(query)
     found = list(token_spans(text))
-    matches = list(_in_sequence(found, wanted.sequences))
+    matches = list(_find_sequences(found, wanted.sequences))
     tokens = wanted.tokens
     if not matches and wanted.sequences:
         tokens = tokens | wanted.loose
@@ -289,18 +289,18 @@ def _matches(text: str, query: Query) -> list[_Match]:
             if token in tokens:
                 matches.append(_Match(span.start, span.end, token))
             elif prefixes and token.startswith(prefixes):
-                matches.append(_Match(span.start, _end_of(span.start, span.end, token, prefixes), prefixes[0]))
+                matches.append(_Match(span.start, _match_end(span.start, span.end, token, prefixes), prefixes[0]))
     matches.sort()
     return matches
 
 
-def _end_of(start: int, end: int, token: str, prefixes: tuple[str, ...]) -> int:
+def _match_end(start: int, end: int, token: str, prefixes: tuple[str, ...]) -> int:
     """Of a pair of characters of which one is looked for, only that one is marked."""
     single = is_single_character(token[0]) and any(len(prefix) == 1 and token.startswith(prefix) for prefix in prefixes)
     return start + 1 if single else end
 
 
-def _in_sequence(found: list[TokenSpan], sequences: list[tuple[str, ...]]) -> Iterator[_Match]:
+def _find_sequences(found: list[TokenSpan], sequences: list[tuple[str, ...]]) -> Iterator[_Match]:
     """Where the tokens of a sequence follow each other."""
     if not sequences:
         return
@@ -340,7 +340,7 @@ def _best_cluster(found: list[_Match], width: int) -> int | None:
     return start
 
 
-def _window(text: str, cluster: int | None, width: int) -> tuple[int, int]:
+def _choose_window(text: str, cluster: int | None, width: int) -> tuple[int, int]:
     """Which stretch is shown: a quarter before the cluster, the rest behind; cut between words where one is near."""
     if len(text) <= width:
         return 0, len(text)
@@ -348,18 +348,18 @@ def _window(text: str, cluster: int | None, width: int) -> tuple[int, int]:
     room = max(1, width - 2)
     start = max(0, min((cluster or 0) - width // 4, len(text) - room))
     if start:
-        space = text.find(" ", start, start + _LONGEST_SNAP)
+        space = text.find(" ", start, start + _MAX_SNAP)
         if 0 <= space < (cluster or 0):
             start = space + 1
     end = min(len(text), start + room)
     if end < len(text):
-        space = text.rfind(" ", max(start + 1, end - _LONGEST_SNAP), end)
+        space = text.rfind(" ", max(start + 1, end - _MAX_SNAP), end)
         if space > (cluster or 0) + width // 4:
             end = space
     return start, end
 
 
-def _merged(found: list[_Match]) -> Iterator[tuple[int, int]]:
+def _merge_overlaps(found: list[_Match]) -> Iterator[tuple[int, int]]:
     """Matches that touch or overlap are one mark."""
     at: tuple[int, int] | None = None
     for start, end, _ in found:

@@ -1,4 +1,4 @@
-"""Why a search found nothing: because nobody said it, or because of what the search was limited to.
+"""Why a search found nothing: because nobody explanation it, or because of what the search was limited to.
 
 That takes further searches, so it is asked only when there is nothing else to say.
 """
@@ -19,15 +19,15 @@ _NAMES = 300
 def impossible_filter(db: SessionDB, request: SearchRequest, projects: frozenset[str] | None) -> JsonObject | None:
     """What to say when a request is limited to something that there is not; None when it is not."""
     if projects is not None and not projects:
-        return _blaming(guidance.NO_PROJECT, "project")
+        return _blame(guidance.NO_PROJECT, "project")
     if request.since is not None and request.until is not None and request.since > request.until:
-        return _blaming(guidance.NO_TIME, "since", "until")
+        return _blame(guidance.NO_TIME, "since", "until")
     if request.sources:
         known = db.statistics()["by_source"]
         if unknown := sorted(request.sources.difference(known)):
-            there = ", ".join(echo_list(known, _NAMES))
-            said = guidance.NO_SOURCE.format(echo_input(unknown[0], _NAME))
-            return _blaming(f"{said} There are: {there}." if there else said, "source")
+            names = ", ".join(echo_list(known, _NAMES))
+            explanation = guidance.NO_SOURCE.format(echo_input(unknown[0], _NAME))
+            return _blame(f"{explanation} There are: {names}." if names else explanation, "source")
     return None
 
 
@@ -37,45 +37,45 @@ def explain_empty(
     """A `message` that says why nothing was found, and `left_out_by`, what to blame for it, if anything is."""
     if not found.terms:
         return {"message": guidance.NO_WORDS}
-    if (said := impossible_filter(db, request, filters.projects)) is not None:
-        return said
+    if (explanation := impossible_filter(db, request, filters.projects)) is not None:
+        return explanation
     if set(found.missing).issuperset(found.terms):
         return {"message": guidance.NOTHING}
-    return _Search(db, request.query, current).blame(filters)
+    return _Retry(db, request.query, current).find_cause(filters)
 
 
-class _Search:
+class _Retry:
     """One query, asked again with less to limit it."""
 
     def __init__(self, db: SessionDB, query: str, current: str | None) -> None:
         self._db = db
         self._query = query
-        self._place = db.conversation_of(current) if current else None
+        self._current = db.conversation_of(current) if current else None
 
-    def blame(self, filters: Filters) -> JsonObject:
+    def find_cause(self, filters: Filters) -> JsonObject:
         visible = Filters(filters.scope)
         if not self._finds(visible, with_current=True):
             return {"message": guidance.NOTHING}
-        given = _without_each(filters)
-        if alone := [name for name, each in given.items() if self._finds(each)]:
-            return _blaming(guidance.LEFT_OUT.format(" or ".join(f"`{name}`" for name in alone)), *alone)
+        wider = _widen_each(filters)
+        if single := [name for name, filters_without in wider.items() if self._finds(filters_without)]:
+            return _blame(guidance.LEFT_OUT.format(" or ".join(f"`{name}`" for name in single)), *single)
         if self._finds(replace(filters, excluded_sources=frozenset())):
             hidden = ", ".join(echo_list(sorted(filters.excluded_sources), _NAMES))
-            return _blaming(guidance.HIDDEN.format(hidden), "hidden_sources")
+            return _blame(guidance.HIDDEN.format(hidden), "hidden_sources")
         if self._finds(replace(filters, without=frozenset()), with_current=True):
-            return _blaming(guidance.ONLY_IN_CONTEXT, "context")
-        if given:
-            return _blaming(guidance.LEFT_OUT.format(" and ".join(f"`{name}`" for name in given)), *given)
+            return _blame(guidance.ONLY_IN_CONTEXT, "context")
+        if wider:
+            return _blame(guidance.LEFT_OUT.format(" and ".join(f"`{name}`" for name in wider)), *wider)
         return {"message": guidance.NOTHING}
 
     def _finds(self, filters: Filters, *, with_current: bool = False) -> bool:
         """Whether anything is found; the title of the conversation that is going on counts only `with_current`."""
-        here = None if with_current or self._place is None else self._place.conversation_id
+        current = None if with_current or self._current is None else self._current.conversation_id
         hits = self._db.find(self._query, filters, limit=2).hits
-        return any(hit.message_id is not None or hit.conversation_id != here for hit in hits)
+        return any(hit.message_id is not None or hit.conversation_id != current for hit in hits)
 
 
-def _without_each(filters: Filters) -> dict[str, Filters]:
+def _widen_each(filters: Filters) -> dict[str, Filters]:
     """The filter without each of the things that were asked for, by the names of the arguments."""
     wider = {
         "since": replace(filters, since=None),
@@ -84,8 +84,8 @@ def _without_each(filters: Filters) -> dict[str, Filters]:
         "source": replace(filters, sources=None),
         "project": replace(filters, projects=None),
     }
-    return {name: each for name, each in wider.items() if each != filters}
+    return {name: filters_without for name, filters_without in wider.items() if filters_without != filters}
 
 
-def _blaming(message: str, *names: str) -> JsonObject:
+def _blame(message: str, *names: str) -> JsonObject:
     return {"message": message, "left_out_by": list(names)}

@@ -22,10 +22,10 @@ from memoranda.index.tokenizer import (
 )
 from memoranda.recall.syntax import Either, Every, Kind, Not, Tree, Typed, affirmed, read
 
-LONGEST_QUERY = 2_000
-_MOST_PARTS = 32
-_MOST_TERMS = 40
-_MOST_PAIRS = 6
+MAX_QUERY = 2_000
+_MAX_PARTS = 32
+_MAX_TERMS = 40
+_MAX_PAIRS = 6
 # More words than these that say something are a description, not keywords that must all be there.
 _FEW_WORDS = 3
 # In a script without spaces, a longer run is a sentence.
@@ -114,18 +114,18 @@ class Query:
 
 def parse(text: str) -> Query:
     """Read what a person or a model typed; every text is a query, if perhaps one for nothing."""
-    text = _BROKEN.sub(" ", text[:LONGEST_QUERY])
+    text = _BROKEN.sub(" ", text[:MAX_QUERY])
     tree = read(text)
-    found = _Collected()
+    found = _QueryParts()
     found.add(tree)
     if not found.parts:
         # Only what must not be there: nobody can list everything else, so that itself is looked for.
-        found = _Collected()
+        found = _QueryParts()
         found.add(affirmed(tree))
     telling = [part for part in found.parts if part.exact or not part.small]
     return Query(
         text,
-        tuple(dict.fromkeys(telling or found.parts))[:_MOST_PARTS],
+        tuple(dict.fromkeys(telling or found.parts))[:_MAX_PARTS],
         tuple(dict.fromkeys(found.leaves)),
         _any_of(found.excluded),
         _any_of([*found.excluded, *found.unwanted]),
@@ -135,7 +135,7 @@ def parse(text: str) -> Query:
     )
 
 
-class _Collected:
+class _QueryParts:
     """What a tree consists of: parts that belong together, the leaves below them, and what is excluded."""
 
     def __init__(self) -> None:
@@ -211,13 +211,13 @@ def _leaves(typed: Typed) -> list[Part]:
         text = piece.strip(_EDGES) or piece
         words = query_words(piece)
         for tokens in words:
-            others = _otherwise(piece, tokens) if len(words) == 1 else []
+            others = _other_forms(piece, tokens) if len(words) == 1 else []
             pattern = Or((_sequence(tokens), *others)) if others else _sequence(tokens)
             found.append(Part(text, pattern, tokens, small=STOP_WORDS.issuperset(tokens)))
     return found
 
 
-def _otherwise(text: str, tokens: tuple[str, ...]) -> list[Pattern]:
+def _other_forms(text: str, tokens: tuple[str, ...]) -> list[Pattern]:
     """How else a typed word may stand in a text: inside a longer name, in snake_case, or as a hash in full."""
     parts = camel_case_parts(text)
     if parts != tuple(tokenize(text)):
@@ -271,17 +271,17 @@ def _terms(leaves: list[Part]) -> tuple[Term, ...]:
         if part.prefix:
             found.setdefault(part.text, Term(part.text, part.pattern, part.tokens[-1]))
             continue
-        written = _written(part.text) if len(part.tokens) > 1 else {}
+        written = _spellings(part.text) if len(part.tokens) > 1 else {}
         for token in part.tokens:
             text = written.get(token, token) if written else part.text
             little = part.small or (token in STOP_WORDS and len(part.tokens) > 1) or is_single_character(token)
             kept = small if little else found
             pattern = part.pattern if len(part.tokens) == 1 else Word(token)
             kept.setdefault(token, Term(text, pattern, token, token in FRAMING))
-    return tuple((found or small).values())[:_MOST_TERMS]
+    return tuple((found or small).values())[:_MAX_TERMS]
 
 
-def _written(text: str) -> dict[str, str]:
+def _spellings(text: str) -> dict[str, str]:
     """How the tokens of a text stand in it."""
     return {token: text[span.start : span.end] for span in token_spans(text) for token in span.tokens}
 
@@ -296,13 +296,13 @@ def _pairs(parts: list[Part]) -> tuple[tuple[str, str], ...]:
         telling = small == 0 or (small == 1 and with_small)
         if telling and left != right and not is_single_character(left[0]) and not is_single_character(right[0]):
             found.append((left, right))
-    return tuple(dict.fromkeys(found))[:_MOST_PAIRS]
+    return tuple(dict.fromkeys(found))[:_MAX_PAIRS]
 
 
 class Perspective(Enum):
     """Whose words a question asks for."""
 
-    ANYBODY = "anybody"
+    ANYONE = "anyone"
     USER = "user"
     ASSISTANT = "assistant"
 
@@ -311,7 +311,7 @@ def find_perspective(text: str) -> Perspective:
     """Whose words answer this: "what did you recommend" the assistant's, "how many books have I read" the user's."""
     if _SECOND_PERSON.search(text):
         return Perspective.ASSISTANT
-    return Perspective.USER if _FIRST_PERSON.search(text) else Perspective.ANYBODY
+    return Perspective.USER if _FIRST_PERSON.search(text) else Perspective.ANYONE
 
 
 def is_question(text: str) -> bool:

@@ -38,9 +38,9 @@ DATE = 0.5
 RECENCY = 0.1
 
 # What the best messages of a session count; further ones count nothing.
-_SHARES = tuple(NEXT_BEST**place for place in range(3))
+_SHARES = tuple(NEXT_BEST**number for number in range(3))
 # Sessions that are looked at closely; the others hold too little of what is asked.
-_MOST_SESSIONS = 50
+_MAX_SESSIONS = 50
 # Ordered by time, sessions that match far worse than the best are left out.
 _MIN_SHARE_OF_BEST = 0.5
 _HALF_LIFE = 30 * 86_400.0
@@ -89,7 +89,7 @@ class SessionScore(NamedTuple):
     signals: Mapping[str, float]
 
 
-class _Scored(NamedTuple):
+class _MessageScore(NamedTuple):
     """What a message earns. Compares by score, then by time."""
 
     score: float
@@ -97,12 +97,12 @@ class _Scored(NamedTuple):
     own: float
     around: float
     mask: int
-    heft: float
+    weight: float
     row: Posting
 
 
-_as_scored: Callable[[tuple[Any, ...]], _Scored] = partial(tuple.__new__, _Scored)
-"""Like `_Scored._make`, in half the time: a search has hundreds."""
+_as_message_score: Callable[[tuple[Any, ...]], _MessageScore] = partial(tuple.__new__, _MessageScore)
+"""Like `_MessageScore._make`, in half the time: a search has hundreds."""
 
 
 def rank(
@@ -114,14 +114,14 @@ def rank(
     every: bool = False,
 ) -> list[SessionScore]:
     """The sessions that hold any of the terms, best first; of very many the most promising, unless `every` counts."""
-    return _Ranking(matched, pairs, size, context, None if every else _MOST_SESSIONS).scores()
+    return _Ranker(matched, pairs, size, context, None if every else _MAX_SESSIONS).scores()
 
 
 def rank_messages(
     matched: Sequence[TermMatches], pairs: Sequence[AdjacentTerms], size: IndexSize, context: RankingContext
 ) -> list[Posting]:
     """The messages that hold any of the terms, best first, whatever their sessions."""
-    return _Ranking(matched, pairs, size, context, most_sessions=None).messages()
+    return _Ranker(matched, pairs, size, context, max_sessions=None).messages()
 
 
 def term_weight(frequency: float, documents: int, *, framing: bool) -> float:
@@ -158,14 +158,14 @@ def keep_well_matching(scores: list[SessionScore], sort: Sort | None) -> list[Se
     return sorted(kept, key=lambda score: score.best.time, reverse=sort == "newest")
 
 
-class _Ranking:
+class _Ranker:
     def __init__(
         self,
         matched: Sequence[TermMatches],
         pairs: Sequence[AdjacentTerms],
         size: IndexSize,
         context: RankingContext,
-        most_sessions: int | None = _MOST_SESSIONS,
+        max_sessions: int | None = _MAX_SESSIONS,
     ) -> None:
         self._context = context
         self._weights = [term_weight(each.frequency, size.messages, framing=each.framing) for each in matched]
@@ -177,16 +177,16 @@ class _Ranking:
             for each, counts in zip(matched, self._counts, strict=True)
         ]
         self._session_total = sum(self._session_weights) or 1.0
-        self._value = _valuer([worth / self._total for worth in self._weights])
+        self._value = _mask_value([worth / self._total for worth in self._weights])
         self._everything = (1 << len(self._weights)) - 1
-        self._heft = _hefter(size, context.perspective)
-        self._places = _placer()
-        kept = self._promising(most_sessions)
+        self._weight_of = _length_weight(size, context.perspective)
+        self._numbers = _term_numbers()
+        kept = self._promising(max_sessions)
         self._masks, self._rows = _gather(matched, kept)
         self._side_by_side = self._bonuses(pairs, kept)
 
     def scores(self) -> list[SessionScore]:
-        by_session: dict[int, list[_Scored]] = {}
+        by_session: dict[int, list[_MessageScore]] = {}
         nearest: dict[int, int] = {}
         for key, mask in self._masks.items():
             scored, near = self._score(key, mask)
@@ -195,7 +195,7 @@ class _Ranking:
             known = nearest.get(session, 0)
             if near != known and self._value(near) > self._value(known):
                 nearest[session] = near
-        found = [self._stand(session, scored, nearest[session]) for session, scored in by_session.items()]
+        found = [self._score_session(session, scored, nearest[session]) for session, scored in by_session.items()]
         found.sort(key=lambda standing: (-standing.score, -standing.best.time))
         return found
 
@@ -204,17 +204,17 @@ class _Ranking:
         scored.sort(key=lambda each: (-each.score * self._recency(each.row), -each.row.time))
         return [each.row for each in scored]
 
-    def _promising(self, most: int | None) -> Collection[int]:
+    def _promising(self, limit: int | None) -> Collection[int]:
         """The sessions with the most of the terms; all of them, unless they are too many."""
         sessions = set().union(*self._counts)
-        if most is None or len(sessions) <= most:
+        if limit is None or len(sessions) <= limit:
             return sessions
         promise: dict[int, float] = {}
         for counts, worth in zip(self._counts, self._session_weights, strict=True):
             for session, count in counts.items():
                 promise[session] = promise.get(session, 0.0) + (worth + 0.01) * count / (count + SATURATION)
         # What is newer comes first among equals: Counter keeps the order of the postings.
-        return frozenset(sorted(promise, key=promise.__getitem__, reverse=True)[:most])
+        return frozenset(sorted(promise, key=promise.__getitem__, reverse=True)[:limit])
 
     def _bonuses(self, pairs: Sequence[AdjacentTerms], kept: Collection[int]) -> dict[int, float]:
         bonuses: dict[int, float] = {}
@@ -226,13 +226,13 @@ class _Ranking:
                     bonuses[key] = bonuses.get(key, 0.0) + worth
         return bonuses
 
-    def _score(self, key: int, mask: int) -> tuple[_Scored, int]:
+    def _score(self, key: int, mask: int) -> tuple[_MessageScore, int]:
         """What a message earns, and the terms that it holds together with its neighbours."""
         masks, rows, value = self._masks, self._rows, self._value
         row = rows[key]
         covered = value(mask) + self._side_by_side.get(key, 0.0)
-        heft = self._heft(row)
-        own = covered * heft
+        weight = self._weight_of(row)
+        own = covered * weight
         around = 0.0
         seen = mask
         # Where one message holds everything, its neighbours add nothing.
@@ -241,12 +241,12 @@ class _Ranking:
             if new:
                 worth = value(new) * share
                 covered += worth
-                around += worth * self._heft(rows[key + offset])
+                around += worth * self._weight_of(rows[key + offset])
                 seen |= new
         score = (own + around) * (1.0 + COVERAGE * covered)
-        return _as_scored((score, row[5], own, around, mask, heft, row)), seen
+        return _as_message_score((score, row[5], own, around, mask, weight, row)), seen
 
-    def _stand(self, session: int, scored: list[_Scored], near: int) -> SessionScore:
+    def _score_session(self, session: int, scored: list[_MessageScore], near: int) -> SessionScore:
         scored.sort(reverse=True)
         # A title names the conversation, but the evidence is a message, where there is one.
         best = scored[0]
@@ -259,7 +259,7 @@ class _Ranking:
         for each in scored:
             whole |= each.mask
             titles += each.row[3] == TITLE
-        conversation = CONVERSATION * self._said(scored)
+        conversation = CONVERSATION * self._conversation_score(scored)
         lift = 1.0
         if self._context.time_ranges:
             lift += DATE * date_closeness(self._context.time_ranges, best.row.time)
@@ -287,17 +287,17 @@ class _Ranking:
         age = max(0.0, self._context.now - row[5])
         return 1.0 + RECENCY * exp2(-age / _HALF_LIFE)
 
-    def _said(self, scored: list[_Scored]) -> float:
+    def _conversation_score(self, scored: list[_MessageScore]) -> float:
         """How much a session says about the terms, however it is spread over its messages."""
         amounts = [0.0] * len(self._weights)
         for each in scored:
-            for place in self._places(each.mask):
-                amounts[place] += each.heft
-        said = 0.0
+            for number in self._numbers(each.mask):
+                amounts[number] += each.weight
+        total = 0.0
         for worth, amount in zip(self._session_weights, amounts, strict=True):
             if amount:
-                said += worth * amount * (SATURATION + 1) / (amount + SATURATION)
-        return said / self._session_total
+                total += worth * amount * (SATURATION + 1) / (amount + SATURATION)
+        return total / self._session_total
 
 
 def _rarity(frequency: float, documents: int) -> float:
@@ -308,8 +308,8 @@ def _gather(matched: Sequence[TermMatches], kept: Collection[int]) -> tuple[dict
     """Which terms each message holds. Messages are keyed so that neighbours differ by one."""
     masks: dict[int, int] = {}
     rows: dict[int, Posting] = {}
-    for place, each in enumerate(matched):
-        bit = 1 << place
+    for number, each in enumerate(matched):
+        bit = 1 << number
         for row in each.postings:
             session = row[1]
             if session in kept:
@@ -322,33 +322,33 @@ def _gather(matched: Sequence[TermMatches], kept: Collection[int]) -> tuple[dict
     return masks, rows
 
 
-def _valuer(weights: list[float]) -> Callable[[int], float]:
+def _mask_value(weights: list[float]) -> Callable[[int], float]:
     """What a set of terms is worth; the same sets come again and again."""
     known: dict[int, float] = {0: 0.0}
 
     def value(mask: int) -> float:
         worth = known.get(mask)
         if worth is None:
-            worth = known[mask] = sum(weight for place, weight in enumerate(weights) if mask >> place & 1)
+            worth = known[mask] = sum(weight for number, weight in enumerate(weights) if mask >> number & 1)
         return worth
 
     return value
 
 
-def _placer() -> Callable[[int], tuple[int, ...]]:
+def _term_numbers() -> Callable[[int], tuple[int, ...]]:
     """Which terms a set consists of."""
     known: dict[int, tuple[int, ...]] = {}
 
-    def places(mask: int) -> tuple[int, ...]:
+    def numbers(mask: int) -> tuple[int, ...]:
         found = known.get(mask)
         if found is None:
-            found = known[mask] = tuple(place for place in range(mask.bit_length()) if mask >> place & 1)
+            found = known[mask] = tuple(number for number in range(mask.bit_length()) if mask >> number & 1)
         return found
 
-    return places
+    return numbers
 
 
-def _hefter(size: IndexSize, perspective: Perspective) -> Callable[[Posting], float]:
+def _length_weight(size: IndexSize, perspective: Perspective) -> Callable[[Posting], float]:
     """How much a message counts by its length and by who said it."""
     average = max(1.0, size.tokens / max(1, size.messages))
     roles = {USER: 1.0, ASSISTANT: 1.0, TOOL: OTHER_ROLE, TITLE: 1.0}
@@ -358,11 +358,11 @@ def _hefter(size: IndexSize, perspective: Perspective) -> Callable[[Posting], fl
         roles[USER] = OTHER_ROLE
     known: dict[int, float] = {}
 
-    def heft(row: Posting) -> float:
+    def weight(row: Posting) -> float:
         length = row[4]
         by_length = known.get(length)
         if by_length is None:
             by_length = known[length] = (SATURATION + 1) / (1 + SATURATION * (1 - LENGTH + LENGTH * length / average))
         return by_length * roles[row[3]]
 
-    return heft
+    return weight

@@ -9,13 +9,13 @@ from memoranda.recall.query import FRAMING
 
 def entries_matching(question: str, entries: Iterable[str]) -> list[str]:
     """The entries that share a word with a question, those that share most first; equal ones keep their order."""
-    wanted = _subject(question)
+    wanted = _subject_words(question)
     shared = [(len(wanted.intersection(tokenize(entry))), entry) for entry in entries]
-    return [entry for count, entry in sorted(shared, key=lambda each: -each[0]) if count]
+    return [entry for count, entry in sorted(shared, key=lambda pair: -pair[0]) if count]
 
 
-def _subject(question: str) -> frozenset[str]:
+def _subject_words(question: str) -> frozenset[str]:
     """What a question is about: its words, but for those that are small, only frame it, or are half a word."""
     words = frozenset(tokenize(question))
-    telling = frozenset(word for word in words - STOP_WORDS if not is_single_character(word))
-    return telling - FRAMING or telling or words
+    meaningful = frozenset(word for word in words - STOP_WORDS if not is_single_character(word))
+    return meaningful - FRAMING or meaningful or words

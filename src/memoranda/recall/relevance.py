@@ -23,8 +23,8 @@ MIN_WORDS = 2
 # A question and its answer, and what led to them, are looked at together.
 _NEIGHBOURS = 2
 # Longer prompts are work, whatever tense they are in.
-_LONGEST_QUESTION = 400
-_LONGEST_PROMPT = 2_000
+_MAX_QUESTION = 400
+_MAX_PROMPT = 2_000
 _ASKS_BACK = re.compile(
     r"\b(?:did|had|was|were|have|has)\s+(?!to\b)\w"
     r"|\b(?:remember|recall|remind|last (?:time|week|month|year)|earlier|previous(?:ly)?|ago|yesterday|used to|once"
@@ -67,30 +67,32 @@ class Relevance:
 def relevant_hits(db: SessionDB, prompt: str, filters: Filters, *, limit: int) -> list[Hit]:
     """The conversations that bear on a prompt, the best first; for most prompts there are none."""
     floor = ASKED if asks_about_the_past(prompt) else UNASKED
-    return [each.hit for each in measure_relevance(db, prompt, filters, limit=limit) if each.clears(floor)]
+    return [
+        relevance.hit for relevance in measure_relevance(db, prompt, filters, limit=limit) if relevance.clears(floor)
+    ]
 
 
 def asks_about_the_past(prompt: str) -> bool:
     """Whether a prompt asks what was, as far as its words tell."""
-    return len(prompt) <= _LONGEST_QUESTION and bool(_ASKS_BACK.search(prompt) or is_question(prompt))
+    return len(prompt) <= _MAX_QUESTION and bool(_ASKS_BACK.search(prompt) or is_question(prompt))
 
 
 def measure_relevance(db: SessionDB, prompt: str, filters: Filters, *, limit: int) -> list[Relevance]:
     """What is found for the words of a prompt, measured."""
-    found = db.find(_as_words(prompt), filters, limit=limit)
+    found = db.find(_remove_operators(prompt), filters, limit=limit)
     if not found.hits:
         return []
     measure = _Measure(db, found.query)
     return [bearing for hit in found.hits if (bearing := measure.of(hit)) is not None]
 
 
-def _as_words(prompt: str) -> str:
-    plain = _OPERATORS.sub(" ", prompt[:_LONGEST_PROMPT])
+def _remove_operators(prompt: str) -> str:
+    plain = _OPERATORS.sub(" ", prompt[:_MAX_PROMPT])
     return _CONNECTIVES.sub(lambda match: match[0].lower(), plain)
 
 
 class _Measure:
-    """The words of one prompt, and what each is worth in one store."""
+    """The words of one prompt, and what relevance is worth in one store."""
 
     def __init__(self, db: SessionDB, query: Query) -> None:
         self._db = db
@@ -112,22 +114,22 @@ class _Measure:
         around: set[str] = set()
         for message in window.messages:
             words = searchable_text(message)
-            tokens = frozenset(tokenize(f"{words.said}\n{words.beside}"))
+            tokens = frozenset(tokenize(f"{words.text}\n{words.tool_text}"))
             own = tokens if message.id == hit.message_id else own
             around |= tokens
-        held = [term for term in self._weights if _holds(own, term)]
+        contained = [term for term in self._weights if _contains(own, term)]
         return Relevance(
             hit,
-            self._worth(own) / self._total,
-            self._worth(around) / self._rare,
-            sum(not term.framing for term in held),
+            self._weigh(own) / self._total,
+            self._weigh(around) / self._rare,
+            sum(not term.framing for term in contained),
         )
 
-    def _worth(self, tokens: Set[str]) -> float:
-        return sum(worth for term, worth in self._weights.items() if _holds(tokens, term))
+    def _weigh(self, tokens: Set[str]) -> float:
+        return sum(worth for term, worth in self._weights.items() if _contains(tokens, term))
 
 
-def _holds(tokens: Set[str], term: Term) -> bool:
+def _contains(tokens: Set[str], term: Term) -> bool:
     pattern = term.pattern
     if isinstance(pattern, Prefix) or (isinstance(pattern, Word) and is_single_character(pattern.token)):
         return any(token.startswith(pattern.token) for token in tokens)

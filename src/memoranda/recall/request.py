@@ -14,7 +14,7 @@ MAX_RESULTS = 10
 MAX_WINDOW = 20
 _DEFAULT_RESULTS = 3
 _DEFAULT_WINDOW = 5
-_MOST_NAMES = 50
+_MAX_NAMES = 50
 NAMES = (
     *("query", "limit", "sort", "role_filter", "since", "until", "source", "project"),
     *("session_id", "around_message_id", "window", "cursor", "why"),
@@ -40,7 +40,7 @@ _FORMS = "30d, 12h, 2w, 6mo, 2026-11-01, 2026-11-01T14:30, today or yesterday"
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """One call: which of its fields are set decides what it means."""
+    """One call; which of its fields are set decides its mode."""
 
     query: str = ""
     session_id: str = ""
@@ -58,7 +58,7 @@ class SearchRequest:
 
 
 def read_request(arguments: Any, now: float) -> SearchRequest:
-    """The request in a model's arguments; numbers out of range are brought into it."""
+    """Check a model's arguments; numbers out of range become the nearest that is in it."""
     if not isinstance(arguments, Mapping):
         raise InvalidArgumentsError(f"The arguments must be an object, not {type(arguments).__name__}.")
     query, session_id = _text(arguments, "query"), _text(arguments, "session_id")
@@ -86,14 +86,16 @@ def read_request(arguments: Any, now: float) -> SearchRequest:
 
 
 def _require_known(arguments: Mapping[Any, Any]) -> None:
-    """A list of the latest conversations is no answer to a query whose name is misspelt."""
+    """Refuse a misspelt argument name, which would otherwise list the latest conversations."""
     unknown = [name for name in arguments if name not in NAMES]
     if unknown:
-        raise InvalidArgumentsError(f"There is no argument {_in_words(unknown[0])}; there are {', '.join(NAMES)}.")
+        raise InvalidArgumentsError(
+            f"There is no argument {_describe_value(unknown[0])}; there are {', '.join(NAMES)}."
+        )
 
 
-def _clamp(number: int, most: int) -> int:
-    return max(1, min(number, most))
+def _clamp(number: int, maximum: int) -> int:
+    return max(1, min(number, maximum))
 
 
 def _text(arguments: Mapping[str, Any], name: str) -> str:
@@ -114,7 +116,7 @@ def _number(arguments: Mapping[str, Any], name: str) -> int | None:
             raise TypeError
         number = int(value)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidArgumentsError(f"{name} must be a whole number, not {_in_words(value)}.") from None
+        raise InvalidArgumentsError(f"{name} must be a whole number, not {_describe_value(value)}.") from None
     return number if abs(number) < 2**62 else 2**62
 
 
@@ -126,11 +128,11 @@ def _sort(value: Any) -> Literal["newest", "oldest"] | None:
         return "newest"
     if word == "oldest":
         return "oldest"
-    raise InvalidArgumentsError(f"sort must be newest or oldest, not {_in_words(value)}.")
+    raise InvalidArgumentsError(f"sort must be newest or oldest, not {_describe_value(value)}.")
 
 
-def _in_words(value: Any) -> str:
-    """What was sent instead, short enough to be repeated."""
+def _describe_value(value: Any) -> str:
+    """A wrong value, short enough for an error message."""
     return repr(value[:60]) if isinstance(value, str) else type(value).__name__
 
 
@@ -143,8 +145,8 @@ def _names(arguments: Mapping[str, Any], name: str) -> frozenset[str] | None:
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
         raise InvalidArgumentsError(f"{name} must be names separated by commas, not {type(value).__name__}.")
     names = frozenset(replace_surrogates(item).strip() for item in value if item.strip())
-    if len(names) > _MOST_NAMES:
-        raise InvalidArgumentsError(f"{name} takes {_MOST_NAMES} names at most, not {len(names)}.")
+    if len(names) > _MAX_NAMES:
+        raise InvalidArgumentsError(f"{name} takes {_MAX_NAMES} names at maximum, not {len(names)}.")
     return names or None
 
 
@@ -154,7 +156,9 @@ def _roles(arguments: Mapping[str, Any]) -> frozenset[str] | None:
         return None
     roles = frozenset(name.lower() for name in names)
     if unknown := sorted(roles.difference(ROLES)):
-        raise InvalidArgumentsError(f"role_filter knows {', '.join(ROLES)}; {_in_words(unknown[0])} is none of them.")
+        raise InvalidArgumentsError(
+            f"role_filter knows {', '.join(ROLES)}; {_describe_value(unknown[0])} is none of them."
+        )
     return roles
 
 
@@ -169,9 +173,9 @@ def _time(arguments: Mapping[str, Any], name: str, now: float, *, end: bool) -> 
 
 
 def parse_time(text: object, *, now: float | None = None, end: bool = False) -> float:
-    """Seconds since 1970 for a moment; a day means its beginning, or its end when `end`.
+    """Parse a time as people write it into seconds since 1970; a day means its start, or its end when `end`.
 
-    Raises ValueError, naming the forms there are, for anything else.
+    Raises ValueError, which names the possible forms, for anything else.
     """
     now = time.time() if now is None else now
     if isinstance(text, int | float) and not isinstance(text, bool) and abs(text) < _LATEST:
@@ -197,7 +201,7 @@ def parse_time(text: object, *, now: float | None = None, end: bool = False) -> 
 
 
 def echo_input(text: str, limit: int = _MAX_ECHO) -> str:
-    """Something that was typed, or a name from elsewhere, as an answer repeats it: short, and on one line.
+    """Typed text, or a name from elsewhere, as an answer repeats it: short, and on one line.
 
     Each of its characters takes at most two in JSON.
     """
@@ -205,7 +209,7 @@ def echo_input(text: str, limit: int = _MAX_ECHO) -> str:
 
 
 def echo_list(texts: Iterable[str], room: int) -> list[str]:
-    """The first of some texts, as many as there is room for as a list; each as an answer repeats it."""
+    """The first texts, as many as a list has room for, each as an answer repeats it."""
     shown: list[str] = []
     for text in texts:
         short = echo_input(text, min(_MAX_ECHO, room // 2 - 4))

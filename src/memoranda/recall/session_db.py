@@ -120,7 +120,7 @@ class SessionDB(SessionStore):
                     "role": message.role,
                     "timestamp": message.timestamp,
                     "tool_name": message.tool_name,
-                    "snippet": snippet(f"{words.said}\n{words.beside}".strip(), parsed),
+                    "snippet": snippet(f"{words.text}\n{words.tool_text}".strip(), parsed),
                     "context": [
                         {"role": each.role, "content": text_of(each.content)[:_CONTEXT]} for each in window.messages
                     ],

@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from memoranda.errors import StorageError
 from memoranda.recall import guidance
 from memoranda.recall.evidence import match_spans, show_time
-from memoranda.recall.query import LONGEST_QUERY, Query, parse
+from memoranda.recall.query import MAX_QUERY, Query, parse
 from memoranda.recall.request import fit_json
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.settings import RecallSettings
@@ -26,11 +26,11 @@ _log = logging.getLogger(__name__)
 Summarize = Callable[[str, str], str]
 """Instructions and a transcript in, a summary out; may raise, may be slow."""
 
-_MOST_WORKERS = 5
+_MAX_WORKERS = 5
 _TRANSCRIPT = 100_000
-_AT_ONCE = 500
-_LONGEST_SUMMARY = 2_000
-NOTE = 200
+_BATCH_SIZE = 500
+_MAX_SUMMARY = 2_000
+NOTE_CHARS = 200
 # What the name of the field takes.
 _FIELD = 15
 
@@ -40,32 +40,32 @@ def add_summaries(
 ) -> None:
     """Put a `summary` into each result that gets one in time; its windows then make room.
 
-    The answer must leave `NOTE` characters of its size free, for a word about summaries that are missing.
+    The answer must leave `NOTE_CHARS` characters of its size free, for a word about summaries that are missing.
     """
     results = answer["results"]
-    summaries = _Round(question, db, summarize, settings).summaries([result["session_id"] for result in results])
+    summaries = _SummaryRun(question, db, summarize, settings).summaries([result["session_id"] for result in results])
     for number in summaries:
         for part in ("messages", "bookend_start", "bookend_end"):
             results[number].pop(part, None)
-    room = settings.answer_chars - json_size(answer) - NOTE
+    room = settings.answer_chars - json_size(answer) - NOTE_CHARS
     for number, summary in summaries.items():
-        if text := fit_json(summary, min(_LONGEST_SUMMARY, room // len(summaries) - _FIELD)):
+        if text := fit_json(summary, min(_MAX_SUMMARY, room // len(summaries) - _FIELD)):
             results[number]["summary"] = text
     missing = len(results) - len(summaries)
     if missing:
-        said = f"{missing} of {len(results)} summaries could not be made; the messages themselves are there."
-        answer["note"] = f"{answer['note']} {said}" if "note" in answer else said
+        note = f"{missing} of {len(results)} summaries could not be made; the messages themselves are there."
+        answer["note"] = f"{answer['note']} {note}" if "note" in answer else note
 
 
-class _Round:
+class _SummaryRun:
     """The summaries for one answer. Only the thread that wants them reads the store; the others only ask a model."""
 
     def __init__(self, question: str, db: SessionDB, summarize: Summarize, settings: RecallSettings) -> None:
-        self._question = question[:LONGEST_QUERY]
+        self._question = question[:MAX_QUERY]
         self._query = parse(question)
         self._db = db
         self._summarize = summarize
-        self._most = max(1, min(settings.summary_workers, _MOST_WORKERS))
+        self._max_workers = max(1, min(settings.summary_workers, _MAX_WORKERS))
         self._end = time.monotonic() + settings.summary_deadline
         self._done: SimpleQueue[tuple[int, object]] = SimpleQueue()
 
@@ -74,12 +74,12 @@ class _Round:
         found: dict[int, str] = {}
         waiting = list(enumerate(session_ids))[::-1]
         running = 0
-        while (waiting or running) and self._left():
-            if waiting and running < self._most:
+        while (waiting or running) and self._time_left():
+            if waiting and running < self._max_workers:
                 running += self._begin(*waiting.pop())
                 continue
             try:
-                number, summary = self._done.get(timeout=self._left())
+                number, summary = self._done.get(timeout=self._time_left())
             except Empty:
                 break
             running -= 1
@@ -87,19 +87,19 @@ class _Round:
                 found[number] = summary.strip()
         return found
 
-    def _left(self) -> float:
+    def _time_left(self) -> float:
         return max(0.0, self._end - time.monotonic())
 
     def _begin(self, number: int, session_id: str) -> bool:
         """Ask for one summary in a thread of its own; False when there is nothing to ask about, or no time left."""
         try:
-            said = transcript(self._db, session_id, self._query)
+            record = transcript(self._db, session_id, self._query)
         except StorageError as error:
             _log.warning("a conversation could not be read for its summary: %s", error)
             return False
-        if not self._left():
+        if not self._time_left():
             return False
-        text = f"Question: {self._question}\n\nTranscript:\n{said}"
+        text = f"Question: {self._question}\n\nTranscript:\n{record}"
         threading.Thread(target=self._ask, args=(number, text), name="memoranda-summary", daemon=True).start()
         return True
 
@@ -117,12 +117,12 @@ class _Round:
 
 def transcript(db: SessionDB, session_id: str, query: Query) -> str:
     """A conversation as text, cut to the part that holds the most matches."""
-    place = db.conversation_of(session_id)
-    if place is None:
+    conversation = db.conversation_of(session_id)
+    if conversation is None:
         return ""
     lines, last = [], 0
     while True:
-        window = db.messages_behind(place, last, _AT_ONCE)
+        window = db.messages_behind(conversation, last, _BATCH_SIZE)
         lines += [
             f"[{show_time(message.timestamp)}] {message.role}: {text_of(message.content)}"
             for message in window.messages
@@ -133,17 +133,17 @@ def transcript(db: SessionDB, session_id: str, query: Query) -> str:
     return cut_around_matches("\n".join(lines), query, _TRANSCRIPT)
 
 
-def cut_around_matches(text: str, query: Query, most: int) -> str:
+def cut_around_matches(text: str, query: Query, max_chars: int) -> str:
     """The stretch of so many characters that covers the most matches, a quarter of it before the first of them."""
-    if len(text) <= most:
+    if len(text) <= max_chars:
         return text
     starts = [start for start, _ in match_spans(text, query)] or [0]
     best, covered, end = starts[0], 0, 0
     for number, start in enumerate(starts):
         end = max(end, number)
-        while end < len(starts) and starts[end] < start + most * 3 // 4:
+        while end < len(starts) and starts[end] < start + max_chars * 3 // 4:
             end += 1
         if end - number > covered:
             best, covered = start, end - number
-    begin = max(0, min(best - most // 4, len(text) - most))
-    return text[begin : begin + most]
+    begin = max(0, min(best - max_chars // 4, len(text) - max_chars))
+    return text[begin : begin + max_chars]

@@ -30,7 +30,7 @@ from memoranda.recall.request import (
 from memoranda.recall.search import Hit, SearchResult
 from memoranda.recall.session_db import SessionDB
 from memoranda.recall.settings import RecallSettings
-from memoranda.recall.summaries import NOTE, Summarize, add_summaries
+from memoranda.recall.summaries import NOTE_CHARS, Summarize, add_summaries
 from memoranda.support.projects import matching_projects
 from memoranda.support.shorten import json_size
 from memoranda.tools import InvalidArgumentsError, JsonObject, Tool
@@ -44,7 +44,7 @@ _QUERY = 200
 _MATCHED = 150
 _NOTE = 300
 _TERMS = 300
-_MOST_MISSING = 10
+_MAX_MISSING = 10
 _FILTERS = 150
 _NAME = 60
 _CONTROL = {number: " " for number in range(32)}
@@ -121,7 +121,7 @@ class SessionSearchTool:
         in_context, settings = self._in_context(db), self._settings
         if self._summarize is None:
             return discover(db, request, settings, self._current, in_context, projects)
-        smaller = replace(settings, answer_chars=settings.answer_chars - NOTE)
+        smaller = replace(settings, answer_chars=settings.answer_chars - NOTE_CHARS)
         answer = discover(db, request, smaller, self._current, in_context, projects)
         add_summaries(answer, request.query, db, self._summarize, settings)
         return answer
@@ -162,9 +162,9 @@ def discover(
         sort=request.sort,
         explain=request.why,
     )
-    place = db.conversation_of(current) if current else None
-    if place is not None:
-        others = [hit for hit in found.hits if hit.message_id or hit.conversation_id != place.conversation_id]
+    conversation = db.conversation_of(current) if current else None
+    if conversation is not None:
+        others = [hit for hit in found.hits if hit.message_id or hit.conversation_id != conversation.conversation_id]
         found = replace(found, hits=tuple(others))
     answer = _envelope(request, found, filters)
     if not found.hits:
@@ -197,7 +197,7 @@ def _fill(
                 break
             looked_at = number + 1
             if result is not None and size > room:
-                result = _smaller(result, room)
+                result = _shrink_result(result, room)
                 size = 0 if result is None else json_size(result) + 2
             room -= size
             if result is not None:
@@ -205,7 +205,7 @@ def _fill(
     return looked_at
 
 
-def _smaller(result: JsonObject, room: int) -> JsonObject | None:
+def _shrink_result(result: JsonObject, room: int) -> JsonObject | None:
     """A result that does not fit by itself, without what can be asked for again; None when that is still too much."""
     kept = {key: value for key, value in result.items() if key in _NEEDED}
     kept["snippet"] = fit_json(result["snippet"], room - json_size(kept | {"snippet": ""}))
@@ -236,7 +236,7 @@ def _envelope(request: SearchRequest, found: SearchResult, filters: Filters) -> 
         "sessions_matched": found.matched_sessions,
     }
     if found.missing:
-        answer["not_found"] = echo_list(found.missing[:_MOST_MISSING], _TERMS)
+        answer["not_found"] = echo_list(found.missing[:_MAX_MISSING], _TERMS)
     if found.note:
         answer["note"] = echo_input(found.note, _NOTE)
     if request.why:
@@ -282,7 +282,7 @@ def _result(
     if session["parent_session_id"]:
         result["parent_session_id"] = session["parent_session_id"]
     if request.why:
-        result["why"] = _why(hit, request.sort)
+        result["why"] = _explain_score(hit, request.sort)
     if hit.message_id is None:
         return _opening(db, hit, session, result, room)
     matched = evidence.find(hit.message_id)
@@ -290,10 +290,10 @@ def _result(
         return None
     message = matched.message
     words = searchable_text(message)
-    shown = excerpt(words.said, query)
-    if shown.at is None and words.beside:
+    shown = excerpt(words.text, query)
+    if shown.at is None and words.tool_text:
         # What a tool was asked is beside the text, which has no match.
-        shown = excerpt(words.beside, query)._replace(at=0)
+        shown = excerpt(words.tool_text, query)._replace(at=0)
     result |= {
         "matched_role": echo_input(message.role),
         "when": show_time(message.timestamp),
@@ -302,7 +302,7 @@ def _result(
     return result | evidence.around(matched, shown.at or 0, room - json_size(result))
 
 
-def _why(hit: Hit, sort: Sort | None) -> JsonObject:
+def _explain_score(hit: Hit, sort: Sort | None) -> JsonObject:
     """What put a result there: its score and the parts of it, and the order, where that is not the score's."""
     order = {} if sort is None else {"order": guidance.BY_TIME[sort]}
     return order | {"score": round(hit.score, 3)} | {name: round(value, 3) for name, value in hit.signals.items()}
@@ -310,13 +310,13 @@ def _why(hit: Hit, sort: Sort | None) -> JsonObject:
 
 def _opening(db: SessionDB, hit: Hit, session: dict[str, Any], result: JsonObject, room: int) -> JsonObject | None:
     """For a conversation that is found by its title: how it began."""
-    place = db.conversation_of(hit.session_id)
-    if place is None:
+    conversation = db.conversation_of(hit.session_id)
+    if conversation is None:
         return None
-    window = db.messages_behind(place, 0, _OPENING)
+    window = db.messages_behind(conversation, 0, _OPENING)
     share = (room - json_size(result) - 200) // _OPENING
     fitting = [fit_message(message, 500, share) for message in window.messages]
-    shown = [each.entry for each in fitting if each is not None]
+    shown = [fitted.entry for fitted in fitting if fitted is not None]
     return result | {
         "when": show_time(session["started_at"]),
         "snippet": f"Title: {result['title']}",
