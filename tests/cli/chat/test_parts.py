@@ -14,7 +14,7 @@ from memoranda.cli.chat.commands import COMMANDS, is_command
 from memoranda.cli.chat.input import JsonInput, PipeInput
 from memoranda.cli.chat.input_history import InputHistory
 from memoranda.cli.chat.output import JsonOutput, PipeOutput, TerminalOutput
-from memoranda.cli.chat.status import ChatStatus, short
+from memoranda.cli.chat.status import ChatStatus, format_tokens
 from memoranda.cli.log_file import log_to_file
 from memoranda.llm.model import ToolCall, Usage
 from memoranda.safety.redaction import Redactor
@@ -28,22 +28,22 @@ def test_every_command_and_event_is_in_the_guide(capsys: pytest.CaptureFixture[s
     """Whoever adds one writes it down."""
     guide = GUIDE.read_text()
     assert [name for name in COMMANDS if not re.search(rf"`{name}[ `]", guide)] == []
-    screen = JsonOutput()
-    screen.begun(STATUS, "Begun.")
-    screen.text("Hi")
+    output = JsonOutput()
+    output.show_session(STATUS, "Begun.")
+    output.show_text("Hi")
     for event in (
         ModelAnswered(Usage()),
         ToolCalled(CALL),
         ToolReturned(CALL, {}),
         ContextCompressed(Compression(done=True, why="")),
     ):
-        screen.event(event)
-    screen.answered("Hi", STATUS)
-    screen.stopped()
-    screen.note("So.", {})
-    screen.remark("review", "Saved.", {})
-    screen.remark("notice", "Left out.", {})
-    screen.trouble("No.", "usage")
+        output.show_event(event)
+    output.show_answer("Hi", STATUS)
+    output.show_interrupted()
+    output.show_note("So.", {})
+    output.show_remark("review", "Saved.", {})
+    output.show_remark("notice", "Left out.", {})
+    output.show_error("No.", "usage")
     events = [json.loads(line)["event"] for line in capsys.readouterr().out.splitlines()]
     assert len(set(events)) == 12
     assert [name for name in events if f"| `{name}` |" not in guide] == []
@@ -63,7 +63,7 @@ def test_every_command_and_event_is_in_the_guide(capsys: pytest.CaptureFixture[s
 )
 def test_tokens_are_said_as_people_say_them(number: int, words: str) -> None:
     """Short, without noughts that say nothing."""
-    assert short(number) == words
+    assert format_tokens(number) == words
 
 
 def test_the_status_line_says_how_full_the_context_is_and_what_the_cache_gave() -> None:
@@ -107,9 +107,9 @@ def test_the_log_goes_to_a_file_and_not_to_the_screen(tmp_path: Path, capsys: py
     assert (list(logger.handlers), logger.level, logger.propagate) == before
 
 
-def test_a_log_that_is_full_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_is_full_starts_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Old lines move on to a second and third file; the present one stays private."""
-    monkeypatch.setattr("memoranda.cli.log_file._MOST_BYTES", 200)
+    monkeypatch.setattr("memoranda.cli.log_file._MAX_BYTES", 200)
     path = tmp_path / "logs" / "chat.log"
     with log_to_file(path):
         for number in range(20):
@@ -121,31 +121,33 @@ def test_a_log_that_is_full_is_begun_anew(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_pipe_gets_the_answer_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
     """Signs that steer a terminal are replaced, line ends and tabs stay; each answer ends its line."""
-    screen = PipeOutput()
-    screen.begun(STATUS, "Begun.")
-    screen.asking()
-    screen.text("One\n\ttwo\x1b[31m")
-    screen.event(ToolCalled(CALL))
-    screen.event(ToolReturned(CALL, {"success": True}))
-    screen.text("three")
-    screen.answered("", STATUS)
-    screen.trouble("Sorry.", "x")
+    output = PipeOutput()
+    output.show_session(STATUS, "Begun.")
+    output.show_waiting()
+    output.show_text("One\n\ttwo\x1b[31m")
+    output.show_event(ToolCalled(CALL))
+    output.show_event(ToolReturned(CALL, {"success": True}))
+    output.show_text("three")
+    output.show_answer("", STATUS)
+    output.show_error("Sorry.", "x")
     assert capsys.readouterr() == ("One\n\ttwo\ufffd[31m\nthree\n", "Sorry.\n")
     with pytest.raises(SystemExit) as left:
-        screen.stopped()
+        output.show_interrupted()
     assert left.value.code == 130
 
 
 def test_a_terminal_shows_what_tools_were_given_and_what_came_of_it(capsys: pytest.CaptureFixture[str]) -> None:
     """One line each, whatever is in them."""
-    screen = TerminalOutput()
-    screen.event(ToolCalled(CALL))
-    screen.event(ToolReturned(CALL, {"success": True, "message": "Saved\nin MEMORY.md."}))
-    screen.event(ToolCalled(ToolCall("c2", "weather", "{broken")))
-    screen.event(ToolCalled(ToolCall("c3", "weather", '{"places": [{"name": "Oslo"}, {"name": "Rome", "days": 3}]}')))
-    screen.event(ToolReturned(CALL, {"success": False, "error": "No such place."}))
-    screen.event(ToolReturned(CALL, {"success": True, "results": [1, 2]}))
-    screen.event(
+    output = TerminalOutput()
+    output.show_event(ToolCalled(CALL))
+    output.show_event(ToolReturned(CALL, {"success": True, "message": "Saved\nin MEMORY.md."}))
+    output.show_event(ToolCalled(ToolCall("c2", "weather", "{broken")))
+    output.show_event(
+        ToolCalled(ToolCall("c3", "weather", '{"places": [{"name": "Oslo"}, {"name": "Rome", "days": 3}]}'))
+    )
+    output.show_event(ToolReturned(CALL, {"success": False, "error": "No such place."}))
+    output.show_event(ToolReturned(CALL, {"success": True, "results": [1, 2]}))
+    output.show_event(
         ContextCompressed(Compression(done=True, why="", how="model", tokens_before=90_000, tokens_after=8_000))
     )
     shown = capsys.readouterr().out.replace("…\r", "").splitlines()

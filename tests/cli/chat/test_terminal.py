@@ -32,7 +32,7 @@ def test_an_answer_appears_while_it_is_written(person: Person) -> None:
     status = person.is_asked()
     assert "context" in status and "% from cache" in status and "scripted-1" in status
     person.types("/quit")
-    person.sees("Kept.")
+    person.sees("Saved.")
     assert person.leaves() == 0
 
 
@@ -81,7 +81,7 @@ def test_a_turn_can_be_taken_back_and_said_in_another_way(service: ScriptedServe
     person.says("Hello")
     person.says("My name is Ann")
     person.types("/undo")
-    person.sees("Taken back, with 2 messages: My name is Ann")
+    person.sees("Undone, 2 messages: My name is Ann")
     person.sees("> My name is Ann")
     person.says("a", "You said: My name is Anna.")
     person.says("/undo")
@@ -89,7 +89,7 @@ def test_a_turn_can_be_taken_back_and_said_in_another_way(service: ScriptedServe
     person.says("/undo")
     person.presses("\x15")
     person.types("/undo")
-    person.sees("There is nothing to take back.")
+    person.sees("There is nothing to undo.")
     assert _asked(service) == ["Hello", "You said: Hello.", "My name is Anna"]
 
 
@@ -98,10 +98,10 @@ def test_a_conversation_can_go_two_ways(service: ScriptedServer, person: Person)
     person.says("Hello")
     person.types("/title First way")
     person.sees("now called 'First way'.")
-    person.says("/branch Second way", "Another way on from here.")
+    person.says("/branch Second way", "A branch of the conversation.")
     person.says("Left", "You said: Left.")
     assert _asked(service) == ["Hello", "You said: Hello.", "Left"]
-    person.says("/resume First way", "Going on with 'First way'.", "You said: Hello.")
+    person.says("/resume First way", "Resumed 'First way'.", "You said: Hello.")
     person.says("Right", "You said: Right.")
     assert _asked(service) == ["Hello", "You said: Hello.", "Right"]
     person.types("/sessions")
@@ -117,7 +117,7 @@ def test_a_conversation_is_taken_up_by_title_after_a_kill(home: Path, service: S
     person.sees("and then")
     person.kills()
     with Person(home, "--resume", "The long one") as again:
-        again.sees("Going on with 'The long one'.")
+        again.sees("Resumed 'The long one'.")
         again.is_asked()
         again.says("Where were we?", "You said: Where were we?")
         again.quits()

@@ -19,7 +19,7 @@ from memoranda.db.orphaned_wal import database_exists
 from memoranda.safety.redaction import Redactor
 
 _LATEST = "\0latest"
-_LISTED = "'memoranda sessions list' shows all conversations."
+_HOW_TO_LIST = "'memoranda sessions list' shows all conversations."
 _NO_DEMO = (
     "--demo was removed. 'memoranda demo' shows the memory at work without a model; for a chat, set a model up with "
     "'memoranda secret set ANTHROPIC_API_KEY'."
@@ -37,17 +37,20 @@ Examples:
 @click.command(epilog=_EPILOG)
 @click.option("--model", "model_name", metavar="NAME", help="The model to talk to (model.name).")
 @click.option(
-    "--resume", metavar="[ID|TITLE]", is_flag=False, flag_value=_LATEST,
-    help="Take a conversation up again; without a name, the latest.",
-)  # fmt: skip
-@click.option("--new", is_flag=True, help="Begin a new conversation (this is the default).")
-@click.option("--query", metavar="TEXT", help="Say this, print the answer, and leave; '-' reads it from a pipe.")
+    "--resume",
+    metavar="[ID|TITLE]",
+    is_flag=False,
+    flag_value=_LATEST,
+    help="Resume a conversation; without a name, the latest.",
+)
+@click.option("--new", is_flag=True, help="Start a new conversation (this is the default).")
+@click.option("--query", metavar="TEXT", help="Send this, print the answer and exit; '-' reads it from a pipe.")
 @click.option("--demo", is_flag=True, hidden=True)
 @memory_options
 def command(model_name: str | None, resume: str | None, new: bool, query: str | None, demo: bool) -> None:
-    """Talk to a model that remembers. /help lists what else you can say.
+    """Talk to a model that remembers. /help lists the commands of the chat.
 
-    Every message is on the disk before the next step. Ctrl-C stops an answer; what was said is kept. Without a
+    Every message is on disk before the next step. Ctrl-C stops an answer; your message is kept. Without a
     terminal, each line of the input is one message and only the answers are printed; with --json, every event is a
     line of JSON.
     """
@@ -58,46 +61,45 @@ def command(model_name: str | None, resume: str | None, new: bool, query: str | 
         raise click.UsageError("--new and --resume exclude each other.")
     if resume is not None and not resume.strip():
         raise click.UsageError("--resume takes an id or a title, or nothing at all for the latest.")
-    said = sys.stdin.read().strip() if query == "-" else query
-    if said is not None and not said.strip():
-        raise click.UsageError("There is nothing to say: --query is empty.")
+    message = sys.stdin.read().strip() if query == "-" else query
+    if message is not None and not message.strip():
+        raise click.UsageError("--query is empty: there is nothing to send.")
     with open_memory(invocation.home, profile=invocation.profile, user=invocation.user) as memory:
-        screen = _screen(invocation, query)
-        resumed = _session_to_resume(memory, resume, screen) if resume else None
-        model = choose_model(memory, model_name, screen)
-        with log_to_file(memory.home.root / "logs" / "chat.log"), Chat(memory, model, screen, resume=resumed) as chat:
-            if said is not None:
-                chat.say(said)
+        output = _choose_output(invocation, query)
+        resumed = _find_session_to_resume(memory, resume, output) if resume else None
+        model = choose_model(memory, model_name, output)
+        with log_to_file(memory.home.root / "logs" / "chat.log"), Chat(memory, model, output, resume=resumed) as chat:
+            if message is not None:
+                chat.say(message)
             else:
                 _greet(chat, resumed)
-                run_chat(chat, _lines(invocation, memory))
-                _say_goodbye(chat)
-    sys.exit(EXIT_REFUSED if chat.failed and not isinstance(screen, TerminalOutput) else 0)
+                run_chat(chat, _choose_input(invocation, memory))
+                _show_how_to_resume(chat)
+    sys.exit(EXIT_REFUSED if chat.failed and not isinstance(output, TerminalOutput) else 0)
 
 
-def _session_to_resume(memory: Memory, name: str, screen: ChatOutput) -> str:
+def _find_session_to_resume(memory: Memory, name: str, output: ChatOutput) -> str:
     if not database_exists(memory.home.state_db):
-        exit_with_error(
-            screen, "There is no conversation to take up yet. 'memoranda chat' begins one.", "not_found", EXIT_REFUSED
-        )
+        text = "There is no conversation to resume yet. 'memoranda chat' starts one."
+        exit_with_error(output, text, "not_found", EXIT_REFUSED)
     if name != _LATEST:
         found = resolve_session(memory.sessions, name)
-        return found or exit_with_error(screen, f"{NOT_FOUND.format(name=name)} {_LISTED}", "not_found", EXIT_REFUSED)
+        return found or exit_with_error(
+            output, f"{NOT_FOUND.format(name=name)} {_HOW_TO_LIST}", "not_found", EXIT_REFUSED
+        )
     rows = memory.sessions.list_sessions_rich(source="cli", limit=1, order_by_last_active=True)
-    return (
-        str(rows[0]["id"])
-        if rows
-        else exit_with_error(screen, f"No chat was kept yet. {_LISTED}", "not_found", EXIT_REFUSED)
-    )
+    if not rows:
+        exit_with_error(output, f"No chat is recorded yet. {_HOW_TO_LIST}", "not_found", EXIT_REFUSED)
+    return str(rows[0]["id"])
 
 
-def _screen(invocation: Invocation, query: str | None) -> ChatOutput:
+def _choose_output(invocation: Invocation, query: str | None) -> ChatOutput:
     if invocation.as_json:
         return JsonOutput()
     return TerminalOutput() if sys.stdout.isatty() and sys.stdin.isatty() and query is None else PipeOutput()
 
 
-def _lines(invocation: Invocation, memory: Memory) -> ChatInput:
+def _choose_input(invocation: Invocation, memory: Memory) -> ChatInput:
     if invocation.as_json:
         return JsonInput()
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -110,11 +112,11 @@ def _greet(chat: Chat, resumed: str | None) -> None:
     if resumed:
         show_resumed(chat)
     else:
-        chat.screen.begun(chat.status, f"A new conversation with {chat.model.name}. /help lists what you can say.")
+        chat.output.show_session(chat.status, f"A new conversation with {chat.model.name}. /help lists the commands.")
     for notice in chat.session.notices:
-        chat.screen.remark("notice", notice, {})
+        chat.output.show_remark("notice", notice, {})
 
 
-def _say_goodbye(chat: Chat) -> None:
-    if isinstance(chat.screen, TerminalOutput) and chat.has_begun:
-        click.echo(f"Kept. 'memoranda chat --resume {chat.session.id}' goes on from here.")
+def _show_how_to_resume(chat: Chat) -> None:
+    if isinstance(chat.output, TerminalOutput) and chat.is_recorded:
+        click.echo(f"Saved. 'memoranda chat --resume {chat.session.id}' continues this conversation.")

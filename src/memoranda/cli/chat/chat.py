@@ -1,4 +1,4 @@
-"""A chat: one person, one model, and the conversation that is open; commands may open another."""
+"""A chat between one person and one model; its commands can switch to another conversation."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -10,7 +10,7 @@ from memoranda.agent.process_resources import ResourceLogger
 from memoranda.app import Memory, Session
 from memoranda.cli.chat.output import ChatOutput
 from memoranda.cli.chat.startup import start_session
-from memoranda.cli.chat.status import ChatStatus, status_of
+from memoranda.cli.chat.status import ChatStatus, build_status
 from memoranda.db.orphaned_wal import database_exists
 from memoranda.errors import MemorandaError
 from memoranda.llm.model import ChatModel, Usage
@@ -21,94 +21,98 @@ from memoranda.tools import JsonObject
 
 
 class Chat:
-    """What commands and the reading of lines work on."""
+    """The state that the chat commands and the input loop share."""
 
-    def __init__(self, memory: Memory, model: ChatModel, screen: ChatOutput, *, resume: str | None = None) -> None:
-        """`resume` is the id of a session to take up; without one a new conversation begins."""
+    def __init__(self, memory: Memory, model: ChatModel, output: ChatOutput, *, resume: str | None = None) -> None:
+        """`resume` is the id of the session to resume; without it a new conversation starts."""
         self.memory = memory
         self.model = model
-        self.screen = screen
+        self.output = output
         self.failed = False
-        self.offered = ""
-        """What the person may want to say again, changed: the words of a turn that was taken back."""
+        self.suggestion = ""
+        """The text of an undone turn, which the user may want to edit and send again."""
         self.session: Session
         self.agent: Agent
         self._used_before = Usage()
         self._reviews: SimpleQueue[ReviewReport] = SimpleQueue()
         self._open = ExitStack()
-        self._watched = False
-        self.go_on_in(start_session(memory, model, resume))
+        self._logs_resources = False
+        self.switch_to(start_session(memory, model, resume))
 
-    def go_on_in(self, session: Session) -> None:
-        """Make a session the one that is talked in."""
-        self.session, screen = session, self.screen
+    def switch_to(self, session: Session) -> None:
+        """Makes a session the current one."""
+        self.session, output = session, self.output
         self.agent = self.memory.agent(
-            self.model, session=session, on_text=screen.text, on_event=screen.event, on_review=self._reviews.put
+            self.model,
+            session=session,
+            on_text=output.show_text,
+            on_event=output.show_event,
+            on_review=self._reviews.put,
         )
 
-    def leave_for(self, session: Session, reason: str) -> None:
-        """End the conversation that is open, and go on in another."""
+    def end_and_switch_to(self, session: Session, reason: str) -> None:
+        """Ends the current conversation and continues in another."""
         self.session.end(reason)
         self._used_before += self.agent.usage
-        self.go_on_in(session)
+        self.switch_to(session)
 
     @property
     def used(self) -> Usage:
-        """What the model used in this chat, over all its conversations."""
+        """The tokens that the model used in this chat, over all its conversations."""
         return self._used_before + self.agent.usage
 
     @property
     def status(self) -> ChatStatus:
-        if not self.has_begun:
-            return status_of(self.agent, None, [])
-        return status_of(self.agent, self.session.title, self.session.conversation())
+        if not self.is_recorded:
+            return build_status(self.agent, None, [])
+        return build_status(self.agent, self.session.title, self.session.conversation())
 
     @property
-    def has_begun(self) -> bool:
-        """Whether there is anything yet; looking leaves no trace in an empty home."""
+    def is_recorded(self) -> bool:
+        """Whether the current session is in the record yet; asking does not create a database in an empty home."""
         if not database_exists(self.memory.home.state_db):
             return False
         return self.memory.sessions.get_session(self.session.id) is not None
 
     def say(self, text: str) -> None:
-        """Have one turn; what goes wrong is shown, and the chat goes on."""
-        if not self._watched:
+        """Runs one turn; an error is shown, and the chat continues."""
+        if not self._logs_resources:
             self._open.enter_context(ResourceLogger())
-            self._watched = True
-        self.attempt(lambda: self._turn(text))
+            self._logs_resources = True
+        self.attempt(lambda: self._run_turn(text))
         self.show_reviews()
 
     def show_reviews(self) -> None:
-        """Say what reviews in the background have saved meanwhile; they come in from another thread."""
+        """Shows what background reviews saved since the last call; another thread queues their reports."""
         while not self._reviews.empty():
             report = self._reviews.get()
             if line := report.line():
-                self.screen.remark("review", line, {"counts": report.counts(), "failed": report.failed})
+                self.output.show_remark("review", line, {"counts": report.counts(), "failed": report.failed})
 
     def attempt(self, work: Callable[[], None]) -> None:
-        """Do something that may fail or be interrupted, and show that it was."""
+        """Runs a step that may fail or be interrupted, and shows if it was."""
         try:
             with deferred_interrupts():
                 work()
         except KeyboardInterrupt:
             self.failed = True
-            self.screen.stopped()
+            self.output.show_interrupted()
         except MemorandaError as error:
             self.failed = True
-            self.screen.trouble(str(error), type(error).__name__)
+            self.output.show_error(str(error), type(error).__name__)
 
-    def _turn(self, text: str) -> None:
-        self.screen.asking()
+    def _run_turn(self, text: str) -> None:
+        self.output.show_waiting()
         answer = self.agent.turn(text)
-        self.screen.answered(answer, self.status)
+        self.output.show_answer(answer, self.status)
 
     def last_exchange(self) -> list[JsonObject]:
-        """The last thing that the user said, and the last answer, where there are any."""
-        said = [each for each in self.session.conversation() if each["role"] in ("user", "assistant")]
-        said = [each for each in said if text_of(each["content"]).strip()]
-        while len(said) > 1 and said[-2]["role"] == said[-1]["role"]:
-            del said[-2]
-        return said[-2:]
+        """Returns the last message of the user and the last answer, as far as there are any."""
+        messages = [message for message in self.session.conversation() if message["role"] in ("user", "assistant")]
+        messages = [message for message in messages if text_of(message["content"]).strip()]
+        while len(messages) > 1 and messages[-2]["role"] == messages[-1]["role"]:
+            del messages[-2]
+        return messages[-2:]
 
     def __enter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""Reading what a person or a program says to the chat, line by line."""
+"""Reads the input of a chat line by line, from a terminal, a pipe or JSON lines, and runs it."""
 
 import json
 import signal
@@ -12,39 +12,39 @@ from memoranda.cli.chat.commands import is_command, run_command
 from memoranda.cli.chat.input_history import InputHistory
 from memoranda.cli.terminal_text import dim
 
-_PROMPT, _GOING_ON = "> ", ". "
+_PROMPT, _CONTINUATION_PROMPT = "> ", ". "
 
 
 class ChatInput(Protocol):
-    """Where a chat gets its lines from."""
+    """Where a chat gets its input from."""
 
     def read(self) -> str | None:
-        """The next thing that is said; None at the end."""
+        """Returns the next message or command; None at the end."""
 
-    def offer(self, text: str) -> None:
-        """Make it easy to say something again."""
+    def suggest(self, text: str) -> None:
+        """Puts a text into the next input line, where that is possible."""
 
-    def interrupted(self, chat: Chat) -> None:
-        """Ctrl-C before or after a turn; raises when that means the end."""
+    def handle_interrupt(self, chat: Chat) -> None:
+        """Handles Ctrl-C outside of a turn; raises to end the chat."""
 
 
 def run_chat(chat: Chat, lines: ChatInput) -> None:
-    """Go on until the person leaves or nothing more comes."""
+    """Runs the chat until the user leaves or the input ends."""
     while True:
-        # Outside the turn too: who presses Ctrl-C twice does not want to lose the chat.
+        # Ctrl-C outside of a turn must not end the chat: users press it twice to stop an answer.
         try:
             line = lines.read()
-            if line is None or not _take(chat, line):
+            if line is None or not _handle_line(chat, line):
                 return
-            if chat.offered:
-                lines.offer(chat.offered)
-                chat.offered = ""
+            if chat.suggestion:
+                lines.suggest(chat.suggestion)
+                chat.suggestion = ""
         except KeyboardInterrupt:
-            lines.interrupted(chat)
+            lines.handle_interrupt(chat)
 
 
-def _take(chat: Chat, line: str) -> bool:
-    """Do what a line asks for; False when it asks to leave."""
+def _handle_line(chat: Chat, line: str) -> bool:
+    """Runs a command or a turn; False when the user wants to leave."""
     if is_command(line):
         return run_command(chat, line)
     if line.strip():
@@ -53,7 +53,7 @@ def _take(chat: Chat, line: str) -> bool:
 
 
 class TerminalInput:
-    """Lines that a person types, with history and the usual keys."""
+    """Lines that a user types, with history and the usual editing keys."""
 
     def __init__(self, history: InputHistory) -> None:
         self._history = history
@@ -64,7 +64,7 @@ class TerminalInput:
             lines = [input(_PROMPT)]
             while lines[-1].endswith("\\"):
                 lines[-1] = lines[-1][:-1]
-                lines.append(input(_GOING_ON))
+                lines.append(input(_CONTINUATION_PROMPT))
         except EOFError:
             click.echo()
             return None
@@ -72,15 +72,15 @@ class TerminalInput:
         self._history.add(text)
         return text
 
-    def offer(self, text: str) -> None:
-        self._history.offer(text)
+    def suggest(self, text: str) -> None:
+        self._history.suggest(text)
 
-    def interrupted(self, chat: Chat) -> None:
+    def handle_interrupt(self, chat: Chat) -> None:
         click.echo(dim("\nCtrl-D or /quit leaves."))
 
 
 class PipeInput:
-    """Lines that a program sends."""
+    """Lines that another program writes to standard input."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stdin
@@ -89,29 +89,29 @@ class PipeInput:
         line = self._stream.readline()
         return line.rstrip("\n") if line else None
 
-    def offer(self, text: str) -> None:
-        """A program has its own words."""
+    def suggest(self, text: str) -> None:
+        """Does nothing: a program needs no suggestions."""
 
-    def interrupted(self, chat: Chat) -> None:
+    def handle_interrupt(self, chat: Chat) -> None:
         raise KeyboardInterrupt
 
 
 class JsonInput(PipeInput):
-    """Lines of a program that drives the chat; one may be an object with a `text`, which can have many lines."""
+    """Lines of a program that drives the chat; a line may be a JSON object whose `text` has several lines."""
 
     def read(self) -> str | None:
-        # Nothing is under way that could be stopped, and a line that was half read would be lost.
+        # No turn is running that could be stopped, and an interrupt would lose a line that was read in part.
         handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             line = super().read()
         finally:
             signal.signal(signal.SIGINT, handler)
-        return self._unpacked(line) if line else line
+        return self._unpack(line) if line else line
 
-    def interrupted(self, chat: Chat) -> None:
-        chat.screen.stopped()
+    def handle_interrupt(self, chat: Chat) -> None:
+        chat.output.show_interrupted()
 
-    def _unpacked(self, line: str) -> str:
+    def _unpack(self, line: str) -> str:
         try:
             value = json.loads(line)
         except ValueError:

@@ -1,4 +1,4 @@
-"""What a person typed in earlier chats, for the arrow keys; kept in the home, without credentials."""
+"""The lines that a user typed in earlier chats, for the arrow keys; stored in the home without credentials."""
 
 import os
 from pathlib import Path
@@ -8,14 +8,14 @@ from memoranda.support.durable_files import make_private_directory
 
 try:
     import readline
-except ImportError:  # Windows has none; lines are read without history.
+except ImportError:  # Windows has no readline; lines are read without history.
     readline = None  # type: ignore[assignment]
 
-_MOST_LINES = 1_000
+_MAX_LINES = 1_000
 
 
 class InputHistory:
-    """The lines of a home's chats; commands complete with the tab key."""
+    """Loads and saves the typed lines of a home; the tab key completes commands."""
 
     def __init__(self, path: Path, redactor: Redactor, commands: list[str]) -> None:
         self._path = path
@@ -23,7 +23,7 @@ class InputHistory:
         self._commands = commands
 
     def load(self) -> None:
-        """Give the earlier lines to the line editor."""
+        """Passes the earlier lines to the line editor."""
         if readline is None:
             return
         readline.set_auto_history(False)
@@ -36,19 +36,19 @@ class InputHistory:
             readline.add_history(line)
 
     def add(self, text: str) -> None:
-        """Keep what was typed. More than one line is left out: it was pasted, and the record has it."""
+        """Saves a typed line. Text of several lines is skipped: it was pasted, and the record has it."""
         if not text.strip() or "\n" in text:
             return
         if readline is not None:
             readline.add_history(text)
-        kept, _ = self._redactor.text(text)
+        redacted, _ = self._redactor.text(text)
         make_private_directory(self._path.parent)
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
-            file.write(kept + "\n")
+            file.write(redacted + "\n")
 
-    def offer(self, text: str) -> None:
-        """Put a text into the next line that is read, to be changed and sent again."""
+    def suggest(self, text: str) -> None:
+        """Puts a text into the next input line, to be edited and sent again."""
         if readline is None or "\n" in text:
             return
 
@@ -63,8 +63,8 @@ class InputHistory:
             lines = self._path.read_text("utf-8", errors="replace").splitlines()
         except FileNotFoundError:
             return []
-        return lines[-_MOST_LINES:]
+        return lines[-_MAX_LINES:]
 
     def _complete(self, text: str, state: int) -> str | None:
-        found = [name for name in self._commands if text.startswith("/") and name.startswith(text)]
-        return found[state] if state < len(found) else None
+        matches = [name for name in self._commands if text.startswith("/") and name.startswith(text)]
+        return matches[state] if state < len(matches) else None

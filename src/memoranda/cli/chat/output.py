@@ -1,4 +1,4 @@
-"""What a chat shows, in three forms: on a terminal, into a pipe, and as one JSON line per event."""
+"""Shows a chat in three forms: on a terminal, into a pipe, and as one JSON line per event."""
 
 import json
 import sys
@@ -8,88 +8,88 @@ from typing import Any, Protocol
 import click
 
 from memoranda.agent.events import AnswerTruncated, ContextCompressed, Event, ModelAnswered, ToolCalled, ToolReturned
-from memoranda.cli.chat.status import ChatStatus, short
+from memoranda.cli.chat.status import ChatStatus, format_tokens
 from memoranda.cli.context import printable
 from memoranda.cli.terminal_text import dim, terminal_line
 from memoranda.llm.model import Message
 from memoranda.sessions.message_rows import text_of
 from memoranda.tools import JsonObject
 
-_WAITING = "…"
-_MOST_SHOWN = 100
-_MOST_REPEATED = 300
-# The exit code that shells give a program which was interrupted.
-_INTERRUPTED = 130
+_WAITING_SIGN = "…"
+_MAX_STEP_CHARS = 100
+_MAX_REPEATED_CHARS = 300
+# The exit code that shells use for an interrupted program.
+_EXIT_INTERRUPTED = 130
 
 
 class ChatOutput(Protocol):
-    """Where a chat appears."""
+    """Where a chat is shown."""
 
-    def begun(self, status: ChatStatus, words: str, last: Sequence[Message] = ()) -> None:
-        """A conversation begins or is taken up, as `words` say; `last` is what was said last in it."""
+    def show_session(self, status: ChatStatus, text: str, last: Sequence[Message] = ()) -> None:
+        """A conversation starts or is resumed; `last` holds its last messages."""
 
-    def asking(self) -> None:
-        """The model is about to be asked."""
+    def show_waiting(self) -> None:
+        """A request is about to go to the model."""
 
-    def text(self, chunk: str) -> None:
+    def show_text(self, chunk: str) -> None:
         """A piece of the answer."""
 
-    def event(self, event: Event) -> None:
+    def show_event(self, event: Event) -> None:
         """A step of the turn."""
 
-    def answered(self, text: str, status: ChatStatus) -> None:
-        """The answer is complete and recorded."""
+    def show_answer(self, text: str, status: ChatStatus) -> None:
+        """The answer is complete and in the record."""
 
-    def stopped(self) -> None:
-        """The person interrupted the turn."""
+    def show_interrupted(self) -> None:
+        """The user interrupted the turn."""
 
-    def note(self, text: str, data: JsonObject) -> None:
-        """What a command has to say."""
+    def show_note(self, text: str, data: JsonObject) -> None:
+        """The result of a chat command."""
 
-    def remark(self, kind: str, text: str, data: JsonObject) -> None:
-        """Something that happened beside the conversation: a `review` saved something, a `notice` about the prompt."""
+    def show_remark(self, kind: str, text: str, data: JsonObject) -> None:
+        """Something besides the conversation: what a `review` saved, or a `notice` about the prompt."""
 
-    def trouble(self, text: str, kind: str) -> None:
-        """Something could not be done."""
+    def show_error(self, text: str, kind: str) -> None:
+        """Something failed."""
 
 
 class PipeOutput:
-    """For another program, or a file: answers and what commands say, nothing else."""
+    """For another program or a file: only the answers and the results of commands."""
 
     def __init__(self) -> None:
         self._column = 0
 
-    def begun(self, status: ChatStatus, words: str, last: Sequence[Message] = ()) -> None:
-        """Nobody is there to be greeted."""
+    def show_session(self, status: ChatStatus, text: str, last: Sequence[Message] = ()) -> None:
+        """Shows nothing: a pipe gets only answers."""
 
-    def asking(self) -> None:
-        """Nobody waits."""
+    def show_waiting(self) -> None:
+        """Shows nothing."""
 
-    def text(self, chunk: str) -> None:
+    def show_text(self, chunk: str) -> None:
         self._write("".join(char if char in "\n\t" else printable(char) for char in chunk))
 
-    def event(self, event: Event) -> None:
-        # What the model says before it calls a tool is a paragraph of its own.
+    def show_event(self, event: Event) -> None:
+        # Text before a tool call is a paragraph of its own.
         if isinstance(event, ToolCalled):
             self._end_line()
 
-    def answered(self, text: str, status: ChatStatus) -> None:
+    def show_answer(self, text: str, status: ChatStatus) -> None:
         self._end_line()
 
-    def stopped(self) -> None:
-        """Whoever interrupts a pipe wants it to end."""
+    def show_interrupted(self) -> None:
+        """Ends the process: an interrupt of a pipe means that."""
         self._end_line()
-        click.echo("Interrupted. Your words and finished steps are kept.", err=True)
-        sys.exit(_INTERRUPTED)
+        click.echo("Interrupted. Your message and the finished steps are saved.", err=True)
+        sys.exit(_EXIT_INTERRUPTED)
 
-    def note(self, text: str, data: JsonObject) -> None:
+    def show_note(self, text: str, data: JsonObject) -> None:
         self._end_line()
         click.echo(text)
 
-    def remark(self, kind: str, text: str, data: JsonObject) -> None:
-        """Nobody is there to hear it."""
+    def show_remark(self, kind: str, text: str, data: JsonObject) -> None:
+        """Shows nothing: a pipe gets only answers."""
 
-    def trouble(self, text: str, kind: str) -> None:
+    def show_error(self, text: str, kind: str) -> None:
         self._end_line()
         click.echo(text, err=True)
 
@@ -105,48 +105,48 @@ class PipeOutput:
 
 
 class TerminalOutput(PipeOutput):
-    """For a person: with tools and context shown in grey, and a sign while the model thinks."""
+    """For a person: shows tools and context in grey, and a sign while the model works."""
 
     def __init__(self) -> None:
         super().__init__()
         self._waiting = False
 
-    def begun(self, status: ChatStatus, words: str, last: Sequence[Message] = ()) -> None:
-        click.echo(words)
+    def show_session(self, status: ChatStatus, text: str, last: Sequence[Message] = ()) -> None:
+        click.echo(text)
         for message in last:
-            click.echo(dim(f"  {message['role']}: {on_one_line(text_of(message['content']), _MOST_REPEATED)}"))
+            click.echo(dim(f"  {message['role']}: {join_lines(text_of(message['content']), _MAX_REPEATED_CHARS)}"))
         click.echo(dim(terminal_line(status.line())))
 
-    def asking(self) -> None:
+    def show_waiting(self) -> None:
         self._waiting = True
-        click.echo(dim(_WAITING), nl=False)
+        click.echo(dim(_WAITING_SIGN), nl=False)
         sys.stdout.flush()
 
-    def event(self, event: Event) -> None:
+    def show_event(self, event: Event) -> None:
         self._end_line()
         if isinstance(event, ToolCalled):
-            click.echo(dim(f"  · {on_one_line(_call(event), _MOST_SHOWN)}"))
+            click.echo(dim(f"  · {join_lines(_describe_call(event), _MAX_STEP_CHARS)}"))
         elif isinstance(event, ToolReturned):
-            click.echo(dim(f"    {on_one_line(_result(event.result), _MOST_SHOWN)}"))
-            self.asking()
+            click.echo(dim(f"    {join_lines(_describe_result(event.result), _MAX_STEP_CHARS)}"))
+            self.show_waiting()
         elif isinstance(event, ContextCompressed):
-            click.echo(dim(f"  · {compressed(event)}"))
+            click.echo(dim(f"  · {describe_compression(event)}"))
         elif isinstance(event, AnswerTruncated):
-            click.echo(dim("  · The answer was cut off at its longest; model.max_tokens sets how long that is."))
+            click.echo(dim("  · The answer was truncated at the limit that model.max_tokens sets."))
 
-    def answered(self, text: str, status: ChatStatus) -> None:
+    def show_answer(self, text: str, status: ChatStatus) -> None:
         self._end_line()
         click.echo(dim(terminal_line(status.line())))
 
-    def stopped(self) -> None:
+    def show_interrupted(self) -> None:
         self._end_line()
-        click.echo(dim("Interrupted. Your words and finished steps are kept; /undo takes the turn back."))
+        click.echo(dim("Interrupted. Your message and the finished steps are saved; /undo removes the turn."))
 
-    def remark(self, kind: str, text: str, data: JsonObject) -> None:
+    def show_remark(self, kind: str, text: str, data: JsonObject) -> None:
         self._end_line()
         click.echo(dim(terminal_line(text)))
 
-    def trouble(self, text: str, kind: str) -> None:
+    def show_error(self, text: str, kind: str) -> None:
         self._end_line()
         click.secho(text, fg="red", err=True)
 
@@ -168,20 +168,20 @@ class TerminalOutput(PipeOutput):
 class JsonOutput:
     """For a program that drives the chat: each event is one line."""
 
-    def begun(self, status: ChatStatus, words: str, last: Sequence[Message] = ()) -> None:
-        said = [{"role": each["role"], "content": each["content"]} for each in last]
-        self._say("session", **status.as_json(), last=said)
+    def show_session(self, status: ChatStatus, text: str, last: Sequence[Message] = ()) -> None:
+        messages = [{"role": message["role"], "content": message["content"]} for message in last]
+        self._print("session", **status.as_json(), last=messages)
 
-    def asking(self) -> None:
-        """The next event says it."""
+    def show_waiting(self) -> None:
+        """Prints nothing: the next event follows."""
 
-    def text(self, chunk: str) -> None:
-        self._say("text", text=chunk)
+    def show_text(self, chunk: str) -> None:
+        self._print("text", text=chunk)
 
-    def event(self, event: Event) -> None:
+    def show_event(self, event: Event) -> None:
         if isinstance(event, ModelAnswered):
             used = event.usage
-            self._say(
+            self._print(
                 "usage",
                 input_tokens=used.input_tokens,
                 output_tokens=used.output_tokens,
@@ -190,73 +190,73 @@ class JsonOutput:
                 reasoning_tokens=used.reasoning_tokens,
             )
         elif isinstance(event, ToolCalled):
-            self._say("tool_call", id=event.call.id, name=event.call.name, arguments=event.call.arguments)
+            self._print("tool_call", id=event.call.id, name=event.call.name, arguments=event.call.arguments)
         elif isinstance(event, ToolReturned):
-            self._say("tool_result", id=event.call.id, name=event.call.name, result=event.result)
+            self._print("tool_result", id=event.call.id, name=event.call.name, result=event.result)
         elif isinstance(event, AnswerTruncated):
-            self._say("cut_off")
+            self._print("cut_off")
         else:
             done = event.compression
-            self._say("compressed", tokens_before=done.tokens_before, tokens_after=done.tokens_after, how=done.how)
+            self._print("compressed", tokens_before=done.tokens_before, tokens_after=done.tokens_after, how=done.how)
 
-    def answered(self, text: str, status: ChatStatus) -> None:
-        self._say("answer", text=text, **status.as_json())
+    def show_answer(self, text: str, status: ChatStatus) -> None:
+        self._print("answer", text=text, **status.as_json())
 
-    def stopped(self) -> None:
-        self._say("interrupted")
+    def show_interrupted(self) -> None:
+        self._print("interrupted")
 
-    def note(self, text: str, data: JsonObject) -> None:
-        self._say("note", text=click.unstyle(text), **data)
+    def show_note(self, text: str, data: JsonObject) -> None:
+        self._print("note", text=click.unstyle(text), **data)
 
-    def remark(self, kind: str, text: str, data: JsonObject) -> None:
-        self._say(kind, text=text, **data)
+    def show_remark(self, kind: str, text: str, data: JsonObject) -> None:
+        self._print(kind, text=text, **data)
 
-    def trouble(self, text: str, kind: str) -> None:
-        self._say("error", error=text, kind=kind)
+    def show_error(self, text: str, kind: str) -> None:
+        self._print("error", error=text, kind=kind)
 
-    def _say(self, event: str, **fields: Any) -> None:
+    def _print(self, event: str, **fields: Any) -> None:
         click.echo(json.dumps({"event": event, **fields}, ensure_ascii=False, default=str))
         sys.stdout.flush()
 
 
-def compressed(event: ContextCompressed) -> str:
-    """What compression did, in words."""
+def describe_compression(event: ContextCompressed) -> str:
+    """Describes what compression did."""
     done = event.compression
     how = "summarised" if done.how == "model" else "shortened"
     if not done.tokens_before:
         return f"The earlier part of the conversation was {how}; /search still finds all of it."
-    sizes = f"from {short(done.tokens_before)} to {short(done.tokens_after)} tokens"
+    sizes = f"from {format_tokens(done.tokens_before)} to {format_tokens(done.tokens_after)} tokens"
     return f"The earlier part of the conversation was {how}, {sizes}; /search still finds all of it."
 
 
-def _call(event: ToolCalled) -> str:
-    """A call in a few words: the tool, and what it was given."""
+def _describe_call(event: ToolCalled) -> str:
+    """Describes a tool call: the name of the tool and the values of its arguments."""
     try:
-        given = json.loads(event.call.arguments or "{}")
+        arguments = json.loads(event.call.arguments or "{}")
     except ValueError:
-        given = event.call.arguments
-    words = " · ".join(_leaves(given))
-    return f"{event.call.name}: {words}" if words else event.call.name
+        arguments = event.call.arguments
+    values = " · ".join(_leaf_values(arguments))
+    return f"{event.call.name}: {values}" if values else event.call.name
 
 
-def _leaves(value: Any) -> Iterator[str]:
-    """Every value in a structure, in order, without its keys."""
+def _leaf_values(value: Any) -> Iterator[str]:
+    """Yields every value in a structure, in order, without the keys."""
     if isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _leaves(each)
+        for child in value.values() if isinstance(value, dict) else value:
+            yield from _leaf_values(child)
     else:
         yield value if isinstance(value, str) else json.dumps(value)
 
 
-def _result(result: JsonObject) -> str:
-    """A result in a few words."""
-    said = result.get("error") or result.get("message") or result.get("result")
-    if said is None and isinstance(result.get("results"), list):
-        said = f"{len(result['results'])} found"
+def _describe_result(result: JsonObject) -> str:
+    """Describes the result of a tool call."""
+    text = result.get("error") or result.get("message") or result.get("result")
+    if text is None and isinstance(result.get("results"), list):
+        text = f"{len(result['results'])} found"
     sign = "→" if result.get("success", True) else "✗"
-    return f"{sign} {said or 'done'}"
+    return f"{sign} {text or 'done'}"
 
 
-def on_one_line(text: str, most: int) -> str:
-    """A text from elsewhere, with its lines run together, as short as asked."""
-    return terminal_line(" ".join(text.split()), most)
+def join_lines(text: str, max_chars: int) -> str:
+    """Joins the lines of a text from elsewhere and shortens the result."""
+    return terminal_line(" ".join(text.split()), max_chars)

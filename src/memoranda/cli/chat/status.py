@@ -1,4 +1,4 @@
-"""How full the context is and what the cache served, in a line."""
+"""The status line of a chat: how full the context is, and how much came from the cache."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from memoranda.tools import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class ChatStatus:
-    """Where a conversation stands."""
+    """The context and cache use of the current conversation."""
 
     session_id: str
     title: str | None
@@ -33,17 +33,18 @@ class ChatStatus:
         }
 
     def line(self) -> str:
-        """The status line under an answer."""
+        """Formats the line that is shown under an answer."""
         about = "about " if self.estimated else ""
         share = 100 * self.context_tokens / self.window if self.window else 0
-        parts = [f"context {about}{short(self.context_tokens)} of {short(self.window)} tokens ({share:.0f} %)"]
+        used, window = format_tokens(self.context_tokens), format_tokens(self.window)
+        parts = [f"context {about}{used} of {window} tokens ({share:.0f} %)"]
         if self.input_tokens:
             parts.append(f"{100 * self.cached_tokens / self.input_tokens:.0f} % from cache")
         return " · ".join([*parts, self.model, *([self.title] if self.title else [])])
 
 
-def status_of(agent: Agent, title: str | None, messages: list[JsonObject]) -> ChatStatus:
-    """The status of a conversation; before the first call of the model the context is estimated."""
+def build_status(agent: Agent, title: str | None, messages: list[JsonObject]) -> ChatStatus:
+    """Builds the status of a conversation; before the first model call the context size is an estimate."""
     known = agent.context_tokens
     tokens = estimate_request(agent.session.prompt, messages, agent.tools) if known is None else known
     return ChatStatus(
@@ -52,8 +53,8 @@ def status_of(agent: Agent, title: str | None, messages: list[JsonObject]) -> Ch
     )  # fmt: skip
 
 
-def short(number: int) -> str:
-    """A number of tokens as people say it: 950, 12.3k, 200k, 1.05M."""
+def format_tokens(number: int) -> str:
+    """Formats a number of tokens in short: 950, 12.3k, 200k, 1.05M."""
     if number < 1_000:
         return str(number)
     if number < 1_000_000:
