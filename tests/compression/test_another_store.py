@@ -13,7 +13,7 @@ from memoranda.recall.session_db import SessionDB
 from memoranda.sessions.message_references import translated
 from memoranda.testing.store_contract.assertions import contents
 from tests.compression.conftest import calls, result, said
-from tests.compression.test_found_again import go_on, search
+from tests.compression.test_found_again import compress, search
 
 CUT = re.compile("to make room|an image was here")
 NUMBER = re.compile(r"(?:messages? |around_message_id |to |or |\[)(\d+)(?=[\]:, .]| to| or)")
@@ -29,11 +29,11 @@ def db(tmp_path: Path) -> Iterator[SessionDB]:
             talk = [said("user", f"Please move crate {part}-{step} to row {step}.") for step in range(30)]
             done = [said("assistant", f"Crate {part}-{step} stands in row {step}.") for step in range(30)]
             opened.append_messages(current, [each for pair in zip(talk, done, strict=True) for each in pair])
-            current = go_on(opened, current, None, force=True)
+            current = compress(opened, current, None, force=True)
         image = [{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": "x" * 40}}]
         opened.append_messages(current, [said("user", image), calls("c"), result("c", "barge " * 4_000)])
         opened.append_messages(current, [said("assistant", "A barge."), said("user", "Which one?")])
-        assert go_on(opened, current, None) == "s3"
+        assert compress(opened, current, None) == "s3"
         yield opened
 
 
@@ -87,7 +87,7 @@ def test_a_conversation_that_goes_on_elsewhere_names_one_range(db: SessionDB, ot
 def test_a_conversation_that_comes_in_twice_is_there_once(
     db: SessionDB, other: SessionDB, order: tuple[str, ...]
 ) -> None:
-    """Whole or only its last session, in whatever order: nobody's summary is there a second time."""
+    """Whole or only its last session, in whatever order: no summary is there a second time."""
     exported = db.export_all()
     for which in order:
         assert other.import_sessions(exported if which == "all" else exported[-1:]).ok

@@ -93,7 +93,7 @@ def test_a_summary_is_updated_and_not_nested() -> None:
 
 
 def continued(live: Sequence[LiveMessage], done: CompressedContext, more: Sequence[Message]) -> list[LiveMessage]:
-    """The context of the session that goes on."""
+    """The context of the continuation."""
     by_id = {each.id: each for each in live}
     number = live[-1].id
     made = []
@@ -151,7 +151,7 @@ def test_without_a_model_there_is_an_extract() -> None:
 
 
 def test_a_failed_update_keeps_what_was_known() -> None:
-    """The model's last good summary goes on, with an extract of what is new."""
+    """The model's last good summary stays, with an extract of what is new."""
     live = numbered(chatter(60))
     done = _compress(live, good_model())
     more = [said("user", "We decided to use port 8123."), *chatter(40)]
@@ -185,7 +185,7 @@ def test_a_model_that_is_far_too_small_is_not_asked() -> None:
 
 
 def test_focus_and_notes_reach_the_model() -> None:
-    """What somebody wants kept, and what an external memory adds."""
+    """What the user wants to keep, and what an external memory adds."""
     model = good_model()
     _compress(numbered(chatter(60)), model, focus="the cache", provider_notes="The user likes geese.")
     asked = str(model.requests[0].messages[0]["content"])
@@ -237,11 +237,11 @@ def test_a_short_conversation_is_said_to_be_short() -> None:
     short = numbered([said("user", "a"), said("assistant", "b")] * 6)
     for force in (False, True):
         assert Compressor().compress(short, model=None, window=8_000, force=force) == NotCompressed(
-            "The context is short already."
+            "The context is already short."
         )
     huge = Compressor().compress(numbered([said("user", "word " * 9_000)]), model=None, window=8_000, force=True)
     assert isinstance(huge, NotCompressed)
-    assert "nothing between" in huge.reason
+    assert "no messages between" in huge.reason
 
 
 def test_messages_of_the_conversation_do_not_command_the_summariser() -> None:

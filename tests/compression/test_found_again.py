@@ -29,8 +29,8 @@ def db(tmp_path: Path) -> Iterator[SessionDB]:
         yield opened
 
 
-def go_on(db: SessionDB, session_id: str, model: ChatModel | None, *, force: bool = False) -> str:
-    """Compress a session as a loop does, and go on in the next."""
+def compress(db: SessionDB, session_id: str, model: ChatModel | None, *, force: bool = False) -> str:
+    """Compress a session as a loop does; returns the id of its continuation."""
     live = db.live_context(session_id)
     done = Compressor().compress(live, model=model, window=WINDOW, session_id=session_id, force=force)
     assert isinstance(done, CompressedContext), done
@@ -65,12 +65,12 @@ def test_fifty_facts_are_found_again(db: SessionDB, times: int, kind: str) -> No
             db.append_messages(current, [said("user", fact), said("assistant", "Noted.")])
         db.append_messages(current, chatter(30))
         del rest[:share]
-        current = go_on(db, current, model, force=True)
+        current = compress(db, current, model, force=True)
     task = "Now please rotate every deploy key."
     db.append_message(current, "user", task)
     db.append_messages(current, [message for step in range(40) for message in
                                  (calls(f"c{step}"), result(f"c{step}", "rotated " * 50))])  # fmt: skip
-    current = go_on(db, current, None, force=True)
+    current = compress(db, current, None, force=True)
     context = _shown(db.get_messages_as_conversation(current))
     assert task in context
     for fact, key in FACTS:
@@ -88,7 +88,7 @@ def test_every_message_is_found_once(db: SessionDB) -> None:
     db.append_messages("s0", chatter(60))
     current = "s0"
     for _ in range(3):
-        current = go_on(db, current, None, force=True)
+        current = compress(db, current, None, force=True)
         db.append_messages(current, chatter(60))
     assert [row["id"] for row in db.search_messages("zebra")] == [first]
     elsewhere = search(db, "", query="zebra")
@@ -102,7 +102,7 @@ def test_what_is_in_context_is_not_found_and_what_is_not_is(db: SessionDB) -> No
     ids = db.append_messages("s0", [said("user", "The zebra came first."), *chatter(20),
                                     said("user", "The giraffe came in the middle."), *chatter(40)])  # fmt: skip
     middle = ids[41]
-    current = go_on(db, "s0", good_model(), force=True)
+    current = compress(db, "s0", good_model(), force=True)
     assert search(db, current, query="zebra")["results"] == []
     (hit,) = search(db, current, query="giraffe")["results"]
     assert hit["match_message_id"] == middle
@@ -153,7 +153,7 @@ def test_a_branch_reads_what_it_was_compressed_from(db: SessionDB) -> None:
     db.create_session("s0", "cli")
     db.append_messages("s0", chatter(60))
     db.branch_session("s0", "s10")
-    current = go_on(db, "s10", good_model())
+    current = compress(db, "s10", good_model())
     summary = next(each for each in db.live_context(current) if each.is_summary)
     number = int(str(summary.message["content"]).partition("messages ")[2].split()[0])
     assert search(db, current, session_id="s10", around_message_id=number)["success"]
@@ -172,7 +172,7 @@ def test_anti_thrash_notes_survive_restart_and_rotation(db: SessionDB, tmp_path:
             )
             if progress.is_due(used, limit, WINDOW):
                 compressed += 1
-                current = go_on(restarted, current, None, force=True)
+                current = compress(restarted, current, None, force=True)
                 progress = progress.after_compression(WINDOW)
             restarted.note_compression(current, progress.to_json())
     assert compressed == 2

@@ -36,7 +36,7 @@ def test_a_call_stays_with_its_results() -> None:
     assert cut_positions(messages) == [0, 1, 4, 5, 8, 9]
 
 
-def test_a_result_of_nobody_stays_with_what_is_before_it() -> None:
+def test_a_result_without_a_call_stays_with_the_message_before_it() -> None:
     """An interrupted turn may leave one; an unanswered call stands alone."""
     assert cut_positions([calls("x"), said("user", "a"), result("y"), said("user", "b")]) == [0, 1, 3, 4]
     assert cut_positions([result("y"), said("user", "b")]) == [0, 1, 2]

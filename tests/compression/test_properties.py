@@ -46,7 +46,7 @@ def turn(draw: Any, number: int) -> list[Message]:
     if draw(st.integers(0, 3)):
         made.append(said("assistant", draw(TEXT)))
     if not draw(st.integers(0, 12)):
-        made.append(result("nobody's", "orphan"))
+        made.append(result("unknown", "orphan"))
     return made
 
 
@@ -132,7 +132,7 @@ def test_nothing_is_lost_and_nothing_is_torn_apart(
 
 
 def _continued(live: list[LiveMessage], done: CompressedContext) -> list[LiveMessage]:
-    """The context of the session that goes on, with one more turn."""
+    """The context of the continuation, with one more turn."""
     by_id = {each.id: each for each in live}
     number = live[-1].id + 100
     made = []

@@ -39,7 +39,7 @@ def test_two_summaries_become_one() -> None:
     assert both.pinned.rules == ("Never push to main.", "Always use tabs.")
 
 
-def test_somebody_elses_summary_is_kept_whole() -> None:
+def test_the_summary_of_another_program_is_kept_whole() -> None:
     """As the state of things."""
     assert parse_summaries(["They talked about geese."]).sections["State"] == "They talked about geese."
     assert parse_summaries([]) == RunningSummary()
@@ -80,7 +80,7 @@ def test_headings_are_found_in_the_usual_spellings() -> None:
         (Reply('{"goal": "port'), "sections"),
         (Reply(sections().split("## Files")[0]), "sections"),
         (Reply(sections() + "\n\n" + sections()), "sections"),
-        (Reply(sections(), finish_reason="length"), "cut off"),
+        (Reply(sections(), finish_reason="length"), "truncated"),
         (Reply("", (ToolCall("1", "memory", "{}"),)), "tool"),
         (Reply(sections(goal="-")), "neither"),
         (Reply(sections(state="- " + "parser " * 3_000)), "too long"),
@@ -102,7 +102,7 @@ def test_a_good_summary_is_taken() -> None:
     judged = check_summary(Reply(text), SOURCE, 500)
     assert isinstance(judged, dict)
     assert judged["Open points"] == ""
-    assert check_summary(Reply(text), "", 500) == "the summary speaks of things that are not in the conversation"
+    assert check_summary(Reply(text), "", 500) == "the summary mentions things that are not in the conversation"
 
 
 def test_words_tell_nothing_across_scripts() -> None:

@@ -111,7 +111,7 @@ def test_refusals_are_told_apart_and_not_tried_again(
 @_both_ways
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 529])
 def test_what_passes_is_tried_again(connect: Connect, status: int, streamed: bool) -> None:
-    """A service that is overloaded for a moment is asked again, with the same words."""
+    """A service that is overloaded for a short time is asked again with the same request."""
     with ScriptedServer([Refuse(status, "busy"), Refuse(status, "busy"), Reply("Here")]) as server:
         assert ask(connect(server), streamed=streamed)[0].text == "Here"
     assert len({received.text for received in server.received}) == 1
@@ -174,7 +174,7 @@ def test_the_deadline_holds_over_all_tries(connect: Connect) -> None:
 
 @_both_ways
 def test_a_connection_that_breaks_is_tried_again(connect: Connect, streamed: bool) -> None:
-    """As long as nobody has heard a word of the answer."""
+    """As long as no text of the answer was streamed."""
     with ScriptedServer([Cut(Reply(LONG), after=1), Reply("whole")]) as server:
         reply, heard = ask(connect(server), streamed=streamed)
     assert reply.text == "whole"
@@ -223,7 +223,7 @@ def test_garbage_is_an_error_of_ours(connect: Connect, step: Garbage, streamed: 
         ask(connect(server, tries=2), streamed=streamed)
 
 
-def test_nobody_there_is_an_error_of_ours(connect: Connect) -> None:
+def test_a_service_that_is_not_there_is_a_model_error(connect: Connect) -> None:
     """A refused connection is unreachable, after all tries."""
     with ScriptedServer([]) as server:
         pass

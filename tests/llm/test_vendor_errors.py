@@ -47,7 +47,7 @@ def test_a_rate_limit_on_tokens_is_no_context_that_is_too_long() -> None:
 
 
 def test_an_unknown_refusal_is_quoted_in_one_line() -> None:
-    """Not more of it than anybody reads."""
+    """Shortened to what a person reads."""
     failure = failure_from_status("m", 422, "first\nsecond " + "x" * 1_000)
     assert isinstance(failure.error, ModelReplyError)
     assert "first second" in str(failure.error)

@@ -1,7 +1,7 @@
-"""What must not be put into other words: the user's standing rules, and tasks that are still open.
+"""Finds the sentences that a summary must keep verbatim: the user's standing rules, and open tasks.
 
-They are found by rules, not by a model, and stand verbatim in every summary from then on. Finding a sentence too many
-costs a line; so the signs are broad, and the room is limited.
+Patterns find them, not a model, and every later summary repeats them. A sentence too many costs only a line, so the
+patterns are broad and the room for pinned sentences is limited.
 """
 
 import json
@@ -15,7 +15,7 @@ from memoranda.llm.model import Message
 from memoranda.llm.tokens import estimate_text
 from memoranda.sessions.message_rows import text_of
 
-_LONGEST = 400
+_MAX_CHARS = 400
 _LONG_MESSAGE = 4_000
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _RULE = re.compile(
@@ -42,78 +42,96 @@ _FINISHED = frozenset({"completed", "complete", "done", "cancelled", "canceled",
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """Sentences of the user, and open tasks as they were written."""
+    """The user's rules, and open tasks as they were written."""
 
     rules: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
 
 
 def find_pinned(messages: Iterable[Message], known: Pinned, room: int) -> Pinned:
-    """What is pinned after some more messages; of more than there is room for, the newest stay."""
-    rules, tasks = dict.fromkeys(known.rules), dict.fromkeys(known.tasks)
-    listed: list[str] = []
+    """The pinned sentences after some more messages; if there are more than `room` tokens, the newest stay."""
+    collector = _PinCollector(known)
     for message in messages:
+        collector.add(message)
+    rules, tasks = list(collector.rules), list(collector.tasks)
+    return Pinned(_newest_that_fit(rules, room * 2 // 3), _newest_that_fit(tasks, room // 3))
+
+
+class _PinCollector:
+    """Collects pinned sentences, each once, in the order in which they were last mentioned."""
+
+    def __init__(self, known: Pinned) -> None:
+        self.rules = dict.fromkeys(known.rules)
+        self.tasks = dict.fromkeys(known.tasks)
+        self._task_list: list[str] = []
+
+    def add(self, message: Message) -> None:
         text = _CODE.sub("\n", text_of(message.get("content")))
         if message.get("role") == "user":
-            for sentence in _sentences(text):
-                if _RULE.search(sentence):
-                    _put_last(rules, sentence)
-                elif _TASK.search(sentence):
-                    _put_last(tasks, sentence)
+            self._add_sentences(text)
         if message.get("role") in ("user", "assistant"):
-            for mark, task in _boxes(text):
-                _put_last(tasks, task)
-                if mark != " ":
-                    del tasks[task]
-        found = _listed(message)
-        if found is not None:
-            # A tool that keeps a list says all of it each time.
-            for task in listed:
-                tasks.pop(task, None)
-            listed = found
-            for task in found:
-                _put_last(tasks, task)
-    return Pinned(_fitting(list(rules), room * 2 // 3), _fitting(list(tasks), room // 3))
+            self._add_checkboxes(text)
+        open_items = _open_items(message)
+        if open_items is not None:
+            self._replace_task_list(open_items)
+
+    def _add_sentences(self, text: str) -> None:
+        for sentence in _sentences(text):
+            if _RULE.search(sentence):
+                _move_to_end(self.rules, sentence)
+            elif _TASK.search(sentence):
+                _move_to_end(self.tasks, sentence)
+
+    def _add_checkboxes(self, text: str) -> None:
+        for match in _BOX.finditer(text):
+            task = " ".join(match["text"].split())[:_MAX_CHARS]
+            if match["mark"] == " ":
+                _move_to_end(self.tasks, task)
+            else:
+                self.tasks.pop(task, None)
+
+    def _replace_task_list(self, open_items: list[str]) -> None:
+        """A tool that keeps a task list repeats the whole list in each call."""
+        for task in self._task_list:
+            self.tasks.pop(task, None)
+        self._task_list = open_items
+        for task in open_items:
+            _move_to_end(self.tasks, task)
 
 
-def _put_last(entries: dict[str, None], text: str) -> None:
+def _move_to_end(entries: dict[str, None], text: str) -> None:
     entries.pop(text, None)
     entries[text] = None
 
 
 def _sentences(text: str) -> Iterator[str]:
     if len(text) > _LONG_MESSAGE:
-        # Something that was pasted; the user's own words stand before or behind it.
+        # A pasted text: the user's own words are before or after it.
         text = f"{text[: _LONG_MESSAGE // 2]}\n{text[-_LONG_MESSAGE // 2 :]}"
     for sentence in SENTENCE_END.split(text):
         words = " ".join(sentence.split())
-        if words and len(words) <= _LONGEST and not words.startswith((">", "[", "|")):
+        if words and len(words) <= _MAX_CHARS and not words.startswith((">", "[", "|")):
             yield words
 
 
-def _boxes(text: str) -> Iterator[tuple[str, str]]:
-    for match in _BOX.finditer(text):
-        yield match["mark"], " ".join(match["text"].split())[:_LONGEST]
-
-
-def _listed(message: Mapping[str, Any]) -> list[str] | None:
-    """The open items of a list that the assistant keeps by a tool; None when the message keeps none."""
+def _open_items(message: Mapping[str, Any]) -> list[str] | None:
+    """The open items of a task list that the assistant writes with a tool; None if the message writes none."""
     calls = message.get("tool_calls")
     for call in calls if isinstance(calls, list) else ():
         function = call.get("function") if isinstance(call, Mapping) else None
         if isinstance(function, Mapping) and _LIST_TOOL.search(str(function.get("name"))):
-            items = _items(function.get("arguments"))
+            items = _parse_items(function.get("arguments"))
             if items is not None:
                 return items
     return None
 
 
-def _items(arguments: Any) -> list[str] | None:
+def _parse_items(arguments: Any) -> list[str] | None:
     try:
-        given = json.loads(arguments) if isinstance(arguments, str) else arguments
+        parsed = json.loads(arguments) if isinstance(arguments, str) else arguments
     except (ValueError, RecursionError):
         return None
-    lists = [value for value in given.values() if isinstance(value, list)] if isinstance(given, dict) else []
+    lists = [value for value in parsed.values() if isinstance(value, list)] if isinstance(parsed, dict) else []
     entries = [item for item in lists[0] if isinstance(item, dict)] if lists else []
     if not entries or not all("status" in item for item in entries):
         return None
@@ -121,11 +139,11 @@ def _items(arguments: Any) -> list[str] | None:
     for item in entries:
         text = next((item[name] for name in ("content", "step", "text", "title", "task") if item.get(name)), None)
         if isinstance(text, str) and str(item["status"]).casefold() not in _FINISHED:
-            texts.append(" ".join(text.split())[:_LONGEST])
+            texts.append(" ".join(text.split())[:_MAX_CHARS])
     return texts
 
 
-def _fitting(entries: Sequence[str], room: int) -> tuple[str, ...]:
+def _newest_that_fit(entries: Sequence[str], room: int) -> tuple[str, ...]:
     kept: list[str] = []
     for entry in reversed(entries):
         room -= estimate_text(entry) + 2

@@ -1,7 +1,7 @@
-"""Which messages stay as they are, and which are summarised: head, middle and tail.
+"""Decides which messages a compression keeps and which it summarises: head, middle and tail.
 
-A context is cut only where no tool call is parted from its result. The latest request of the user stays word for word
-wherever it stands; so do the first messages and the last ones, as far as the room for them goes.
+The plan never separates a tool call from its result. It keeps the user's latest request verbatim wherever it is, and
+the first and last messages as far as they fit.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,16 +15,16 @@ from memoranda.sessions.message_rows import text_of
 from memoranda.sessions.rotation import LiveMessage
 
 _HEAD_SHARE = 0.25
-# The last messages that are protected may take this much more than their room.
+# Protected last messages may exceed their room by this factor.
 _TAIL_SLACK = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class CompressionPlan:
-    """A context, cut into what is kept and what is summarised.
+    """A context, divided into what is kept and what is summarised.
 
-    `request` is the user's latest request when it stands in the middle; `previous` are summaries made before, which
-    the new one takes up.
+    `request` is the user's latest request if it is in the middle; `previous` are the earlier summaries, which the new
+    one continues.
     """
 
     head: tuple[LiveMessage, ...]
@@ -35,86 +35,85 @@ class CompressionPlan:
 
     @property
     def kept(self) -> tuple[LiveMessage, ...]:
-        """What stays word for word."""
+        """The messages that stay verbatim."""
         return (*self.head, *((self.request,) if self.request else ()), *self.tail)
 
     @property
     def summarised(self) -> tuple[LiveMessage, ...]:
-        """What the summary alone stands for."""
-        return tuple(each for each in self.middle if each is not self.request)
+        """The messages that only the summary represents."""
+        return tuple(message for message in self.middle if message is not self.request)
 
 
 def make_plan(live: Sequence[LiveMessage], settings: CompressionSettings, window: int) -> CompressionPlan | None:
-    """The plan for a context; None when there is nothing in it that could be summarised."""
-    cuts = cut_positions([each.message for each in live])
-    sizes = [estimate_message(each.message) for each in live]
+    """The plan for a context; None if nothing in it can be summarised."""
+    cuts = cut_positions([message.message for message in live])
+    sizes = [estimate_message(message.message) for message in live]
     target = settings.target(window)
-    summaries = [place for place, each in enumerate(live) if each.is_summary]
+    summaries = [index for index, message in enumerate(live) if message.is_summary]
     head = _head_end(cuts, sizes, min(settings.protect_first, *summaries[:1], len(live)), int(target * _HEAD_SHARE))
     asked = latest_request(live)
     room = target - settings.summary_room(window) - sum(sizes[:head])
     if asked is not None and asked >= head:
         room -= sizes[asked]
-    # Every earlier summary is taken up in the new one, so the tail begins behind the last of them.
+    # The new summary continues every earlier one, so the tail starts after the last of them.
     earliest = max(head, summaries[-1] + 1 if summaries else 0)
-    tail = _tail_begin(cuts, sizes, earliest, max(0, room), settings.protect_last)
-    middle = tuple(each for each in live[head:tail] if not each.is_summary)
+    tail = _tail_start(cuts, sizes, earliest, max(0, room), settings.protect_last)
+    middle = tuple(message for message in live[head:tail] if not message.is_summary)
     request = live[asked] if asked is not None and head <= asked < tail else None
-    plan = CompressionPlan(
-        tuple(live[:head]), middle, tuple(live[tail:]), tuple(live[place] for place in summaries), request
-    )  # fmt: skip
+    previous = tuple(live[index] for index in summaries)
+    plan = CompressionPlan(tuple(live[:head]), middle, tuple(live[tail:]), previous, request)
     return plan if plan.summarised else None
 
 
 def cut_positions(messages: Sequence[Mapping[str, Any]]) -> list[int]:
-    """The places where a conversation can be cut: before the message with that number, 0 and its end included."""
+    """The indexes at which a conversation can be divided: before the message there, its end included."""
     asked: dict[str, int] = {}
-    # How many calls are open before each message: one more from here on, one fewer from there on.
+    # Changes in the number of unanswered calls before each message.
     opened = [0] * (len(messages) + 2)
-    for place, message in enumerate(messages):
+    for index, message in enumerate(messages):
         calls = message.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
             if isinstance(call, Mapping) and isinstance(call.get("id"), str):
-                asked[call["id"]] = place
+                asked[call["id"]] = index
         answers = message.get("tool_call_id")
         first = asked.get(answers) if isinstance(answers, str) else None
         if first is None and message.get("role") == "tool":
-            # A result that says not whose it is belongs to what is before it.
-            first = place - 1
-        if first is not None and 0 <= first < place:
+            # A result without a call id belongs to the message before it.
+            first = index - 1
+        if first is not None and 0 <= first < index:
             opened[first + 1] += 1
-            opened[place + 1] -= 1
-    return [place for place, inside in enumerate(accumulate(opened[:-1])) if not inside]
+            opened[index + 1] -= 1
+    return [index for index, unanswered in enumerate(accumulate(opened[:-1])) if not unanswered]
 
 
 def latest_request(live: Sequence[LiveMessage]) -> int | None:
-    """The place of the last message that the user wrote."""
-    for place in reversed(range(len(live))):
-        each = live[place]
-        if each.message.get("role") == "user" and not each.is_summary and has_words(each.message):
-            return place
+    """The index of the user's last message."""
+    for index in reversed(range(len(live))):
+        message = live[index]
+        if message.message.get("role") == "user" and not message.is_summary and has_content(message.message):
+            return index
     return None
 
 
-def has_words(message: Mapping[str, Any]) -> bool:
-    """Whether there is anything in a message: words, or parts such as an image."""
+def has_content(message: Mapping[str, Any]) -> bool:
+    """Whether a message has text, or parts such as an image."""
     content = message.get("content")
     return bool(text_of(content).strip()) or (isinstance(content, list) and bool(content))
 
 
-def _head_end(cuts: Sequence[int], sizes: Sequence[int], most: int, room: int) -> int:
-    fitting = [place for place in cuts if place <= most and sum(sizes[:place]) <= room]
+def _head_end(cuts: Sequence[int], sizes: Sequence[int], max_messages: int, room: int) -> int:
+    fitting = [index for index in cuts if index <= max_messages and sum(sizes[:index]) <= room]
     return fitting[-1] if fitting else 0
 
 
-def _tail_begin(cuts: Sequence[int], sizes: Sequence[int], earliest: int, room: int, protected: int) -> int:
-    """Where the tail begins: at least the last piece that cannot be cut, and more as far as it fits."""
+def _tail_start(cuts: Sequence[int], sizes: Sequence[int], earliest: int, room: int, protected: int) -> int:
+    """The index at which the tail starts: it has the last indivisible part, and earlier ones as far as they fit."""
     end = len(sizes)
-    begin, size = end, 0
-    for place in reversed([each for each in cuts if earliest <= each < end]):
-        size += sum(sizes[place:begin])
-        fits = size <= room or (end - place <= protected and size <= room * _TAIL_SLACK)
-        if not fits and begin < end:
+    start, size = end, 0
+    for cut in reversed([index for index in cuts if earliest <= index < end]):
+        size += sum(sizes[cut:start])
+        fits = size <= room or (end - cut <= protected and size <= room * _TAIL_SLACK)
+        if not fits and start < end:
             break
-        begin = place
-    return begin
+        start = cut
+    return start

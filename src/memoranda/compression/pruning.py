@@ -1,4 +1,4 @@
-"""Old tool output cut short, without any model; the whole of it stays in the record and can be looked up."""
+"""Shortens old tool output and tool arguments without a model; the record keeps the full text."""
 
 import json
 from collections.abc import Mapping
@@ -13,39 +13,45 @@ from memoranda.support.shorten import shorten_end, shorten_middle
 LONG_OUTPUT = 800
 _LONG_ARGUMENTS = 1_000
 _LONG_VALUE = 200
-# The model's own thinking is wanted back only while a turn lasts.
-_THINKING = ("reasoning", "reasoning_content", "reasoning_details", "codex_reasoning_items", "codex_message_items")
+# Services need the model's reasoning back only within a turn.
+_REASONING_FIELDS = (
+    "reasoning",
+    "reasoning_content",
+    "reasoning_details",
+    "codex_reasoning_items",
+    "codex_message_items",
+)
 
 
 def prune_message(
-    live: LiveMessage, session_id: str, most: int = LONG_OUTPUT, *, thinking: bool = False
+    live: LiveMessage, session_id: str, max_chars: int = LONG_OUTPUT, *, thinking: bool = False
 ) -> Message | None:
-    """A message cut short, which says where the whole of it is; None when it is short already.
+    """The message shortened, with a note how to read all of it; None if there is nothing to shorten.
 
-    Output of more than `most` characters is cut to less than that. `thinking` keeps the model's own reasoning.
+    Tool output of more than `max_chars` characters is shortened. With `thinking` the model's reasoning stays.
     """
     message = live.message
     changed: dict[str, Any] = {}
     if message.get("role") == "tool":
         text = text_of(message.get("content"))
-        if len(text) > most:
+        if len(text) > max_chars:
             tool = str(message.get("tool_name") or "a tool")
-            changed["content"] = _output(text, most // 3, tool, live.said_as, session_id)
+            changed["content"] = _shorten_output(text, max_chars // 3, tool, live.said_as, session_id)
     else:
         content = _without_images(message.get("content"), live.said_as)
-        # An image that the model has just been shown is what it works on.
+        # The model works on an image that it has just been shown, so images stay with `thinking`.
         if content is not message.get("content") and not thinking:
             changed["content"] = content
-    calls = _calls(message.get("tool_calls"))
+    calls = _shorten_calls(message.get("tool_calls"))
     if calls is not None:
         changed["tool_calls"] = calls
-    dropped = [] if thinking else [name for name in _THINKING if message.get(name)]
+    dropped = [] if thinking else [name for name in _REASONING_FIELDS if message.get(name)]
     if not changed and not dropped:
         return None
     return {name: value for name, value in message.items() if name not in dropped} | changed
 
 
-def _output(text: str, kept: int, tool: str, number: int, session_id: str) -> str:
+def _shorten_output(text: str, kept: int, tool: str, number: int, session_id: str) -> str:
     where = f'session_search with session_id "{session_id}" and ' if session_id else "session_search with "
     source = f"All of it is message {number}: {where}around_message_id {number} shows it."
     tool, source = (words.replace("{", "{{").replace("}", "}}") for words in (tool, source))
@@ -54,7 +60,7 @@ def _output(text: str, kept: int, tool: str, number: int, session_id: str) -> st
 
 
 def _without_images(content: Any, number: int) -> Any:
-    """Content with a word in place of each image; the same object when there is none."""
+    """The content with a note in place of each image; the same object if there is none."""
     if not isinstance(content, list) or not any(map(_is_image, content)):
         return content
     note = {"type": "text", "text": f"[{IMAGE_TAKEN_OUT} {number}]"}
@@ -65,32 +71,32 @@ def _is_image(part: Any) -> bool:
     return isinstance(part, Mapping) and "image" in str(part.get("type", ""))
 
 
-def _calls(calls: Any) -> list[Any] | None:
-    """Tool calls with the long texts in their arguments cut; None when there are none."""
+def _shorten_calls(calls: Any) -> list[Any] | None:
+    """The tool calls with the long texts in their arguments shortened; None if nothing changed."""
     if not isinstance(calls, list):
         return None
-    made = [_call(call) for call in calls]
-    return made if any(new is not old for new, old in zip(made, calls, strict=True)) else None
+    shortened = [_shorten_call(call) for call in calls]
+    return shortened if any(new is not old for new, old in zip(shortened, calls, strict=True)) else None
 
 
-def _call(call: Any) -> Any:
+def _shorten_call(call: Any) -> Any:
     function = call.get("function") if isinstance(call, Mapping) else None
     arguments = function.get("arguments") if isinstance(function, Mapping) else None
     if not isinstance(arguments, str) or len(arguments) <= _LONG_ARGUMENTS:
         return call
     try:
-        cut: Any = _cut(json.loads(arguments))
+        shorter: Any = _shorten_texts(json.loads(arguments))
     except (ValueError, RecursionError):
-        # The model wrote no JSON; what replaces it must be some.
-        cut = {"shortened": shorten_end(arguments, _LONG_VALUE)}
-    return {**call, "function": {**function, "arguments": json.dumps(cut, ensure_ascii=False)}}  # type: ignore[dict-item]
+        # The model wrote invalid JSON, but the replacement must be valid.
+        shorter = {"shortened": shorten_end(arguments, _LONG_VALUE)}
+    return {**call, "function": {**function, "arguments": json.dumps(shorter, ensure_ascii=False)}}  # type: ignore[dict-item]
 
 
-def _cut(value: Any) -> Any:
+def _shorten_texts(value: Any) -> Any:
     if isinstance(value, str):
         return shorten_end(value, _LONG_VALUE, f"… [{len(value):,} characters]")
     if isinstance(value, list):
-        return [_cut(each) for each in value]
+        return [_shorten_texts(item) for item in value]
     if isinstance(value, dict):
-        return {name: _cut(each) for name, each in value.items()}
+        return {name: _shorten_texts(item) for name, item in value.items()}
     return value

@@ -1,4 +1,4 @@
-"""A running summary: its sections, how it stands in a context, and how it is read back to be updated."""
+"""The running summary: its sections, its text in a context, and parsing that text for the next update."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ Sections = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class RunningSummary:
-    """A summary as it stands: what is in it, and which messages it replaces."""
+    """The content of a summary, and the ids of the first and last message that it replaces."""
 
     sections: Sections = field(default_factory=dict)
     pinned: Pinned = field(default_factory=Pinned)
@@ -31,12 +31,12 @@ class RunningSummary:
     last_id: int = 0
 
     def body(self) -> str:
-        """Its sections as text, without what is pinned."""
+        """The sections as text, without the pinned sentences."""
         return render_sections(self.sections) if self.sections else ""
 
 
 def parse_sections(text: str) -> dict[str, str] | None:
-    """The sections of a text by their names; None when it does not have all of them, or one twice."""
+    """The sections of a text by name; None if one is missing or occurs twice."""
     text = _THINKING.sub("", text)
     if fenced := _FENCE.match(text):
         text = fenced["inside"]
@@ -52,11 +52,11 @@ def render_sections(sections: Sections) -> str:
 
 
 def render_summary(running: RunningSummary, session_id: str) -> str:
-    """The summary as it stands in a context."""
+    """The text of the summary for a context."""
     session = SESSION.format(session_id=session_id) if session_id else ""
     parts = [
         HEADER.format(first=running.first_id, last=running.last_id, session=session),
-        render_sections({name: _harmless(text) for name, text in running.sections.items()}),
+        render_sections({name: _without_headings(text) for name, text in running.sections.items()}),
     ]
     for name, entries in ((RULES, running.pinned.rules), (TASKS, running.pinned.tasks)):
         if entries:
@@ -66,16 +66,16 @@ def render_summary(running: RunningSummary, session_id: str) -> str:
 
 
 def parse_summaries(texts: Sequence[str]) -> RunningSummary:
-    """Earlier summaries as one: usually there is one, and a later one wins where there are more."""
+    """Parses earlier summaries into one; usually there is one, and a later one wins."""
     running = RunningSummary()
     for text in texts:
         found = _split(text.removesuffix(FOOTER))
         span = _RANGE.search(text)
         first, last = (int(span[1]), int(span[2])) if span else (0, 0)
-        # A summary that somebody else wrote has no sections of ours; all of it is what is known.
+        # A summary of another program has none of these sections, so all of its text becomes the state.
         sections = {name: found[name] for name in SECTIONS if name in found} or {"State": text}
         running = RunningSummary(
-            {name: _joined(running.sections.get(name, ""), sections.get(name, "")) for name in SECTIONS},
+            {name: _join_lines(running.sections.get(name, ""), sections.get(name, "")) for name in SECTIONS},
             Pinned(
                 tuple(dict.fromkeys((*running.pinned.rules, *_entries(found.get(RULES, ""))))),
                 tuple(dict.fromkeys((*running.pinned.tasks, *_entries(found.get(TASKS, ""))))),
@@ -87,7 +87,7 @@ def parse_summaries(texts: Sequence[str]) -> RunningSummary:
 
 
 def _split(text: str) -> dict[str, str]:
-    """Everything under a heading of ours, by its name; of one that comes twice nothing, for no order is certain."""
+    """The text under each known heading; nothing if a heading occurs twice, because the order is then unclear."""
     matches = list(_HEADING.finditer(text))
     found: dict[str, str] = {}
     ends = [*(match.start() for match in matches[1:]), len(text)]
@@ -100,12 +100,12 @@ def _split(text: str) -> dict[str, str]:
     return found
 
 
-def _harmless(text: str) -> str:
-    """A section without lines that would read back as the heading of another one."""
+def _without_headings(text: str) -> str:
+    """The section without lines that would be parsed as a heading."""
     return _HEADING.sub(lambda line: line[0].strip(" \t#*"), text)
 
 
-def _joined(old: str, new: str) -> str:
+def _join_lines(old: str, new: str) -> str:
     return "\n".join(filter(None, (old, new if new != old else "")))
 
 

@@ -1,8 +1,8 @@
-"""When a context is due to be compressed, by the provider's own count where there is one, and when it is of no use.
+"""Decides when a context is compressed, by the provider's token count if there is one.
 
 A context that stays too full after compression (a long system prompt, one huge message) would be compressed again at
-every turn. So what compression achieved is noted as a `Progress`, which is kept with the conversation: it survives
-restarts and the new session that compression begins.
+every turn. So `CompressionProgress` records what compression achieved. It is stored with the conversation and survives
+restarts and compressions.
 """
 
 import json
@@ -13,21 +13,21 @@ from memoranda.llm.model import Message, Usage
 from memoranda.llm.tokens import estimate_messages, estimate_text, estimate_tools
 from memoranda.tools import Tool
 
-_USELESS_IN_A_ROW = 2
-# After that it is tried again when the context has grown by so much of the window.
-_GROWN = 0.1
+_MAX_USELESS = 2
+# After that, compression is tried again when the context has grown by this share of the window.
+_GROWTH = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class TokenReading:
-    """What the provider counted for a call and its answer; `last_id` is the last message that this covers."""
+    """The provider's token count of a call and its answer; `last_id` is the last message that it covers."""
 
     tokens: int
     last_id: int
 
     @classmethod
     def of(cls, usage: Usage, last_id: int) -> "TokenReading | None":
-        """The reading of one call; None when the provider told nothing."""
+        """The reading of one call; None if the provider reported no usage."""
         return cls(usage.input_tokens + usage.output_tokens, last_id) if usage.input_tokens > 0 else None
 
 
@@ -38,7 +38,7 @@ def context_tokens(
     system: str = "",
     tools: Sequence[Tool] = (),
 ) -> int:
-    """How many tokens the next call will send: the last reading and an estimate of what came since, or an estimate."""
+    """The tokens of the next call: the last reading plus an estimate of newer messages, or an estimate of all."""
     if reading is not None and any(number == reading.last_id for number, _ in numbered):
         return reading.tokens + estimate_messages(message for number, message in numbered if number > reading.last_id)
     return estimate_text(system) + estimate_tools(tools) + estimate_messages(message for _, message in numbered)
@@ -46,41 +46,41 @@ def context_tokens(
 
 @dataclass(frozen=True, slots=True)
 class CompressionProgress:
-    """What compressing a conversation has achieved so far."""
+    """What compression has achieved in a conversation so far."""
 
     useless: int = 0
-    """How many times in a row it did not help."""
+    """How many times in a row compression did not help."""
     waiting: bool = False
-    """It was compressed, and nobody has counted its tokens since."""
+    """The context was compressed, and the provider has not counted its tokens since."""
     stuck_at: int = 0
-    """How many tokens there were when it last did not help."""
+    """The tokens of the context when compression last did not help."""
     window: int = 0
-    """For which window; a model with another one is another case."""
+    """The window that the other fields are about; a model with another window starts from zero."""
     left: int = 0
-    """How many tokens compression left, by estimate; 0 when nobody said."""
+    """The estimated tokens after compression; 0 if unknown."""
 
     def is_due(self, used: int, limit: int, window: int) -> bool:
-        """Whether a context with so many tokens should be compressed now, without anybody asking for it."""
+        """Whether a context with `used` tokens should be compressed now."""
         if used < limit:
             return False
         if window != self.window:
             return True
         if self.waiting:
-            # Some providers never count: then growth since the last compression is all there is to go by.
-            return used >= (self.left or limit) + window * _GROWN
-        return self.useless < _USELESS_IN_A_ROW or used >= self.stuck_at + window * _GROWN
+            # Some providers never report usage; then only the growth since the last compression counts.
+            return used >= (self.left or limit) + window * _GROWTH
+        return self.useless < _MAX_USELESS or used >= self.stuck_at + window * _GROWTH
 
     def after_compression(self, window: int, left: int = 0) -> "CompressionProgress":
-        """It was compressed to about `left` tokens in all; the next reading tells whether that helped."""
+        """The progress after a compression to about `left` tokens; the next reading tells whether it helped."""
         return replace(self._for(window), waiting=True, left=left)
 
     def after_failure(self, used: int, window: int) -> "CompressionProgress":
-        """It could not be made shorter."""
+        """The progress after a context could not be made shorter."""
         known = self._for(window)
         return replace(known, useless=known.useless + 1, stuck_at=used, waiting=False)
 
     def after_reading(self, used: int, limit: int, window: int) -> "CompressionProgress":
-        """Somebody has counted the tokens of the context."""
+        """The progress after the provider has counted the tokens of the context."""
         known = self._for(window)
         if used < limit:
             return CompressionProgress(window=window)
@@ -91,10 +91,10 @@ class CompressionProgress:
 
     @classmethod
     def from_json(cls, text: str | None) -> "CompressionProgress":
-        """What was kept; nothing is known when it cannot be read."""
+        """Reads stored progress; text that cannot be read gives the initial progress."""
         try:
-            kept = json.loads(text) if text else {}
-            numbers = [int(kept[name]) for name in ("useless", "waiting", "stuck_at", "window", "left")]
+            stored = json.loads(text) if text else {}
+            numbers = [int(stored[name]) for name in ("useless", "waiting", "stuck_at", "window", "left")]
             return cls(numbers[0], bool(numbers[1]), *numbers[2:])
         except (ValueError, KeyError, TypeError):
             return cls()

@@ -88,7 +88,7 @@ def test_a_name_that_is_used_again_is_numbered_with_its_result() -> None:
     assert names == ["call_1", "call_1_2", "call_1_3", "call_1_4", "call_1_2_2"]
     assert answered == ["call_1", "call_1_2", "call_1_4", "call_1_3", "call_1_2_2"]
     assert json.dumps(said) == given
-    # A result that is not there is made up by nobody here, and takes no other's name.
+    # A missing result is not invented, and takes no other call's id.
     lost = [user("Hi"), assistant("", "a"), user("Go on"), assistant("", "a"), result("a")]
     assert to_anthropic_messages(lost, "m")[-1]["content"][0]["tool_use_id"] == "a_2"
 
@@ -281,7 +281,7 @@ def test_thinking_stays_here_when_something_before_it_has_changed(change: str) -
 
 
 def test_thinking_that_is_refused_all_the_same_is_left_out() -> None:
-    """The conversation goes on; another refusal is reported as it is."""
+    """The conversation continues; another refusal is reported as it is."""
     refusal = Refuse(400, "messages.1.content.0: `thinking` blocks cannot be modified")
     thought = [{"type": "thinking", "thinking": "hm", "signature": "s"}]
     with ScriptedServer(

@@ -52,7 +52,7 @@ def test_the_limit_has_the_name_that_the_service_knows(base_url: str, field: str
 
 
 def test_caches_that_want_to_be_asked_are_asked() -> None:
-    """OpenAI by a key that is the same for a session, Claude behind OpenRouter by its mark, nobody else by anything."""
+    """OpenAI by a key that is the same for a session, Claude behind OpenRouter by its mark, others not at all."""
     key = body(user("Hi"), base_url="")["prompt_cache_key"]
     assert key == body(user("Hi"), user("More"), base_url="")["prompt_cache_key"]
     routed = OpenAIChat(ModelSettings("openrouter", "anthropic/claude-opus-5", "http://localhost:1/v1"), "k")
@@ -70,7 +70,7 @@ def test_opaque_reasoning_goes_back_to_where_it_came_from() -> None:
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_visible_reasoning_is_kept_beside_the_text(streamed: bool) -> None:
-    """It is not part of the answer, and nobody hears it."""
+    """It is not part of the answer, and is not streamed."""
     heard: list[str] = []
     details = [{"type": "reasoning.text", "text": "let me think", "index": 0}]
     with ScriptedServer([Reply("Four.", reasoning="2 and 2", reasoning_details=details)]) as server:

@@ -21,7 +21,7 @@ def test_each_call_takes_the_next_step() -> None:
     assert [request.system for request in model.requests] == ["S"] * 3
 
 
-def test_steps_that_nobody_asked_for_are_an_error() -> None:
+def test_steps_that_were_not_used_are_an_error() -> None:
     """A test that passes with half of its script unused proves half."""
     with pytest.raises(ScriptError, match="1 steps"), ScriptedModel([Reply("never")]):
         pass

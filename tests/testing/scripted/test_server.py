@@ -117,7 +117,7 @@ def program(*arguments: str) -> Iterator[str]:
 
 
 def test_it_runs_as_a_program_with_a_script_and_a_log(tmp_path: Path) -> None:
-    """Its first line is its address, and it ends when told to."""
+    """Its first line is its address, and it ends on SIGTERM."""
     script, log = tmp_path / "script.json", tmp_path / "log.jsonl"
     script.write_text(json.dumps([{"text": "One"}, {"status": 418}]))
     body = {"model": "m", "messages": [user("Hi")]}

@@ -16,7 +16,7 @@ from memoranda.llm.tool_call_repair import repair_arguments, repair_name
 from memoranda.tools import JsonObject
 
 NO_TEXT = "[no text]"
-CONTINUE = "[go on]"
+CONTINUE = "[continue]"
 _DATA_URL = re.compile(r"data:(?P<kind>[\w.+-]+/[\w.+-]+);base64,(?P<data>.*)", re.DOTALL)
 
 
