@@ -1,1 +1,1 @@
-"""Helpers that know nothing of memory: where a home lies, and how a file gets safely onto a disk."""
+"""Code that knows nothing of memory: paths of a home, durable files, locks, journals, texts and projects."""

@@ -1,4 +1,4 @@
-"""Text as it is stored: one form for what is equal, and nothing that cannot be UTF-8."""
+"""Normalizes text for storage: one form for equal texts, and nothing that UTF-8 cannot hold."""
 
 import hashlib
 import re
@@ -9,7 +9,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def canonical(text: str) -> str:
-    """Content as we store it: LF, NFC, without blank edges and byte order marks."""
+    """The text with LF line ends, in NFC, without blank edges and byte order marks."""
     composed = unicodedata.normalize("NFC", unify_newlines(text)).strip()
     while composed.startswith(BYTE_ORDER_MARK):
         composed = composed.lstrip(BYTE_ORDER_MARK).strip()
@@ -21,7 +21,7 @@ def unify_newlines(text: str) -> str:
 
 
 def unstorable_character(text: str) -> str | None:
-    """What keeps a text from being stored as UTF-8 text, in words; None when nothing does."""
+    """Names the character that keeps a text from being stored as UTF-8; None when there is none."""
     if "\0" in text:
         return "a NUL character"
     if found := _SURROGATE.search(text):
@@ -30,5 +30,5 @@ def unstorable_character(text: str) -> str | None:
 
 
 def digest(text: str) -> str:
-    """A name for a text that shows nothing of it."""
+    """A hash that identifies a text without revealing it."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

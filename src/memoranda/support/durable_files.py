@@ -1,8 +1,8 @@
-"""Private, durable files: what these functions return from has reached the disk.
+"""Writes private files durably: when these functions return, the content has reached the disk.
 
 A file is replaced in two steps, so that a caller can do something durable in between: `stage` writes the new
-content beside the target and syncs it, `publish` renames it into place and syncs the directory. The staged name
-is fixed per target, which is safe because every caller holds a lock, and lets the next writer find what a killed
+content beside the target and syncs it, `publish` renames it over the target and syncs the directory. The staged name
+is fixed per target. That is safe because every caller holds a lock, and it lets the next writer find what a killed
 one left behind.
 """
 
@@ -26,7 +26,7 @@ _NONBLOCK = getattr(os, "O_NONBLOCK", 0)
 
 
 def sync(descriptor: int) -> None:
-    """Force a file's content to the disk itself, where the system can do so."""
+    """Force the content of a file to the disk itself, where the system can do so."""
     if sys.platform == "darwin":
         # fsync on macOS only reaches the drive's cache.
         with suppress(OSError):
@@ -36,7 +36,7 @@ def sync(descriptor: int) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable; Windows does that by itself and offers no call for it."""
+    """Make the file names in a directory durable; Windows does that by itself and has no call for it."""
     if sys.platform == "win32":
         return
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -47,7 +47,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def make_private_directory(directory: Path) -> None:
-    """Create a directory and its missing parents, readable by their owner alone; existing ones stay as they are."""
+    """Create a directory and its missing parents, readable only by their owner; existing ones stay as they are."""
     missing: list[Path] = []
     while not os.path.isdir(directory):
         missing.append(directory)
@@ -59,7 +59,7 @@ def make_private_directory(directory: Path) -> None:
 
 
 def staged_path(target: Path) -> str:
-    """Where the next content of `target` waits until it is published."""
+    """The path where the next content of `target` is staged until it is published."""
     directory, name = os.path.split(target)
     return os.path.join(directory, f".{name}.tmp")
 
@@ -90,21 +90,20 @@ def _create(path: str) -> int:
     try:
         return os.open(path, flags, PRIVATE_FILE)
     except FileExistsError:
-        # A leftover, or a link that somebody planted: never written through.
+        # A leftover, or a link that another user planted; the new content must not go through it.
         os.unlink(path)
         return os.open(path, flags, PRIVATE_FILE)
 
 
-def publish(target: Path, place: Path | None = None) -> None:
-    """Rename what was staged for `target` into place (there, unless told otherwise) and make the new name durable."""
-    staged = staged_path(target)
-    target = place or target
+def publish(staged_for: Path, target: Path | None = None) -> None:
+    """Rename what was staged for a file over it, or over another `target`, and make the new name durable."""
+    staged, target = staged_path(staged_for), target or staged_for
     for attempt in range(_WINDOWS_REPLACE_TRIES):
         try:
             os.replace(staged, target)
             break
         except PermissionError:
-            # On Windows a reader that has the file open blocks the rename for a moment.
+            # On Windows a reader that has the file open blocks the rename for a short time.
             if sys.platform != "win32" or attempt == _WINDOWS_REPLACE_TRIES - 1:
                 raise
             time.sleep(0.01)
@@ -122,7 +121,7 @@ def write_private(target: Path, content: bytes) -> None:
 
 
 def append_private(path: Path, content: bytes) -> None:
-    """Append durably and all or nothing: a failed append is cut off again. The caller holds the lock."""
+    """Append durably, all or nothing: a failed append is truncated again. The caller holds the lock."""
     descriptor = open_without_following(path)
     try:
         end = os.lseek(descriptor, 0, os.SEEK_END)
@@ -140,17 +139,17 @@ def append_private(path: Path, content: bytes) -> None:
 
 
 def open_without_following(path: Path) -> int:
-    """Open a file of ours for reading and writing, making it if need be; a link or a pipe in its place is an error."""
-    return _regular(os.open(path, os.O_RDWR | os.O_CREAT | _BINARY | _NOFOLLOW | _NONBLOCK, PRIVATE_FILE), path)
+    """Open a file of Memoranda for reading and writing, creating it if needed; a link or a pipe there is an error."""
+    return _require_regular(os.open(path, os.O_RDWR | os.O_CREAT | _BINARY | _NOFOLLOW | _NONBLOCK, PRIVATE_FILE), path)
 
 
-def read_file(path: Path, most: int = -1) -> bytes:
-    """The content of a regular file; a pipe or device in its place is an error instead of an endless wait."""
-    with open(_regular(os.open(path, os.O_RDONLY | _BINARY | _NONBLOCK), path), "rb") as file:
-        return file.read(most)
+def read_file(path: Path, max_bytes: int = -1) -> bytes:
+    """The content of a regular file; a pipe or device there is an error instead of an endless wait."""
+    with open(_require_regular(os.open(path, os.O_RDONLY | _BINARY | _NONBLOCK), path), "rb") as file:
+        return file.read(max_bytes)
 
 
-def _regular(descriptor: int, path: Path) -> int:
+def _require_regular(descriptor: int, path: Path) -> int:
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)

@@ -1,8 +1,8 @@
-"""A lock between processes and threads that waits for a bounded time and can name who holds it.
+"""A file lock between processes and threads, with a timeout, that can name its holder.
 
-It is the system's own file lock (`flock`, on Windows a byte-range lock), so it falls with the process that holds
-it, kill -9 included. The holder writes its name into the lock file, where it stays until the next holder writes its
-own; the file itself is never deleted.
+It uses the system's own lock (`flock`, on Windows a byte-range lock), which the system releases when the process ends,
+kill -9 included. The holder writes its name into the lock file, where it stays until the next holder overwrites it.
+The lock file is never deleted.
 """
 
 import errno
@@ -25,14 +25,14 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-# Windows forbids others to read a locked region, so the lock lies far behind the holder's name.
+# Windows forbids others to read a locked region, so the lock is far behind the name of the holder.
 _WINDOWS_LOCK_OFFSET = 1 << 30
 _BUSY = {errno.EAGAIN, errno.EACCES, errno.EDEADLK}
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.02
 
 
 class FileLock:
-    """Exclusive use of whatever a lock file stands for: `with FileLock(path, timeout=10): …`."""
+    """Exclusive use of what a lock file protects: `with FileLock(path, timeout=10): …`."""
 
     def __init__(self, path: Path, timeout: float) -> None:
         self._path = path
@@ -46,7 +46,7 @@ class FileLock:
             try:
                 self._wait(descriptor, deadline)
                 if _is_file_at(descriptor, self._path):
-                    # The name is a courtesy to those who wait; the lock holds without it.
+                    # The name only serves error messages; the lock works without it.
                     with suppress(OSError):
                         _write_holder(descriptor)
                     self._descriptor = descriptor
@@ -76,7 +76,7 @@ class FileLock:
 
 
 def _is_file_at(descriptor: int, path: Path) -> bool:
-    """Whether the locked file is still the one that others will open: somebody may have deleted it meanwhile."""
+    """Whether the locked file is still the one that others will open; a user may have deleted it."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:
@@ -84,7 +84,7 @@ def _is_file_at(descriptor: int, path: Path) -> bool:
 
 
 def lock_holder(path: Path) -> str:
-    """Who wrote its name into a lock file last, in words."""
+    """Describes the process that wrote its name into a lock file last."""
     try:
         name = json.loads(path.read_text("utf-8"))
         return f"process {name['pid']} ({name['program']}) on {name['host']}"
@@ -93,7 +93,7 @@ def lock_holder(path: Path) -> str:
 
 
 def _write_holder(descriptor: int) -> None:
-    """Leave our name, unless it is there from the last time."""
+    """Write the name of this process, unless it is there from the last time."""
     name = _name(os.getpid())
     if os.read(descriptor, len(name) + 1) != name:
         os.lseek(descriptor, 0, os.SEEK_SET)

@@ -1,4 +1,4 @@
-"""The front matter of a Markdown file: YAML between two lines of three dashes at its very beginning."""
+"""Splits a Markdown file into its front matter (YAML between two lines of three dashes at the start) and its body."""
 
 import re
 from typing import NamedTuple
@@ -8,14 +8,12 @@ _CLOSING = re.compile(r"^---[ \t]*(?:\n|\Z)", re.MULTILINE)
 
 
 class FrontMatterParts(NamedTuple):
-    """The YAML and the text that follows it."""
-
     front_matter: str
     body: str
 
 
 def split_front_matter(text: str) -> FrontMatterParts | None:
-    """A text (line ends LF) in its two parts; None when it does not begin with front matter."""
+    """The two parts of a text with LF line ends; None when it does not start with front matter."""
     opening = _OPENING.match(text)
     closing = _CLOSING.search(text, opening.end()) if opening else None
     if opening is None or closing is None:

@@ -1,10 +1,10 @@
-"""Where a home lies on disk, who owns it, and how profiles and users get places of their own in it.
+"""The directory layout of a home: which paths it has, who owns it, and where profiles and users keep their files.
 
     <home>/config.yaml  .env  memories/MEMORY.md  memories/USER.md      the default profile
     <home>/profiles/<name>/…                                            the same layout for a named profile
     <home>/memories/users/<encoded id>/MEMORY.md …                      the memory of one user of a gateway
 
-A `Home` is made once and passed on; nothing looks a path up again from the environment.
+A `Home` is created once and passed on; no other code derives paths from the environment.
 """
 
 import errno
@@ -23,25 +23,25 @@ from memoranda.support.durable_files import read_file
 
 DEFAULT_PROFILE = "default"
 
-# The mark that SQLite keeps of the program that made a file ("Memo" for ours, zero for most others).
+# The application id that SQLite stores in a file ("Memo" for Memoranda, zero for most other programs).
 APPLICATION_ID = b"Memo"
-_MARK = slice(68, 72)
+_APPLICATION_ID_BYTES = slice(68, 72)
 
 _PROFILE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _PLAIN_BYTES = frozenset((string.ascii_lowercase + string.digits + "-_").encode())
-_LONGEST_ENCODED_ID = 120
+_MAX_ENCODED_ID = 120
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """One profile's directory, pinned as an absolute path."""
+    """The directory of one profile, as an absolute path."""
 
     root: Path
     profile: str = DEFAULT_PROFILE
 
     @classmethod
     def at(cls, base: Path, profile: str | None = None) -> "Home":
-        """The home of a profile below `base`; links in the path are resolved now, once."""
+        """The home of a profile below `base`; links in the path are resolved once, here."""
         try:
             base = base.expanduser().resolve()
             base.exists()
@@ -94,7 +94,7 @@ class Home:
         return [DEFAULT_PROFILE, *sorted(name for name in named if _PROFILE_NAME.fullmatch(name))]
 
     def refuse_if_foreign(self) -> None:
-        """Raise when another program's session database lies here: that program owns the home."""
+        """Raise when the session database here belongs to another program, which then owns the home."""
         if self.root.exists() and not self.root.is_dir():
             raise HomeError(f"{self.root} is not a directory. Name another home with --home or MEMORANDA_HOME.")
         _refuse_foreign_database(self.state_db)
@@ -104,13 +104,13 @@ class Home:
 
 def _refuse_foreign_database(path: Path) -> None:
     try:
-        owner = _owner_of(path)
+        owner = _read_application_id(path)
     except FileNotFoundError:
         return
     except OSError as error:
         raise HomeError(
             f"{path} cannot be read ({error.strerror}), so it is unknown who owns {path.parent}. "
-            "Mend its permissions or name another home with --home or MEMORANDA_HOME."
+            "Repair its permissions or name another home with --home or MEMORANDA_HOME."
         ) from error
     if owner not in (None, APPLICATION_ID):
         raise ForeignHomeError(
@@ -121,18 +121,18 @@ def _refuse_foreign_database(path: Path) -> None:
         )
 
 
-def _owner_of(path: Path) -> bytes | None:
-    """The mark of the program that made a database; None for an empty file.
+def _read_application_id(path: Path) -> bytes | None:
+    """The application id of a database; None for an empty file.
 
-    SQLite itself looks: if we opened the file and closed it again, the locks that this process may hold on it would be
-    gone. Taken as immutable, nothing is written, no log is replayed, and nobody is waited for.
+    SQLite reads it, because opening and closing the file here would release the locks that this process may hold on
+    it. In immutable mode SQLite writes nothing, replays no log and waits for no lock.
     """
     status = os.stat(path)
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "Not a regular file", str(path))
     if not status.st_size:
         return None
-    # Only now: a home that is opened for its memories alone has no such file.
+    # Imported late: a home that is opened only for its memories has no such file.
     import sqlite3
 
     try:
@@ -141,8 +141,8 @@ def _owner_of(path: Path) -> bytes | None:
     except sqlite3.OperationalError as error:
         raise OSError(errno.EACCES, str(error), str(path)) from error
     except sqlite3.DatabaseError:
-        # Damaged, so nobody has it open; the mark may still be there to say whose it was.
-        return read_file(path, _MARK.stop)[_MARK]
+        # A damaged database is open nowhere, and its application id may still be readable.
+        return read_file(path, _APPLICATION_ID_BYTES.stop)[_APPLICATION_ID_BYTES]
 
 
 def decode_user_id(name: str) -> str | None:
@@ -157,12 +157,12 @@ def encode_user_id(user: str) -> str:
     """A directory name for any user id: different ids get different names, and none can leave the home.
 
     Lower-case letters, digits, '-' and '_' stay readable; every other byte becomes '=xx'. Capitals are encoded
-    too, because some file systems do not tell case apart. The prefix keeps clear of reserved names.
+    too, because some file systems ignore case. The prefix avoids reserved names.
     """
     if not user:
         raise HomeError("A user id must not be empty.")
     raw = user.encode("utf-8", "surrogatepass")
     encoded = "".join(chr(byte) if byte in _PLAIN_BYTES else f"={byte:02x}" for byte in raw)
-    if len(encoded) > _LONGEST_ENCODED_ID:
+    if len(encoded) > _MAX_ENCODED_ID:
         return "h-" + hashlib.sha256(raw).hexdigest()
     return "u-" + encoded

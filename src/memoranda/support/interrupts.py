@@ -1,7 +1,7 @@
-"""Ctrl-C where it does no harm, for a program that goes on after it.
+"""Defers Ctrl-C to places where it does no harm, for a program that continues after it.
 
-Python lets an interrupt in between any two steps, also into the midst of its own locks, which are torn then. While
-interrupts are held, one comes only where somebody waits for a long time: `with waiting:`.
+Python may raise KeyboardInterrupt between any two steps, even inside its own locks, which then stay locked. While
+interrupts are deferred, one is raised only where the main thread waits for long: `with interruptible:`.
 """
 
 import signal
@@ -12,33 +12,33 @@ from types import FrameType
 
 
 class _Interruptible:
-    """A moment at which an interrupt may come; one that came before is let in now. Only the main thread has any."""
+    """A block in which an interrupt may be raised, including one that came before it; only the main thread has any."""
 
     def __init__(self) -> None:
-        self._open = False
-        self._came = False
+        self._is_open = False
+        self._is_pending = False
 
     def __enter__(self) -> None:
         if threading.current_thread() is threading.main_thread():
-            self._open = True
-            if self._came:
-                self._let_in()
+            self._is_open = True
+            if self._is_pending:
+                self._raise()
 
     def __exit__(self, *_: object) -> None:
         if threading.current_thread() is threading.main_thread():
-            self._open = False
+            self._is_open = False
 
-    def take(self, number: int, frame: FrameType | None) -> None:
-        """The handler of the signal; whoever presses twice does not want to wait any more."""
-        if self._open or self._came:
-            self._let_in()
-        self._came = True
+    def handle_signal(self, number: int, frame: FrameType | None) -> None:
+        """The signal handler; a second Ctrl-C is raised at once."""
+        if self._is_open or self._is_pending:
+            self._raise()
+        self._is_pending = True
 
-    def forget(self) -> None:
-        self._open = self._came = False
+    def reset(self) -> None:
+        self._is_open = self._is_pending = False
 
-    def _let_in(self) -> None:
-        self.forget()
+    def _raise(self) -> None:
+        self.reset()
         raise KeyboardInterrupt
 
 
@@ -47,10 +47,10 @@ interruptible = _Interruptible()
 
 @contextmanager
 def deferred_interrupts() -> Iterator[None]:
-    """Let interrupts come only at good moments. One for which there was none until the end has nothing to stop."""
-    previous = signal.signal(signal.SIGINT, interruptible.take)
+    """Raise interrupts only inside `interruptible` blocks; one that is still pending at the end is dropped."""
+    previous = signal.signal(signal.SIGINT, interruptible.handle_signal)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, previous)
-        interruptible.forget()
+        interruptible.reset()

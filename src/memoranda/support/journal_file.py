@@ -1,7 +1,7 @@
-"""A journal: one JSON object per line in a file that only grows, each synced before what it tells of is done.
+"""A journal file: one JSON object per line, each synced before the change that it describes is made.
 
-It knows nothing of what the lines say but that they are numbered, that a `void` line takes the line it refers to
-back, and that an `undo` line undoes it. A line that cannot be read is passed over and spoils nothing but itself.
+The file knows only that lines are numbered, that a `void` line cancels the line it refers to, and that an `undo` line
+undoes it. A line that cannot be read is skipped, and the other lines stay usable.
 """
 
 import errno
@@ -19,7 +19,7 @@ _TAIL_BLOCK = 64 * 1024
 
 
 class NumberedLine(Protocol):
-    """What every line of a journal has: it is a dataclass whose fields are written."""
+    """What every line of a journal has: it is a dataclass whose fields are written as JSON."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -35,17 +35,17 @@ Line = TypeVar("Line", bound=NumberedLine)
 
 
 class JournalFile(Generic[Line]):
-    """The lines of one journal. Appending and rewriting need the lock of whatever the journal tells of."""
+    """The lines of one journal. Appending and purging need the lock of the directory that the journal describes."""
 
     def __init__(self, path: Path, from_record: Callable[[Any], Line | None]) -> None:
         self._path = path
         self._from_record = from_record
-        # The newest line and the file it was read from; lines are only ever added to the same file.
+        # The newest line and the identity of the file it was read from.
         self._newest: tuple[tuple[int, int, int], Line | None] = ((0, 0, 0), None)
         self._is_torn = False
 
     def last(self) -> Line | None:
-        """The newest line, read from the end of the file however long it is."""
+        """The newest line, read from the end of the file."""
         try:
             status = os.stat(self._path)
         except FileNotFoundError:
@@ -60,14 +60,14 @@ class JournalFile(Generic[Line]):
     def append(self, lines: Sequence[Line]) -> None:
         """Add lines durably, all of them or none."""
         self.last()
-        # A line torn by a power cut gets an end of its own, so that it spoils nothing but itself.
+        # A line torn by a power cut gets a line end, so that the new lines stay readable.
         append_private(self._path, (b"\n" if self._is_torn else b"") + self._encode(lines))
         self._is_torn = False
         status = os.stat(self._path)
         self._newest = ((status.st_ino, status.st_size, status.st_mtime_ns), lines[-1])
 
     def changes(self) -> Iterator[Line]:
-        """Every change from the oldest to the newest, void ones left out."""
+        """Every change from the oldest to the newest, without void ones."""
         everything = list(self._all())
         void = {line.refers_to for line in everything if line.action == "void"}
         return (line for line in everything if line.action != "void" and line.number not in void)
@@ -81,7 +81,7 @@ class JournalFile(Generic[Line]):
         return [number for number, line in enumerate(lines, start=1) if line and self._decode(line) is None]
 
     def purge(self, through: int, base: Sequence[Line]) -> int:
-        """Forget all changes up to a number, and void ones; `base` re-states what stood after it."""
+        """Drop all changes up to a number, and void ones; the lines of `base` take their place."""
         changes = list(self.changes())
         if not self._path.exists():
             return 0
@@ -108,7 +108,7 @@ class JournalFile(Generic[Line]):
                 file.seek(start)
                 lines = file.read(end - start).split(b"\n")
                 self._is_torn = lines[-1] != b""
-                # Unless we read from the very beginning, the first piece may be half a line.
+                # Unless the block starts the file, its first piece may be half a line.
                 for raw in reversed(lines if start == 0 else lines[1:]):
                     if line := self._decode(raw):
                         return line
@@ -118,8 +118,8 @@ class JournalFile(Generic[Line]):
 
     def _encode(self, lines: Sequence[Line]) -> bytes:
         records = map(asdict, lines)
-        text = "".join(json.dumps(each, ensure_ascii=False, separators=(",", ":")) + "\n" for each in records)
-        # What we write is always UTF-8; a session id from elsewhere may hold half a surrogate, kept as its escape.
+        text = "".join(json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n" for record in records)
+        # A session id of another program may contain half a surrogate pair, which UTF-8 cannot hold.
         return text.encode("utf-8", "backslashreplace")
 
     def _decode(self, raw: bytes) -> Line | None:

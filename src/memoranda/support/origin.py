@@ -1,11 +1,11 @@
-"""Who wants a change."""
+"""The origin of a change: who asked for it."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who wants a change: an actor in one word, the session, and whether a person asked for it."""
+    """Who asked for a change: the actor in one word, the session, and whether a person asked explicitly."""
 
     actor: str = "agent"
     session: str = ""

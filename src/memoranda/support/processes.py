@@ -19,17 +19,17 @@ _UNLINKED = " (deleted)"
 
 
 def process_identity() -> str:
-    """The name of the process that asks; a forked one has its own."""
+    """The identity of this process; a forked process has its own."""
     number = os.getpid()
-    return f"{number}.{_began(number)}.{_machine()}"
+    return f"{number}.{_start_time(number)}.{_machine()}"
 
 
-def has_ended(name: str) -> bool:
-    """Whether the process of that name is known to have ended; one on another machine, or with no such name, is not."""
-    number, _, rest = name.partition(".")
+def has_ended(identity: str) -> bool:
+    """Whether the process with this identity is known to have ended; False for other machines and unknown formats."""
+    number, _, rest = identity.partition(".")
     began, _, where = rest.partition(".")
     if sys.platform == "win32" or not number.isdecimal() or not began or where != _machine():
-        # Windows would end the process instead of telling.
+        # On Windows os.kill would end the process instead of testing it.
         return False
     try:
         os.kill(int(number), 0)
@@ -37,15 +37,15 @@ def has_ended(name: str) -> bool:
         return True
     except (PermissionError, OverflowError):
         return False
-    return _began(int(number)) != began
+    return _start_time(int(number)) != began
 
 
-def _began(number: int) -> str:
-    """When a process began, in the system's own count; "ended" when it only waits to be cleared away."""
+def _start_time(number: int) -> str:
+    """The start time of a process in system ticks; "ended" when it is gone or a zombie."""
     if not _PROC.joinpath("self/stat").exists():
         return "unknown"
     try:
-        # The name of the program stands in brackets, and may have any character in it.
+        # The program name is in brackets and may contain any character.
         state, *numbers = _PROC.joinpath(str(number), "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
     except OSError:
         return "ended"
@@ -54,33 +54,33 @@ def _began(number: int) -> str:
 
 @cache
 def _machine() -> str:
-    """This machine since it was started, and which processes can be seen from here."""
+    """A hash of this machine, its last boot, and the namespace of process ids."""
     parts = [platform.node()]
     try:
         parts += [(_PROC / "sys/kernel/random/boot_id").read_text().strip(), os.readlink(_PROC / "self/ns/pid")]
     except OSError:
-        # Not Linux, or a part of it is hidden: the name of the machine has to do.
+        # Not Linux, or /proc is partly hidden: the host name must suffice.
         parts.append("")
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
 def processes_that_opened(files: Iterable[Path]) -> list[int]:
-    """The numbers of those that can be seen from here; none where the system does not tell, as only Linux does."""
+    """The ids of other visible processes that have one of the files open; always empty outside Linux."""
     names = {os.path.realpath(file) for file in files}
     try:
         numbers = sorted(int(name) for name in os.listdir(_PROC) if name.isdecimal())
     except FileNotFoundError:
         return []
-    return [number for number in numbers if number != os.getpid() and not names.isdisjoint(_open_in(number))]
+    return [number for number in numbers if number != os.getpid() and not names.isdisjoint(_open_files(number))]
 
 
-def _open_in(number: int) -> set[str]:
+def _open_files(number: int) -> set[str]:
     directory, found = f"{_PROC}/{number}/fd", set()
-    # It may have ended, or belong to somebody else.
+    # It may have ended, or belong to another user.
     with suppress(OSError):
         for name in os.listdir(directory):
-            # Closed in the meantime.
+            # The file may be closed by now.
             with suppress(FileNotFoundError):
-                # The name alone: to look at the file itself would mean to wait for a network drive that is gone.
+                # Only the name is read: a stat would hang on a network drive that is gone.
                 found.add(os.readlink(f"{directory}/{name}").removesuffix(_UNLINKED))
     return found

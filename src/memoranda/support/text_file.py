@@ -1,6 +1,6 @@
-"""Reading a text file: missing, readable, unreadable and undecodable are four different things.
+"""Reads text files and keeps missing, readable, unreadable and undecodable files apart.
 
-Only the first two may ever be written over. A file that could not be read is never taken for an empty one.
+Only the first two may be replaced. A file that cannot be read is never treated as an empty one.
 """
 
 import hashlib
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memoranda.support.durable_files import read_file
 
-# What a journal notes as the content of a file that is not there.
+# The fingerprint that a journal notes for a missing file.
 ABSENT = ""
 
 
@@ -24,7 +24,7 @@ class MissingFile:
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """A file that holds UTF-8, line ends as they are."""
+    """A file with UTF-8 text, line ends as they are."""
 
     path: Path
     raw: bytes
@@ -48,7 +48,7 @@ TextFileState = MissingFile | TextFile | UnreadableFile | UndecodableFile
 
 
 def read_text(path: Path, known: TextFile | None = None) -> TextFileState:
-    """What a file holds at this moment; when that is just what is `known`, it is that very value."""
+    """The present content of a file; returns `known` itself when the bytes are the same."""
     try:
         raw = read_file(path)
     except FileNotFoundError:
