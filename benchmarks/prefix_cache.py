@@ -28,8 +28,8 @@ from memoranda.testing.scripted.prompt_cache import prefix_digests
 from memoranda.testing.scripted.server import ScriptedServer
 from memoranda.testing.scripted.steps import ReceivedRequest
 from memoranda.tools import Tool
-from tests.long_conversation import story, telling
-from tests.long_conversation.witness import Acknowledged
+from tests.long_conversation import conversation_process, story
+from tests.long_conversation.acknowledgements import Acknowledged
 
 TO_REACH = 0.95
 # Anthropic's rule: what is written to the cache costs a quarter more, what is read from it a tenth.
@@ -188,14 +188,16 @@ def measure(turns: int) -> tuple[list[Row], dict[str, int]]:
     """Tell the story once, and count it for each way of sending it."""
     with TemporaryDirectory() as place, ExitStack() as servers:
         home = Path(place) / "home"
-        telling.make_home(home)
+        conversation_process.make_home(home)
         ours, naive, kept = (servers.enter_context(ScriptedServer(story.answer)) for _ in range(3))
 
         def watched(model: ChatModel, memory: Memory) -> ChatModel:
             shapes: list[tuple[str, Shape]] = [(naive.url, Naive(memory)), (kept.url, Kept())]
-            return Watched(model, [(telling.client(address), shape) for address, shape in shapes])
+            return Watched(model, [(conversation_process.client(address), shape) for address, shape in shapes])
 
-        telling.go_on(home, ours.url, Acknowledged(Path(place) / "acknowledged"), to=turns, model=watched)
+        conversation_process.resume_conversation(
+            home, ours.url, Acknowledged(Path(place) / "acknowledged"), to=turns, model=watched
+        )
         possible = Possible()
         rows = [
             Row("no cache", sum(usage.input_tokens for usage in ours.usages), 0, 0),

@@ -205,7 +205,7 @@ def test_a_turn_is_recorded_before_the_model_is_asked(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_turn_keeps_what_was_recorded(tmp_path: Path) -> None:
-    """And the session goes on."""
+    """And the session continues."""
     with memoranda.open(tmp_path) as memory, memory.session() as session:
         with pytest.raises(KeyboardInterrupt), session.turn("first") as turn:
             raise KeyboardInterrupt

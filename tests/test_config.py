@@ -74,7 +74,7 @@ def test_the_environment_overrides_the_file(home: Home) -> None:
     ],
 )
 def test_a_wrong_value_is_refused_naming_key_value_and_file(home: Home, line: str, parts: list[str]) -> None:
-    """So that a person can go and mend it."""
+    """So that a person can fix it."""
     home.config_file.write_text(f"memory:\n  {line}\n")
     with pytest.raises(ConfigError) as caught:
         config.load(home, {})
@@ -144,7 +144,7 @@ def test_setting_a_value_keeps_comments_and_other_keys(home: Home) -> None:
 
 
 def test_setting_a_value_keeps_what_others_rely_on(home: Home) -> None:
-    """Quotes decide what other programs read, and a file of comments is somebody's work."""
+    """Quotes decide what other programs read, and a person wrote the comments in a file."""
     home.config_file.write_text("a: \"yes\"\nb: '12:30'\nmemory:\n  provider: x\n")
     config.set_value(home, "memory.memory_char_limit", "10")
     assert home.config_file.read_text() == "a: \"yes\"\nb: '12:30'\nmemory:\n  provider: x\n  memory_char_limit: 10\n"
@@ -154,7 +154,7 @@ def test_setting_a_value_keeps_what_others_rely_on(home: Home) -> None:
 
 
 def test_a_section_that_others_share_is_not_changed(home: Home) -> None:
-    """An alias would carry the change to places that nobody named."""
+    """An alias would carry the change to settings that were not named."""
     home.config_file.write_text("other: &x\n  provider: a\nmemory: *x\n")
     with pytest.raises(ConfigError, match="alias"):
         config.set_value(home, "memory.memory_char_limit", "10")

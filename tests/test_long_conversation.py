@@ -19,8 +19,8 @@ from memoranda.compression.prompts import HEADER
 from memoranda.compression.prompts import SYSTEM as SUMMARISE
 from memoranda.llm.model import Message
 from memoranda.testing.scripted.steps import ReceivedRequest
-from tests.long_conversation import story, telling
-from tests.long_conversation.witness import digest
+from tests.long_conversation import conversation_process, story
+from tests.long_conversation.acknowledgements import digest
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1000)]
 
@@ -34,8 +34,8 @@ _FENCE = "<memory-context>"
 
 
 @dataclass(frozen=True)
-class Told:
-    """A home in which the whole story was told, and everything that the server received."""
+class FinishedRun:
+    """A home with the whole conversation, and everything that the server received."""
 
     home: Path
     killed: Counter[str]
@@ -46,20 +46,20 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
-    """The story, told once for all tests here."""
+def run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+    """The conversation, run once for all tests here."""
     home = tmp_path_factory.mktemp("long") / "home"
-    telling.make_home(home)
+    conversation_process.make_home(home)
     with _server(home / "requests.jsonl") as address:
-        killing = [sys.executable, "-m", "tests.long_conversation.killing", str(home), address, str(KILLS), str(SEED)]
+        killing = [sys.executable, "-m", "tests.long_conversation.killer", str(home), address, str(KILLS), str(SEED)]
         done = subprocess.run(killing, cwd=ROOT, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, done.stderr[-4_000:]
-    return Told(home, Counter(json.loads(done.stdout)), _received(home / "requests.jsonl"))
+    return FinishedRun(home, Counter(json.loads(done.stdout)), _received(home / "requests.jsonl"))
 
 
 @pytest.fixture(scope="module")
-def memory(told: Told) -> Iterator[Memory]:
-    with open_memory(told.home) as opened:
+def memory(run: FinishedRun) -> Iterator[Memory]:
+    with open_memory(run.home) as opened:
         yield opened
 
 
@@ -88,11 +88,11 @@ def _received(log: Path) -> list[ReceivedRequest]:
     return [request for request in every if request.json]
 
 
-def test_it_was_killed_everywhere_and_told_to_its_end(told: Told, memory: Memory) -> None:
+def test_it_was_killed_everywhere_and_reached_its_end(run: FinishedRun, memory: Memory) -> None:
     """While it opened, between steps and in compression; and still every turn was answered, through compressions."""
-    assert told.killed.total() == KILLS
-    assert min(told.killed[where] for where in ("opening", "recorded", "compressing")) > 3
-    turns = telling.turns(memory.sessions)
+    assert run.killed.total() == KILLS
+    assert min(run.killed[where] for where in ("opening", "recorded", "compressing")) > 3
+    turns = conversation_process.turns(memory.sessions)
     assert [turn for (turn, _), done in turns if done] == list(range(story.TURNS))
     assert len([turn for turn, done in turns if not done]) > KILLS // 4
     assert len(memory.sessions.get_compression_lineage(story.FIRST_SESSION)) > 3
@@ -100,10 +100,10 @@ def test_it_was_killed_everywhere_and_told_to_its_end(told: Told, memory: Memory
         assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
 
 
-def test_every_acknowledged_event_is_there(told: Told, memory: Memory) -> None:
+def test_every_acknowledged_event_is_there(run: FinishedRun, memory: Memory) -> None:
     """Each message under its id, word for word; and each entry that was saved is in memory."""
-    acknowledged = told.lines("acknowledged.jsonl")
-    messages = {each["id"]: each for each in telling.recorded(memory.sessions)}
+    acknowledged = run.lines("acknowledged.jsonl")
+    messages = {each["id"]: each for each in conversation_process.recorded(memory.sessions)}
     for line in acknowledged:
         if line["kind"] == "message":
             found = messages[line["id"]]
@@ -111,14 +111,14 @@ def test_every_acknowledged_event_is_there(told: Told, memory: Memory) -> None:
     saved = [line["entry"] for line in acknowledged if line["kind"] == "entry"]
     assert set(saved) <= set(memory.entries())
     assert set(memory.entries()) == set(story.ENTRIES)
-    # A message whose writer was killed before it could say so may be there too; nobody else wrote any.
+    # A message whose writer was killed before it could say so may be there too; no other process wrote any.
     assert len(messages) - sum(line["kind"] == "message" for line in acknowledged) <= KILLS
 
 
-def test_only_compression_changes_what_stands_before_the_users_message(told: Told, memory: Memory) -> None:
+def test_only_compression_changes_what_stands_before_the_users_message(run: FinishedRun, memory: Memory) -> None:
     """System prompt, tools and all earlier messages are the same bytes, request after request."""
     parts: dict[str, list[ReceivedRequest]] = {}
-    for request in told.requests:
+    for request in run.requests:
         if request.conversation[0] != SUMMARISE:
             parts.setdefault(_summary(request), []).append(request)
     assert len(parts) == len(memory.sessions.get_compression_lineage(story.FIRST_SESSION))
@@ -131,21 +131,21 @@ def test_only_compression_changes_what_stands_before_the_users_message(told: Tol
             before = sent[: _current(request)]
 
 
-def test_recall_reached_the_model_and_never_the_record(told: Told, memory: Memory) -> None:
+def test_recall_reached_the_model_and_never_the_record(run: FinishedRun, memory: Memory) -> None:
     """It is fenced into the current user message, and into no other; the record holds no fence."""
     fenced = 0
-    for request in told.requests:
+    for request in run.requests:
         messages = request.conversation[1]
         asked = max(place for place, message in enumerate(messages) if message["role"] == "user")
         assert not any(_FENCE in str(message["content"]) for message in messages[:asked])
         fenced += "[Recalled memory from" in str(messages[asked]["content"])
     assert fenced > story.TURNS // 2
-    assert not any(_FENCE in str(message["content"]) for message in telling.recorded(memory.sessions))
+    assert not any(_FENCE in str(message["content"]) for message in conversation_process.recorded(memory.sessions))
 
 
 def test_planted_facts_are_found_again(memory: Memory) -> None:
     """Fifty paths, numbers, decisions and tasks: in context, or by session_search from the same conversation."""
-    session = telling.take_up(memory)
+    session = conversation_process.take_up(memory)
     context = "\n".join(str(message["content"]) for message in session.conversation())
     searched = 0
     for fact in story.FACTS:
@@ -159,21 +159,21 @@ def test_planted_facts_are_found_again(memory: Memory) -> None:
     assert story.said(story.TURNS - 1) in context
 
 
-def test_completed_turns_reached_the_provider_once_and_others_never(told: Told, memory: Memory) -> None:
+def test_completed_turns_reached_the_provider_once_and_others_never(run: FinishedRun, memory: Memory) -> None:
     """By key: one for each turn that was answered, whatever was delivered again, and none for an interrupted one."""
-    completed = [story.numbered(*number) for number, done in telling.turns(memory.sessions) if done]
+    completed = [story.numbered(*number) for number, done in conversation_process.turns(memory.sessions) if done]
     end = time.monotonic() + _DELIVERED_SECONDS
-    with telling.take_up(memory):
-        while len({key for key, _, _ in told.lines("told.jsonl")}) < len(completed) and time.monotonic() < end:
+    with conversation_process.take_up(memory):
+        while len({key for key, _, _ in run.lines("told.jsonl")}) < len(completed) and time.monotonic() < end:
             time.sleep(0.1)
-    delivered = {key: (asked, answered) for key, asked, answered in told.lines("told.jsonl")}
+    delivered = {key: (asked, answered) for key, asked, answered in run.lines("told.jsonl")}
     assert Counter(asked for asked, _ in delivered.values()) == Counter(completed)
-    for key, asked, answered in told.lines("told.jsonl"):
+    for key, asked, answered in run.lines("told.jsonl"):
         assert delivered[key] == (asked, answered)
 
 
 def _summary(request: ReceivedRequest) -> str:
-    """What the summary in a request's context stands for, by which the parts between compressions are told apart."""
+    """What the summary in a request's context stands for, by which the parts between compressions are distinguished."""
     texts = (str(message["content"]) for message in request.conversation[1] if message["role"] == "user")
     return next((match[1] for text in texts if (match := _SUMMARY.search(text))), "")
 

@@ -134,7 +134,7 @@ def test_a_review_that_talks_nonsense_changes_nothing_and_says_so(
 def test_a_summary_that_is_nonsense_becomes_an_extract_and_says_so(
     home: Path, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The conversation goes on from words that were really said; no message of the record changes or goes."""
+    """The conversation continues from words that were really said; no message of the record changes or goes."""
     (home / "config.yaml").write_text("memory:\n  nudge_interval: 0\n")
     talk = Watched(home, BAD[kind])
     before, known = talk.kept(), []

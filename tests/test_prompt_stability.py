@@ -57,7 +57,7 @@ class Talk:
         self.calls = [ToolCall(f"c{place}", name, json.dumps(given)) for place, (name, given) in enumerate(calls)]
         first = len(self.model.requests)
         self.agent.turn(text)
-        # A review of the turn before may ask the same model at this moment.
+        # A review of the turn before may ask the same model now.
         return next(request for request in self.model.requests[first:] if not _is_review(request.messages))
 
     def elsewhere(self, program: str) -> None:
@@ -177,7 +177,7 @@ def test_only_compression_changes_the_prompt(talk: Talk, seed: int) -> None:
 
 
 def test_what_others_changed_is_told_in_the_next_message_and_never_recorded(talk: Talk) -> None:
-    """In its fence, in a copy of the user's words; the next turns are told again, and the record holds no note."""
+    """In its fence, in a copy of the user's words; the next turns repeat it, and the record holds no note."""
     assert NOTE not in _asked(talk.say("Anything new?"))
     talk.elsewhere("memory.remember('The printer is new.')")
     sent = talk.say("And now?")

@@ -143,7 +143,7 @@ def test_what_was_said_before_a_provider_was_used_is_not_replayed(tmp_path: Path
     assert [line[1] for line in _lines(other, "turn")] == ["new here"]
 
 
-def test_a_provider_that_could_not_be_loaded_hears_later_what_it_missed(tmp_path: Path) -> None:
+def test_a_provider_that_could_not_be_loaded_receives_later_what_it_missed(tmp_path: Path) -> None:
     """Turns that were completed while its plugin was broken."""
     home = diary_home(tmp_path)
     source = home / "plugins" / "diary" / "__init__.py"
@@ -163,7 +163,7 @@ def test_a_provider_that_could_not_be_loaded_hears_later_what_it_missed(tmp_path
 
 
 def test_a_turn_after_the_end_is_delivered_too(tmp_path: Path) -> None:
-    """The session is taken up again, by the same object; so is what is remembered then."""
+    """The same object resumes the session; so does its external memory."""
     home = diary_home(tmp_path)
     with memoranda.open(home) as memory:
         session = memory.session()

@@ -34,7 +34,7 @@ def begin(memory: Memory, room: Room) -> Callable[[str], AbstractContextManager[
 def test_a_delegate_works_in_a_conversation_of_its_own_and_its_result_comes_back(
     memory: Memory, room: Room, begin: Any
 ) -> None:
-    """The parent sees the result alone; the child's session is linked to it, and whoever asked hears of it."""
+    """The parent sees only the result; the child's session is linked to it, and `on_result` receives it."""
     heard: list[tuple[str, str, str]] = []
     model = ScriptedModel([calling("delegate_task", TASK), Reply("There are 12."), Reply("Twelve tests.")])
     delegation = Delegation(room, model, begin, on_result=lambda *about: heard.append(about))
@@ -90,7 +90,7 @@ def test_delegation_goes_no_deeper_than_it_may(memory: Memory, room: Room, begin
 
 
 def test_a_delegate_that_fails_is_a_result_and_not_an_error(memory: Memory, room: Room, begin: Any) -> None:
-    """The parent reads why; nobody is told that the work was done."""
+    """The parent reads why; `on_result` is not called."""
     heard: list[Any] = []
     model = ScriptedModel([ModelOverloadedError("The service is busy.")])
     result = Delegation(room, model, begin, on_result=lambda *about: heard.append(about)).call({"task": "Try."})

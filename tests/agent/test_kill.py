@@ -1,4 +1,4 @@
-"""An agent that is killed in the middle of anything has recorded every step it had taken, and can go on."""
+"""An agent that is killed in the middle of anything has recorded every step it had taken, and can continue."""
 
 import random
 import time
@@ -43,7 +43,7 @@ def _talk(home: Path, say: Say) -> None:
 
 
 def _run_and_kill(home: Path, after: float) -> list[bytes]:
-    """What the agent said that it had done, up to the moment it was killed."""
+    """What the agent said that it had done before it was killed."""
     agent = Forked(partial(_talk, home))
     said = b""
     # The first turn takes longest, because it opens the store.

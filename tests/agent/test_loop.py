@@ -227,7 +227,7 @@ def test_a_turn_is_handed_over_only_when_it_is_done(memory: Memory, room: Room) 
 
 
 def test_a_context_that_is_too_long_is_compressed_once_and_asked_again(room: Room) -> None:
-    """The second call gets its answer, and whoever watches hears of it."""
+    """The second call gets its answer, and there is an event for it."""
     room = Room(room.session, compressions=[Compression(done=True, why="too long")])
     events: list[Event] = []
     with ScriptedModel([ContextTooLongError("8192 tokens"), Reply("Fits.")]) as model:
@@ -263,7 +263,7 @@ def test_an_empty_answer_is_an_error_and_not_an_answer(memory: Memory, room: Roo
     assert _recorded(memory, room) == [("user", "Hi")]
 
 
-def test_whoever_watches_hears_of_every_step_in_order(room: Room) -> None:
+def test_every_step_is_an_event_in_order(room: Room) -> None:
     """Usage, call and result, each when it is there."""
     events: list[Event] = []
     with ScriptedModel([calling("memory", SAVE), Reply("Saved.")]) as model:

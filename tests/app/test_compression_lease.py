@@ -1,4 +1,4 @@
-"""One process compresses a conversation at a time, and one that was killed holds up nobody."""
+"""One process compresses a conversation at a time, and one that was killed delays no other."""
 
 import subprocess
 import sys
@@ -28,7 +28,7 @@ session.compress(force=True)
 
 @pytest.mark.slow
 def test_a_killed_process_holds_up_no_compression(tmp_path: Path) -> None:
-    """While it lives nobody else compresses; once it is dead the next one need not wait for its lease to run out."""
+    """While it lives no other compresses; once it is dead the next one need not wait until its lease expires."""
     with open_memory(tmp_path) as memory:
         session = memory.session(session_id="s1", source="cli")
         agent = memory.agent(ScriptedModel(lambda *_: Reply("I see.")), session=session)

@@ -1,4 +1,4 @@
-"""An external memory hears of the end of a session, whenever a process is killed, and once by its key."""
+"""An external memory is notified of the end of a session, whenever a process is killed, and once by its key."""
 
 import signal
 import subprocess
@@ -59,7 +59,7 @@ def _ends(home: Path) -> list[list[Any]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("when", ["delivered", "queued"])
 @pytest.mark.parametrize("how", ["compressed", "ended"])
-def test_an_end_that_was_told_before_the_record_knew_is_told_again_as_the_same(
+def test_an_end_that_was_notified_before_it_was_recorded_is_notified_again_as_the_same(
     tmp_path: Path, how: str, when: str
 ) -> None:
     """By the process that takes the session up: with the same key, and not at all while the first is still waiting."""

@@ -1,4 +1,4 @@
-"""A session through its face: going on after compression, taking back, branching, and what others hear of it."""
+"""A session through its public methods: compression, undo, branches, and what its provider is notified of."""
 
 import json
 import subprocess
@@ -50,7 +50,7 @@ def test_a_compressed_conversation_goes_on_under_another_id(memory: Memory) -> N
 
 
 def test_the_prompt_takes_in_what_was_saved_when_a_conversation_is_compressed(memory: Memory) -> None:
-    """And not a moment before; from then on there is nothing to note any more."""
+    """And not earlier; from then on there is nothing to note any more."""
     session = memory.session()
     talk(session, 12)
     memory.remember("The ledgers are bound in green cloth.")
@@ -128,7 +128,7 @@ def test_the_tokens_of_a_call_are_added_to_its_session(memory: Memory) -> None:
 
 
 def test_the_last_turn_can_be_taken_back(memory: Memory) -> None:
-    """The words come back to whoever said them; search finds them no more."""
+    """The caller gets the user's text back; search finds it no more."""
     session = memory.session()
     assert session.undo() is None
     talk(session, 1)
@@ -165,8 +165,8 @@ def test_a_title_that_is_taken_is_refused(memory: Memory) -> None:
     assert second.title == "Other"
 
 
-def test_an_external_memory_hears_of_compression_in_order(tmp_path: Path) -> None:
-    """Asked first, told of the old session's end, then of the new id; a turn that spans both is delivered once."""
+def test_an_external_memory_is_notified_of_compression_in_order(tmp_path: Path) -> None:
+    """Asked first, then notified of the old session's end and of the new id; a turn across both is delivered once."""
     home = diary_home(tmp_path)
     with memoranda.open(home) as memory, memory.session(source="cli") as session:
         talk(session, 12)
@@ -187,7 +187,7 @@ def test_an_external_memory_hears_of_compression_in_order(tmp_path: Path) -> Non
 
 
 def test_delegated_work_is_linked_and_told(tmp_path: Path) -> None:
-    """The delegate reads memory, writes none, and the external memory hears of the result."""
+    """The delegate reads memory, writes none, and the external memory is notified of the result."""
     home = diary_home(tmp_path)
     steps = [
         Reply(tool_calls=(ToolCall("c", "delegate_task", '{"task": "Count the boxes."}'),)),
@@ -210,7 +210,7 @@ def test_delegated_work_is_linked_and_told(tmp_path: Path) -> None:
 
 
 def test_two_processes_in_one_conversation_stay_together(tmp_path: Path) -> None:
-    """Whoever goes on in a session that another one has compressed goes on where the conversation does."""
+    """A session that another process has compressed continues in its continuation."""
     with memoranda.open(tmp_path) as one, memoranda.open(tmp_path) as other:
         first = one.session(session_id="s")
         talk(first, 12)
@@ -276,8 +276,8 @@ def test_news_in_one_file_is_told_although_the_other_was_just_written(memory: Me
         assert "Tea at four" not in turn.messages[-1]["content"]
 
 
-def test_an_external_memory_hears_nothing_twice_and_nothing_unfinished(tmp_path: Path) -> None:
-    """Neither a summary, nor what was told with the session before, nor a turn that was interrupted."""
+def test_an_external_memory_receives_nothing_twice_and_nothing_unfinished(tmp_path: Path) -> None:
+    """Neither a summary, nor what the session before delivered, nor a turn that was interrupted."""
     home = diary_home(tmp_path)
     with memoranda.open(home) as memory, memory.session(source="cli") as session:
         talk(session, 12)
@@ -390,7 +390,7 @@ def test_a_turn_goes_on_where_another_process_compressed_it(tmp_path: Path) -> N
 
 
 def test_a_credential_in_a_summary_reaches_neither_the_record_nor_the_next_context(tmp_path: Path) -> None:
-    """Neither one that this machine holds nor one that looks like one, whoever wrote it; what is counted says so."""
+    """Neither one that this machine holds nor one that looks like one, in whatever message; the counts say so."""
     known, token = "harbour-crane-77-key", "ghp" + "_AbC1dEf2gHi3jKl4mNo5pQr6sTu7vWx8yZ9a"
     (tmp_path / ".env").write_text(f"CRANE_KEY={known}\n")
     summary = "\n\n".join(

@@ -1,1 +1,1 @@
-"""A conversation of 200 turns with a script for both sides, told over real HTTP, and killed as often as one likes."""
+"""A conversation of 200 turns with a script for both sides, over real HTTP, and killed as often as wanted."""

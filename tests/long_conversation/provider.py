@@ -1,4 +1,4 @@
-"""Holographic, which also writes down every turn that it is told of, with its key."""
+"""Holographic, which also writes down every turn that is delivered to it, with its key."""
 
 import json
 import os
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.providers.holographic.provider import HolographicProvider
-from tests.long_conversation import witness
+from tests.long_conversation import acknowledgements
 
 NAME = "witnessed"
 PLUGIN = """
@@ -26,12 +26,12 @@ class Witnessed(HolographicProvider):
         return NAME
 
     def initialize(self, session_id: str, **facts: Any) -> None:
-        self._told = Path(facts["hermes_home"]) / "told.jsonl"
+        self._delivered_turns = Path(facts["hermes_home"]) / "told.jsonl"
         super().initialize(session_id, **facts)
 
     def sync_turn(self, user_content: str, assistant_content: str, *, session_id: str = "", **facts: Any) -> None:
         line = json.dumps([facts["idempotency_key"], user_content, assistant_content]) + "\n"
-        descriptor = os.open(self._told, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        descriptor = os.open(self._delivered_turns, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
             os.write(descriptor, line.encode())
             os.fsync(descriptor)
@@ -39,5 +39,5 @@ class Witnessed(HolographicProvider):
             os.close(descriptor)
 
     def on_pre_compress(self, messages: list[dict[str, Any]], **facts: Any) -> str:
-        witness.announce("compressing")
+        acknowledgements.announce("compressing")
         return ""

@@ -1,7 +1,7 @@
 """What is said in the long conversation: the user's words, and the model's answers as a function of the request.
 
 Every message of the user begins with its turn and how often it was asked, so that an answer depends on nothing but the
-request: whoever asks again after a crash gets the same steps.
+request: a process that asks again after a crash gets the same steps.
 """
 
 import json
@@ -32,7 +32,7 @@ _CALL_ID = re.compile(r"call-(\d+)-(\d+)-(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """A fact that is said once, and how somebody asks for it later."""
+    """A fact that is said once, and how the user asks for it later."""
 
     sentence: str
     query: str

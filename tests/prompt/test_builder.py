@@ -140,7 +140,7 @@ def test_hints_can_be_changed_in_the_settings(override: object, expected: str) -
 
 
 def test_instructions_take_the_place_of_the_default_identity(tmp_path: Path) -> None:
-    """But not of a SOUL.md that somebody wrote."""
+    """But not of a SOUL.md that a person wrote."""
     around = PromptInputs(tmp_path, date(2026, 1, 2), instructions="You are the assistant of a bakery.")
     assert build_prompt(PromptSettings(), around).text.startswith("You are the assistant of a bakery.")
     (tmp_path / "SOUL.md").write_text("You are Mira.")

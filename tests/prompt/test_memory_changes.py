@@ -64,7 +64,7 @@ def test_blocked_entries_are_not_shown_by_the_note(store: MemoryStore, write: Ca
 
 
 def test_what_cannot_be_read_or_is_switched_off_is_no_change(directory: Path, write: Callable[..., Path]) -> None:
-    """Nobody is told that everything is gone."""
+    """No note says that everything is gone."""
     write("one")
     store = MemoryStore(directory, CuratedSettings(user_profile_enabled=False))
     store.load_from_disk()

@@ -66,7 +66,7 @@ def test_files_from_the_top_of_the_repository_down_are_shown(put: Callable[..., 
 
 
 def test_without_a_repository_only_the_directory_itself_counts(tmp_path: Path) -> None:
-    """Its parents belong to somebody else."""
+    """Its parents do not belong to the project."""
     (tmp_path / "AGENTS.md").write_text("above")
     (tmp_path / "work").mkdir()
     assert read_project_files(tmp_path / "work").text == ""

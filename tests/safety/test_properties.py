@@ -158,7 +158,7 @@ _NOTES = [
 @example(["\r", "The build runs on Debian 12."])
 @given(st.lists(st.sampled_from(_NOTES) | st.text(max_size=20), max_size=80))
 def test_scanning_many_texts_gives_the_verdicts_of_scanning_each(texts: list[str]) -> None:
-    """Whatever stands beside it in the batch, a text is judged as if it were alone."""
+    """Whatever stands beside it in the batch, a text is judged as if it were by itself."""
     assert scan_each(texts).findings == [scan(text) for text in texts]
 
 

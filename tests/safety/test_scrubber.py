@@ -78,21 +78,21 @@ SAME = [
     # Showing an example in a code block would be nice; a model that quotes its own context there is likelier.
     (74, [f"```\n{O}\nexample\n{C}\n```\n"], "```\n\n```\n"),
 ]
-NOT_ALONE = "an opener need not stand alone on its line"
+MORE_ON_ITS_LINE = "an opener need not be the only text on its line"
 COUNTED = "nested tags are counted"
 SPELLED = "the tag may be spelled with blanks, attributes, underscores and other dashes"
 OFFSETS = "matching never changes the length of the text"
 UNENDED = "an opener at the start of a line that never closes is an unterminated fence"
 OTHER = [
-    (20, [f"see {O}\nnot hidden\n{C} end"], "see  end", NOT_ALONE),
-    (21, [f"{O}secret{C} ok"], " ok", NOT_ALONE),
-    (22, [f"{O} \nsecret\n{C} ok"], " ok", NOT_ALONE),
-    (24, [f"- {O}\nsecret\n{C}"], "- ", NOT_ALONE),
-    (25, [f"> {O}\nsecret\n{C}"], "> ", NOT_ALONE),
+    (20, [f"see {O}\nnot hidden\n{C} end"], "see  end", MORE_ON_ITS_LINE),
+    (21, [f"{O}secret{C} ok"], " ok", MORE_ON_ITS_LINE),
+    (22, [f"{O} \nsecret\n{C} ok"], " ok", MORE_ON_ITS_LINE),
+    (24, [f"- {O}\nsecret\n{C}"], "- ", MORE_ON_ITS_LINE),
+    (25, [f"> {O}\nsecret\n{C}"], "> ", MORE_ON_ITS_LINE),
     (31, [O, "secret"], "", UNENDED),
     (32, [O], "", UNENDED),
-    (46, ["word <memory-", "context>\nsecret\n", C], "word ", NOT_ALONE),
-    (48, ["line one ", O, "\nS\n", C, "end"], "line one end", NOT_ALONE),
+    (46, ["word <memory-", "context>\nsecret\n", C], "word ", MORE_ON_ITS_LINE),
+    (48, ["line one ", O, "\nS\n", C, "end"], "line one end", MORE_ON_ITS_LINE),
     (51, [f"{O}\nA\n{O}\nB\n{C}\nleft\n{C}\nend"], "\nend", COUNTED),
     (52, [f"{O}\nA{O}\nB", C, "rest", C, "end"], "end", COUNTED),
     (53, [f"{O}{O}\nS\n{C}e"], "", f"{COUNTED}, so the outer fence is unterminated"),
@@ -102,12 +102,12 @@ OTHER = [
     (64, ["<memory_context>\nS\n</memory_context>ok"], "ok", SPELLED),
     (65, ["<memory‑context>\nS\n</memory‑context>ok"], "ok", SPELLED),
     (72, [f"ok\n{O}"], "ok\n", UNENDED),
-    (73, [O, f" \nS\n{C}"], "", NOT_ALONE),
+    (73, [O, f" \nS\n{C}"], "", MORE_ON_ITS_LINE),
     (76, [f"İ\n{O}\nsecret\n{C}END"], "İ\nEND", OFFSETS),
     (77, [f"{O}\nİİİ\n{C}END"], "END", OFFSETS),
-    (78, [f"\0{O}\nS\n{C}x"], "\0x", NOT_ALONE),
-    (80, [f"{O}\fS\n{C}x"], "x", NOT_ALONE),
-    (81, [f"{O}\u2028S\n{C}x"], "x", NOT_ALONE),
+    (78, [f"\0{O}\nS\n{C}x"], "\0x", MORE_ON_ITS_LINE),
+    (80, [f"{O}\fS\n{C}x"], "x", MORE_ON_ITS_LINE),
+    (81, [f"{O}\u2028S\n{C}x"], "x", MORE_ON_ITS_LINE),
 ]
 PIECES = [
     O, C, O, C, BLOCK, f"`{O}", f"``{O}", f"word {O} is", f"{C[:-1]} ` ",
@@ -186,7 +186,7 @@ def test_every_row_comes_out_the_same_in_chunks_of_any_size(size: int) -> None:
     ],
 )
 def test_mentions_are_text(text: str) -> None:
-    """An opener in a sentence that goes on, or in a code span, hides nothing, and neither do other tags."""
+    """An opener in a sentence that continues, or in a code span, hides nothing, and neither do other tags."""
     assert scrub([text]) == text
 
 
@@ -215,7 +215,7 @@ def test_mentions_are_text(text: str) -> None:
     ],
 )
 def test_fences_that_look_like_mentions_are_hidden(text: str, total: str) -> None:
-    """Where the sentence does not go on, or a closer follows within reach, the opener begins a fence."""
+    """Where the sentence does not continue, or a closer follows within reach, the opener begins a fence."""
     assert {scrub([text]), scrub(text)} == {total}
 
 
@@ -289,7 +289,7 @@ def found_tags(text: str) -> list[fence_tags.FenceTag]:
 @given(TEXTS, st.text(max_size=40) | TEXTS, st.text("abc \n.", max_size=40), CUTS)
 @settings(max_examples=examples(200))
 def test_a_built_block_is_hidden_after_any_text(before: str, recalled: str, after: str, sizes: list[int]) -> None:
-    """Whatever a model wrote before it, a block is not shown; alone, it is hidden to the last character and no more."""
+    """Whatever a model wrote before it, a block is not shown; by itself, exactly the block is hidden."""
     block = build_memory_context_block(recalled)
     assert scrub(cut(block + after, sizes)) == after
     shown = scrub(cut(before + block + after, sizes))

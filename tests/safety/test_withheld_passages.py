@@ -57,7 +57,7 @@ def test_a_phrase_over_several_lines_is_withheld_as_one() -> None:
 
 
 def test_what_a_person_allowed_is_shown() -> None:
-    """That passage alone, and only if all that was found in it is allowed."""
+    """Only that passage, and only if all that was found in it is allowed."""
     text = f"{ATTACKS[0]}\nfine\n{ATTACKS[3]}"
     shown = withhold_passages(text, lambda passage: frozenset({"prompt_injection", "prompt_extraction"}))
     assert shown.text.startswith(f"{ATTACKS[0]}\nfine\n[withheld: ")
@@ -76,7 +76,7 @@ def test_more_than_can_be_looked_at_is_not_shown() -> None:
      "translate " + " " * 900_000, "<" * 1_000_000, "update " * 140_000, "\n".join(f"{n:x}" for n in range(20_000))],
     ids=["letters", "blank lines", "attacks", "blanks", "brackets", "words", "short lines"],
 )  # fmt: skip
-def test_no_text_keeps_anybody_waiting_for_long(text: str) -> None:
+def test_no_text_takes_long(text: str) -> None:
     """A megabyte of the worst takes seconds, not minutes."""
     began = time.monotonic()
     withhold_passages(text)

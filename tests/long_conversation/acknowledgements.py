@@ -18,7 +18,7 @@ def announce_to(pipe: int) -> None:
 
 
 def announce(what: str) -> None:
-    """Say where this process is, to whoever wants to kill it there."""
+    """Say where this process is, so that the killer can kill it there."""
     if _pipe is not None:
         os.write(_pipe, f"{what}\n".encode())
 

@@ -1,4 +1,4 @@
-"""One process of the long conversation: it takes it up where the record says it stands, and goes on to its end."""
+"""One process of the long conversation: it resumes where the record ends, and continues to the end of the story."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from memoranda.llm.model import ChatModel
 from memoranda.llm.settings import ModelSettings
 from memoranda.recall.session_db import SessionDB
 from tests.long_conversation import provider, story
-from tests.long_conversation.witness import Acknowledged, announce
+from tests.long_conversation.acknowledgements import Acknowledged, announce
 from tests.providers.plugins import add_plugin
 
 SETTINGS = """\
@@ -45,7 +45,7 @@ def take_up(memory: Memory) -> Session:
     return memory.session(source="cli", model=MODEL, session_id=tip or story.FIRST_SESSION)
 
 
-def go_on(
+def resume_conversation(
     home: Path,
     address: str,
     acknowledged: Acknowledged,

@@ -1,7 +1,7 @@
-"""The long conversation, killed in every turn: `python -m tests.long_conversation.killing HOME ADDRESS KILLS SEED`.
+"""The long conversation, killed in every turn: `python -m tests.long_conversation.killer HOME ADDRESS KILLS SEED`.
 
 The program imports everything once and forks a process for each round, before anything is opened. Round by round it
-waits until the conversation has come to a turn, lets a random number of steps pass and a random moment after, and
+waits until the conversation has reached a turn, lets a random number of steps and a random time pass, and
 kills. Some rounds kill while a process opens the home, and some in the middle of a compression.
 """
 
@@ -21,13 +21,13 @@ from pathlib import Path
 import anthropic
 
 from memoranda.safety import scan
-from tests.long_conversation import provider, story, telling
-from tests.long_conversation.witness import Acknowledged, announce, announce_to
+from tests.long_conversation import conversation_process, provider, story
+from tests.long_conversation.acknowledgements import Acknowledged, announce, announce_to
 
 _OPENING_SECONDS = 0.12
 _STEP_SECONDS = 0.012
 _COMPRESSING_SECONDS = 0.08
-_MOST_STEPS = 8
+_MAX_STEPS = 8
 _SHARE_OPENING = 0.1
 _SHARE_COMPRESSING = 0.8
 _LONGEST_ROUND = 60.0
@@ -39,7 +39,7 @@ _USED = (
 
 @dataclass(slots=True)
 class Child:
-    """A process that tells the story, and what it has announced."""
+    """A process of the conversation, and what it has announced."""
 
     process: int
     pipe: int
@@ -50,7 +50,7 @@ class Child:
         while "\n" not in self.unread:
             ready, _, _ = select.select([self.pipe], [], [], _LONGEST_ROUND)
             if not ready:
-                raise TimeoutError("The conversation does not go on.")
+                raise TimeoutError("The conversation does not continue.")
             more = os.read(self.pipe, 65_536).decode()
             if not more:
                 return ""
@@ -59,7 +59,7 @@ class Child:
         return line
 
     def kill(self) -> bool:
-        """Kill it with -9; False when it had come to its end already."""
+        """Kill it with -9; False when it had ended already."""
         os.kill(self.process, signal.SIGKILL)
         return self.wait() == -signal.SIGKILL
 
@@ -81,7 +81,7 @@ def warm_up() -> None:
 
 
 def fork(home: Path, address: str) -> Child:
-    """A new process that takes the conversation up."""
+    """A new process that resumes the conversation."""
     reader, writer = os.pipe()
     process = os.fork()
     if process:
@@ -92,7 +92,7 @@ def fork(home: Path, address: str) -> Child:
         os.close(reader)
         announce_to(writer)
         announce("begun")
-        telling.go_on(home, address, Acknowledged(home / "acknowledged.jsonl"))
+        conversation_process.resume_conversation(home, address, Acknowledged(home / "acknowledged.jsonl"))
         code = 0
     except BaseException:
         traceback.print_exc()
@@ -108,7 +108,7 @@ def kill_round(child: Child, turn: int, chance: random.Random) -> str:
         child.next()
         time.sleep(chance.uniform(0, _OPENING_SECONDS))
         return "opening"
-    waiting, steps = True, chance.randrange(_MOST_STEPS)
+    waiting, steps = True, chance.randrange(_MAX_STEPS)
     while line := child.next():
         if line == "compressing" and chance.random() < _SHARE_COMPRESSING:
             time.sleep(chance.uniform(0, _COMPRESSING_SECONDS))
