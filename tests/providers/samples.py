@@ -20,8 +20,8 @@ QUICK = ProviderSettings(
     shutdown_seconds=0.6,
     lease_seconds=0.6,
     first_retry_seconds=0.02,
-    longest_retry_seconds=0.05,
-    tries=3,
+    max_retry_seconds=0.05,
+    max_attempts=3,
 )
 
 

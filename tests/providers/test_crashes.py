@@ -21,7 +21,7 @@ from tests.providers.samples import InMemory
 from tests.timing import GIVE_UP
 
 SETTINGS = ProviderSettings(
-    lease_seconds=0.5, first_retry_seconds=0.01, longest_retry_seconds=0.05, start_seconds=10, shutdown_seconds=5
+    lease_seconds=0.5, first_retry_seconds=0.01, max_retry_seconds=0.05, start_seconds=10, shutdown_seconds=5
 )
 
 forking = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")

@@ -33,7 +33,7 @@ class Flaky(InMemory):
 def test_what_fails_is_tried_again_and_holds_up_its_own_session_only(tmp_path: Path) -> None:
     """Another session's turns go by; its own come after it, in order."""
     provider = Flaky("a1")
-    manager = managed(tmp_path, provider, ProviderSettings(first_retry_seconds=0.01, longest_retry_seconds=0.02))
+    manager = managed(tmp_path, provider, ProviderSettings(first_retry_seconds=0.01, max_retry_seconds=0.02))
     for turn in ("a1", "a2", "a3"):
         assert manager.notify.turn_finished(turn, "answer", "a")
     for turn in ("b1", "b2"):

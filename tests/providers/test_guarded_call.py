@@ -119,7 +119,7 @@ def test_what_a_provider_has_no_room_for_is_said_once(caplog: pytest.LogCaptureF
         for _ in range(3):
             calling.call("on_memory_write", WRITE, {"metadata": METADATA}, within=5)
     assert [record.getMessage() for record in caplog.records] == [
-        "Memory provider old takes no 'metadata' in on_memory_write, and is not told it."
+        "Memory provider old takes no 'metadata' in on_memory_write; it is left out."
     ]
 
 

@@ -202,7 +202,7 @@ def test_tools_that_cannot_be_offered_are_left_out_with_a_warning(
     assert [tool.name for tool in tools] == ["one", "wrapped", "bare"]
     assert tools[0].description == "Does it."
     assert tools[2].parameters == {"type": "object", "properties": {}}
-    warnings = [record.getMessage() for record in caplog.records if "is left out" in record.getMessage()]
+    warnings = [record.getMessage() for record in caplog.records if "is refused" in record.getMessage()]
     assert len(warnings) == len(set(warnings)) == 7
     assert "memory" in CORE_TOOLS
     manager.shutdown()

@@ -15,7 +15,7 @@ from memoranda.providers.settings import ProviderSettings
 from tests.conftest import mode
 
 SETTINGS = ProviderSettings(
-    lease_seconds=30, first_retry_seconds=1, longest_retry_seconds=600, tries=3, patience_seconds=1_000
+    lease_seconds=30, first_retry_seconds=1, max_retry_seconds=600, max_attempts=3, park_after_seconds=1_000
 )
 
 
@@ -69,12 +69,12 @@ def test_jobs_come_out_as_they_went_in(outbox: Outbox) -> None:
     outbox.delivered(job)
     assert _rest(outbox) == ["second"]
     assert not outbox.backlog()
-    assert outbox.pause("p") is None
+    assert outbox.seconds_until_due("p") is None
 
 
 def test_the_file_is_made_when_it_is_needed_and_is_private(outbox: Outbox) -> None:
     """Looking makes nothing."""
-    assert (outbox.claim("p"), outbox.pause("p"), outbox.backlog()) == (None, None, Backlog())
+    assert (outbox.claim("p"), outbox.seconds_until_due("p"), outbox.backlog()) == (None, None, Backlog())
     outbox.renew()
     outbox.release()
     assert outbox.retry_parked("p") == 0
@@ -95,7 +95,7 @@ def test_a_failing_job_holds_up_its_own_session_only(outbox: Outbox, clock: Cloc
     _put(outbox, "b1", "b2", session_id="b")
     assert outbox.failed(_claim(outbox), "down") is False
     assert _rest(outbox) == ["b1", "b2"]
-    pause = outbox.pause("p")
+    pause = outbox.seconds_until_due("p")
     assert pause is not None
     assert 0.5 <= pause <= 1
     clock.now += 1
@@ -108,7 +108,7 @@ def test_the_pause_doubles_up_to_a_limit_with_jitter(outbox: Outbox, clock: Cloc
     pauses = []
     for _ in range(14):
         outbox.failed(_claim(outbox), "down")
-        pause = outbox.pause("p")
+        pause = outbox.seconds_until_due("p")
         assert pause is not None
         pauses.append(pause)
         clock.now += pause
@@ -137,7 +137,7 @@ def test_a_service_that_asks_to_wait_gets_nothing_until_then(tmp_path: Path, out
     assert outbox.failed(_claim(outbox), "429", retry_after=3_000.0) is False
     with closing(Outbox(tmp_path / "home", SETTINGS, clock=clock)) as another:
         assert another.claim("p") is None
-        assert outbox.pause("p") == another.pause("p") == 3_000.0
+        assert outbox.seconds_until_due("p") == another.seconds_until_due("p") == 3_000.0
     assert outbox.claim("other") is not None
     clock.now += 2_999
     outbox.renew()
@@ -164,7 +164,7 @@ def test_a_wait_ends_when_the_clock_is_set_back_or_parked_jobs_are_retried(outbo
     _put(outbox, "x")
     outbox.failed(_claim(outbox), "429", retry_after=3_000.0)
     clock.now -= 100_000
-    assert outbox.pause("p") is not None
+    assert outbox.seconds_until_due("p") is not None
     assert _claim(outbox).args["text"] == "x"
     clock.now += 100_000
     assert outbox.claim("p") is None
@@ -210,7 +210,7 @@ def test_what_one_process_holds_no_other_gets(outbox: Outbox, tmp_path: Path, cl
     other = Outbox(tmp_path / "home", SETTINGS, clock=clock)
     _put(outbox, "x", key="k")
     assert other.claim("p") is None
-    assert other.pause("p") == 30
+    assert other.seconds_until_due("p") == 30
     clock.now += 25
     outbox.renew()
     clock.now += 25
@@ -268,7 +268,7 @@ def test_what_cannot_be_written_down_is_refused(outbox: Outbox) -> None:
     """A value that contains itself; any other object is written as text."""
     itself: list[Any] = []
     itself.append(itself)
-    with pytest.raises(StorageError, match="cannot be written down"):
+    with pytest.raises(StorageError, match="cannot be written as JSON"):
         outbox.put("p", "turn", "s", {"text": itself}, {})
     outbox.put("p", "turn", "s", {"text": Path("a") / "b", ("key",): 1}, {})  # type: ignore[dict-item]
     assert _rest(outbox) == ["a/b"]
@@ -313,11 +313,11 @@ def test_what_is_found_behind_a_place_is_queued_once(tmp_path: Path) -> None:
         return Position(0, 12), new
 
     first, second = Outbox(tmp_path), Outbox(tmp_path)
-    assert first.place("p") is None
+    assert first.position("p") is None
     assert first.catch_up("p", "", Position(0, 10), read, ours="s11") == 2
     assert second.catch_up("p", "", Position(0, 5), read) == 0
     assert places == [10, 12]
-    assert (second.place("p"), second.place("p", "ana"), second.place("q")) == (Position(0, 12), None, None)
+    assert (second.position("p"), second.position("p", "ana"), second.position("q")) == (Position(0, 12), None, None)
     # The session's own is held by the one who looked, the other is free.
     claimed = second.claim("p")
     assert claimed is not None
@@ -331,4 +331,4 @@ def test_a_look_that_fails_moves_nothing(tmp_path: Path) -> None:
     outbox.catch_up("p", "", Position(0, 3), lambda place: (place, []))
     with pytest.raises(ZeroDivisionError):
         outbox.catch_up("p", "", START, lambda place: (Position(1 // 0), []))
-    assert (outbox.place("p"), outbox.backlog().waiting) == (Position(0, 3), 0)
+    assert (outbox.position("p"), outbox.backlog().waiting) == (Position(0, 3), 0)

@@ -45,7 +45,7 @@ def test_an_outbox_that_is_well_or_absent_has_no_findings(tmp_path: Path) -> Non
 def test_what_waits_for_days_is_said(tmp_path: Path) -> None:
     """With how much it is and since when; of a provider that is not in use as a note."""
     _fill(tmp_path, 3, age=3 * 86_400 + 60)
-    assert "3 deliveries that p has not taken, the oldest for 3 days" in _only(tmp_path).problem
+    assert "3 deliveries that p has not accepted, the oldest for 3 days" in _only(tmp_path).problem
     assert _only(tmp_path, "another").severity == "note"
 
 
@@ -54,9 +54,9 @@ def test_what_was_given_up_is_tried_again(tmp_path: Path) -> None:
     _fill(tmp_path, 2)
     _change(tmp_path, "UPDATE jobs SET state = 'parked', last_error = 'no such user' WHERE id = 1")
     finding = _only(tmp_path)
-    assert "1 deliveries to p that were given up: no such user" in finding.problem
+    assert "1 parked deliveries to p: no such user" in finding.problem
     assert finding.repair is not None
-    assert "1 are tried again" in str(finding.repair())
+    assert "1 are retried" in str(finding.repair())
     assert list(check_outbox(tmp_path, "p")) == []
     with closing(Outbox(tmp_path)) as outbox:
         assert outbox.backlog("p").waiting == 2
@@ -101,7 +101,7 @@ def test_a_damaged_outbox_is_saved_row_by_row(tmp_path: Path) -> None:
     assert (finding.severity, finding.repair is not None) == ("error", True)
     assert finding.repair is not None
     told = str(finding.repair())
-    assert "deliveries that wait" in told
+    assert "waiting deliveries" in told
     assert [found for found in check_outbox(tmp_path, "p") if found.severity == "error"] == []
     with closing(Outbox(tmp_path)) as outbox:
         assert outbox.backlog("p").waiting > 300
@@ -147,5 +147,5 @@ def test_the_command_says_and_mends_it(tmp_path: Path) -> None:
     result = terminal.run("doctor", "--json")
     assert result.exit_code == 1
     (finding,) = json.loads(result.stdout)["findings"]
-    assert (finding["can_mend"], "given up: down" in finding["problem"]) == (True, True)
-    assert "fixed: 2 are tried again" in terminal.ok("doctor", "--fix")
+    assert (finding["can_mend"], "parked deliveries to holographic: down" in finding["problem"]) == (True, True)
+    assert "fixed: 2 are retried" in terminal.ok("doctor", "--fix")

@@ -196,7 +196,7 @@ def test_a_file_that_cannot_be_read_holds_up_nothing_and_stays(
     assert _delivered(outbox) == ["z"]
     assert not outbox.has_spooled("p")
     assert _files(tmp_path) == [f"{first.name}.unreadable", f"{second.name}.unreadable"]
-    assert caplog.text.count("cannot be read and is left out") == 2
+    assert caplog.text.count("cannot be read and is skipped") == 2
     assert [finding.path.name for finding in check_outbox(tmp_path, "p")] == _files(tmp_path)
 
 
@@ -264,7 +264,7 @@ def test_what_a_killed_process_held_is_free_at_once(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
         assert outbox.claim("p") is None
-        assert (outbox.pause("p") or 0) > 20
+        assert (outbox.seconds_until_due("p") or 0) > 20
         os.kill(process.pid, signal.SIGKILL)
         eventually(lambda: outbox.claim("p") is not None)
     job = outbox.claim("p")

@@ -1,7 +1,8 @@
-"""Lets the provider that is configured join a session: found, loaded and started in the background.
+"""Attaches the configured provider to a session: finds, loads and starts it in the background.
 
-The session waits for it a little, for the sake of its words in the prompt. If it cannot be loaded, the session goes on
-without it, and the log says why; turns are marked in the record all the same, and it hears of them once it is mended.
+The session waits a short time for it, because its prompt block becomes part of the frozen prompt. If the provider
+cannot be loaded, the session continues without it and the log says why; turns are marked in the record all the same,
+and are delivered once the provider works again.
 """
 
 import logging
@@ -30,8 +31,8 @@ from memoranda.support.env_lease import EnvConflictError, EnvLease
 
 _log = logging.getLogger(__name__)
 
-# A write outside any session is not part of a reply, and can wait a little longer for the file.
-_WAIT_FOR_WRITES = 2.0
+# A write outside any session is not part of a reply, so it can wait longer for the file.
+_WRITE_LOCK_TIMEOUT = 2.0
 
 LeaseSecrets = Callable[[Collection[str]], EnvLease]
 
@@ -49,31 +50,31 @@ def attach_provider(
     toolsets: Collection[str] | None,
     **facts: Any,
 ) -> ExternalMemory:
-    """External memory for a session, by the name of its provider.
+    """Return the external memory of a session, by the name of its provider.
 
-    `lend` puts the variables that a provider names where it looks for them, until the session is over; `secrets` are
-    the credentials that nothing in the log or the status may show.
+    `lease_secrets` puts the variables that the provider's schema names into the environment until the session ends;
+    `secrets` are the credentials that neither the log nor the status may show.
     """
     began = time.monotonic()
     wait = start_timeout(home, name, settings.begin_seconds)
     manager = MemoryManager(home, settings, name=name, clean=sanitize_context, redactor=Redactor(secrets()))
-    external = ExternalMemory(manager, name, most=settings.recall_chars, turns=turns, toolsets=toolsets)
+    external = ExternalMemory(manager, name, max_chars=settings.recall_chars, turns=turns, toolsets=toolsets)
 
     def find() -> tuple[MemoryProvider, Mapping[str, Any]]:
         provider = _find(home, name)
-        loan = _borrow(lease_secrets, provider)
-        external.on_close(loan.release)
-        return provider, {"secrets": loan.values}
+        lease = _lease_for(provider, lease_secrets)
+        external.on_close(lease.release)
+        return provider, {"secrets": lease.values}
 
-    def started(answer: CallResult) -> None:
+    def note_start(result: CallResult) -> None:
         late = time.monotonic() - began > settings.begin_seconds
         manager.was_late(late)
         remember_start(home, name, late=late)
 
-    beginning = manager.begin(find, session_id, turns, started=started, **facts)
-    if beginning.wait(wait - (time.monotonic() - began)) is None:
+    attaching = manager.begin(find, session_id, turns, started=note_start, **facts)
+    if attaching.wait(wait - (time.monotonic() - began)) is None:
         _log.warning(
-            "The memory provider %s was not ready within %g s; the session begins without its words in the prompt.",
+            "The memory provider %s was not ready within %g s; the session begins without its prompt block.",
             name,
             wait,
         )
@@ -89,21 +90,21 @@ def queue_writes(
     settings: ProviderSettings,
     receipt: MemoryReceipt,
     origin: Origin,
-    shown: Callable[[str], str],
+    redact: Callable[[str], str],
     user: str,
 ) -> None:
-    """What was written outside any session waits in the outbox until the provider is next started."""
-    changes = memory_changes(receipt, origin, shown)
+    """Queue a curated write that happened outside any session; it is delivered when the provider is next started."""
+    changes = memory_changes(receipt, origin, redact)
     jobs = [NewJob("memory_write", "", args, {"metadata": metadata}, key) for args, metadata, key in changes]
-    outbox = Outbox(home, settings, wait=_WAIT_FOR_WRITES)
+    outbox = Outbox(home, settings, wait=_WRITE_LOCK_TIMEOUT)
     try:
         outbox.load_spooled(name, user)
         for job in jobs:
             outbox.put(name, job.kind, job.session_id, job.args, job.facts, scope=user, key=job.key)
         outbox.release()
     except StorageError as error:
-        _log.warning("What was written is put aside for %s: %s", name, error)
-        # What is in the outbox already is known there by its key.
+        _log.warning("A memory write for %s is spooled, because the outbox cannot be written: %s", name, error)
+        # A job that did get into the outbox is known there by its key.
         for job in jobs:
             outbox.spool(name, user, job, held=False)
     finally:
@@ -113,15 +114,15 @@ def queue_writes(
 def _find(home: Path, name: str) -> MemoryProvider:
     found = discover(home).get(name)
     if found is None:
-        raise ProviderError(f"there is no memory provider {name}; 'memoranda provider list' shows those there are")
+        raise ProviderError(f"There is no memory provider {name}. 'memoranda provider list' shows those there are.")
     return load(found, home, read_settings(home, name))
 
 
-def _borrow(lease_secrets: LeaseSecrets, provider: MemoryProvider) -> EnvLease:
+def _lease_for(provider: MemoryProvider, lease_secrets: LeaseSecrets) -> EnvLease:
     try:
         return lease_secrets([field.env_var for field in fields_of(provider) if field.env_var])
     except EnvConflictError as error:
         raise ProviderError(
-            f"{error}. A provider looks for it in the environment of the process, which is the same for both homes: "
-            "end the sessions of the other home first, or use a process for each"
+            f"{error}. A provider reads it from the environment of the process, which both homes share: "
+            "end the sessions of the other home first, or use one process per home."
         ) from error

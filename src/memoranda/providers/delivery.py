@@ -69,7 +69,7 @@ class Delivery:
         while True:
             # Before the pause: a job that enters the outbox in between is seen there.
             settled = self._queue.flushed
-            pause = self._outbox.pause(self._calls.name, self._queue.scope)
+            pause = self._outbox.seconds_until_due(self._calls.name, self._queue.scope)
             if pause is None and settled:
                 return True
             if only_due and settled and pause is not None and pause > 0 and self._job is None:
@@ -112,7 +112,7 @@ class Delivery:
 
     def _release_after_stop(self) -> None:
         """Release jobs that this thread leased while `stop` ran and the file was locked."""
-        outbox = self._outbox.reopened()
+        outbox = self._outbox.reopen()
         try:
             outbox.release(self._job)
         except StorageError as error:
@@ -127,7 +127,7 @@ class Delivery:
         while not self._stopped:
             if not self._provider.startup.ensure_started():
                 return min(self._settings.first_retry_seconds, _BUSY_POLL_SECONDS)
-            pause = self._outbox.pause(self._calls.name, self._queue.scope)
+            pause = self._outbox.seconds_until_due(self._calls.name, self._queue.scope)
             if pause is None:
                 return _POLL_SECONDS
             if self._stopped:
@@ -149,7 +149,7 @@ class Delivery:
         if result is None:
             # `stop` came first. The lease stays until it expires, because the call may still be running.
             if pending is not None:
-                pending.afterwards(lambda late: self._remove_late(job, late))
+                pending.call_when_done(lambda late: self._remove_late(job, late))
             return
         try:
             self._calls.record(hook, result)
@@ -188,7 +188,7 @@ class Delivery:
         """Remove a job whose delivery succeeded after `stop`, in a process that continues, so it is not repeated."""
         if not result.ok:
             return
-        outbox = self._outbox.reopened()
+        outbox = self._outbox.reopen()
         try:
             outbox.delivered(job)
         except StorageError as error:

@@ -1,4 +1,4 @@
-"""Hooks that are coroutines: each provider that has some gets one event loop, in a thread of its own."""
+"""Runs hooks that are coroutines: a provider that has some gets one event loop, in its own thread."""
 
 import asyncio
 import threading
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class EventLoop:
-    """An event loop for one provider, started when it is first needed; what belongs to a loop stays with it."""
+    """The event loop of one provider, started by its first coroutine; clients that belong to a loop keep working."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -17,7 +17,7 @@ class EventLoop:
         self._closed = False
 
     def run(self, awaitable: Awaitable[Any]) -> Any:
-        """Wait for what a hook returned, in the thread that called the hook."""
+        """Await what a hook returned; blocks the calling thread."""
         with self._lock:
             self._running += 1
             if self._loop is None:
@@ -32,7 +32,7 @@ class EventLoop:
                 self._stop_when_idle()
 
     def close(self) -> None:
-        """End the loop, as soon as nobody waits for anything in it."""
+        """Stop the loop as soon as no call runs in it."""
         with self._lock:
             self._closed = True
             self._stop_when_idle()

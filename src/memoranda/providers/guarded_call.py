@@ -1,8 +1,8 @@
-"""Calling a provider that somebody else wrote: with the arguments it takes, in a thread of its own, under a deadline.
+"""Guarded calls of a provider: with the arguments that its signature takes, in a thread, under a deadline.
 
-What it takes is seen from the signature of each method, once. Whatever it raises, exits and interrupts included, ends
-here: logged with the provider, the phase and the error, and noted in its health. A call that is overdue goes on in its
-thread, which does not keep the process alive; the same hook is not called again until it has returned.
+Everything that a hook raises, SystemExit and KeyboardInterrupt included, ends here: it is logged and recorded in the
+provider's health. A call that misses its deadline continues in its daemon thread; the same hook is not called again
+until that call has returned.
 """
 
 import inspect
@@ -25,13 +25,16 @@ from memoranda.support.shorten import shorten_end
 
 _log = logging.getLogger(__name__)
 
-_LONGEST_ERROR = 500
+_MAX_ERROR_CHARS = 500
 _NOTHING: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """What came of a call: a value, or an error in words. `overdue` says that it may still be running."""
+    """A value, or an error as text. `overdue`: the call may still be running.
+
+    `permanent` and `retry_after` (seconds) come from the provider's exception and decide when a delivery is retried.
+    """
 
     value: Any = None
     error: str = ""
@@ -45,9 +48,9 @@ class CallResult:
 
 
 class PendingCall:
-    """A call that runs in a daemon thread; `then` is called there with the answer, if anybody cares.
+    """A call that runs in a daemon thread; `then` is called there with the result.
 
-    `redactor` takes credentials out of what is said about an error.
+    `redactor` removes credentials from the text of an error.
     """
 
     def __init__(
@@ -59,7 +62,7 @@ class PendingCall:
         redactor: Redactor | None = None,
     ) -> None:
         self.began = time.monotonic()
-        self.answer: CallResult | None = None
+        self.result: CallResult | None = None
         self._call = call
         self._then = then
         self._redactor = redactor
@@ -75,38 +78,38 @@ class PendingCall:
         return self._done.is_set()
 
     def wait(self, seconds: float) -> CallResult | None:
-        """The answer, or None when it has not come in time."""
+        """The result, or None when `seconds` have passed without one."""
         self._done.wait(max(seconds, 0.0))
-        return self.answer if self.done else None
+        return self.result if self.done else None
 
     def _run(self) -> None:
         try:
-            answer = CallResult(self._call())
+            result = CallResult(self._call())
         except BaseException as error:
-            # Even SystemExit and KeyboardInterrupt: a provider has no say over the process.
-            answer = _failure(error, self._redactor)
+            # Even SystemExit and KeyboardInterrupt: a provider must not end the process.
+            result = _failure(error, self._redactor)
             _log.debug("A memory provider raised: %s", _redacted(traceback.format_exc(), self._redactor))
-        self._finish(answer)
+        self._finish(result)
 
-    def afterwards(self, then: Callable[[CallResult], Any]) -> None:
-        """Have the answer looked at when it comes after all."""
+    def call_when_done(self, then: Callable[[CallResult], Any]) -> None:
+        """Call `then` with the result: now if there is one, else in the thread of the call."""
         with self._lock:
-            if self.answer is None:
+            if self.result is None:
                 self._then = then
                 return
-        then(self.answer)
+        then(self.result)
 
-    def _finish(self, answer: CallResult) -> None:
+    def _finish(self, result: CallResult) -> None:
         with self._lock:
-            self.answer = answer
+            self.result = result
             then = self._then
         self._done.set()
         if then is not None:
-            then(answer)
+            then(result)
 
 
 class GuardedProvider:
-    """All calls of one provider go through here."""
+    """Makes all calls of one provider."""
 
     def __init__(self, provider: object, name: str, health: HealthTracker, redactor: Redactor | None = None) -> None:
         self.provider = provider
@@ -117,25 +120,25 @@ class GuardedProvider:
         self._lock = threading.Lock()
         self._parameters: dict[str, Parameters | None] = {}
         self._overdue: dict[str, list[PendingCall]] = {}
-        self._said: set[tuple[str, str]] = set()
+        self._logged_drops: set[tuple[str, str]] = set()
 
     def call(
         self, hook: str, args: Mapping[str, Any] = _NOTHING, facts: Mapping[str, Any] = _NOTHING, *, within: float
     ) -> CallResult:
-        """Call and wait at most `within` seconds; a failure is logged and noted, never raised."""
+        """Call a hook and wait at most `within` seconds; a failure is logged and recorded, never raised."""
         pending = self.start(hook, args, facts)
         if pending is None:
             return CallResult(error="still busy with an earlier call", overdue=True)
-        answer = pending.wait(within)
-        if answer is None:
+        result = pending.wait(within)
+        if result is None:
             self._track(hook, pending)
-            answer = CallResult(error=f"no answer within {within:g} s", overdue=True)
-        return self.record(hook, answer)
+            result = CallResult(error=f"no answer within {within:g} s", overdue=True)
+        return self.record(hook, result)
 
     def start(
         self, hook: str, args: Mapping[str, Any] = _NOTHING, facts: Mapping[str, Any] = _NOTHING
     ) -> PendingCall | None:
-        """Begin a call and come back at once; None while an overdue call of the same hook is still running."""
+        """Begin a call and return at once; None while an overdue call of the same hook is still running."""
         if self.is_busy(hook):
             return None
         return self._pending(hook, args, facts)
@@ -143,21 +146,20 @@ class GuardedProvider:
     def call_in_background(
         self, hook: str, args: Mapping[str, Any] = _NOTHING, facts: Mapping[str, Any] = _NOTHING
     ) -> None:
-        """Call without waiting at all; a failure is logged and noted when it happens."""
+        """Call a hook without waiting; a failure is logged and recorded when it happens."""
         if not self.is_busy(hook):
-            self._track(hook, self._pending(hook, args, facts, lambda answer: self.record(hook, answer)))
+            self._track(hook, self._pending(hook, args, facts, lambda result: self.record(hook, result)))
 
-    def record(self, hook: str, answer: CallResult) -> CallResult:
-        """Note how a call went."""
-        if answer.ok:
+    def record(self, hook: str, result: CallResult) -> CallResult:
+        """Record a result in the health of the provider, log a failure, and return the result."""
+        if result.ok:
             self._health.record_success(hook)
         else:
-            _log.warning("Memory provider %s failed in %s: %s", self.name, hook, answer.error)
-            self._health.record_failure(hook, answer.error)
-        return answer
+            _log.warning("Memory provider %s failed in %s: %s", self.name, hook, result.error)
+            self._health.record_failure(hook, result.error)
+        return result
 
     def _track(self, hook: str, pending: PendingCall) -> None:
-        """Remember a call that has not come back in time."""
         with self._lock:
             self._overdue.setdefault(hook, []).append(pending)
 
@@ -168,28 +170,28 @@ class GuardedProvider:
             self._overdue[hook] = running
             return bool(running)
 
-    def as_text(self, hook: str, answer: CallResult, most: int) -> str:
-        """An answer as text of a bounded size; anything but text is a failure of the provider."""
-        if answer.value is None:
+    def as_text(self, hook: str, result: CallResult, max_chars: int) -> str:
+        """The text of a result, shortened to `max_chars`; any other type is recorded as a failure."""
+        if result.value is None:
             return ""
-        if not isinstance(answer.value, str):
-            self.record(hook, CallResult(error=f"answered with {type(answer.value).__name__} instead of text"))
+        if not isinstance(result.value, str):
+            self.record(hook, CallResult(error=f"answered with {type(result.value).__name__} instead of text"))
             return ""
-        return shorten_end(answer.value.strip(), most, whole_lines=True)
+        return shorten_end(result.value.strip(), max_chars, whole_lines=True)
 
     def parameters(self, hook: str) -> Parameters | None:
-        """What a hook takes; None when that cannot be seen."""
+        """The parameters of a hook; None when it has no readable signature."""
         if hook not in self._parameters:
             self._parameters[hook] = parameters_of(getattr(self.provider, hook))
         return self._parameters[hook]
 
     def takes(self, hook: str, name: str) -> bool:
-        """Whether a hook can be told a fact of this name."""
+        """Whether a hook takes a fact of this name."""
         parameters = self.parameters(hook)
         return parameters is None or parameters.takes(name)
 
     def close(self) -> None:
-        """Nothing more is called."""
+        """Stop the event loop of the provider's coroutines."""
         self._loop.close()
 
     def _pending(
@@ -205,32 +207,34 @@ class GuardedProvider:
     def _invoke(self, hook: str, args: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
         bound = bind_hermes_arguments(self.parameters(hook) or _contract_parameters(hook), args, facts)
         for name in bound.dropped:
-            if (hook, name) not in self._said:
-                self._said.add((hook, name))
-                _log.info("Memory provider %s takes no %r in %s, and is not told it.", self.name, name, hook)
+            if (hook, name) not in self._logged_drops:
+                self._logged_drops.add((hook, name))
+                _log.info("Memory provider %s takes no %r in %s; it is left out.", self.name, name, hook)
         result = getattr(self.provider, hook)(*bound.positional, **bound.named)
         return self._loop.run(result) if inspect.isawaitable(result) else result
 
 
 def _contract_parameters(hook: str) -> Parameters:
-    """What the contract says that a hook takes, for a method that does not show it; without the facts to come."""
+    """The parameters that the contract gives a hook, for a method without a readable signature."""
     parameters = parameters_of(getattr(MemoryProvider, hook))
     assert parameters is not None
     return Parameters(parameters.positional[1:], parameters.named - {"self"}, any_positional=False, any_named=False)
 
 
 def _failure(error: BaseException, redactor: Redactor | None) -> CallResult:
-    retry_after = error.retry_after if isinstance(error, TemporaryProviderError) else None
+    seconds = error.retry_after if isinstance(error, TemporaryProviderError) else None
+    # A provider may raise a subclass whose attribute is anything.
+    usable = isinstance(seconds, int | float) and 0 <= seconds < float("inf")
     permanent = isinstance(error, PermanentProviderError)
-    return CallResult(error=describe(error, redactor), permanent=permanent, retry_after=retry_after)
+    return CallResult(error=describe(error, redactor), permanent=permanent, retry_after=seconds if usable else None)
 
 
 def describe(error: BaseException, redactor: Redactor | None = None) -> str:
-    """An exception in one line without credentials, even one that cannot say what it is."""
+    """One line that describes an exception, without credentials; works for exceptions whose `str` fails."""
     # Our own errors are sentences for people; of any other, the name of its class says most.
     is_ours = isinstance(error, ProviderError) and type(error).__str__ is Exception.__str__
-    line = " ".join(((is_ours and str(error)) or traceback.format_exception_only(error)[-1]).split())
-    return shorten_end(_redacted(line, redactor), _LONGEST_ERROR)
+    line = " ".join(((is_ours and str(error).strip()) or traceback.format_exception_only(error)[-1]).split())
+    return shorten_end(_redacted(line, redactor), _MAX_ERROR_CHARS)
 
 
 def _redacted(text: str, redactor: Redactor | None) -> str:

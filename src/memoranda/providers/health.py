@@ -1,4 +1,4 @@
-"""How a provider is doing: its last failure and its last recall, as a value that can be shown."""
+"""The health of a provider: its last failure and its last recall, as a value that commands show."""
 
 import threading
 import time
@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class ProviderHealth:
-    """`consecutive_failures` counts those of the phase that failed last, 0 once it works again; times are wall time.
+    """`consecutive_failures` counts failures of `phase`, 0 after a success; timestamps are wall-clock time.
 
-    `late_start` says that it was not ready in time when its last session began.
+    `late_start` is true when the provider was not ready in time for its last session.
     """
 
     last_error: str = ""
@@ -27,7 +27,7 @@ class ProviderHealth:
 
 
 class HealthTracker:
-    """Where failures and successes are noted, from any thread."""
+    """Records failures and successes, from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,6 +1,6 @@
-"""What a command may know of a provider: loaded and asked under the guard and the deadlines of a session.
+"""Inspects a provider for a command: loads it and reads its schema, under the deadlines of a session.
 
-Whatever the provider does (raise, hang, answer with garbage) is a problem in words here, and nothing more.
+Whatever the provider does (raise, hang, return garbage) becomes a ProviderError.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -19,43 +19,44 @@ from memoranda.providers.setup import ConfigField, fields_of
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """A provider that was loaded, and the fields of its schema."""
+    """A loaded provider, and the fields of its configuration schema."""
 
     provider: MemoryProvider
     fields: list[ConfigField]
 
 
 def inspect_provider(
-    candidate: DiscoveredProvider,
+    found: DiscoveredProvider,
     home: Path,
     saved: Mapping[str, Any],
     export_secrets: Callable[[Collection[str]], None],
     limits: ProviderSettings,
 ) -> Inspection:
-    """Load a provider and read its schema; its secrets are where it looks for them then. Raises ProviderError."""
+    """Load a provider, read its schema, and export its secrets to the environment. Raises ProviderError."""
 
-    def find() -> Inspection:
-        provider = load(candidate, home, saved)
+    def load_and_describe() -> Inspection:
+        provider = load(found, home, saved)
         fields = fields_of(provider)
         export_secrets([field.env_var for field in fields if field.env_var])
         return Inspection(provider, fields)
 
-    found: Inspection = run_guarded(find, f"The provider {candidate.name} cannot be used", limits.start_seconds)
-    return found
+    failure = f"The provider {found.name} cannot be used"
+    inspection: Inspection = run_guarded(load_and_describe, failure, limits.start_seconds)
+    return inspection
 
 
 def is_ready(provider: MemoryProvider, limits: ProviderSettings) -> bool:
-    """Whether a provider says that it has what it needs. Raises ProviderError when it says nothing of use."""
-    failing = "It does not say whether it is ready"
-    return run_guarded(lambda: provider.is_available() is True, failing, limits.call_seconds) is True
+    """Whether a provider is available by its own account. Raises ProviderError when it fails to answer."""
+    failure = "It does not say whether it is ready"
+    return run_guarded(lambda: provider.is_available() is True, failure, limits.call_seconds) is True
 
 
-def run_guarded(call: Callable[[], Any], failing: str, within: float) -> Any:
-    """What somebody else's code answers within some seconds; raises ProviderError, beginning with `failing`."""
-    answer = PendingCall(call, "memoranda-look").wait(within)
-    if answer is None:
-        raise ProviderError(f"{failing}: no answer within {within:g} s.")
-    if not answer.ok:
-        reason = answer.error if answer.error.endswith((".", "…")) else f"{answer.error}."
-        raise ProviderError(reason if reason.startswith("The ") else f"{failing}: {reason}")
-    return answer.value
+def run_guarded(call: Callable[[], Any], failure: str, timeout: float) -> Any:
+    """Run a provider's code in a thread and return its value; raises ProviderError, which begins with `failure`."""
+    result = PendingCall(call, "memoranda-inspect").wait(timeout)
+    if result is None:
+        raise ProviderError(f"{failure}: no answer within {timeout:g} s.")
+    if not result.ok:
+        reason = result.error if result.error.endswith((".", "…")) else f"{result.error}."
+        raise ProviderError(reason if reason.startswith("The ") else f"{failure}: {reason}")
+    return result.value

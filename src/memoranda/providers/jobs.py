@@ -1,4 +1,4 @@
-"""What a provider is to be told, on its way: as it is queued, as it is stored, and as it is delivered."""
+"""Jobs of the outbox: as they are queued, stored and delivered."""
 
 import json
 from collections.abc import Mapping
@@ -12,9 +12,9 @@ Kind = Literal["turn", "memory_write", "session_end", "session_switch", "delegat
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Something to be delivered by this process: `args` in their order, `facts` by name.
+    """A notification that this process delivers: `args` in their order, `facts` by name.
 
-    `orphan` says that another process put it there, which is gone.
+    `orphan`: a process that has ended put it into the outbox.
     """
 
     id: int
@@ -30,7 +30,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """Something to be queued."""
+    """A notification to be queued."""
 
     kind: Kind
     session_id: str
@@ -41,7 +41,7 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What has not been delivered. `oldest` is when the oldest of it was put here; `failing` jobs failed before."""
+    """The jobs that have not been delivered. `oldest` is a timestamp; `failing` jobs have failed at least once."""
 
     waiting: int = 0
     failing: int = 0
@@ -54,7 +54,7 @@ class Backlog:
 
 
 class JobRow(NamedTuple):
-    """A job as it goes into the outbox; `owner` is the process that holds it, until a moment."""
+    """A job as the outbox stores it; `owner` is the process that leases it, `until` when the lease expires."""
 
     key: str
     provider: str
@@ -68,15 +68,15 @@ class JobRow(NamedTuple):
 
 
 def job_from_row(fields: list[Any], *, orphan: bool) -> Job:
-    """A job as it was read from the outbox, without who held it."""
+    """A job from the columns that the outbox reads, without those of the lease."""
     number, provider, key, kind, session_id, text, attempts = fields
     payload = json.loads(text)
     return Job(number, provider, key, kind, session_id, payload["args"], payload["facts"], attempts, orphan)
 
 
 def payload_json(payload: object) -> str:
-    """Any arguments as JSON; what JSON does not know is written as text."""
+    """Arguments as JSON; a value that JSON does not know is written as text."""
     try:
         return json.dumps(payload, default=str, skipkeys=True)
     except (ValueError, RecursionError) as error:
-        raise StorageError(f"What a provider is to be told cannot be written down: {error}.") from error
+        raise StorageError(f"A notification for a provider cannot be written as JSON: {error}.") from error

@@ -1,14 +1,16 @@
-"""What has yet to reach a provider: a durable queue in one SQLite file of the home.
+"""The outbox: a durable queue of notifications for providers, in one SQLite file of the home.
 
-A job is durable when `put` returns and is there until it was delivered; there is no other way out. Jobs of a session
-are delivered in their order: only its first one can be claimed, so one that fails holds up its own session and no
-other. Whoever puts a job here holds it, and renews that while it lives: providers keep state of their sessions, so a
-process tells its own provider what happened in its own sessions. If the process ends or dies, its jobs become free, and
-another one delivers them, if need be once more, with the same key. Jobs belong to a provider and a scope, the user that
-the provider was started for: what one user said is never delivered through a provider that was started for another.
+A job is durable when `put` returns, and stays until it was delivered; there is no other way out. Jobs of a session are
+delivered in their order: only its first job can be claimed, so a job that fails delays its own session and no other.
+The process that puts a job here holds a lease on it and renews the lease while it lives: providers keep state about
+sessions, so a process notifies its own provider about its own sessions. When the process ends, its jobs become free,
+and another process delivers them, if necessary a second time, with the same key. Jobs belong to a provider and a scope,
+the user that the provider was started for: messages of one user never go through a provider of another.
 
-A job that keeps failing while others get through is parked: it stays, it is shown, and its session goes on without it.
-While nothing gets through at all, the other side is down, and nothing is parked for it.
+A job that fails permanently is parked at once, and one that keeps failing while others are delivered is parked after
+`max_attempts`: it stays, commands show it, and its session continues without it. While nothing is delivered at all, the
+service is down, and nothing is parked for `park_after_seconds`. A service that asks to wait (`retry_after`) gets
+nothing from any process until then.
 """
 
 import random
@@ -31,7 +33,7 @@ from memoranda.providers.outbox_state import (
     note_delivery,
     pause_deliveries,
     paused_until,
-    place,
+    read_position,
     resume_deliveries,
     write_position,
 )
@@ -42,7 +44,7 @@ from memoranda.support.processes import has_ended, process_identity
 FILE_NAME = "outbox.db"
 _MAX_RETRY_AFTER = 86_400.0
 
-# The first job of every session, found from session to session: as quick with many jobs waiting as with few.
+# The first job of every session, found from session to session: as fast with many waiting jobs as with few.
 _WAITING = "FROM jobs WHERE provider = :provider AND scope = :scope AND state = 'waiting'"
 _HEADS = f"""id IN (
     WITH RECURSIVE sessions (name) AS (
@@ -52,7 +54,7 @@ _HEADS = f"""id IN (
     )
     SELECT (SELECT min(id) {_WAITING} AND session_id = sessions.name) FROM sessions
 )"""
-# Due, and not another's. Moments too far ahead were written by a clock that has been set.
+# Due, and not leased by another process. Timestamps too far ahead were written before the clock was set back.
 _FREE = """(next_try <= :now OR next_try > :too_late)
     AND (owner = :owner OR until IS NULL OR until <= :now OR until > :too_long)"""
 _FIELDS = "id, provider, key, kind, session_id, payload, attempts, owner, until"
@@ -61,7 +63,7 @@ _INSERT = """INSERT INTO jobs (key, provider, scope, kind, session_id, payload, 
 
 
 class Outbox:
-    """The queue of one home, shared by any number of processes. The file is made when it is first needed."""
+    """The queue of one home, shared by any number of processes. The file is created when it is first needed."""
 
     def __init__(
         self,
@@ -71,7 +73,7 @@ class Outbox:
         wait: float = 10.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`wait` is how long somebody else may keep the file locked before StorageError is raised."""
+        """`wait` is how many seconds another process may keep the file locked before StorageError is raised."""
         self.path = home / FILE_NAME
         self._wait = wait
         self._settings = settings or ProviderSettings()
@@ -93,25 +95,25 @@ class Outbox:
         scope: str = "",
         key: str = "",
     ) -> str:
-        """Queue something; it is durable when this returns its key. A key that is queued already adds nothing."""
+        """Queue a job; it is durable when this returns its key. A key that is queued already adds nothing."""
         row = self._row(provider, scope, NewJob(kind, session_id, args, facts, key))
         with self._db().writing() as connection:
             connection.execute(_INSERT, row)
         return row.key
 
-    def spool(self, provider: str, scope: str, new: NewJob, *, held: bool = True) -> None:
-        """Keep something while the file cannot be written; it is durable when this returns, and taken in later.
+    def spool(self, provider: str, scope: str, job: NewJob, *, held: bool = True) -> None:
+        """Spool a job while the file cannot be written; it is durable when this returns.
 
         Raises OSError when the disk does not take it either.
         """
-        self._spool.keep(self._row(provider, scope, new, held=held))
+        self._spool.write(self._row(provider, scope, job, held=held))
 
     def has_spooled(self, provider: str, scope: str = "") -> bool:
-        """Whether anything waits to be taken in, whoever put it aside."""
+        """Whether the spool has jobs, from any process."""
         return bool(self._spool.files(provider, scope))
 
     def load_spooled(self, provider: str, scope: str = "") -> None:
-        """Queue what was put aside, as if it had been queued then; the process that did so holds it while it lives."""
+        """Move jobs from the spool into the queue; the process that spooled a job keeps its lease while it lives."""
         if not self.has_spooled(provider, scope):
             return
         with self._db().writing() as connection:
@@ -121,16 +123,16 @@ class Outbox:
         for file in files:
             file.unlink(missing_ok=True)
 
-    def place(self, provider: str, scope: str = "") -> Position | None:
-        """How far the record was looked through for a provider; None when it never was."""
-        aside = self._spool.place(provider, scope)
-        if aside is not None or not self._exists():
-            return aside
+    def position(self, provider: str, scope: str = "") -> Position | None:
+        """How far the record has been read for a provider; None when it never was."""
+        spooled = self._spool.position(provider, scope)
+        if spooled is not None or not self._exists():
+            return spooled
         with self._db().reading() as connection:
-            return place(connection, provider, scope)
+            return read_position(connection, provider, scope)
 
     def spool_position(self, provider: str, scope: str, start: Position) -> None:
-        """Keep the place where looking begins while the file cannot be written; OSError when the disk refuses too."""
+        """Spool the start position while the file cannot be written; OSError when the disk does not take it either."""
         self._spool.write_position(provider, scope, start)
 
     def catch_up(
@@ -142,24 +144,24 @@ class Outbox:
         *,
         ours: str = "",
     ) -> int:
-        """Queue what `read` finds behind the place where it was last looked, and move the place, in one commit.
+        """Queue what `read` finds after the stored position, and move the position, in one commit.
 
-        So each thing is queued once, however many processes look, and whenever one dies. For a provider for which
-        nobody ever looked the place is `start`. What is not of the session `ours` is free for whoever comes first.
+        So each turn is queued once, however many processes read, and whenever one dies. `start` is the position for a
+        provider that has none. Jobs of other sessions than `ours` are not leased: any process may deliver them.
         """
         with self._db().writing() as connection:
-            before, aside = place(connection, provider, scope), self._spool.place(provider, scope)
-            reached, found = read(next(each for each in (before, aside, start) if each is not None))
-            for new in found:
-                connection.execute(_INSERT, self._row(provider, scope, new, held=new.session_id == ours))
+            before, spooled = read_position(connection, provider, scope), self._spool.position(provider, scope)
+            reached, found = read(next(position for position in (before, spooled, start) if position is not None))
+            for job in found:
+                connection.execute(_INSERT, self._row(provider, scope, job, held=job.session_id == ours))
             if reached != before:
                 write_position(connection, provider, scope, reached)
-        if aside is not None:
+        if spooled is not None:
             self._spool.delete_position(provider, scope)
         return len(found)
 
     def claim(self, provider: str, scope: str = "") -> Job | None:
-        """The next job that can be delivered now, for this process alone; None when there is none."""
+        """Lease the next job that can be delivered now; None when there is none."""
         if not self._exists():
             return None
         now = self._clock()
@@ -169,16 +171,16 @@ class Outbox:
             "scope": scope,
             "owner": self._owner,
             "now": now,
-            "too_late": now + 2 * self._settings.longest_retry_seconds,
+            "too_late": now + 2 * self._settings.max_retry_seconds,
             "too_long": now + 2 * max(self._settings.lease_seconds, 60.0),
         }
-        # Reading first: there may be nothing to do, or something that this process holds for long enough anyway.
+        # Reading first: there may be no job, or one that this process has leased for long enough anyway.
         with self._db().reading() as connection:
             if paused_until(connection, provider, now) > now:
                 return None
             row = connection.execute(query, values).fetchone()
         if row is None:
-            return self.claim(provider, scope) if self._free_what_the_dead_hold(values) else None
+            return self.claim(provider, scope) if self._release_jobs_of_ended_processes(values) else None
         *fields, owner, until = row
         if owner == self._owner and until > now + self._settings.lease_seconds / 2:
             return job_from_row(fields, orphan=False)
@@ -187,12 +189,12 @@ class Outbox:
             if row is None:
                 return None
             *fields, owner, _ = row
-            held = (self._owner, self._until(), fields[0])
-            connection.execute("UPDATE jobs SET owner = ?, until = ? WHERE id = ?", held)
+            lease = (self._owner, self._until(), fields[0])
+            connection.execute("UPDATE jobs SET owner = ?, until = ? WHERE id = ?", lease)
         return job_from_row(fields, orphan=owner != self._owner)
 
     def renew(self, job: Job | None = None, error: str = "") -> None:
-        """Keep what this process holds; `error` is shown with a job meanwhile."""
+        """Renew the leases of this process; `error` is shown with a running job meanwhile."""
         if not self._exists():
             return
         with self._db().writing() as connection:
@@ -200,17 +202,17 @@ class Outbox:
             if job is not None and error:
                 connection.execute("UPDATE jobs SET last_error = ? WHERE id = ?", (error, job.id))
 
-    def release(self, kept: Job | None = None) -> None:
-        """Let others have what this process holds, except for a job whose delivery may still be under way."""
+    def release(self, running: Job | None = None) -> None:
+        """Give up the leases of this process, except for a job whose delivery may still be running."""
         if self._exists():
             with self._db().writing() as connection:
                 connection.execute(
                     "UPDATE jobs SET owner = NULL, until = NULL WHERE owner = ? AND id <> ?",
-                    (self._owner, kept.id if kept else 0),
+                    (self._owner, running.id if running else 0),
                 )
 
     def delivered(self, job: Job) -> None:
-        """Take a job off the queue."""
+        """Remove a delivered job."""
         with self._db().writing() as connection:
             connection.execute("DELETE FROM jobs WHERE id = ? AND key = ?", (job.id, job.key))
             note_delivery(connection, job.provider, self._clock())
@@ -231,8 +233,8 @@ class Outbox:
                 return False
             attempts, since = int(row[0]), float(row[1])
             others_delivered = retry_after is None and last_delivered(connection, job.provider) > since
-            given_up = others_delivered or now - since >= self._settings.patience_seconds
-            parked = permanent or (attempts >= self._settings.tries and given_up)
+            given_up = others_delivered or now - since >= self._settings.park_after_seconds
+            parked = permanent or (attempts >= self._settings.max_attempts and given_up)
             if retry_after is not None:
                 pause_deliveries(connection, job.provider, now, now + min(retry_after, _MAX_RETRY_AFTER))
             connection.execute(
@@ -242,7 +244,7 @@ class Outbox:
         return parked
 
     def retry_parked(self, provider: str) -> int:
-        """Give parked jobs another go, behind whatever was delivered since; how many there are."""
+        """Retry parked jobs and end a pause of the provider; returns their number."""
         if not self._exists():
             return 0
         with self._db().writing() as connection:
@@ -253,8 +255,8 @@ class Outbox:
                 (provider,),
             ).rowcount
 
-    def pause(self, provider: str, scope: str = "") -> float | None:
-        """Seconds until something can be tried; None when nothing is waiting."""
+    def seconds_until_due(self, provider: str, scope: str = "") -> float | None:
+        """Seconds until a job can be delivered; None when none is waiting."""
         if not self._exists():
             return None
         now = self._clock()
@@ -268,11 +270,11 @@ class Outbox:
         return None if due is None else max(0.0, due - now, paused - now)
 
     def backlog(self, provider: str | None = None, scope: str | None = None) -> Backlog:
-        """What is waiting: of one provider and scope, or of everybody."""
-        aside = len(self._spool.files(provider, scope))
+        """Counts of undelivered jobs: of one provider and scope, or of all."""
+        spooled = len(self._spool.files(provider, scope))
         if not self._exists():
-            return Backlog(waiting=aside)
-        condition, values = _whose(provider, scope)
+            return Backlog(waiting=spooled)
+        condition, values = _condition(provider, scope)
         with self._db().reading() as connection:
             waiting, failing, parked, oldest = connection.execute(
                 "SELECT count(*) FILTER (WHERE state = 'waiting'),"
@@ -285,51 +287,51 @@ class Outbox:
                 " ORDER BY state = 'parked', next_try DESC LIMIT 1",
                 values,
             ).fetchone()
-        return Backlog(waiting + aside, failing, parked, oldest, error[0] if error else "")
+        return Backlog(waiting + spooled, failing, parked, oldest, error[0] if error else "")
 
-    def reopened(self) -> "Outbox":
-        """The same queue, for somebody who has something to say after it was closed; it holds what this one did."""
-        again = Outbox(self.path.parent, self._settings, clock=self._clock)
-        again._token = self._token
-        return again
+    def reopen(self) -> "Outbox":
+        """Open the same queue again after it was closed, with the leases that this one had."""
+        reopened = Outbox(self.path.parent, self._settings, clock=self._clock)
+        reopened._token = self._token
+        return reopened
 
     def close(self) -> None:
-        """Close the file; nothing is lost by it."""
+        """Close the file. Jobs and leases stay."""
         with self._lock:
             self._closed = True
             if self._database is not None:
                 self._database.close()
                 self._database = None
 
-    def _free_what_the_dead_hold(self, values: Mapping[str, Any]) -> bool:
-        """Let others have what a process holds that is known to have ended; whether there was anything."""
-        held = f"SELECT DISTINCT owner FROM jobs WHERE {_HEADS} AND owner <> :owner AND until > :now"
+    def _release_jobs_of_ended_processes(self, values: Mapping[str, Any]) -> bool:
+        """Release the jobs of processes that are known to have ended; True when there were some."""
+        leased = f"SELECT DISTINCT owner FROM jobs WHERE {_HEADS} AND owner <> :owner AND until > :now"
         with self._db().reading() as connection:
-            owners = [row[0] for row in connection.execute(held, values)]
-        dead = [owner for owner in owners if has_ended(owner.rpartition("-")[0])]
-        if dead:
+            owners = [row[0] for row in connection.execute(leased, values)]
+        ended = [owner for owner in owners if has_ended(owner.rpartition("-")[0])]
+        if ended:
             with self._db().writing() as connection:
-                for owner in dead:
+                for owner in ended:
                     connection.execute("UPDATE jobs SET owner = NULL, until = NULL WHERE owner = ?", (owner,))
-        return bool(dead)
+        return bool(ended)
 
-    def _row(self, provider: str, scope: str, new: NewJob, *, held: bool = True) -> JobRow:
-        payload = payload_json({"args": new.args, "facts": new.facts})
-        key, holder = new.key or uuid.uuid4().hex, (self._owner, self._until()) if held else (None, None)
-        return JobRow(key, provider, scope, new.kind, new.session_id, payload, self._clock(), *holder)
+    def _row(self, provider: str, scope: str, job: NewJob, *, held: bool = True) -> JobRow:
+        payload = payload_json({"args": job.args, "facts": job.facts})
+        key, lease = job.key or uuid.uuid4().hex, (self._owner, self._until()) if held else (None, None)
+        return JobRow(key, provider, scope, job.kind, job.session_id, payload, self._clock(), *lease)
 
     @property
     def _owner(self) -> str:
-        # A process that was forked holds nothing of its parent's.
+        # A forked process does not have the leases of its parent.
         return f"{process_identity()}-{self._token}"
 
     def _until(self) -> float:
         return self._clock() + self._settings.lease_seconds
 
     def _pause(self, attempts: int) -> float:
-        longest = self._settings.longest_retry_seconds
+        max_pause = self._settings.max_retry_seconds
         pause = self._settings.first_retry_seconds * 2.0 ** min(attempts - 1, 40)
-        return min(pause, longest) * random.uniform(0.5, 1.0)
+        return min(pause, max_pause) * random.uniform(0.5, 1.0)
 
     def _exists(self) -> bool:
         return self._database is not None or database_exists(self.path)
@@ -343,7 +345,7 @@ class Outbox:
             return self._database
 
 
-def _whose(provider: str | None, scope: str | None) -> tuple[str, tuple[str, ...]]:
+def _condition(provider: str | None, scope: str | None) -> tuple[str, tuple[str, ...]]:
     wanted = [(name, value) for name, value in (("provider", provider), ("scope", scope)) if value is not None]
     condition = " AND ".join(f"{name} = ?" for name, _ in wanted)
     return condition or "1", tuple(value for _, value in wanted)

@@ -1,7 +1,7 @@
-"""What the doctor looks at of external memory: what waits in `outbox.db`, and whether its files are whole.
+"""The doctor's checks of external memory: the jobs in `outbox.db`, the spool, and the settings files of providers.
 
-A damaged file is replaced by a new one with everything that can still be read, and kept beside it. What is stuck is set
-free, and nothing that waits is ever thrown away.
+A damaged file is replaced by a new one with everything that can still be read, and kept beside it. Jobs that are stuck
+are freed; no waiting job is ever deleted.
 """
 
 import json
@@ -25,22 +25,19 @@ from memoranda.support.durable_files import append_private
 from memoranda.support.health_issues import HealthIssue, check_permissions
 
 _DAY = 86_400
-_PATIENCE = 2.0
 
 
 def check_outbox(home: Path, active: str) -> Iterator[HealthIssue]:
-    """What waits too long, what was given up, and what cannot be delivered at all."""
+    """Report jobs that wait too long, were parked, or cannot be read."""
     yield from check_store(_outbox(home, active))
     for file in sorted((home / DIRECTORY).glob(f"*{UNREADABLE}")):
-        yield HealthIssue(
-            "warning", file, "cannot be read, and what it holds was not delivered", "read it, and delete it"
-        )
+        yield HealthIssue("warning", file, "cannot be read, so its job was not delivered", "look at it, then delete it")
 
 
 def _outbox(home: Path, active: str) -> CheckedDatabase:
     path = home / FILE_NAME
 
-    def inside(database: Database) -> Iterator[HealthIssue]:
+    def check_jobs(database: Database) -> Iterator[HealthIssue]:
         with database.reading() as connection:
             waiting = connection.execute(
                 "SELECT provider, count(*), min(created), max(last_error) FROM jobs WHERE state = 'waiting'"
@@ -51,36 +48,38 @@ def _outbox(home: Path, active: str) -> CheckedDatabase:
             ).fetchall()
             unreadable = list(_unreadable(connection))
         for provider, count, oldest, error in waiting:
-            yield from _waiting(path, provider, count, oldest, error, provider == active)
+            yield from _check_waiting(path, provider, count, oldest, error, provider == active)
         for provider, count, error in parked:
             yield HealthIssue(
                 "warning",
                 path,
-                f"has {count} deliveries to {provider} that were given up: {error or 'no reason'}",
-                "try them again",
+                f"has {count} parked deliveries to {provider}: {error or 'no reason'}",
+                "retry them",
                 partial(_retry, home, provider),
             )
         if unreadable:
             yield HealthIssue(
                 "error",
                 path,
-                f"has {len(unreadable)} deliveries that cannot be read and hold up others",
-                "put them into a file of their own",
-                lambda: _take_out(home),
+                f"has {len(unreadable)} deliveries that cannot be read and block others",
+                "move them to a file",
+                lambda: _move_unreadable(home),
             )
 
-    def save(damaged: Connection, fresh: Path) -> str:
+    def salvage(damaged: Connection, fresh: Path) -> str:
         with closing(store.open(fresh)) as database, database.writing() as connection:
             counts = {table.name: take_rows(connection, damaged, table) for table in SCHEMA.tables[:-1]}
-        return f"{counts[JOBS.name]:,} deliveries that wait"
+        return f"{counts[JOBS.name]:,} waiting deliveries"
 
-    store = CheckedDatabase(path, APPLICATION_ID, SCHEMA, inside, save)
+    store = CheckedDatabase(path, APPLICATION_ID, SCHEMA, check_jobs, salvage)
     return store
 
 
-def _waiting(path: Path, provider: str, count: int, oldest: float, error: str, used: bool) -> Iterator[HealthIssue]:
+def _check_waiting(
+    path: Path, provider: str, count: int, oldest: float, error: str, in_use: bool
+) -> Iterator[HealthIssue]:
     days = int((time.time() - oldest) // _DAY)
-    if not used:
+    if not in_use:
         yield HealthIssue(
             "note",
             path,
@@ -91,9 +90,9 @@ def _waiting(path: Path, provider: str, count: int, oldest: float, error: str, u
         yield HealthIssue(
             "warning",
             path,
-            f"has {count} deliveries that {provider} has not taken, the oldest for {days} days"
+            f"has {count} deliveries that {provider} has not accepted, the oldest for {days} days"
             + (f": {error}" if error else ""),
-            "'memoranda provider test' says what is wrong with it; they are delivered when it is back",
+            "'memoranda provider test' says what is wrong with it; they are delivered when it works again",
         )
 
 
@@ -110,26 +109,26 @@ def _unreadable(connection: Connection) -> Iterator[tuple[int, str]]:
 
 def _retry(home: Path, provider: str) -> str:
     with closing(Outbox(home)) as outbox:
-        return f"{outbox.retry_parked(provider)} are tried again at the next start of {provider}"
+        return f"{outbox.retry_parked(provider)} are retried at the next start of {provider}"
 
 
-def _take_out(home: Path) -> str:
-    """Write what cannot be delivered into a file before it leaves the queue."""
+def _move_unreadable(home: Path) -> str:
+    """Write unreadable jobs to a file before they leave the queue."""
     store = _outbox(home, "")
-    aside = home / f"outbox.unreadable-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.jsonl"
+    moved = home / f"outbox.unreadable-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.jsonl"
     with closing(store.open()) as database, database.writing() as connection:
         names = [column.name for column in JOBS.columns]
         numbers = [number for number, _ in _unreadable(connection)]
         for number in numbers:
             row = connection.execute(f"SELECT {', '.join(names)} FROM jobs WHERE id = ?", (number,)).fetchone()
             line = json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=repr)
-            append_private(aside, f"{line}\n".encode())
+            append_private(moved, f"{line}\n".encode())
             connection.execute("DELETE FROM jobs WHERE id = ?", (number,))
-    return f"{len(numbers)} are in {aside.name} now"
+    return f"{len(numbers)} are in {moved.name} now"
 
 
 def check_settings(home: Path) -> Iterator[HealthIssue]:
-    """Settings of providers that cannot be read."""
+    """Report settings files of providers that cannot be read."""
     for path in sorted((home / "providers").glob("*.json")):
         name = path.name.removesuffix(".json")
         if name.endswith(".status"):
@@ -139,5 +138,5 @@ def check_settings(home: Path) -> Iterator[HealthIssue]:
             read_settings(home, name)
         except ProviderError as error:
             yield HealthIssue(
-                "error", path, str(error), f"'memoranda provider setup {name}' keeps a copy and writes it anew"
+                "error", path, str(error), f"'memoranda provider setup {name}' keeps a copy and writes another"
             )

@@ -1,4 +1,4 @@
-"""The tables of the outbox, each column with its meaning."""
+"""The tables of the outbox, with the meaning of each column."""
 
 from memoranda.db.schema import Column, Schema, Table
 
@@ -6,29 +6,29 @@ APPLICATION_ID = int.from_bytes(b"MemO", "big")
 
 JOBS = Table(
     "jobs",
-    "One row per thing that a provider has yet to be told.",
+    "One row per notification that a provider has not received yet.",
     (
         Column("id", "numbered", "", "Order."),
-        Column("key", "text", "NOT NULL UNIQUE", "Tells a provider that it has had this before."),
-        Column("provider", "text", "NOT NULL", "Who is to be told."),
-        Column("scope", "text", "NOT NULL", "The user whom the provider was started for; empty for the home's owner."),
+        Column("key", "text", "NOT NULL UNIQUE", "Idempotency key, the same for a repeated delivery."),
+        Column("provider", "text", "NOT NULL", "The provider that receives it."),
+        Column("scope", "text", "NOT NULL", "The user that the provider was started for; empty for the home's owner."),
         Column("kind", "text", "NOT NULL", "turn, memory_write, session_end, session_switch, delegation."),
-        Column("session_id", "text", "NOT NULL", "Whose order it is part of."),
+        Column("session_id", "text", "NOT NULL", "The session whose order it follows."),
         Column("payload", "text", "NOT NULL", "Arguments and facts, as JSON."),
         Column("created", "real", "NOT NULL", "Seconds since 1970."),
-        Column("attempts", "integer", "NOT NULL DEFAULT 0", "How often it has failed."),
-        Column("first_failed", "real", "", "When it failed first."),
-        Column("next_try", "real", "NOT NULL DEFAULT 0", "Not before."),
-        Column("last_error", "text", "NOT NULL DEFAULT ''", "Why it failed."),
+        Column("attempts", "integer", "NOT NULL DEFAULT 0", "Number of failed deliveries."),
+        Column("first_failed", "real", "", "Timestamp of the first failure."),
+        Column("next_try", "real", "NOT NULL DEFAULT 0", "Timestamp before which it is not retried."),
+        Column("last_error", "text", "NOT NULL DEFAULT ''", "The last error."),
         Column("state", "text", "NOT NULL DEFAULT 'waiting'", "waiting or parked."),
-        Column("owner", "text", "", "The process that holds it."),
-        Column("until", "real", "", "When it becomes free, unless its owner renews that."),
+        Column("owner", "text", "", "The process that leases it."),
+        Column("until", "real", "", "Timestamp when the lease expires, unless its owner renews it."),
     ),
 )
 _META = Table(
     "state_meta",
-    "Facts about the queue itself.",
-    (Column("key", "text", "PRIMARY KEY", "Their names."), Column("value", "text", "", "Their values.")),
+    "State of the queue itself: positions, last deliveries, pauses.",
+    (Column("key", "text", "PRIMARY KEY", "Name."), Column("value", "text", "", "Value.")),
 )
 _VERSION = Table("schema_version", "A single row.", (Column("version", "integer", "NOT NULL", "Of these tables."),))
 SCHEMA = Schema(

@@ -1,16 +1,16 @@
-"""What an external memory is to Memoranda: one class, four members that it must have, and hooks that it may have.
+"""The contract of an external memory: one class with four required members, and hooks.
 
-Names, order of arguments and keywords are those of the design documents. Every hook takes `**facts`, so that it can be
-told more one day without breaking a provider that is written today; a provider that leaves them out is given what it
-takes and nothing else (see `memoranda.providers.guarded_call`).
+Every hook takes `**facts`, so that later versions can pass more without breaking a provider of today; a provider that
+leaves them out gets what its signature takes and nothing else (see `memoranda.providers.arguments`).
 
-A provider may be called from several threads: recall, deliveries and tools each have their own. Deliveries
-(`sync_turn`, `on_memory_write`, `on_session_end`, `on_session_switch`, `on_delegation`) come one at a time, in the
-order of their session and at least once; after a crash one may come again, with the same `idempotency_key`. Raise to
-have a delivery tried again later. A hook may be a coroutine: those of one provider run in one event loop of its own.
+A provider is called from several threads: recall, deliveries and tools each have their own. Deliveries (`sync_turn`,
+`on_memory_write`, `on_session_end`, `on_session_switch`, `on_delegation`) come one at a time, in the order of their
+session and at least once; after a crash one may be repeated, with the same `idempotency_key`. Raise to have a delivery
+retried: a PermanentProviderError parks it, a TemporaryProviderError may say when. A hook may be a coroutine; those of
+one provider run in one event loop.
 """
 
-# A hook that does nothing by default is meant.
+# Hooks that do nothing by default are intended.
 # ruff: noqa: B027
 
 from abc import ABC, abstractmethod
@@ -22,7 +22,7 @@ Message = dict[str, Any]
 
 
 class MemoryProvider(ABC):
-    """One external memory. Nothing that it does, or fails to do, reaches the conversation except what it recalls."""
+    """One external memory. Only recalled text and answers of its tools reach the conversation."""
 
     @property
     @abstractmethod
@@ -31,22 +31,22 @@ class MemoryProvider(ABC):
 
     @abstractmethod
     def is_available(self) -> bool:
-        """Whether configuration and dependencies are there. No network, and quick."""
+        """Whether configuration and dependencies are complete. Fast, without network."""
 
     @abstractmethod
     def initialize(self, session_id: str, **facts: Facts) -> None:
-        """Get ready, once per start; there is a deadline, and nobody waits for it long.
+        """Open what the provider needs, once per session, under a deadline.
 
-        Facts: hermes_home (the home, as text), secrets (the values of the variables that the schema names, as far as
-        they are known), platform, agent_context, user_id …
+        Facts: hermes_home (the home, as text), secrets (the known values of the variables that the schema names),
+        platform, agent_context, user_id …
         """
 
     @abstractmethod
     def get_tool_schemas(self) -> list[dict[str, Any]]:
-        """Tools for the model: `{"name", "description", "parameters"}` each. Asked after `initialize`."""
+        """Tools for the model: a list of `{"name", "description", "parameters"}`. Called after `initialize`."""
 
     def handle_tool_call(self, tool_name: str, args: dict[str, Any], **facts: Facts) -> str:
-        """Answer one of the tools, as JSON text. Facts: session_id."""
+        """Run one of the tools and return JSON text. Facts: session_id."""
         raise NotImplementedError(f"Provider {self.name!r} has no tool {tool_name!r}.")
 
     def system_prompt_block(self) -> str:
@@ -54,11 +54,11 @@ class MemoryProvider(ABC):
         return ""
 
     def prefetch(self, query: str, *, session_id: str = "", **facts: Facts) -> str:
-        """What is remembered about a question, as plain text; empty when nothing is. There is a deadline."""
+        """Return what is remembered about a query, as plain text; empty for nothing. Under a deadline."""
         return ""
 
     def queue_prefetch(self, query: str, *, session_id: str = "", **facts: Facts) -> None:
-        """Warm up for the next turn, after this one."""
+        """Prepare recall for the next turn, after this one."""
 
     def sync_turn(
         self,
@@ -69,13 +69,13 @@ class MemoryProvider(ABC):
         messages: list[Message] | None = None,
         **facts: Facts,
     ) -> None:
-        """Keep a finished turn. `messages` is its transcript with tool calls. Facts: idempotency_key."""
+        """Store a completed turn. `messages` is its transcript with tool calls. Facts: idempotency_key."""
 
     def on_turn_start(self, turn_number: int, message: str, **facts: Facts) -> None:
-        """A turn begins. Facts: session_id, and what the caller knows (model, platform, remaining_tokens …)."""
+        """A turn begins. Facts: session_id, and more from the caller (model, platform, remaining_tokens …)."""
 
     def on_session_end(self, messages: list[Message], **facts: Facts) -> None:
-        """A session is really over. Facts: session_id, idempotency_key."""
+        """A session has ended. Facts: session_id, idempotency_key."""
 
     def on_session_switch(
         self,
@@ -86,39 +86,39 @@ class MemoryProvider(ABC):
         rewound: bool = False,
         **facts: Facts,
     ) -> None:
-        """The conversation goes on under another id, or was taken back. Facts: reason, idempotency_key."""
+        """The conversation continues under another id, or was rewound. Facts: reason, idempotency_key."""
 
     def on_pre_compress(self, messages: list[Message], **facts: Facts) -> str:
-        """Text for whoever summarises these messages, which are about to leave the context; there is a deadline."""
+        """Return text for the summary of messages that are about to leave the context. Under a deadline."""
         return ""
 
     def on_memory_write(
         self, action: str, target: str, content: str, metadata: dict[str, Any] | None = None, **facts: Facts
     ) -> None:
-        """Built-in memory was written: add, replace or remove in memory or user. `metadata` may have old_text."""
+        """Curated memory was written: add, replace or remove in memory or user. `metadata` may have old_text."""
 
     def on_delegation(self, task: str, result: str, *, child_session_id: str = "", **facts: Facts) -> None:
-        """A sub-agent of this session is done. Facts: session_id, idempotency_key."""
+        """A sub-agent of this session has finished. Facts: session_id, idempotency_key."""
 
     def shutdown(self) -> None:
         """Close what is open. May be called more than once, and without `initialize`."""
 
     def get_config_schema(self) -> list[dict[str, Any]]:
-        """Fields that setup asks for: `{"key", "description", "secret", "required", "default", "env_var", …}` each."""
+        """The fields that setup asks for: `{"key", "description", "secret", "required", "default", "env_var", …}`."""
         return []
 
     def save_config(self, values: dict[str, Any], hermes_home: str, **facts: Facts) -> None:
-        """Write what setup asked for, secrets left out, into the provider's own file in the home."""
+        """Write the answers of setup, without secrets, to the provider's own file in the home."""
 
     def post_setup(self, hermes_home: str, config: dict[str, Any], **facts: Facts) -> None:
-        """A setup of the provider's own; a provider that has it is asked nothing by the common one."""
+        """The provider's own setup, which replaces the questions of the common one."""
 
     def get_status_config(self, provider_config: dict[str, Any], **facts: Facts) -> dict[str, Any]:
-        """What the status should show of the provider's configuration; never secrets."""
+        """The part of the configuration that the status shows; never secrets."""
         return dict(provider_config)
 
     def backup_paths(self) -> list[str]:
-        """Absolute paths outside the home that belong into a backup. Works before `initialize`, without network."""
+        """Absolute paths outside the home that belong in a backup. Called before `initialize`; no network."""
         return []
 
     def check(self, hermes_home: str, **facts: Facts) -> list[dict[str, Any]]:
@@ -137,15 +137,15 @@ class MemoryProvider(ABC):
         return ""
 
     def limits(self) -> Mapping[str, Any]:
-        """Tighter limits than the user's, if any: mode, recall_chars, every_n_turns, recall_seconds.
+        """Limits that are tighter than the user's: mode, recall_chars, every_n_turns, recall_seconds.
 
-        Nothing can be widened: fewer characters, a longer cadence, a shorter deadline, one half of `hybrid`.
+        A limit can only be narrowed: fewer characters, a longer cadence, a shorter deadline, one half of `hybrid`.
         """
         return {}
 
 
 def has_own(provider: object, member: str) -> bool:
-    """Whether a provider does something of its own there, rather than what the contract does by default."""
+    """Whether a provider implements a member itself instead of inheriting the contract's default."""
     own = getattr(provider, member, None)
     return own is not None and getattr(own, "__func__", own) is not getattr(MemoryProvider, member, None)
 

@@ -1,8 +1,8 @@
-"""The way into the outbox: nobody in a conversation waits for the disk, and nothing is lost for it.
+"""The queue of one provider for one session: the way into the outbox.
 
-Turns are not put there by the conversation at all: they are marked in the record, and found there (see `turns`).
-Everything else is put there at once, behind the turns that came before it. While the file cannot be written, it is put
-aside (see `spool`), and taken in by this process or the next, as soon as it can.
+A conversation does not queue its turns: they are marked in the record and found there (see `recorded_turns`). Every
+other notification is put into the outbox at once, behind the turns that came before it. While the outbox cannot be
+written, it goes to the spool, and from there into the outbox as soon as this process or another one can write it.
 """
 
 import logging
@@ -20,19 +20,19 @@ from memoranda.providers.text import clean_texts
 
 _log = logging.getLogger(__name__)
 
-# How long a conversation waits for the outbox at most; what takes longer is done in the background.
+# Seconds for which a conversation waits for the outbox; what takes longer happens in the background.
 LOCK_TIMEOUT = 0.5
-_MOST_LATER = 10_000
+_MAX_UNSAVED = 10_000
 
 
 class ProviderQueue:
-    """What one session tells its provider, on its way into the outbox; `clean` takes recalled text out of it."""
+    """Puts jobs into the outbox for one provider, scope and session; `clean` removes recalled text from them."""
 
     def __init__(self, outbox: Outbox, clean: Callable[[str], str]) -> None:
         self.outbox = outbox
         self._clean = clean
         self._lock = threading.Lock()
-        self._later: deque[NewJob] = deque(maxlen=_MOST_LATER)
+        self._unsaved: deque[NewJob] = deque(maxlen=_MAX_UNSAVED)
         self._source: TurnSource | None = None
         self._start: Position | None = None
         self._recorded = self._found = 0
@@ -42,67 +42,67 @@ class ProviderQueue:
 
     @property
     def flushed(self) -> bool:
-        """Whether everything that is known here is in the outbox."""
-        here = self._found == self._recorded and not self._later
-        return here and not self.outbox.has_spooled(self.provider, self.scope)
+        """Whether every notification so far is in the outbox."""
+        all_queued = self._found == self._recorded and not self._unsaved
+        return all_queued and not self.outbox.has_spooled(self.provider, self.scope)
 
     @property
     def unsaved(self) -> int:
-        """How much waits here and nowhere else, because not even the disk would take it."""
-        return len(self._later)
+        """The number of jobs that are only in memory, because neither outbox nor spool could be written."""
+        return len(self._unsaved)
 
     def follow(self, source: TurnSource) -> None:
-        """Look for completed turns in a record, behind the place where it was last looked; the first time, from now on.
+        """Queue turns that are completed in a record from now on, or since the position of an earlier session.
 
-        That place is durable before the first turn is recorded.
+        That position is durable before the first turn is recorded.
         """
         self._source = source
         self._recorded += 1
-        if self.outbox.place(self.provider, self.scope) is None:
+        if self.outbox.position(self.provider, self.scope) is None:
             self._start = source.head()
             try:
-                self.outbox.catch_up(self.provider, self.scope, self._start, lambda place: (place, ()))
+                self.outbox.catch_up(self.provider, self.scope, self._start, lambda position: (position, ()))
             except StorageError:
                 self.outbox.spool_position(self.provider, self.scope, self._start)
                 raise
 
     def turn_recorded(self) -> None:
-        """There is a completed turn in the record."""
+        """Note that the record has another completed turn."""
         if self._source is not None:
             self._recorded += 1
 
-    def put(self, new: NewJob) -> bool:
-        """Queue something behind everything before it. True when it is durable, False when it has to wait for that."""
-        new = NewJob(
-            new.kind,
-            new.session_id,
-            clean_texts(new.args, self._clean),
-            clean_texts(new.facts, self._clean),
-            new.key or uuid.uuid4().hex,
+    def put(self, job: NewJob) -> bool:
+        """Queue a job behind everything before it. True when it is durable, False when it is only in memory."""
+        job = NewJob(
+            job.kind,
+            job.session_id,
+            clean_texts(job.args, self._clean),
+            clean_texts(job.facts, self._clean),
+            job.key or uuid.uuid4().hex,
         )
         if not self._lock.acquire(timeout=LOCK_TIMEOUT):
-            return self._spool(new)
+            return self._spool(job)
         try:
             self._flush()
-            self._put(new)
+            self._put(job)
             return True
         except StorageError as error:
-            _log.warning("What %s is to be told is put aside: %s", self.provider, error)
-            kept = self._spool(new)
+            _log.warning("A notification for %s is spooled: the outbox cannot be written. %s", self.provider, error)
+            durable = self._spool(job)
             if isinstance(error, CorruptStoreError | NewerStoreError):
                 raise
-            return kept
+            return durable
         finally:
             self._lock.release()
 
     def flush(self) -> None:
-        """Bring everything into the outbox; raises StorageError when that is not possible now."""
+        """Put everything into the outbox; raises StorageError when it cannot be written now."""
         if not self.flushed:
             with self._lock:
                 self._flush()
 
     def close(self) -> None:
-        """Look for nothing more: the record may be closed from now on."""
+        """Stop following the record, which may be closed from now on."""
         with self._lock:
             self._source = None
 
@@ -110,19 +110,19 @@ class ProviderQueue:
         recorded = self._recorded
         if self._found != recorded and self._source is not None:
             self._catch_up(self._source)
-            # A turn that was completed meanwhile is looked for again.
+            # A turn that was completed meanwhile is found by the next flush.
             self._found = recorded
         self.outbox.load_spooled(self.provider, self.scope)
-        while self._later:
-            self._put(self._later[0])
-            self._later.popleft()
+        while self._unsaved:
+            self._put(self._unsaved[0])
+            self._unsaved.popleft()
 
     def _catch_up(self, source: TurnSource) -> None:
-        if self._start is None and self.outbox.place(self.provider, self.scope) is None:
+        if self._start is None and self.outbox.position(self.provider, self.scope) is None:
             self._start = source.head()
 
-        def read(place: Position) -> tuple[Position, list[NewJob]]:
-            head, turns = source.after(place)
+        def read(position: Position) -> tuple[Position, list[NewJob]]:
+            head, turns = source.after(position)
             return head, [self._as_job(turn) for turn in turns]
 
         self.outbox.catch_up(self.provider, self.scope, self._start or START, read, ours=self.session_id)
@@ -131,23 +131,23 @@ class ProviderQueue:
         question, answer = self._clean(turn.question).strip(), self._clean(turn.answer).strip()
         return turn_job(turn.session_id, question, answer, clean_texts(turn.messages, self._clean), turn.key)
 
-    def _spool(self, new: NewJob) -> bool:
-        """Keep something that the outbox does not take now; behind what waits here, if anything does."""
-        if not self._later:
+    def _spool(self, job: NewJob) -> bool:
+        """Spool a job that the outbox does not take now; keep it in memory behind others that could not be spooled."""
+        if not self._unsaved:
             try:
-                self.outbox.spool(self.provider, self.scope, new)
+                self.outbox.spool(self.provider, self.scope, job)
                 return True
             except OSError as error:
-                _log.error("What %s is to be told waits in memory: %s", self.provider, error)
-        self._later.append(new)
+                _log.error("A notification for %s is only in memory: %s", self.provider, error)
+        self._unsaved.append(job)
         return False
 
-    def _put(self, new: NewJob) -> None:
-        self.outbox.put(self.provider, new.kind, new.session_id, new.args, new.facts, scope=self.scope, key=new.key)
+    def _put(self, job: NewJob) -> None:
+        self.outbox.put(self.provider, job.kind, job.session_id, job.args, job.facts, scope=self.scope, key=job.key)
 
 
 def turn_job(session_id: str, question: str, answer: str, messages: object, key: str) -> NewJob:
-    """A turn as it is queued."""
+    """The job that delivers a turn."""
     args = {"user_content": question, "assistant_content": answer}
     facts = {"session_id": session_id} | ({} if messages is None else {"messages": messages})
     return NewJob("turn", session_id, args, facts, key)

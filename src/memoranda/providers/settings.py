@@ -1,4 +1,4 @@
-"""What a user can set about external memory, and the tool names that no provider may take."""
+"""The settings of external memory, and the tool names that no provider may use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -20,11 +20,11 @@ CORE_TOOLS = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:
-    """Budgets count characters, everything that ends in `_seconds` is a hard limit that the manager enforces.
+    """Limits that end in `_chars` count characters; the manager enforces every limit that ends in `_seconds`.
 
-    A delivery that fails is tried again after `first_retry_seconds`, then after twice that, and so on. One that has
-    failed `tries` times while others got through is parked; while nothing gets through, for `patience_seconds`, the
-    other side is thought to be down and nothing is parked.
+    A delivery that fails is retried after `first_retry_seconds`, then after twice that, up to `max_retry_seconds`. It
+    is parked after `max_attempts` if others were delivered meanwhile; while nothing is delivered, the service is
+    thought to be down, and nothing is parked for `park_after_seconds`.
     """
 
     mode: Mode = "hybrid"
@@ -41,12 +41,12 @@ class ProviderSettings:
     shutdown_seconds: float = 2.0
     lease_seconds: float = 30.0
     first_retry_seconds: float = 1.0
-    longest_retry_seconds: float = 600.0
-    tries: int = 12
-    patience_seconds: float = 86_400.0
+    max_retry_seconds: float = 600.0
+    max_attempts: int = 12
+    park_after_seconds: float = 86_400.0
 
     def narrowed(self, limits: Mapping[str, Any]) -> "ProviderSettings":
-        """These settings with what a provider wants tighter; whatever would widen them, or is no limit, is ignored."""
+        """These settings with the tighter limits of a provider; a limit that is wider, or no limit, is ignored."""
         mode = limits.get("mode")
         return replace(
             self,

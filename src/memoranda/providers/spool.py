@@ -1,8 +1,8 @@
-"""What the outbox could not take, in files beside it, until somebody who can write it takes them in.
+"""The spool: notifications that the outbox could not take, in files beside it, until it can be written again.
 
-Each thing has a file of its own, which is renamed into place when it is whole and on the disk, and never changed: so no
-lock is needed, and a file that was read can be removed. Whoever is killed in between takes it in once more, with the
-same key.
+Each job has its own file, which is renamed into place when it is complete and on the disk, and never changed. So no
+lock is needed, and a file that was read can be removed. A process that is killed in between loads its files again, and
+the jobs' keys prevent duplicates.
 """
 
 import hashlib
@@ -23,59 +23,59 @@ _log = logging.getLogger(__name__)
 
 
 class Spool:
-    """The files of one home."""
+    """The spool of one home."""
 
     def __init__(self, home: Path) -> None:
         self._directory = home / DIRECTORY
         self._count = itertools.count()
 
-    def keep(self, row: JobRow) -> None:
-        """Write one down; it is durable when this returns. Raises OSError when the disk does not take it."""
+    def write(self, row: JobRow) -> None:
+        """Write a job; it is durable when this returns. Raises OSError when the disk does not take it."""
         make_private_directory(self._directory)
-        # By whom it is for, then by age, then by whoever wrote it.
+        # Sorted by recipient, then by age, then by writer.
         order = f"{time.time_ns():020d}-{os.getpid()}-{id(self):x}-{next(self._count):06d}"
-        name = f"{_whom(row.provider)}{_whom(row.scope)}{order}.json"
+        name = f"{_recipient(row.provider)}{_recipient(row.scope)}{order}.json"
         write_private(self._directory / name, json.dumps(row._asdict()).encode())
 
-    def write_position(self, provider: str, scope: str, place: Position) -> None:
-        """Write down from where on the record is to be looked through, where nobody has yet."""
+    def write_position(self, provider: str, scope: str, position: Position) -> None:
+        """Store the position from which the record is read for a provider that has none in the outbox."""
         make_private_directory(self._directory)
-        write_private(self._place_file(provider, scope), str(place).encode())
+        write_private(self._position_file(provider, scope), str(position).encode())
 
-    def place(self, provider: str, scope: str) -> Position | None:
-        """That place; None when it is not here."""
+    def position(self, provider: str, scope: str) -> Position | None:
+        """That position; None when the spool has none."""
         try:
-            return Position.parse(self._place_file(provider, scope).read_text("utf-8"))
+            return Position.parse(self._position_file(provider, scope).read_text("utf-8"))
         except (FileNotFoundError, ValueError):
             return None
 
     def delete_position(self, provider: str, scope: str) -> None:
-        """It is in the outbox now."""
-        self._place_file(provider, scope).unlink(missing_ok=True)
+        """Delete the position, which is in the outbox now."""
+        self._position_file(provider, scope).unlink(missing_ok=True)
 
     def files(self, provider: str | None = None, scope: str | None = None) -> list[Path]:
-        """What waits: of one provider and scope, or of everybody, the oldest of each first."""
-        begin = "" if provider is None else _whom(provider) + ("" if scope is None else _whom(scope))
+        """The files of one provider and scope, or of all, the oldest of each first."""
+        prefix = "" if provider is None else _recipient(provider) + ("" if scope is None else _recipient(scope))
         try:
             names = os.listdir(self._directory)
         except FileNotFoundError:
             return []
-        return [self._directory / name for name in sorted(names) if name.startswith(begin) and name.endswith(".json")]
+        return [self._directory / name for name in sorted(names) if name.startswith(prefix) and name.endswith(".json")]
 
     def read(self, file: Path) -> JobRow | None:
-        """What a file holds; None when somebody else has taken it in, or it cannot be read, which is kept apart."""
+        """The job in a file; None when another process has loaded it, or it is unreadable and gets another name."""
         try:
             return JobRow(**json.loads(file.read_text("utf-8")))
         except FileNotFoundError:
             return None
         except (ValueError, TypeError) as error:
-            _log.error("%s cannot be read and is left out: %s", file, error)
+            _log.error("%s cannot be read and is skipped: %s", file, error)
             file.rename(f"{file}{UNREADABLE}")
             return None
 
-    def _place_file(self, provider: str, scope: str) -> Path:
-        return self._directory / f"{_whom(provider)}{_whom(scope)}place"
+    def _position_file(self, provider: str, scope: str) -> Path:
+        return self._directory / f"{_recipient(provider)}{_recipient(scope)}place"
 
 
-def _whom(name: str) -> str:
+def _recipient(name: str) -> str:
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12] + "-"

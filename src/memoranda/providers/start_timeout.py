@@ -1,6 +1,6 @@
-"""How long the beginning of a session waits for a provider: not at all long for one that was late the last time.
+"""How long a new session waits for its provider to start: only briefly if the provider was late the last time.
 
-That is remembered in this process, and across processes in the provider's status file.
+Whether it was late is remembered in this process, and across processes in the provider's status file.
 """
 
 import logging
@@ -12,14 +12,14 @@ from memoranda.providers.status_file import read_status
 
 _log = logging.getLogger(__name__)
 
-# Time enough for one that has come back, and hardly noticed for one that has not.
-_LITTLE = 0.2
+# Enough for a provider that works again, and hardly noticed with one that does not.
+_TIMEOUT_AFTER_LATE_START = 0.2
 _lock = threading.Lock()
 _late: dict[tuple[Path, str], bool] = {}
 
 
-def start_timeout(home: Path, name: str, most: float) -> float:
-    """How many seconds to wait for a provider, at most."""
+def start_timeout(home: Path, name: str, timeout: float) -> float:
+    """Seconds to wait for a provider: `timeout`, or less if it was late the last time."""
     with _lock:
         late = _late.get((home, name))
     if late is None:
@@ -28,10 +28,10 @@ def start_timeout(home: Path, name: str, most: float) -> float:
         except ProviderError as error:
             _log.warning("%s", error)
             late = False
-    return min(most, _LITTLE) if late else most
+    return min(timeout, _TIMEOUT_AFTER_LATE_START) if late else timeout
 
 
 def remember_start(home: Path, name: str, *, late: bool) -> None:
-    """Note whether a provider was ready in time."""
+    """Remember whether a provider was ready in time."""
     with _lock:
         _late[home, name] = late

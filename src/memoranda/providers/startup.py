@@ -59,4 +59,4 @@ class ProviderStartup:
             return
         pause = self._settings.first_retry_seconds * 2.0 ** min(self._failures, 40)
         self._failures += 1
-        self._not_before = time.monotonic() + min(pause, self._settings.longest_retry_seconds)
+        self._not_before = time.monotonic() + min(pause, self._settings.max_retry_seconds)

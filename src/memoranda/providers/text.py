@@ -1,11 +1,11 @@
-"""What was said, as plain text without recalled memory in it."""
+"""Plain text of messages, and cleaning of every text inside a JSON value."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 
 def plain_text(content: object) -> str:
-    """The text of a message's content: text itself, or the text parts of multimodal content, one per line."""
+    """The text of a message's content: a string, or the text parts of multimodal content, one per line."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list | tuple):
@@ -24,7 +24,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def clean_texts(value: Any, clean: Callable[[str], str]) -> Any:
-    """A JSON value with every text in it cleaned, keys included."""
+    """A copy of a JSON value in which `clean` was applied to every text, keys included."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, Mapping):

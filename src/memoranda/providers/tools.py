@@ -1,4 +1,4 @@
-"""The tools of a provider: which of them a model may see, and what comes back when it calls one."""
+"""The tools of a provider: which of them a model sees, and the result of a call as JSON."""
 
 import json
 import logging
@@ -15,99 +15,99 @@ from memoranda.tools import JsonObject, Tool
 
 _log = logging.getLogger(__name__)
 
-# What the strictest APIs accept; one bad name makes them refuse the whole request.
+# What the strictest APIs accept; they refuse a whole request because of one bad name.
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class ProviderTools:
-    """The tools of one provider, as they are now: a provider may have others after it was started, or later."""
+    """The tools of one provider; they may change after it has started."""
 
     def __init__(
         self,
-        calling: GuardedProvider,
+        calls: GuardedProvider,
         settings: ProviderSettings,
         reserved: Collection[str],
         clean: Callable[[str], str],
     ) -> None:
         self.settings = settings
-        self._calling = calling
+        self._calls = calls
         self._reserved = reserved
         self._clean = clean
         self._schemas: dict[str, JsonObject] = {}
-        self._said: set[str] = set()
+        self._logged_refusals: set[str] = set()
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The tools as they were when the provider was last asked."""
+        """The names of the tools as the provider last reported them."""
         return () if self.settings.mode == "context" else tuple(self._schemas)
 
     def refresh(self) -> None:
-        """Ask the provider for its tools; if it cannot say, they stay as they were."""
-        answer = self._calling.call("get_tool_schemas", within=self.settings.call_seconds)
-        if answer.ok:
-            self._schemas, refusals = usable_schemas(answer.value, self._reserved)
+        """Ask the provider for its tools; they stay as they were when it fails to answer."""
+        result = self._calls.call("get_tool_schemas", within=self.settings.call_seconds)
+        if result.ok:
+            self._schemas, refusals = usable_schemas(result.value, self._reserved)
             for refusal in refusals:
-                if refusal not in self._said:
-                    self._said.add(refusal)
-                    _log.warning("Memory provider %s: %s", self._calling.name, refusal)
+                if refusal not in self._logged_refusals:
+                    self._logged_refusals.add(refusal)
+                    _log.warning("Memory provider %s: %s", self._calls.name, refusal)
 
     def for_model(self, call: Callable[[str, Mapping[str, Any]], JsonObject]) -> list[Tool]:
-        """Every tool that a model may call."""
+        """The tools as a model sees them."""
         return [
             Tool(name, self._schemas[name]["description"], self._schemas[name]["parameters"], partial(call, name))
             for name in self.names
         ]
 
     def call(self, name: str, args: Mapping[str, Any], session_id: str) -> JsonObject:
-        """Call one, under the deadline for tools; whatever happens, the answer is a JSON object."""
+        """Call a tool under the deadline for tools; the result is always a JSON object."""
         if name not in self.names:
             self.refresh()
         if name not in self.names:
             return failure(f"No memory provider has a tool {name!r}.")
-        answer = self._calling.call(
+        result = self._calls.call(
             "handle_tool_call",
             {"tool_name": name, "args": dict(args)},
             {"session_id": session_id},
             within=self.settings.tool_seconds,
         )
-        if not answer.ok:
-            return failure(f"Memory tool {name!r} failed: {answer.error}")
-        return as_result(answer.value, self.settings.tool_chars, self._clean)
+        if not result.ok:
+            return failure(f"Memory tool {name!r} failed: {result.error}")
+        return tool_result(result.value, self.settings.tool_chars, self._clean)
 
 
 def usable_schemas(schemas: object, reserved: Collection[str]) -> tuple[dict[str, JsonObject], list[str]]:
-    """Schemas by name, as an API takes them, and why others were left out."""
+    """The schemas that an API accepts, by name, and the reasons why others are refused."""
     if not isinstance(schemas, list | tuple):
         return {}, [f"{type(schemas).__name__} was given instead of a list of tools."]
     usable: dict[str, JsonObject] = {}
     refusals: list[str] = []
     for schema in schemas:
-        bare = _bare(schema)
-        name = bare.get("name") if bare else None
+        plain = _unwrap(schema)
+        name = plain.get("name") if plain else None
         reason = _refusal(name, usable, reserved)
-        if bare is None or reason:
-            refusals.append(f"The tool {name!r} is left out: {reason}.")
+        if plain is None or reason:
+            refusals.append(f"The tool {name!r} is refused: {reason}.")
         else:
-            usable[str(name)] = bare
+            usable[str(name)] = plain
     return usable, refusals
 
 
-def _bare(schema: object) -> JsonObject | None:
-    """A schema without the wrapping that some APIs want, and with everything that they all want."""
+def _unwrap(schema: object) -> JsonObject | None:
+    """A schema without the wrapper of some APIs, with a description and parameters; None when it is not JSON."""
     if isinstance(schema, Mapping) and isinstance(schema.get("function"), Mapping):
         schema = schema["function"]
     if not isinstance(schema, Mapping):
         return None
     try:
-        bare = json.loads(json.dumps(dict(schema)))
+        plain = json.loads(json.dumps(dict(schema)))
     except (TypeError, ValueError, RecursionError):
         return None
-    assert isinstance(bare, dict)
-    if not isinstance(bare.get("description"), str):
-        bare["description"] = ""
-    if not isinstance(bare.get("parameters"), dict):
-        bare["parameters"] = {"type": "object", "properties": {}}
-    return bare
+    assert isinstance(plain, dict)
+    if not isinstance(plain.get("description"), str):
+        plain["description"] = ""
+    if not isinstance(plain.get("parameters"), dict):
+        plain["parameters"] = {"type": "object", "properties": {}}
+    return plain
 
 
 def _refusal(name: object, usable: Mapping[str, Any], reserved: Collection[str]) -> str:
@@ -121,7 +121,7 @@ def _refusal(name: object, usable: Mapping[str, Any], reserved: Collection[str])
 
 
 def has_memory_toolset(toolsets: Collection[str] | None, resolve: Callable[[str], Collection[str]] | None) -> bool:
-    """Whether a platform has the memory toolset: by name, or in a set that holds it. No platform means yes."""
+    """Whether a platform has the memory toolset, by name or inside another toolset; None means that it has."""
     if toolsets is None:
         return True
     if "memory" in toolsets:
@@ -131,20 +131,20 @@ def has_memory_toolset(toolsets: Collection[str] | None, resolve: Callable[[str]
     try:
         return any("memory" in resolve(toolset) for toolset in toolsets)
     except (LookupError, ValueError, TypeError) as error:
-        _log.warning("The toolsets of this platform cannot be told, so provider tools are left out: %s", error)
+        _log.warning("The toolsets of this platform cannot be resolved, so it gets no provider tools: %s", error)
         return False
 
 
-def as_result(reply: object, most: int, clean: Callable[[str], str]) -> JsonObject:
-    """A provider's reply as a JSON object with a `success` key, cleaned and of a bounded size, whatever it was."""
+def tool_result(reply: object, max_chars: int, clean: Callable[[str], str]) -> JsonObject:
+    """A provider's reply as a JSON object with a `success` key, cleaned and shortened, whatever it was."""
     if not isinstance(reply, str):
-        # Many answer with the value itself.
+        # Many providers return the value itself.
         try:
             reply = json.dumps(reply)
         except (TypeError, ValueError, RecursionError):
             return failure(f"answered with {type(reply).__name__}, which is not JSON")
-    if len(reply) > most:
-        return {"success": True, "truncated": True, "result": shorten_end(clean(reply), most, whole_lines=True)}
+    if len(reply) > max_chars:
+        return {"success": True, "truncated": True, "result": shorten_end(clean(reply), max_chars, whole_lines=True)}
     try:
         value = json.loads(reply)
     except (ValueError, RecursionError):

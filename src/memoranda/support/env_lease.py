@@ -1,4 +1,4 @@
-"""Values that are put into a shared place for a while, such as the environment, and taken out by their last user."""
+"""Leases on environment variables: values that are set for a while and removed by their last user."""
 
 import threading
 from collections.abc import Mapping, MutableMapping
@@ -6,59 +6,59 @@ from dataclasses import dataclass
 
 
 @dataclass(slots=True)
-class _Lent:
+class _LeasedValue:
     value: str
-    borrower: str
+    holder: str
     count: int = 0
 
 
 class EnvConflictError(Exception):
-    """A name is lent out with another value."""
+    """A variable is leased with another value."""
 
 
 class EnvLease:
-    """`values` are those that count for the borrower: what was there before anybody lent anything stays."""
+    """`values` are what the holder of the lease sees: a variable that was set before any lease keeps its value."""
 
-    def __init__(self, lending: "EnvLeases", values: Mapping[str, str], names: frozenset[str]) -> None:
+    def __init__(self, leases: "EnvLeases", values: Mapping[str, str], names: frozenset[str]) -> None:
         self.values = dict(values)
-        self._lending = lending
+        self._leases = leases
         self._names = names
 
     def release(self) -> None:
-        """May be called more than once."""
+        """Remove the values, unless another lease needs them. May be called more than once."""
         names, self._names = self._names, frozenset()
-        self._lending.give_back(names)
+        self._leases.give_back(names)
 
 
 class EnvLeases:
-    """Lends values into one place; a name has one value at a time."""
+    """Hands out leases on one environment; a variable has one value at a time."""
 
-    def __init__(self, place: MutableMapping[str, str]) -> None:
-        self._place = place
+    def __init__(self, environment: MutableMapping[str, str]) -> None:
+        self._environment = environment
         self._lock = threading.Lock()
-        self._lent: dict[str, _Lent] = {}
+        self._leased: dict[str, _LeasedValue] = {}
 
-    def acquire(self, values: Mapping[str, str], borrower: str) -> EnvLease:
-        """Put values there, all of them or none; raises ClashError when one is there for somebody else."""
+    def acquire(self, values: Mapping[str, str], holder: str) -> EnvLease:
+        """Set all values or none; raises EnvConflictError when another holder has another value for one."""
         with self._lock:
             for name, value in values.items():
-                other = self._lent.get(name)
+                other = self._leased.get(name)
                 if other is not None and other.value != value:
-                    raise EnvConflictError(f"{name} has another value for {other.borrower}, which is in use")
-            names = {name for name in values if name in self._lent or name not in self._place}
+                    raise EnvConflictError(f"{name} has another value for {other.holder}, which is in use")
+            names = {name for name in values if name in self._leased or name not in self._environment}
             for name in names:
-                self._lent.setdefault(name, _Lent(values[name], borrower)).count += 1
-                self._place[name] = values[name]
-            counts = {name: self._place[name] for name in values}
-        return EnvLease(self, counts, frozenset(names))
+                self._leased.setdefault(name, _LeasedValue(values[name], holder)).count += 1
+                self._environment[name] = values[name]
+            visible = {name: self._environment[name] for name in values}
+        return EnvLease(self, visible, frozenset(names))
 
     def give_back(self, names: frozenset[str]) -> None:
         with self._lock:
             for name in names:
-                lent = self._lent[name]
-                lent.count -= 1
-                if not lent.count:
-                    del self._lent[name]
-                    # Somebody may have put something else there meanwhile, which is not ours to take.
-                    if self._place.get(name) == lent.value:
-                        del self._place[name]
+                leased = self._leased[name]
+                leased.count -= 1
+                if not leased.count:
+                    del self._leased[name]
+                    # A value that the host has set meanwhile stays.
+                    if self._environment.get(name) == leased.value:
+                        del self._environment[name]
