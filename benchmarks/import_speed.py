@@ -21,10 +21,10 @@ from typing import Any
 
 from memoranda.importers.importer import Importer
 from memoranda.importers.sources import SOURCES
-from memoranda.recall.session_db import SessionDB
 from memoranda.recall.settings import RecallSettings
 from memoranda.recall.tool import SessionSearchTool
 from memoranda.safety.redaction import Redactor
+from memoranda.session_db import SessionDB
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks.export_archives import MAKERS

@@ -18,8 +18,8 @@ from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from memoranda.recall.session_db import SessionDB
 from memoranda.recall.tool import SessionSearchTool
+from memoranda.session_db import SessionDB
 
 LIMIT = 10
 DEPTHS = (1, 3, 5, 10)

@@ -22,7 +22,7 @@ from typing import Any
 from benchmarks.recall import _fill
 from memoranda.index.postings import Filters
 from memoranda.recall.relevance import relevant_hits
-from memoranda.recall.session_db import SessionDB
+from memoranda.session_db import SessionDB
 
 EVERYDAY = Path(__file__).with_name("everyday_prompts.txt")
 UNSPACED = ("cmrc_zh", "jsquad_ja")

@@ -96,7 +96,7 @@ def test_it_was_killed_everywhere_and_reached_its_end(run: FinishedRun, memory: 
     assert [turn for (turn, _), done in turns if done] == list(range(story.TURNS))
     assert len([turn for turn, done in turns if not done]) > KILLS // 4
     assert len(memory.sessions.get_compression_lineage(story.FIRST_SESSION)) > 3
-    with memory.sessions._db.reading() as connection:
+    with memory.sessions.engine.reading() as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from memoranda.curated.store import MemoryStore as MemoryStore
     from memoranda.errors import MemorandaError as MemorandaError
     from memoranda.providers.provider import MemoryProvider as MemoryProvider
-    from memoranda.recall.session_db import SessionDB as SessionDB
+    from memoranda.session_db import SessionDB as SessionDB
     from memoranda.tools import Tool as Tool
 
 __version__ = "0.1.0"
@@ -36,7 +36,7 @@ _LAZY = {
     "Session": ("memoranda.app", "Session"),
     "MemoryStore": ("memoranda.curated.store", "MemoryStore"),
     "MemoryProvider": ("memoranda.providers.provider", "MemoryProvider"),
-    "SessionDB": ("memoranda.recall.session_db", "SessionDB"),
+    "SessionDB": ("memoranda.session_db", "SessionDB"),
     "MemorandaError": ("memoranda.errors", "MemorandaError"),
     "Tool": ("memoranda.tools", "Tool"),
     "safety": ("memoranda.safety", ""),

@@ -14,8 +14,9 @@ from memoranda.index import health as index_health
 from memoranda.providers.discovery import discover
 from memoranda.providers.outbox_checks import check_outbox, check_settings
 from memoranda.providers.provider_checks import check_providers
-from memoranda.recall.session_db import SessionDB, index_path
+from memoranda.recall.searchable_store import index_path
 from memoranda.review import schema as reviews
+from memoranda.session_db import SessionDB
 from memoranda.sessions import health as session_health
 from memoranda.skills import health_checks as skill_health
 from memoranda.spending import schema as usage
@@ -69,7 +70,7 @@ def _check_index(path: Path) -> Iterator[HealthIssue]:
         return
     try:
         with SessionDB(path, wait=2.0) as db:
-            found = list(index_health.check(index_path(path), db))
+            found = list(index_health.check(index_path(path), db.feed))
     except StorageError:
         # The finding about the store itself says why, and without it there is nothing to compare with.
         return

@@ -18,7 +18,7 @@ from pathlib import Path
 from memoranda.app import open_memory
 from memoranda.app.session_compressor import SessionCompressor
 from memoranda.providers.outbox import Outbox
-from memoranda.recall.session_db import SessionDB
+from memoranda.session_db import SessionDB
 
 home, how, when = sys.argv[1:]
 diary = Path(home) / "diary.jsonl"

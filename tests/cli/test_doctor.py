@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import open_store
 from tests.cli.terminal import Terminal
 from tests.conftest import tree
 from tests.db.orphaned_stores import killed_store
@@ -17,19 +17,19 @@ pytestmark = forking
 def test_a_damaged_store_in_use_is_not_replaced_and_what_is_written_meanwhile_is_not_lost(tmp_path: Path) -> None:
     """The command fails and says who has to be stopped; then it succeeds."""
     path = tmp_path / "state.db"
-    with SessionStore(path) as store:
-        store.create_session("s", "cli")
-        store.append_messages("s", [{"role": "user", "content": f"{each} " * 200} for each in range(300)])
+    with open_store(path) as store:
+        store.sessions.create_session("s", "cli")
+        store.messages.append_messages("s", [{"role": "user", "content": f"{each} " * 200} for each in range(300)])
     with path.open("r+b") as file:
         file.seek(path.stat().st_size // 2 // 8192 * 8192)
         file.write(b"\xa5" * 8192)
     checked, written = os.pipe()
 
     def use(say: Say) -> None:
-        with SessionStore(path) as store:
+        with open_store(path) as store:
             say(str(os.getpid()).encode())
             os.read(checked, 1)
-            store.append_message("s", "user", "written meanwhile")
+            store.messages.append_message("s", "user", "written meanwhile")
 
     other = Forked(use)
     number = other.heard().decode()
@@ -43,8 +43,8 @@ def test_a_damaged_store_in_use_is_not_replaced_and_what_is_written_meanwhile_is
     for end in (checked, written):
         os.close(end)
     assert "fixed: saved 1 sessions" in Terminal(tmp_path).ok("doctor", "--fix")
-    with SessionStore(path) as store:
-        assert store.get_messages("s")[-1]["content"] == "written meanwhile"
+    with open_store(path) as store:
+        assert store.messages.get_messages("s")[-1]["content"] == "written meanwhile"
 
 
 @pytest.mark.parametrize("command", [["sessions", "list"], ["search", "x"], ["sessions", "show", "s"], ["doctor"]])

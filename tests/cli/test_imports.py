@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from memoranda.cli.main import command
 from memoranda.importers.importer import import_lock
 from memoranda.importers.summary import MAX_REPORTS
-from memoranda.recall.session_db import SessionDB
+from memoranda.session_db import SessionDB
 from tests.importers import cursor_stores
 from tests.importers.claude_code_lines import PRESENT, SESSION, assistant, text
 from tests.importers.import_home import write_lines

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from memoranda.index import generations
 from memoranda.index.tables import PAGE_SIZE
-from memoranda.recall.session_db import SessionDB, index_path
+from memoranda.recall.searchable_store import index_path
+from memoranda.session_db import SessionDB
 from tests.cli.terminal import Terminal
 
 WORDS = ("alpha", "kilo", "tango", "zulu")

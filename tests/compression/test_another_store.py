@@ -9,8 +9,8 @@ import pytest
 
 from memoranda.compression.compressor import CompressedContext, Compressor
 from memoranda.compression.summary import parse_summaries
-from memoranda.recall.session_db import SessionDB
-from memoranda.sessions.message_references import translated
+from memoranda.session_db import SessionDB
+from memoranda.sessions.message_references import renumber_references
 from memoranda.testing.store_contract.assertions import contents
 from tests.compression.conftest import calls, result, said
 from tests.compression.test_found_again import compress, search
@@ -104,13 +104,13 @@ def test_coming_back_changes_nothing(db: SessionDB) -> None:
     assert [contents(db, name) for name in ("s1", "s2", "s3")] == before
 
 
-def test_only_what_surely_is_a_number_of_a_message_is_translated() -> None:
+def test_only_what_surely_is_a_number_of_a_message_is_renumber_references() -> None:
     """Not what was said, not other numbers, and nothing whose message did not come along."""
     new = {number: number + 1_000 for number in range(50) if number != 8}
     header = "It stands for messages 3 to 9."
     body = f"[4] user: row[4], port 4, 4 of 5, [40], from 3 to 5, message 7 and message 12, [8](x), [{'9' * 20}]"
     summary = {"role": "user", "content": f"{header} {body}", "is_summary": 1}
-    assert translated(summary, new)["content"] == (
+    assert renumber_references(summary, new)["content"] == (
         "It stands for messages 1003 to 1009. [1004] user: row[4], port 4, 4 of 5, [40], from 3 to 5, message 1007 "
         f"and message 12, [8](x), [{'9' * 20}]"
     )
@@ -121,4 +121,4 @@ def test_only_what_surely_is_a_number_of_a_message_is_translated() -> None:
         {"role": "user", "content": None, "is_summary": 1},
         {"role": "user", "content": [1, {"text": None}], "copy_of": 4},
     ):
-        assert translated(said_so, new) == said_so
+        assert renumber_references(said_so, new) == said_so

@@ -8,8 +8,8 @@ import pytest
 from memoranda.compression.compressor import CompressedContext, Compressor
 from memoranda.compression.trigger import CompressionProgress
 from memoranda.llm.model import ChatModel, Message, Reply
-from memoranda.recall.session_db import SessionDB
 from memoranda.recall.tool import SessionSearchTool
+from memoranda.session_db import SessionDB
 from memoranda.sessions.rotation import Rotated
 from memoranda.testing.scripted.model import ScriptedModel
 from memoranda.tools import JsonObject

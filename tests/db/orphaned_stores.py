@@ -4,19 +4,19 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import open_store
 from tests.forked import in_child
 
 
 def killed_store(path: Path, messages: int = 20) -> Path:
     """A store whose log holds a session and its messages; its tables were made before."""
-    SessionStore(path).close()
+    open_store(path).close()
 
     def write_and_die() -> None:
-        store = SessionStore(path)
-        store.create_session("s", "cli")
+        store = open_store(path)
+        store.sessions.create_session("s", "cli")
         for number in range(messages):
-            store.append_message("s", "user", f"acknowledged {number}")
+            store.messages.append_message("s", "user", f"acknowledged {number}")
         os._exit(9)
 
     assert in_child(write_and_die) == 9

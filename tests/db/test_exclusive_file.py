@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from memoranda.db import exclusive_file as alone_module
-from memoranda.db.salvage.rebuild import rebuild
-from memoranda.db.sqlite import Connection
+from memoranda.db.salvage.rebuild import DamagedDatabase, rebuild
 from memoranda.errors import LockTimeoutError, StorageError
 from memoranda.sessions.salvage import salvage
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import open_store
 from tests.conftest import tree
 from tests.db.orphaned_stores import LOSSES, killed_store
 from tests.forked import Forked, Say, forking
@@ -35,9 +34,9 @@ with exclusive_file.exclusive_access(Path(sys.argv[1])): pass
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     file = tmp_path / "home" / "state.db"
-    with SessionStore(file) as store:
-        store.create_session("s", "cli")
-        store.append_message("s", "user", "first")
+    with open_store(file) as store:
+        store.sessions.create_session("s", "cli")
+        store.messages.append_message("s", "user", "first")
     return file
 
 
@@ -46,8 +45,8 @@ def _held_by_another(path: Path) -> Iterator[int]:
     """Another process has the store open and does nothing with it; its number."""
 
     def hold(say: Say) -> None:
-        SessionStore(path).append_message("s", "user", "second")
-        store = SessionStore(path)
+        open_store(path).messages.append_message("s", "user", "second")
+        store = open_store(path)
         say(str(os.getpid()).encode())
         time.sleep(50)
         store.close()
@@ -66,8 +65,8 @@ def nobody_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _count(path: Path) -> int:
-    with SessionStore(path) as store:
-        return len(store.get_messages("s"))
+    with open_store(path) as store:
+        return len(store.messages.get_messages("s"))
 
 
 def test_a_store_that_another_process_has_open_is_not_replaced(path: Path) -> None:
@@ -109,7 +108,7 @@ def test_a_process_that_has_lost_its_lock_is_noticed_all_the_same(path: Path) ->
     """It loses the lock when it reads the file apart from SQLite, and goes on writing."""
 
     def hold(say: Say) -> None:
-        store = SessionStore(path)
+        store = open_store(path)
         path.read_bytes()
         say(b"ready")
         time.sleep(50)
@@ -126,12 +125,12 @@ def test_a_process_that_has_lost_its_lock_is_noticed_all_the_same(path: Path) ->
 
 def test_a_store_that_is_open_in_the_same_process_is_not_replaced(path: Path) -> None:
     """Locks would not keep a process from itself; and the ones that it has stay."""
-    with SessionStore(path) as store:
+    with open_store(path) as store:
         with pytest.raises(LockTimeoutError, match="open in this process"):
             salvage(path, path.with_name("kept"))
         other = subprocess.run([sys.executable, "-c", _TAKE_IT, str(path)], capture_output=True, text=True, check=False)
         assert "LockTimeoutError" in other.stderr
-        store.append_message("s", "user", "second")
+        store.messages.append_message("s", "user", "second")
     assert _count(path) == 2
 
 
@@ -140,16 +139,16 @@ def test_whoever_waits_to_open_it_gets_the_new_one(path: Path) -> None:
     waiting: list[Forked] = []
 
     def write(say: Say) -> None:
-        with SessionStore(path) as store:
-            store.append_message("s", "user", f"of {os.getpid()}")
+        with open_store(path) as store:
+            store.messages.append_message("s", "user", f"of {os.getpid()}")
 
-    def fill(damaged: Connection, fresh: Path) -> None:
-        with SessionStore(fresh) as store:
-            store.create_session("s", "cli")
+    def fill(damaged: DamagedDatabase, fresh: Path) -> None:
+        with open_store(fresh) as store:
+            store.sessions.create_session("s", "cli")
         waiting.extend(Forked(write) for _ in range(3))
         time.sleep(0.5)
 
-    rebuild(path, path.with_name("kept"), lambda empty: SessionStore(empty).close(), fill)
+    rebuild(path, path.with_name("kept"), lambda empty: open_store(empty).close(), fill)
     assert [other.wait() for other in waiting] == [0, 0, 0]
     assert _count(path) == 3
     assert _count(path.with_name("kept")) == 1
@@ -163,12 +162,12 @@ def test_where_there_is_no_log_a_write_to_the_old_file_is_refused(path: Path, mo
 
     def write_late(say: Say) -> None:
         monkeypatch.setattr("memoranda.db.sqlite.choose_journal", lambda connection, path, deadline: "delete")
-        store = SessionStore(path)
+        store = open_store(path)
         say(b"ready")
         while not path.with_name("replaced").exists():
             time.sleep(0.01)
         with pytest.raises(StorageError, match="was moved or replaced"):
-            store.append_message("s", "user", "late")
+            store.messages.append_message("s", "user", "late")
 
     other = Forked(write_late)
     assert other.heard() == b"ready"
@@ -186,12 +185,12 @@ def test_of_two_mends_at_the_same_time_one_is_refused(path: Path) -> None:
         with pytest.raises(LockTimeoutError):
             salvage(path, path.with_name("kept too"))
 
-    def fill(damaged: Connection, fresh: Path) -> None:
-        with SessionStore(fresh) as store:
-            store.create_session("s", "cli")
+    def fill(damaged: DamagedDatabase, fresh: Path) -> None:
+        with open_store(fresh) as store:
+            store.sessions.create_session("s", "cli")
         refused.append(Forked(mend).wait())
 
-    rebuild(path, path.with_name("kept"), lambda empty: SessionStore(empty).close(), fill)
+    rebuild(path, path.with_name("kept"), lambda empty: open_store(empty).close(), fill)
     assert refused == [0]
     assert {each.name for each in path.parent.iterdir()} == {"state.db", "kept"}
 
@@ -224,12 +223,12 @@ def test_a_mend_that_fails_changes_nothing(tmp_path: Path, lose: object) -> None
     lose(path)
     before = tree(tmp_path)
 
-    def fill(damaged: Connection, fresh: Path) -> None:
-        SessionStore(fresh).close()
+    def fill(damaged: DamagedDatabase, fresh: Path) -> None:
+        open_store(fresh).close()
         raise OSError("no room")
 
     with pytest.raises(OSError, match="no room"):
-        rebuild(path, tmp_path / "kept", lambda empty: SessionStore(empty).close(), fill)
+        rebuild(path, tmp_path / "kept", lambda empty: open_store(empty).close(), fill)
     assert tree(tmp_path) == before
 
 
@@ -253,5 +252,5 @@ def test_a_journal_of_the_old_file_is_not_played_back_into_the_new_one(path: Pat
     salvage(path, path.with_name("kept"))
     assert not Path(f"{path}-journal").exists()
     assert path.with_name("kept-journal").read_bytes() == journal
-    with SessionStore(path) as store:
-        assert store.check_integrity() == []
+    with open_store(path) as store:
+        assert store.maintenance.check_integrity() == []

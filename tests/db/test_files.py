@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 
 from memoranda.errors import CorruptStoreError, StorageError
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import open_store
 from tests.conftest import tree
 
 
 def _filled(path: Path, messages: int = 300) -> Path:
-    with SessionStore(path) as store:
-        store.create_session("s", "cli")
-        store.append_messages("s", [{"role": "user", "content": f"message {each} " * 20} for each in range(messages)])
+    with open_store(path) as store:
+        store.sessions.create_session("s", "cli")
+        store.messages.append_messages(
+            "s", [{"role": "user", "content": f"message {each} " * 20} for each in range(messages)]
+        )
     return path
 
 
@@ -53,7 +55,7 @@ def test_a_file_that_is_not_ours_is_refused_and_left_as_it_is(tmp_path: Path, ma
     make(path)
     before = tree(tmp_path)
     with pytest.raises(CorruptStoreError, match="left as it is"):
-        SessionStore(path)
+        open_store(path)
     assert tree(tmp_path) == before
 
 
@@ -61,8 +63,8 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
     """There is nothing in it that could be lost."""
     path = tmp_path / "state.db"
     path.touch()
-    with SessionStore(path) as store:
-        assert store.create_session("s", "cli")
+    with open_store(path) as store:
+        assert store.sessions.create_session("s", "cli")
 
 
 @pytest.mark.parametrize("keep", [100, 512, 1024, 4096, 5000, 20_000, 0.5, 0.9])
@@ -73,9 +75,9 @@ def test_a_truncated_file_is_never_made_worse(tmp_path: Path, keep: float) -> No
     left = whole[: int(keep if keep > 1 else len(whole) * keep)]
     path.write_bytes(left)
     try:
-        with SessionStore(path) as store:
-            store.list_sessions_rich()
-            store.get_messages("s")
+        with open_store(path) as store:
+            store.listing.list_sessions_rich()
+            store.messages.get_messages("s")
     except CorruptStoreError as error:
         assert "left as it is" in str(error)
     assert path.read_bytes()[: len(left)] == left
@@ -92,11 +94,11 @@ def test_damaged_pages_give_clear_errors_and_no_surprises(tmp_path: Path) -> Non
         path = tmp_path / f"{number}.db"
         path.write_bytes(whole[: number * page] + noise + whole[(number + 1) * page :])
         try:
-            with SessionStore(path) as store:
-                problems = store.check_integrity()
-                store.get_messages("s")
-                store.list_sessions_rich()
-                assert problems or store.get_session("s") is not None
+            with open_store(path) as store:
+                problems = store.maintenance.check_integrity()
+                store.messages.get_messages("s")
+                store.listing.list_sessions_rich()
+                assert problems or store.sessions.get_session("s") is not None
         except CorruptStoreError:
             failed += 1
         path.unlink()
@@ -109,30 +111,30 @@ def test_damage_is_found_by_the_check(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[40960:45056] = random.Random(3).randbytes(4096)
     path.write_bytes(content)
-    with SessionStore(path) as store:
-        assert store.check_integrity() != []
+    with open_store(path) as store:
+        assert store.maintenance.check_integrity() != []
 
 
 def test_a_torn_log_loses_only_what_was_not_acknowledged_behind_the_tear(tmp_path: Path) -> None:
     """After a power cut the log may end in rubbish; what is before it is read, in whole transactions."""
-    with SessionStore(tmp_path / "state.db") as store:
-        store.create_session("s", "cli")
+    with open_store(tmp_path / "state.db") as store:
+        store.sessions.create_session("s", "cli")
         for number in range(10):
-            store.append_messages(
+            store.messages.append_messages(
                 "s", [{"role": "user", "content": f"{number}a"}, {"role": "user", "content": f"{number}b"}]
             )
-        log = Path(f"{store.path}-wal").read_bytes()
+        log = Path(f"{Path(store.engine.location)}-wal").read_bytes()
         shown = set()
         for cut in range(0, len(log), 9000):
             copy = tmp_path / f"copy{cut}"
             copy.mkdir()
             shutil.copy(tmp_path / "state.db", copy)
             (copy / "state.db-wal").write_bytes(log[:cut] + random.Random(cut).randbytes(500))
-            with SessionStore(copy / "state.db") as torn:
-                contents = [row["content"] for row in torn.get_messages("s")]
+            with open_store(copy / "state.db") as torn:
+                contents = [row["content"] for row in torn.messages.get_messages("s")]
                 assert contents == [f"{each // 2}{'ab'[each % 2]}" for each in range(len(contents))]
                 assert len(contents) % 2 == 0
-                assert torn.miscounted_sessions() == []
+                assert torn.maintenance.miscounted_sessions() == []
                 shown.add(len(contents))
         assert len(shown) > 5
 
@@ -141,8 +143,8 @@ def test_names_with_odd_characters_are_plain_names(tmp_path: Path) -> None:
     """Nothing in a path is taken for an option."""
     for name in ("a b?mode=memory&x=%41#y.db", "é 部.db", "100%.db", "file:x.db"):
         path = tmp_path / "homes" / name
-        with SessionStore(path) as store:
-            store.create_session("s", "cli")
+        with open_store(path) as store:
+            store.sessions.create_session("s", "cli")
         assert path.exists()
     assert len(list((tmp_path / "homes").iterdir())) == 4
 
@@ -151,9 +153,9 @@ def test_a_link_to_a_store_is_followed_and_a_dangling_one_is_refused(tmp_path: P
     """A dangling link is not written through."""
     _filled(tmp_path / "real.db", 1)
     (tmp_path / "link.db").symlink_to(tmp_path / "real.db")
-    with SessionStore(tmp_path / "link.db") as store:
-        assert store.get_session("s") is not None
+    with open_store(tmp_path / "link.db") as store:
+        assert store.sessions.get_session("s") is not None
     (tmp_path / "dangling.db").symlink_to(tmp_path / "nowhere.db")
     with pytest.raises(StorageError):
-        SessionStore(tmp_path / "dangling.db")
+        open_store(tmp_path / "dangling.db")
     assert not (tmp_path / "nowhere.db").exists()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.db import fork_safety
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import SessionStore, open_store
 from tests.interrupts import interrupted_at, moments
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SessionStore]:
-    made = SessionStore(tmp_path / "state.db", wait=1.0)
-    made.create_session("s", source="cli")
+    made = open_store(tmp_path / "state.db", wait=1.0)
+    made.sessions.create_session("s", source="cli")
     yield made
     made.close()
 
@@ -27,14 +27,14 @@ def _batch(number: int) -> list[dict[str, object]]:
 
 def test_an_interrupted_write_is_whole_or_not_there_and_holds_nobody_up(store: SessionStore) -> None:
     """Whichever moment it came at; another thread that writes at once does not wait, and neither does this one."""
-    store.append_messages("s", _batch(-1))
-    last = moments(lambda: store.append_messages("s", _batch(0))) + 5
+    store.messages.append_messages("s", _batch(-1))
+    last = moments(lambda: store.messages.append_messages("s", _batch(0))) + 5
     with ThreadPoolExecutor(1) as other:
         for moment in range(1, last):
-            interrupted_at(moment, lambda: store.append_messages("s", _batch(moment)))  # noqa: B023
-            other.submit(store.append_message, "s", "assistant", "from another thread").result()
-            store.append_message("s", "assistant", "from this thread")
-    texts = [str(each["content"]) for each in store.get_messages("s")]
+            interrupted_at(moment, lambda: store.messages.append_messages("s", _batch(moment)))  # noqa: B023
+            other.submit(store.messages.append_message, "s", "assistant", "from another thread").result()
+            store.messages.append_message("s", "assistant", "from this thread")
+    texts = [str(each["content"]) for each in store.messages.get_messages("s")]
     for said in ("from another thread", "from this thread"):
         assert texts.count(said) == last - 1
     beginnings = [text.split()[-1] for text in texts if text.startswith("beginning")]
@@ -44,12 +44,14 @@ def test_an_interrupted_write_is_whole_or_not_there_and_holds_nobody_up(store: S
 
 def test_an_interrupted_read_holds_nobody_up(store: SessionStore) -> None:
     """Others read and write beside it, and a fork does not wait for it."""
-    store.append_messages("s", _batch(0))
-    last = moments(lambda: store.get_messages("s")) + 5
+    store.messages.append_messages("s", _batch(0))
+    last = moments(lambda: store.messages.get_messages("s")) + 5
     with ThreadPoolExecutor(1) as other:
         for moment in range(1, last):
-            interrupted_at(moment, lambda: store.get_messages("s"))
-            assert len(other.submit(store.get_messages, "s").result(10)) == len(store.get_messages("s"))
-            other.submit(store.append_message, "s", "assistant", "from another thread").result(10)
+            interrupted_at(moment, lambda: store.messages.get_messages("s"))
+            assert len(other.submit(store.messages.get_messages, "s").result(10)) == len(
+                store.messages.get_messages("s")
+            )
+            other.submit(store.messages.append_message, "s", "assistant", "from another thread").result(10)
         assert fork_safety.gate._is_free()
     assert last > 20

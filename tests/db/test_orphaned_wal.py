@@ -12,7 +12,7 @@ from memoranda.db.orphaned_wal import database_exists, main_file_missing
 from memoranda.db.schema import Column, Schema, Table
 from memoranda.db.sqlite import Database
 from memoranda.errors import CorruptStoreError
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import open_store
 from tests.conftest import tree
 from tests.db.orphaned_stores import LOSSES, killed_store
 from tests.forked import Forked, Say, forking, in_child
@@ -32,7 +32,7 @@ def test_a_store_that_lost_its_file_is_refused_and_left_as_it_is(
     before = tree(tmp_path)
     for _ in range(2):
         with pytest.raises(CorruptStoreError, match=r"its log state\.db-wal holds .* doctor --fix"):
-            SessionStore(path)
+            open_store(path)
     assert tree(tmp_path) == before
     assert database_exists(path)
 
@@ -80,7 +80,7 @@ def test_the_log_of_a_linked_file_is_where_sqlite_has_it(tmp_path: Path) -> None
     path.unlink()
     before = tree(tmp_path)
     with pytest.raises(CorruptStoreError, match=r"is missing, but its log real\.db-wal"):
-        SessionStore(tmp_path / "state.db")
+        open_store(tmp_path / "state.db")
     assert tree(tmp_path) == before
 
 
@@ -92,8 +92,8 @@ def test_an_empty_log_holds_nothing(tmp_path: Path, file: bool) -> None:
     if file:
         path.touch()
     assert not main_file_missing(path)
-    with SessionStore(path) as store:
-        assert store.create_session("s", "cli")
+    with open_store(path) as store:
+        assert store.sessions.create_session("s", "cli")
 
 
 @pytest.mark.slow
@@ -104,10 +104,10 @@ def test_a_store_that_others_make_at_this_moment_is_not_taken_for_lost(tmp_path:
 
         def make(say: Say, path: Path = path) -> None:
             for number in range(20):
-                with SessionStore(path) as store:
-                    store.create_session(f"{os.getpid()}-{number}", "cli")
+                with open_store(path) as store:
+                    store.sessions.create_session(f"{os.getpid()}-{number}", "cli")
 
         makers = [Forked(make) for _ in range(3)]
         assert [maker.wait() for maker in makers] == [0, 0, 0]
-        with SessionStore(path) as store:
-            assert store.session_count() == 60
+        with open_store(path) as store:
+            assert store.listing.session_count() == 60

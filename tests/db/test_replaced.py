@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memoranda.errors import ReplacedStoreError, StorageError
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import open_store
 
 
 @pytest.fixture
@@ -16,9 +16,9 @@ def path(tmp_path: Path) -> Path:
 
 
 def _with_backup(path: Path) -> Path:
-    with SessionStore(path) as store:
-        store.create_session("s", "cli")
-        store.append_message("s", "user", "before")
+    with open_store(path) as store:
+        store.sessions.create_session("s", "cli")
+        store.messages.append_message("s", "user", "before")
     backup = path.with_name("backup")
     shutil.copy(path, backup)
     return backup
@@ -27,40 +27,40 @@ def _with_backup(path: Path) -> Path:
 def test_a_deleted_store_acknowledges_nothing(path: Path) -> None:
     """And is not made again as an empty one behind anybody's back."""
     _with_backup(path)
-    with SessionStore(path) as store:
-        store.append_message("s", "user", "one")
+    with open_store(path) as store:
+        store.messages.append_message("s", "user", "one")
         for name in path.parent.glob("state.db*"):
             name.unlink()
         with pytest.raises(ReplacedStoreError, match="deleted or replaced"):
-            store.append_message("s", "user", "two")
+            store.messages.append_message("s", "user", "two")
         with pytest.raises(StorageError):
-            store.append_message("s", "user", "three")
+            store.messages.append_message("s", "user", "three")
         assert not path.exists()
 
 
 def test_a_replaced_store_goes_on_in_the_file_that_is_there(path: Path) -> None:
     """The first write is refused, the next one goes into the new file; what the old one acknowledged is not its."""
     backup = _with_backup(path)
-    with SessionStore(path) as store:
-        store.append_message("s", "user", "in the old file")
+    with open_store(path) as store:
+        store.messages.append_message("s", "user", "in the old file")
         for name in path.parent.glob("state.db-*"):
             name.unlink()
         os.replace(backup, path)
         with pytest.raises(ReplacedStoreError):
-            store.append_message("s", "user", "refused")
-        store.append_message("s", "user", "after")
-    with SessionStore(path) as store:
-        assert [message["content"] for message in store.get_messages("s")] == ["before", "after"]
-        assert store.check_integrity() == []
+            store.messages.append_message("s", "user", "refused")
+        store.messages.append_message("s", "user", "after")
+    with open_store(path) as store:
+        assert [message["content"] for message in store.messages.get_messages("s")] == ["before", "after"]
+        assert store.maintenance.check_integrity() == []
 
 
 def test_whoever_only_reads_sees_the_file_that_is_there(path: Path) -> None:
     """Without an error."""
     backup = _with_backup(path)
-    with SessionStore(path) as store:
-        store.append_message("s", "user", "in the old file")
-        assert len(store.get_messages("s")) == 2
+    with open_store(path) as store:
+        store.messages.append_message("s", "user", "in the old file")
+        assert len(store.messages.get_messages("s")) == 2
         for name in path.parent.glob("state.db-*"):
             name.unlink()
         os.replace(backup, path)
-        assert [message["content"] for message in store.get_messages("s")] == ["before"]
+        assert [message["content"] for message in store.messages.get_messages("s")] == ["before"]

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.db.schema import Column, Migration, Schema, Table, upgrade_schema
-from memoranda.db.sqlite import Connection, Database
+from memoranda.db.connection import Connection
+from memoranda.db.schema import Column, Migration, Schema, Table
+from memoranda.db.schema_upgrade import upgrade_schema
+from memoranda.db.sqlite import Database
 from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
 from memoranda.sessions.schema import SCHEMA
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import open_store
 from tests.conftest import tree
 from tests.forked import in_child
 
@@ -39,12 +41,12 @@ def _set_version(path: Path, version: int, *statements: str) -> None:
 def test_a_newer_store_is_refused_and_not_touched(tmp_path: Path, version: int, journal: str) -> None:
     """Not a byte, whatever kind of journal it has; the error names both versions."""
     path = tmp_path / "home" / "state.db"
-    with SessionStore(path) as store:
-        store.create_session("s", "cli")
+    with open_store(path) as store:
+        store.sessions.create_session("s", "cli")
     _set_version(path, version, "COMMIT", f"PRAGMA journal_mode={journal}", "BEGIN")
     before = tree(path.parent)
     with pytest.raises(NewerStoreError, match=f"{version}.*{SCHEMA.version}"):
-        SessionStore(path)
+        open_store(path)
     assert tree(path.parent) == before
 
 
@@ -52,13 +54,13 @@ def test_a_newer_store_is_refused_and_not_touched(tmp_path: Path, version: int, 
 def test_a_store_whose_version_is_no_number_is_damaged(tmp_path: Path, version: str) -> None:
     """It is refused in a sentence, and not touched."""
     path = tmp_path / "home" / "state.db"
-    with SessionStore(path) as store:
-        store.create_session("s", "cli")
+    with open_store(path) as store:
+        store.sessions.create_session("s", "cli")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(f"UPDATE schema_version SET version = {version}")
     before = tree(path.parent)
     with pytest.raises(CorruptStoreError, match=r"is damaged: its schema_version is .* left as it is") as refused:
-        SessionStore(path)
+        open_store(path)
     assert len(str(refused.value)) < 200 + len(str(path))
     assert tree(path.parent) == before
 
@@ -66,36 +68,36 @@ def test_a_store_whose_version_is_no_number_is_damaged(tmp_path: Path, version: 
 def test_an_older_store_gets_its_columns(tmp_path: Path) -> None:
     """Those that are missing, with their defaults, and everything that was there stays."""
     path = tmp_path / "state.db"
-    with SessionStore(path) as store:
-        store.create_session("s", "cli", model="m")
-        store.append_message("s", "user", "old", reasoning="r")
+    with open_store(path) as store:
+        store.sessions.create_session("s", "cli", model="m")
+        store.messages.append_message("s", "user", "old", reasoning="r")
     dropped = [("messages", "reasoning_content"), ("messages", "codex_message_items"), ("messages", "copy_of"),
                ("sessions", "archived"), ("sessions", "rewind_count"), ("sessions", "pricing_version")]  # fmt: skip
     _set_version(path, 0, "DROP INDEX idx_messages_copies",
                  *(f"ALTER TABLE {table} DROP COLUMN {column}" for table, column in dropped))  # fmt: skip
     for _ in range(2):
-        with SessionStore(path) as store:
-            (message,) = store.get_messages("s")
-            session = store.get_session("s")
+        with open_store(path) as store:
+            (message,) = store.messages.get_messages("s")
+            session = store.sessions.get_session("s")
             assert session is not None
             assert (message["content"], message["reasoning"], message["reasoning_content"]) == ("old", "r", None)
             assert (session["model"], session["archived"], session["rewind_count"]) == ("m", 0, 0)
-            assert [row["id"] for row in store.list_sessions_rich()] == ["s"]
-    with SessionStore(path) as store:
-        assert store.append_message("s", "user", "new", reasoning_content="c")
+            assert [row["id"] for row in store.listing.list_sessions_rich()] == ["s"]
+    with open_store(path) as store:
+        assert store.messages.append_message("s", "user", "new", reasoning_content="c")
 
 
 def test_indexes_come_back(tmp_path: Path) -> None:
     """An older store gets those that it lacks."""
     path = tmp_path / "state.db"
-    SessionStore(path).close()
+    open_store(path).close()
     with closing(sqlite3.connect(path)) as connection:
         names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE%INDEX%'")]
         for name in names:
             connection.execute(f"DROP INDEX {name}")
         connection.execute("UPDATE schema_version SET version = 0")
         connection.commit()
-    SessionStore(path).close()
+    open_store(path).close()
     with closing(sqlite3.connect(path)) as connection:
         again = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE%INDEX%'")]
     assert sorted(again) == sorted(names)
@@ -204,8 +206,9 @@ def test_a_new_store_made_by_many_at_once_is_one_store(tmp_path: Path) -> None:
     """Six processes open a file that is not there yet: all of them can use it, and it has one version."""
     path = tmp_path / "home" / "state.db"
     code = (
-        "import sys; from memoranda.sessions.store import SessionStore\n"
-        "with SessionStore(sys.argv[1]) as store: store.create_session(sys.argv[2], 'cli'); print(store.store_id())"
+        "import sys; from memoranda.sessions.store import open_store\n"
+        "with open_store(sys.argv[1]) as store:\n"
+        " store.sessions.create_session(sys.argv[2], 'cli'); print(store.feed.store_id())"
     )
     processes = [
         subprocess.Popen([sys.executable, "-c", code, str(path), f"s{number}"], stdout=subprocess.PIPE, text=True)
@@ -214,8 +217,8 @@ def test_a_new_store_made_by_many_at_once_is_one_store(tmp_path: Path) -> None:
     names = {process.communicate()[0].strip() for process in processes}
     assert [process.returncode for process in processes] == [0] * 6
     assert len(names) == 1
-    with SessionStore(path) as store:
-        assert store.session_count() == 6
+    with open_store(path) as store:
+        assert store.listing.session_count() == 6
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT count(*), max(version) FROM schema_version").fetchone() == (1, SCHEMA.version)
 
@@ -225,17 +228,17 @@ def test_a_store_killed_while_it_was_made_is_made_by_the_next(tmp_path: Path) ->
     path = tmp_path / "state.db"
     _database_of_ours = Database(path, application_id=_application_id(tmp_path))
     _database_of_ours.close()
-    with SessionStore(path) as store:
-        store.create_session("s", "cli")
+    with open_store(path) as store:
+        store.sessions.create_session("s", "cli")
     _set_version(path, 0, "DELETE FROM schema_version")
-    with SessionStore(path) as store:
-        assert store.get_session("s") is not None
-        assert store.append_message("s", "user", "x")
+    with open_store(path) as store:
+        assert store.sessions.get_session("s") is not None
+        assert store.messages.append_message("s", "user", "x")
 
 
 def _application_id(directory: Path) -> int:
-    with SessionStore(directory / "other.db") as store:
-        store.create_session("s", "cli")
+    with open_store(directory / "other.db") as store:
+        store.sessions.create_session("s", "cli")
     with closing(sqlite3.connect(directory / "other.db")) as connection:
         return int(connection.execute("PRAGMA application_id").fetchone()[0])
 
@@ -243,21 +246,21 @@ def _application_id(directory: Path) -> int:
 def test_a_store_from_before_projects_gets_them(tmp_path: Path) -> None:
     """Its sessions have none, new ones may, and everything that was there is found as before."""
     path = tmp_path / "state.db"
-    with SessionStore(path) as store:
-        store.create_session("old", "cli")
-        store.append_message("old", "user", "before")
+    with open_store(path) as store:
+        store.sessions.create_session("old", "cli")
+        store.messages.append_message("old", "user", "before")
     _set_version(path, 2, "DROP INDEX idx_sessions_project", "ALTER TABLE sessions DROP COLUMN project")
-    with SessionStore(path) as store:
-        store.create_session("new", "cli", project="x#1")
-        assert {row["id"]: row["project"] for row in store.list_sessions_rich()} == {"old": None, "new": "x#1"}
-        assert store.known_projects() == {"x#1": 1}
+    with open_store(path) as store:
+        store.sessions.create_session("new", "cli", project="x#1")
+        assert {row["id"]: row["project"] for row in store.listing.list_sessions_rich()} == {"old": None, "new": "x#1"}
+        assert store.listing.known_projects() == {"x#1": 1}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="permissions work differently there")
 def test_an_older_store_that_cannot_be_written_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its tables lack what we read, and nothing of it is changed."""
     path = tmp_path / "home" / "state.db"
-    SessionStore(path).close()
+    open_store(path).close()
     _set_version(path, 2, "DROP INDEX idx_sessions_project", "ALTER TABLE sessions DROP COLUMN project")
     before = path.read_bytes()
     opened = Database(path, application_id=int.from_bytes(b"Memo"))

@@ -8,7 +8,7 @@ from typing import Any
 from memoranda.importers.importer import Importer
 from memoranda.importers.reader_protocol import ConversationReader, ImportItem, ReadEvent
 from memoranda.importers.summary import ImportSummary
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import open_store
 
 
 class Home:
@@ -17,7 +17,7 @@ class Home:
     def __init__(self, root: Path) -> None:
         self.root = root
         root.mkdir(parents=True, exist_ok=True)
-        self.store = SessionStore(root / "state.db")
+        self.store = open_store(root / "state.db")
 
     def plan(self, reader: ConversationReader, where: Path | None = None, *, rescan: bool = False) -> ImportSummary:
         return self._with(reader, where, "plan", rescan)
@@ -27,14 +27,14 @@ class Home:
 
     def everything(self) -> dict[str, dict[str, Any]]:
         """Every session with its messages."""
-        return {session["id"]: session for session in self.store.iter_export()}
+        return {session["id"]: session for session in self.store.transfer.iter_export()}
 
     def messages(self, session_id: str) -> list[dict[str, Any]]:
         """The messages of a session, with the fields that are set."""
         unsaid = ("id", "session_id", "active", "compacted")
         return [
             {name: value for name, value in message.items() if value is not None and name not in unsaid}
-            for message in self.store.get_messages(session_id, include_inactive=True)
+            for message in self.store.messages.get_messages(session_id, include_inactive=True)
         ]
 
     def _with(self, reader: ConversationReader, where: Path | None, label: str, rescan: bool) -> ImportSummary:

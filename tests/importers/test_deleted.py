@@ -22,7 +22,7 @@ def home(tmp_path: Path) -> Home:
 def test_a_session_that_was_deleted_here_stays_deleted(home: Home) -> None:
     """It is said, and `again` brings it back."""
     home.take(ListReader(ImportedConversation("a"), said("1")))
-    home.store.delete_session("recited-a")
+    home.store.deletion.delete_session("recited-a")
     grown = ListReader(
         ImportedConversation("a"), said("1"), said("2"), items=[ImportItem(Path("recited"), 2, 2.0, "recital")]
     )
@@ -41,10 +41,10 @@ def test_what_was_deleted_stays_deleted_without_the_memory_of_imports(home: Home
     home.take(reader)
     if way == "pruned":
         # Nobody talks in what was imported; this one was taken up here.
-        home.store.reopen_session("recited-b")
-        assert home.store.prune_sessions() == 1
+        home.store.sessions.reopen_session("recited-b")
+        assert home.store.deletion.prune_sessions() == 1
     else:
-        home.store.delete_session("recited-a")
+        home.store.deletion.delete_session("recited-a")
     _lose_memory(home, damage)
     assert [home.plan(reader).count(fate) for fate in ("deleted", "unchanged", "new")] == [1, 1, 0]
     assert [home.take(reader).count(fate) for fate in ("deleted", "unchanged", "new")] == [1, 1, 0]
@@ -62,7 +62,7 @@ def test_what_was_deleted_does_not_come_back_in_a_copy_of_it(home: Home) -> None
                          items=[ImportItem(Path("b"), 1, parse_timestamp, "x")])  # fmt: skip
         home.take(whole)
         assert home.plan(branch).messages == home.take(branch).messages
-        home.store.delete_session("recited-a")
+        home.store.deletion.delete_session("recited-a")
         if parse_timestamp == 2.0:
             _lose_memory(home)
     assert [each["external_id"] for each in home.messages("recited-b")] == ["3", "at 1.0", "at 2.0", "at 3.0"]
@@ -75,7 +75,7 @@ def test_a_branch_that_nobody_remembers_begins_where_it_began(home: Home) -> Non
     branch = ListReader(ImportedConversation("b"), *trunk, said("3"), items=[ImportItem(Path("b"), 1, 1.0, "x")])
     home.take(whole)
     home.take(branch)
-    home.store.delete_session("recited-a")
+    home.store.deletion.delete_session("recited-a")
     _lose_memory(home)
     assert home.take(branch).messages == home.take(whole).messages == 0
     assert [each["external_id"] for each in home.messages("recited-b")] == ["3"]
@@ -85,14 +85,14 @@ def test_a_conversation_that_goes_on_in_a_new_file_comes_in_whole(home: Home) ->
     """It is another conversation, however long it is; also when an import was killed just after it was made."""
     trunk = [said(f"t{number}") for number in range(1200)]
     home.take(ListReader(ImportedConversation("a"), *trunk, items=[ImportItem(Path("a"), 1, 1.0, "x")]))
-    home.store.delete_session("recited-a")
-    home.store.create_session("recited-c", "recited", host="recited")
+    home.store.deletion.delete_session("recited-a")
+    home.store.sessions.create_session("recited-c", "recited", host="recited")
     for name in ("b", "c"):
         later = ListReader(
             ImportedConversation(name), *trunk, said("more"), items=[ImportItem(Path(name), 1, 1.0, "x")]
         )
         assert home.take(later).messages == 1201
-        home.store.delete_session(f"recited-{name}")
+        home.store.deletion.delete_session(f"recited-{name}")
 
 
 def test_a_branch_of_a_deleted_session_goes_on_growing(home: Home, tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_branch_of_a_deleted_session_goes_on_growing(home: Home, tmp_path: Pat
     fork = write_lines(tmp_path / "projects" / "p" / "fork.jsonl", [*trunk, user("own", "mine")])
     for file in (first, fork):
         home.take(ClaudeCode(), file)
-    home.store.delete_session("claude-code-first")
+    home.store.deletion.delete_session("claude-code-first")
     write_lines(fork, [*trunk, user("own", "mine"), user("later", "later")])
     assert home.take(ClaudeCode(), fork).messages == 1
     assert [each["external_id"] for each in home.messages("claude-code-fork")] == ["own", "later"]
@@ -128,7 +128,7 @@ def test_no_word_of_a_deleted_session_is_left_after_the_next_import(home: Home, 
     others = [user("u2", "others"), assistant("a2", call("toolu_1", "Bash", command="ls"))]
     write_lines(place / "t.jsonl", others)
     home.take(ClaudeCode(), place)
-    home.store.delete_session("claude-code-s")
+    home.store.deletion.delete_session("claude-code-s")
     if grows:
         write_lines(file, [user("u1", "words"), title, user("u3", "more")])
     engine = Importer(home.root, home.store)
@@ -140,13 +140,13 @@ def test_no_word_of_a_deleted_session_is_left_after_the_next_import(home: Home, 
     assert home.take(ClaudeCode(), place).messages == 1
     assert home.messages("claude-code-t")[-1]["tool_name"] == "Bash"
     assert home.take(ClaudeCode(), place, rescan=True).messages == 3
-    assert home.store.get_session_title("claude-code-s") == "Secret plans"
+    assert home.store.titles.get_session_title("claude-code-s") == "Secret plans"
 
 
 def test_work_for_a_deleted_session_stays_away_with_it(home: Home) -> None:
     """Also what was delegated only after it was deleted."""
     home.take(ListReader(ImportedConversation("a"), said("1")))
-    home.store.delete_session("recited-a")
+    home.store.deletion.delete_session("recited-a")
     child = ImportedConversation("child", parent_host_id="a", relation="delegation")
     reader = ListReader(child, said("2"), items=[ImportItem(Path("child"), 1, 1.0, "x")])
     assert home.take(reader).count("deleted") == 1
@@ -157,7 +157,7 @@ def test_work_for_a_deleted_session_stays_away_with_it(home: Home) -> None:
 def test_a_branch_of_a_deleted_session_stands_alone(home: Home) -> None:
     """A plan foresees it."""
     home.take(ListReader(ImportedConversation("a"), said("1")))
-    home.store.delete_session("recited-a")
+    home.store.deletion.delete_session("recited-a")
     branch = ImportedConversation("b", parent_host_id="a", relation="branch")
     later = ListReader(
         ImportedConversation("a"), said("1"), branch, said("2"), items=[ImportItem(Path("recited"), 2, 2.0, "recital")]
@@ -173,7 +173,7 @@ def test_deleted_sessions_of_unchanged_files_are_counted_apart(home: Home) -> No
         ImportedConversation("a"), said("1"), ImportedConversation("b"), said("2"), ImportedConversation("c"), said("3")
     )
     home.take(reader)
-    home.store.delete_session("recited-b")
+    home.store.deletion.delete_session("recited-b")
     second = home.take(reader)
     assert (second.items_unchanged, second.count("unchanged"), second.count("deleted")) == (1, 2, 1)
     assert second.as_json()["sessions_deleted_here"] == 1

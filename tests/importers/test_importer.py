@@ -191,9 +191,9 @@ def test_a_title_follows_the_program_until_a_person_gives_another(home: Home) ->
     )
     titles = {name: row["title"] for name, row in home.everything().items()}
     assert titles == {"recited-a": "Better", "recited-b": "Same #2"}
-    home.store.set_session_title("recited-a", "Mine")
+    home.store.titles.set_session_title("recited-a", "Mine")
     home.take(ListReader(ImportedConversation("a", "Best"), items=[ImportItem(Path("recited"), 3, 3.0, "recital")]))
-    assert home.store.get_session_title("recited-a") == "Mine"
+    assert home.store.titles.get_session_title("recited-a") == "Mine"
 
 
 @pytest.mark.parametrize("title", ["bell\b", "Plan #3", "x" * 300, "\u200b", " two  words "])
@@ -201,14 +201,14 @@ def test_a_title_stays_the_same_however_often_it_is_imported(home: Home, title: 
     """Also one that can only be shown in part, or that ends in a number."""
     reader = ListReader(ImportedConversation("a", title), said("1"))
     home.take(reader)
-    before = home.store.get_session_title("recited-a")
+    before = home.store.titles.get_session_title("recited-a")
     home.take(reader, rescan=True)
-    assert home.store.get_session_title("recited-a") == before
+    assert home.store.titles.get_session_title("recited-a") == before
 
 
 def test_a_session_of_ours_is_never_written_into(home: Home) -> None:
     """When its name is taken by another session, that is a conflict, and nothing is added."""
-    home.store.create_session("recited-a", "cli")
+    home.store.sessions.create_session("recited-a", "cli")
     reader = ListReader(ImportedConversation("a"), said("1"))
     assert list(home.plan(reader).conflicts) == ["recited-a"]
     assert list(home.take(reader).conflicts) == ["recited-a"]

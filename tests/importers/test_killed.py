@@ -20,10 +20,10 @@ from pathlib import Path
 from memoranda.importers import item_import
 from memoranda.importers.claude_code import ClaudeCode
 from memoranda.importers.importer import Importer
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import open_store
 item_import._MAX_BATCH_MESSAGES = 7
 root, where = Path(sys.argv[1]), Path(sys.argv[2])
-engine = Importer(root, SessionStore(root / "state.db"))
+engine = Importer(root, open_store(root / "state.db"))
 print("begun", flush=True)
 engine.apply(ClaudeCode(), ClaudeCode().scan(where))
 print("done", flush=True)

@@ -9,7 +9,7 @@ from memoranda.index.postings import And, Filters, Pattern, Phrase, Posting, Wor
 from memoranda.index.search_index import SearchIndex
 from memoranda.index.tokenizer import query_words
 from memoranda.sessions.scope import Scope
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import SessionStore, open_store
 
 EVERYONE = Filters(Scope.everyone())
 
@@ -34,13 +34,13 @@ def postings(index: SearchIndex, text: str, among: Filters = EVERYONE) -> list[P
 
 @pytest.fixture
 def sessions(tmp_path: Path) -> Iterator[SessionStore]:
-    with SessionStore(tmp_path / "state.db") as opened:
+    with open_store(tmp_path / "state.db") as opened:
         yield opened
 
 
 @pytest.fixture
 def index(tmp_path: Path, sessions: SessionStore) -> Iterator[SearchIndex]:
-    opened = SearchIndex(tmp_path / "index.db", sessions)
+    opened = SearchIndex(tmp_path / "index.db", sessions.feed)
     yield opened
     opened.close()
 

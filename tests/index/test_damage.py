@@ -18,7 +18,7 @@ from memoranda.index.index_file import IndexFile
 from memoranda.index.postings import Word
 from memoranda.index.search_index import SearchIndex
 from memoranda.index.tables import PAGE_SIZE
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import SessionStore, open_store
 from tests.conftest import unprivileged
 from tests.index.conftest import EVERYONE, ids
 
@@ -39,9 +39,9 @@ def _overwrite(path: Path, offset: int, seed: int, size: int) -> None:
 
 
 def _fill(sessions: SessionStore, count: int = 20, session: str = "s") -> list[int]:
-    sessions.create_session(session, "cli", title=f"About {session}")
+    sessions.sessions.create_session(session, "cli", title=f"About {session}")
     messages = [{"role": "user", "content": f"weasel number{n} 数据库"} for n in range(count)]
-    return sessions.append_messages(session, messages)
+    return sessions.messages.append_messages(session, messages)
 
 
 def _delete(path: Path) -> None:
@@ -100,17 +100,17 @@ HARM = [
 def test_it_heals(tmp_path: Path, sessions: SessionStore, harm: Callable[[Path], None], opened: bool) -> None:
     """Harmed while it is open or while it is not, every message is found, and the next file is whole."""
     made = _fill(sessions)
-    index = SearchIndex(tmp_path / "index.db", sessions)
+    index = SearchIndex(tmp_path / "index.db", sessions.feed)
     index.catch_up()
     if not opened:
         index.close()
     harm(index.files[0])
-    made.append(sessions.append_message("s", "user", "another weasel"))
+    made.append(sessions.messages.append_message("s", "user", "another weasel"))
     assert ids(index, "weasel") == made[::-1]
-    made.append(sessions.append_message("s", "user", "one more weasel"))
+    made.append(sessions.messages.append_message("s", "user", "one more weasel"))
     assert ids(index, "weasel") == made[::-1]
     index.close()
-    fresh = SearchIndex(tmp_path / "index.db", sessions)
+    fresh = SearchIndex(tmp_path / "index.db", sessions.feed)
     assert ids(fresh, "weasel") == made[::-1]
     assert fresh.state().complete
     assert len(fresh.files) == 1
@@ -120,7 +120,7 @@ def test_it_heals(tmp_path: Path, sessions: SessionStore, harm: Callable[[Path],
 def test_damage_is_logged(tmp_path: Path, sessions: SessionStore, caplog: pytest.LogCaptureFixture) -> None:
     """Once, with the file and what is done about it."""
     _fill(sessions)
-    index = SearchIndex(tmp_path / "index.db", sessions)
+    index = SearchIndex(tmp_path / "index.db", sessions.feed)
     index.catch_up()
     index.close()
     _garble(index.files[0])
@@ -137,7 +137,7 @@ def test_damage_that_is_met_in_the_middle_of_a_search_is_answered_around(
 ) -> None:
     """The same view goes on with the store itself and says so."""
     made = _fill(sessions)
-    index = SearchIndex(tmp_path / "index.db", sessions)
+    index = SearchIndex(tmp_path / "index.db", sessions.feed)
     index.catch_up()
     with index.reading() as reader:
         connection = reader._view.connection  # type: ignore[union-attr]
@@ -158,19 +158,19 @@ def test_damage_that_is_met_in_the_middle_of_a_search_is_answered_around(
 def test_every_page_overwritten_in_turn_while_others_append(tmp_path: Path, sessions: SessionStore, seed: int) -> None:
     """No append fails, every search finds what was acknowledged before it, and the index is whole in the end."""
     words = random.Random(1).sample(range(10_000), 300)
-    sessions.create_session("s", "cli", title="Pages")
+    sessions.sessions.create_session("s", "cli", title="Pages")
     for start in range(0, 300, 100):
         texts = [f"weasel w{n} v{n} u{n}x 数据{chr(0x4E00 + n)}库" for n in words[start : start + 100]]
-        sessions.append_messages("s", [{"role": "user", "content": text} for text in texts])
-    made = [message["id"] for message in sessions.get_messages("s")]
+        sessions.messages.append_messages("s", [{"role": "user", "content": text} for text in texts])
+    made = [message["id"] for message in sessions.messages.get_messages("s")]
     acknowledged: list[int] = []
     done = threading.Event()
 
     def append() -> None:
         while not done.wait(0.005):
-            acknowledged.append(sessions.append_message("s", "user", "a stoat"))
+            acknowledged.append(sessions.messages.append_message("s", "user", "a stoat"))
 
-    index = SearchIndex(tmp_path / "index.db", sessions)
+    index = SearchIndex(tmp_path / "index.db", sessions.feed)
     index.catch_up()
     appender = threading.Thread(target=append)
     appender.start()
@@ -192,19 +192,19 @@ def test_every_page_overwritten_in_turn_while_others_append(tmp_path: Path, sess
     appender.join()
     assert page > 12
     assert ids(index, "stoat") == acknowledged[::-1]
-    assert len(acknowledged) == len(sessions.get_messages("s")) - 300
+    assert len(acknowledged) == len(sessions.messages.get_messages("s")) - 300
     index.close()
 
 
 def test_an_index_of_another_store_is_not_believed(tmp_path: Path, sessions: SessionStore) -> None:
     """It is made anew for the store at hand."""
     _fill(sessions)
-    index = SearchIndex(tmp_path / "index.db", sessions)
+    index = SearchIndex(tmp_path / "index.db", sessions.feed)
     index.catch_up()
     index.close()
-    with SessionStore(tmp_path / "other.db") as other:
+    with open_store(tmp_path / "other.db") as other:
         (made,) = _fill(other, 1)
-        stranger = SearchIndex(tmp_path / "index.db", other)
+        stranger = SearchIndex(tmp_path / "index.db", other.feed)
         assert ids(stranger, "weasel") == [made]
         stranger.close()
 
@@ -212,7 +212,7 @@ def test_an_index_of_another_store_is_not_believed(tmp_path: Path, sessions: Ses
 def test_an_index_of_another_version_is_made_anew(tmp_path: Path, sessions: SessionStore) -> None:
     """Older or newer, its tokens would not be ours."""
     made = _fill(sessions)
-    index = SearchIndex(tmp_path / "index.db", sessions)
+    index = SearchIndex(tmp_path / "index.db", sessions.feed)
     index.catch_up()
     index.close()
     old = index.files[0]
@@ -228,7 +228,7 @@ def test_an_index_of_another_version_is_made_anew(tmp_path: Path, sessions: Sess
 def test_a_file_that_another_process_replaced_is_noticed(tmp_path: Path, sessions: SessionStore) -> None:
     """Before each use, without an error."""
     made = _fill(sessions)
-    one, other = (SearchIndex(tmp_path / "index.db", sessions) for _ in range(2))
+    one, other = (SearchIndex(tmp_path / "index.db", sessions.feed) for _ in range(2))
     assert ids(one, "weasel") == ids(other, "weasel") == made[::-1]
     one.compact()
     made += _fill(sessions, 1, "t")
@@ -243,13 +243,13 @@ def test_a_full_disk_stops_following_but_not_searching(
 ) -> None:
     """What does not fit into the index is read from the store; with room again it goes on."""
     made = _fill(sessions)
-    index = SearchIndex(tmp_path / "index.db", sessions)
+    index = SearchIndex(tmp_path / "index.db", sessions.feed)
     index.catch_up()
     file = index._current()
     file._writer.execute(f"PRAGMA max_page_count={_pages(file)}")
     # Words that are all different need new pages.
     text = " ".join(f"word{n}" for n in range(30_000))
-    made.append(sessions.append_message("s", "user", f"weasel {text}"))
+    made.append(sessions.messages.append_message("s", "user", f"weasel {text}"))
     state = index.catch_up()
     assert state.problem == "the disk is full"
     assert not state.complete
@@ -269,12 +269,12 @@ def test_a_busy_index_is_searched_around(
     """While another process holds the write lock, what is missing is read from the store."""
     monkeypatch.setattr("memoranda.index.index_file._WAIT", 0.05)
     made = _fill(sessions)
-    index = SearchIndex(tmp_path / "index.db", sessions)
+    index = SearchIndex(tmp_path / "index.db", sessions.feed)
     index.catch_up()
     holder = sqlite3.connect(index.files[0], isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
-    made.append(sessions.append_message("s", "user", "one more weasel"))
-    sessions.redact_message(made[0])
+    made.append(sessions.messages.append_message("s", "user", "one more weasel"))
+    sessions.edits.redact_message(made[0])
     assert ids(index, "weasel") == made[:0:-1]
     assert ids(index, "redacted") == [made[0]]
     assert ids(index, "about") == [0]
@@ -287,23 +287,23 @@ def test_a_busy_index_is_searched_around(
 def test_a_directory_that_cannot_be_written() -> None:
     """What is there is used, what is missing is read from the store, and nothing is made."""
     with unprivileged() as directory:
-        with SessionStore(directory / "state.db") as sessions:
+        with open_store(directory / "state.db") as sessions:
             made = _fill(sessions)
-            index = SearchIndex(directory / "index.db", sessions)
+            index = SearchIndex(directory / "index.db", sessions.feed)
             index.catch_up()
             index.close()
-            made.append(sessions.append_message("s", "user", "one more weasel"))
-            sessions.redact_message(made[0])
+            made.append(sessions.messages.append_message("s", "user", "one more weasel"))
+            sessions.edits.redact_message(made[0])
         directory.chmod(0o500)
         for path in directory.iterdir():
             path.chmod(0o400)
         try:
-            with SessionStore(directory / "state.db") as sessions:
-                index = SearchIndex(directory / "index.db", sessions)
+            with open_store(directory / "state.db") as sessions:
+                index = SearchIndex(directory / "index.db", sessions.feed)
                 assert ids(index, "weasel") == made[:0:-1]
                 assert ids(index, "redacted") == [made[0]]
                 index.close()
-                none = SearchIndex(directory / "missing.db", sessions)
+                none = SearchIndex(directory / "missing.db", sessions.feed)
                 assert ids(none, "weasel") == made[:0:-1]
                 assert none.state().problem == "Permission denied"
                 with none.reading() as reader:
@@ -315,9 +315,11 @@ def test_a_directory_that_cannot_be_written() -> None:
 
 def test_a_torn_page_is_found_by_a_check(tmp_path: Path, sessions: SessionStore) -> None:
     """Half of each page in turn is lost, which a search may not notice; after the check everything is found again."""
-    sessions.create_session("s", "cli")
-    made = sessions.append_messages("s", [{"role": "user", "content": f"weasel{n} owl{n % 7}"} for n in range(3_000)])
-    with closing(SearchIndex(tmp_path / "index.db", sessions)) as index:
+    sessions.sessions.create_session("s", "cli")
+    made = sessions.messages.append_messages(
+        "s", [{"role": "user", "content": f"weasel{n} owl{n % 7}"} for n in range(3_000)]
+    )
+    with closing(SearchIndex(tmp_path / "index.db", sessions.feed)) as index:
         index.catch_up()
         whole = index.files[0].read_bytes()
     for place in range(0, len(whole), PAGE_SIZE):
@@ -326,7 +328,7 @@ def test_a_torn_page_is_found_by_a_check(tmp_path: Path, sessions: SessionStore)
         torn[place + PAGE_SIZE // 2 : place + PAGE_SIZE] = bytes(PAGE_SIZE // 2)
         generations.remove(file)
         file.write_bytes(torn)
-        with closing(SearchIndex(tmp_path / "index.db", sessions)) as index:
+        with closing(SearchIndex(tmp_path / "index.db", sessions.feed)) as index:
             index.check()
             index.catch_up()
             assert [ids(index, f"weasel{n}") for n in range(0, 3_000, 100)] == [[id_] for id_ in made[::100]], place
@@ -343,7 +345,7 @@ def test_a_sound_index_is_checked_once(tmp_path: Path, sessions: SessionStore, m
         real(file)
 
     monkeypatch.setattr(IndexFile, "check", check)
-    with closing(SearchIndex(tmp_path / "index.db", sessions)) as index:
+    with closing(SearchIndex(tmp_path / "index.db", sessions.feed)) as index:
         index.catch_up()
         for _ in range(3):
             index.check()
@@ -355,16 +357,16 @@ def test_a_sound_index_is_checked_once(tmp_path: Path, sessions: SessionStore, m
 def test_a_store_put_back_from_an_older_copy_is_indexed_anew(tmp_path: Path, more: int) -> None:
     """Its numbers are given again: nothing of what was lost is found, and everything that was said since is."""
     path = tmp_path / "state.db"
-    with SessionStore(path) as store, closing(SearchIndex(tmp_path / "index.db", store)) as index:
+    with open_store(path) as store, closing(SearchIndex(tmp_path / "index.db", store.feed)) as index:
         _fill(store)
         index.catch_up()
     older = path.read_bytes()
-    with SessionStore(path) as store, closing(SearchIndex(tmp_path / "index.db", store)) as index:
-        store.append_messages("s", [{"role": "user", "content": "lost ferret"}] * 20)
+    with open_store(path) as store, closing(SearchIndex(tmp_path / "index.db", store.feed)) as index:
+        store.messages.append_messages("s", [{"role": "user", "content": "lost ferret"}] * 20)
         index.catch_up()
     path.write_bytes(older)
-    with SessionStore(path) as store, closing(SearchIndex(tmp_path / "index.db", store)) as index:
-        made = [store.append_message("s", "user", "new stoat") for _ in range(more)]
+    with open_store(path) as store, closing(SearchIndex(tmp_path / "index.db", store.feed)) as index:
+        made = [store.messages.append_message("s", "user", "new stoat") for _ in range(more)]
         assert ids(index, "stoat") == made[::-1]
         assert ids(index, "ferret") == []
         assert len(ids(index, "weasel")) == 20
@@ -375,13 +377,13 @@ def test_deleting_the_last_messages_needs_no_new_index(tmp_path: Path, sessions:
     _fill(sessions)
     _fill(sessions, 5, "t")
     for followed in (True, False):
-        with closing(SearchIndex(tmp_path / "index.db", sessions)) as index:
+        with closing(SearchIndex(tmp_path / "index.db", sessions.feed)) as index:
             index.catch_up()
             files = index.files
-            sessions.delete_session("t")
+            sessions.deletion.delete_session("t")
             if followed:
                 index.catch_up()
-        with closing(SearchIndex(tmp_path / "index.db", sessions)) as index:
+        with closing(SearchIndex(tmp_path / "index.db", sessions.feed)) as index:
             assert len(ids(index, "weasel")) == 20
             assert index.files == files
         _fill(sessions, 5, "t")
@@ -391,6 +393,6 @@ def test_a_directory_in_the_place_of_a_file_is_left_alone(tmp_path: Path, sessio
     """It is no index, however new its name is."""
     (tmp_path / "index.db.9999999999999999999").mkdir()
     _fill(sessions)
-    with closing(SearchIndex(tmp_path / "index.db", sessions)) as index:
+    with closing(SearchIndex(tmp_path / "index.db", sessions.feed)) as index:
         assert index.catch_up().complete
         assert len(ids(index, "weasel")) == 20

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.recall.session_db import SessionDB
+from memoranda.session_db import SessionDB
 from tests.forked import forking, in_child
 
 FORKS = 20

@@ -10,8 +10,8 @@ from tests.index.conftest import ids
 
 
 def _made(sessions: SessionStore, index: SearchIndex) -> list[int]:
-    sessions.create_session("s", "cli", title="Voles")
-    made = sessions.append_messages("s", [{"role": "user", "content": f"vole n{n} 数据"} for n in range(30)])
+    sessions.sessions.create_session("s", "cli", title="Voles")
+    made = sessions.messages.append_messages("s", [{"role": "user", "content": f"vole n{n} 数据"} for n in range(30)])
     index.catch_up()
     index.close()
     return made
@@ -26,9 +26,9 @@ def _harm(index: SearchIndex, statement: str) -> None:
 
 def test_a_sound_index_has_no_findings(tmp_path: Path, sessions: SessionStore, index: SearchIndex) -> None:
     """Nothing to say, whether it is empty or not."""
-    assert list(check(tmp_path / "index.db", sessions)) == []
+    assert list(check(tmp_path / "index.db", sessions.feed)) == []
     _made(sessions, index)
-    assert list(check(tmp_path / "index.db", sessions)) == []
+    assert list(check(tmp_path / "index.db", sessions.feed)) == []
 
 
 def test_a_missing_or_late_index_is_noted_and_can_be_made(
@@ -37,13 +37,13 @@ def test_a_missing_or_late_index_is_noted_and_can_be_made(
     """Neither is an error."""
     made = _made(sessions, index)
     index.files[0].unlink()
-    (finding,) = check(tmp_path / "index.db", sessions)
+    (finding,) = check(tmp_path / "index.db", sessions.feed)
     assert (finding.severity, finding.problem) == ("note", "does not exist yet")
     assert finding.repair is not None
     finding.repair()
-    assert list(check(tmp_path / "index.db", sessions)) == []
-    sessions.append_message("s", "user", "more")
-    (finding,) = check(tmp_path / "index.db", sessions)
+    assert list(check(tmp_path / "index.db", sessions.feed)) == []
+    sessions.messages.append_message("s", "user", "more")
+    (finding,) = check(tmp_path / "index.db", sessions.feed)
     assert finding.problem == "is 1 messages behind"
     assert finding.repair is not None
     finding.repair()
@@ -55,12 +55,12 @@ def test_words_that_are_lost_are_noticed_and_mended(tmp_path: Path, sessions: Se
     made = _made(sessions, index)
     _harm(index, "DELETE FROM words_idx")
     _harm(index, "UPDATE words_data SET block = zeroblob(8) WHERE id = 10")
-    (finding,) = check(tmp_path / "index.db", sessions)
+    (finding,) = check(tmp_path / "index.db", sessions.feed)
     assert finding.severity == "error"
     assert "does not find" in finding.problem
     assert finding.repair is not None
     finding.repair()
-    assert list(check(tmp_path / "index.db", sessions)) == []
+    assert list(check(tmp_path / "index.db", sessions.feed)) == []
     assert ids(index, "vole") == [*made[::-1], 0]
 
 
@@ -75,11 +75,11 @@ def test_wrong_counts_strange_stores_and_damage_are_errors(
         ("DROP TABLE docs", "cannot be read"),
     ):
         _harm(index, statement)
-        (finding,) = check(tmp_path / "index.db", sessions)
+        (finding,) = check(tmp_path / "index.db", sessions.feed)
         assert problem in finding.problem
         assert finding.severity == "error"
         assert finding.repair is not None
         finding.repair()
     index.files[0].write_bytes(b"no database" * 1000)
-    (finding,) = check(tmp_path / "index.db", sessions)
+    (finding,) = check(tmp_path / "index.db", sessions.feed)
     assert "cannot be read (file is not a database)" in finding.problem

@@ -18,7 +18,7 @@ import pytest
 from memoranda.index import generations, search_index
 from memoranda.index.follower import Follower
 from memoranda.index.search_index import SearchIndex
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import SessionStore, open_store
 from tests.forked import forking, in_child
 from tests.index.conftest import ids
 from tests.timing import GIVE_UP
@@ -28,10 +28,10 @@ import sys
 from pathlib import Path
 from memoranda.index.search_index import SearchIndex
 from memoranda.index import search_index
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import SessionStore, open_store
 search_index.BATCH = 7
 home = Path(sys.argv[1])
-index = SearchIndex(home / "index.db", SessionStore(home / "state.db"))
+index = SearchIndex(home / "index.db", open_store(home / "state.db"))
 print("ready", flush=True)
 sys.stdin.readline()
 while True:
@@ -59,8 +59,8 @@ def _go(child: subprocess.Popen[str]) -> None:
 def _fill(sessions: SessionStore, count: int) -> list[int]:
     made: list[int] = []
     for name in range(count // 50):
-        sessions.create_session(f"s{name}", "cli", title=f"Badger {name}")
-        made += sessions.append_messages(
+        sessions.sessions.create_session(f"s{name}", "cli", title=f"Badger {name}")
+        made += sessions.messages.append_messages(
             f"s{name}", [{"role": "user", "content": f"badger n{n} 数据库 in getBadgerName"} for n in range(50)]
         )
     return made
@@ -68,7 +68,7 @@ def _fill(sessions: SessionStore, count: int) -> list[int]:
 
 def _whole(home: Path, sessions: SessionStore, made: list[int]) -> None:
     """Each message is indexed exactly once, whatever the counters say, and they say the same."""
-    index = SearchIndex(home / "index.db", sessions)
+    index = SearchIndex(home / "index.db", sessions.feed)
     assert sorted(ids(index, "badger")) == sorted(made + [0] * (len(made) // 50))
     assert sorted(ids(index, "数据库")) == made
     with index.reading() as reader:
@@ -110,7 +110,7 @@ def _catch_up_until(home: Path, statement: int) -> None:
 
     generations.connect = connect_watched  # type: ignore[assignment]
     search_index.BATCH = 7
-    index = SearchIndex(home / "index.db", SessionStore(home / "state.db"))
+    index = SearchIndex(home / "index.db", open_store(home / "state.db").feed)
     while not index.catch_up(limit=7).complete:
         pass
 
@@ -119,7 +119,7 @@ def _catch_up_until(home: Path, statement: int) -> None:
 def test_a_process_killed_while_it_catches_up_leaves_a_whole_index(tmp_path: Path, sessions: SessionStore) -> None:
     """At whatever statement: rows and cursor move together, so the next one goes on in the same file."""
     made = _fill(sessions, 1_000)
-    with closing(SearchIndex(tmp_path / "index.db", sessions)) as index:
+    with closing(SearchIndex(tmp_path / "index.db", sessions.feed)) as index:
         index.catch_up(limit=1)
     files = index.files
     for statement in range(1, 100):
@@ -131,15 +131,15 @@ def test_a_process_killed_while_it_catches_up_leaves_a_whole_index(tmp_path: Pat
 @pytest.mark.slow
 def test_threads_search_while_others_append_and_compact(tmp_path: Path, sessions: SessionStore) -> None:
     """Every search finds what was acknowledged before it began."""
-    sessions.create_session("s", "cli")
-    index = SearchIndex(tmp_path / "index.db", sessions)
+    sessions.sessions.create_session("s", "cli")
+    index = SearchIndex(tmp_path / "index.db", sessions.feed)
     acknowledged: list[int] = []
     done = threading.Event()
     failures: list[str] = []
 
     def append() -> None:
         while not done.is_set():
-            acknowledged.append(sessions.append_message("s", "user", "an otter"))
+            acknowledged.append(sessions.messages.append_message("s", "user", "an otter"))
 
     def search() -> None:
         while not done.is_set():
@@ -180,9 +180,9 @@ def test_a_follower_indexes_in_the_background(sessions: SessionStore, index: Sea
     """It starts with the first nudge, and goes on until it is closed."""
     before = _followers()
     follower = Follower(index)
-    sessions.create_session("s", "cli")
+    sessions.sessions.create_session("s", "cli")
     for _ in range(2):
-        made = sessions.append_message("s", "user", "newt")
+        made = sessions.messages.append_message("s", "user", "newt")
         follower.nudge()
         _wait_for(index, made)
     follower.close()
@@ -226,8 +226,8 @@ def test_a_follower_outlives_trouble(
 
     monkeypatch.setattr(index, "catch_up", catch_up)
     follower = Follower(index)
-    sessions.create_session("s", "cli")
-    made = sessions.append_message("s", "user", "newt")
+    sessions.sessions.create_session("s", "cli")
+    made = sessions.messages.append_message("s", "user", "newt")
     follower.nudge()
     while troubles:
         time.sleep(0.01)

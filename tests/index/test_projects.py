@@ -16,8 +16,8 @@ def about(*projects: str) -> Filters:
 def fill(sessions: SessionStore) -> dict[str, int]:
     numbers = {}
     for name, project in (("a", ONE), ("b", TWO), ("c", None)):
-        sessions.create_session(name, "cli", project=project, title=f"Lock of {name}")
-        numbers[name] = sessions.append_message(name, "user", "a lock")
+        sessions.sessions.create_session(name, "cli", project=project, title=f"Lock of {name}")
+        numbers[name] = sessions.messages.append_message(name, "user", "a lock")
     return numbers
 
 
@@ -36,10 +36,10 @@ def test_a_project_that_becomes_known_later_is_followed(sessions: SessionStore, 
     """Filled in, changed and taken away, after everything was indexed."""
     said = fill(sessions)
     index.catch_up()
-    sessions.create_session("c", "cli", project=ONE)
+    sessions.sessions.create_session("c", "cli", project=ONE)
     assert sorted(find("lock", about(ONE))) == [0, 0, said["a"], said["c"]]
-    sessions.update_session("c", project=TWO)
-    sessions.update_session("a", project=None)
+    sessions.sessions.update_session("c", project=TWO)
+    sessions.sessions.update_session("a", project=None)
     assert find("lock", about(ONE)) == []
     assert sorted(find("lock", about(TWO))) == [0, 0, said["b"], said["c"]]
     index.compact()

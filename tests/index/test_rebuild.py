@@ -12,7 +12,7 @@ from memoranda.index.postings import And, Filters, Or, Pattern, Phrase, Posting,
 from memoranda.index.prefixes import prefix_pattern
 from memoranda.index.search_index import SearchIndex
 from memoranda.sessions.scope import Scope
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import SessionStore, open_store
 from tests.examples import examples
 from tests.index.conftest import EVERYONE, pattern
 
@@ -57,23 +57,23 @@ def _take(store: SessionStore, index: SearchIndex, step: tuple[str, str | None, 
         index.catch_up()
         return
     assert session is not None
-    store.create_session(session, "cli", started_at=1.0)
-    messages = [message["id"] for message in store.get_messages(session)]
+    store.sessions.create_session(session, "cli", started_at=1.0)
+    messages = [message["id"] for message in store.messages.get_messages(session)]
     if action == "append":
-        store.append_message(session, "user", str(value))
+        store.messages.append_message(session, "user", str(value))
     elif action == "delete":
-        store.delete_session(session)
+        store.deletion.delete_session(session)
     elif action == "rename":
-        store.set_session_title(session, None if value is None else f"{value} {session}")
+        store.titles.set_session_title(session, None if value is None else f"{value} {session}")
     elif messages:
         assert isinstance(value, int)
         message = messages[value % len(messages)]
         if action == "rewind":
-            store.rewind_to_message(session, message)
+            store.edits.rewind_to_message(session, message)
         elif action == "redact":
-            store.redact_message(message)
+            store.edits.redact_message(message)
         else:
-            store.restore_rewound(session, messages[-1] + 1)
+            store.edits.restore_rewound(session, messages[-1] + 1)
 
 
 def _answers(index: SearchIndex) -> list[list[tuple[int, str, int, int, float]]]:
@@ -91,11 +91,11 @@ def _known(posting: Posting, session: str) -> tuple[int, str, int, int, float]:
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow])
 def test_a_followed_index_answers_as_a_rebuilt_one(steps: list[tuple[str, str | None, object]]) -> None:
     """Whatever happened to the store, and whenever the index looked."""
-    with TemporaryDirectory() as name, SessionStore(Path(name) / "state.db") as store:
-        followed = SearchIndex(Path(name) / "index.db", store)
+    with TemporaryDirectory() as name, open_store(Path(name) / "state.db") as store:
+        followed = SearchIndex(Path(name) / "index.db", store.feed)
         for step in steps:
             _take(store, followed, step)
-        rebuilt = SearchIndex(Path(name) / "fresh.db", store)
+        rebuilt = SearchIndex(Path(name) / "fresh.db", store.feed)
         assert _answers(followed) == _answers(rebuilt)
         with followed.reading() as one, rebuilt.reading() as other:
             assert (one.size().messages, one.size().tokens) == (other.size().messages, other.size().tokens)
@@ -111,14 +111,14 @@ def test_scanning_answers_as_the_index_does(
 ) -> None:
     """For words of English and Chinese, in every kind of pattern, with none or some of the messages indexed."""
     for name in "abc":
-        sessions.create_session(name, "cli", title=f"title {name}")
+        sessions.sessions.create_session(name, "cli", title=f"title {name}")
         for text in TEXTS * 2:
-            sessions.append_message(name, "user", text)
-    full = SearchIndex(tmp_path / "full.db", sessions)
+            sessions.messages.append_message(name, "user", text)
+    full = SearchIndex(tmp_path / "full.db", sessions.feed)
     full.catch_up()
     monkeypatch.setattr(search_index, "MAX_READ_ALL", 3)
     monkeypatch.setattr(unindexed_scan, "MAX_READ_ALL", 3)
-    part = SearchIndex(tmp_path / "part.db", sessions)
+    part = SearchIndex(tmp_path / "part.db", sessions.feed)
     if indexed:
         part.catch_up(limit=indexed)
     else:

@@ -33,27 +33,27 @@ from tests.index.conftest import EVERYONE, Find, ids, postings
 
 def test_own_writes_are_seen(sessions: SessionStore, find: Find) -> None:
     """A message that was appended before a search is found by it."""
-    sessions.create_session("s", "cli")
+    sessions.sessions.create_session("s", "cli")
     for number in range(3):
-        wanted = sessions.append_message("s", "user", f"The parrot number{number} sings")
+        wanted = sessions.messages.append_message("s", "user", f"The parrot number{number} sings")
         assert find(f"parrots number{number}") == [wanted]
     assert len(find("parrot")) == 3
 
 
 def test_newest_come_first_and_no_more_than_asked(sessions: SessionStore, index: SearchIndex) -> None:
     """The order is that of recording."""
-    sessions.create_session("s", "cli")
-    made = sessions.append_messages("s", [{"role": "user", "content": "again"} for _ in range(5)])
+    sessions.sessions.create_session("s", "cli")
+    made = sessions.messages.append_messages("s", [{"role": "user", "content": "again"} for _ in range(5)])
     with index.reading() as reader:
         assert [posting.message for posting in reader.postings(Word("again"), EVERYONE, 3)] == made[:1:-1]
 
 
 def test_patterns(sessions: SessionStore, index: SearchIndex) -> None:
     """Words, prefixes, phrases, and their combinations, across scripts."""
-    sessions.create_session("s", "cli")
-    a = sessions.append_message("s", "user", "red apples and green pears")
-    b = sessions.append_message("s", "user", "green apples 数据库迁移 with docker")
-    c = sessions.append_message("s", "user", "pears, pears, pears in the 数据中心")
+    sessions.sessions.create_session("s", "cli")
+    a = sessions.messages.append_message("s", "user", "red apples and green pears")
+    b = sessions.messages.append_message("s", "user", "green apples 数据库迁移 with docker")
+    c = sessions.messages.append_message("s", "user", "pears, pears, pears in the 数据中心")
     with index.reading() as reader:
 
         def found(pattern: Pattern) -> list[int]:
@@ -80,8 +80,8 @@ def test_patterns(sessions: SessionStore, index: SearchIndex) -> None:
 
 def test_no_phrase_reaches_behind_what_was_said(sessions: SessionStore, index: SearchIndex) -> None:
     """The parts of a camelCase word can be found, but not as if they had been said there."""
-    sessions.create_session("s", "cli")
-    made = sessions.append_message("s", "user", "call getUserName now")
+    sessions.sessions.create_session("s", "cli")
+    made = sessions.messages.append_message("s", "user", "call getUserName now")
     with index.reading() as reader:
         assert [p.message for p in reader.postings(Phrase(("user", "name")), EVERYONE, 9)] == [made]
         assert reader.postings(Phrase(("now", "get")), EVERYONE, 9) == []
@@ -89,13 +89,13 @@ def test_no_phrase_reaches_behind_what_was_said(sessions: SessionStore, index: S
 
 def test_roles_and_places(sessions: SessionStore, index: SearchIndex) -> None:
     """A posting says who spoke, where in the session, how long and when."""
-    sessions.create_session("s", "cli", title="About fish", started_at=10.0)
+    sessions.sessions.create_session("s", "cli", title="About fish", started_at=10.0)
     calls = [{"id": "1", "function": {"name": "shell", "arguments": json.dumps({"cmd": "fish --version"})}}]
     said = [
-        sessions.append_message("s", "user", "fish one", timestamp=1.0),
-        sessions.append_message("s", "assistant", "fish two", timestamp=2.0),
-        sessions.append_message("s", "assistant", None, tool_calls=calls, timestamp=3.0),
-        sessions.append_message("s", "tool", "fish three", tool_name="shell", timestamp=4.0),
+        sessions.messages.append_message("s", "user", "fish one", timestamp=1.0),
+        sessions.messages.append_message("s", "assistant", "fish two", timestamp=2.0),
+        sessions.messages.append_message("s", "assistant", None, tool_calls=calls, timestamp=3.0),
+        sessions.messages.append_message("s", "tool", "fish three", tool_name="shell", timestamp=4.0),
     ]
     found = sorted(postings(index, "fish"))
     assert [posting.message for posting in found] == [0, *said]
@@ -107,11 +107,11 @@ def test_roles_and_places(sessions: SessionStore, index: SearchIndex) -> None:
 
 def test_filters(sessions: SessionStore, index: SearchIndex) -> None:
     """Scope, source, role, time and titles each leave out what they should."""
-    sessions.create_session("mine", "cli", title="Owl notes", started_at=100.0)
-    sessions.create_session("hers", "telegram", user_id="ann", started_at=200.0)
-    a = sessions.append_message("mine", "user", "owl", timestamp=100.0)
-    b = sessions.append_message("mine", "assistant", "owl", timestamp=101.0)
-    c = sessions.append_message("hers", "user", "owl", timestamp=200.0)
+    sessions.sessions.create_session("mine", "cli", title="Owl notes", started_at=100.0)
+    sessions.sessions.create_session("hers", "telegram", user_id="ann", started_at=200.0)
+    a = sessions.messages.append_message("mine", "user", "owl", timestamp=100.0)
+    b = sessions.messages.append_message("mine", "assistant", "owl", timestamp=101.0)
+    c = sessions.messages.append_message("hers", "user", "owl", timestamp=200.0)
 
     def found(**among: object) -> set[int]:
         return set(ids(index, "owls", Filters(**({"scope": Scope.everyone()} | among))))  # type: ignore[arg-type]
@@ -132,8 +132,8 @@ def test_filters(sessions: SessionStore, index: SearchIndex) -> None:
 
 def test_sessions_and_size(sessions: SessionStore, index: SearchIndex) -> None:
     """What a search needs to know besides postings."""
-    sessions.create_session("s", "cli", title="A title", started_at=5.0)
-    sessions.append_message("s", "user", "one two three")
+    sessions.sessions.create_session("s", "cli", title="A title", started_at=5.0)
+    sessions.messages.append_message("s", "user", "one two three")
     with index.reading() as reader:
         (posting,) = reader.postings(Word("two"), EVERYONE, 9)
         session = reader.sessions([posting.session, 999])[posting.session]
@@ -145,53 +145,53 @@ def test_sessions_and_size(sessions: SessionStore, index: SearchIndex) -> None:
 
 def test_changes_reach_the_index_at_once(sessions: SessionStore, find: Find) -> None:
     """Rewound, restored, redacted, renamed and deleted: the next search knows."""
-    sessions.create_session("s", "cli", title="Heron")
-    a, b, c = sessions.append_messages("s", [{"role": "user", "content": f"heron {word}"} for word in "abc"])
+    sessions.sessions.create_session("s", "cli", title="Heron")
+    a, b, c = sessions.messages.append_messages("s", [{"role": "user", "content": f"heron {word}"} for word in "abc"])
     assert find("heron") == [c, b, a, 0]
-    sessions.rewind_to_message("s", b)
+    sessions.edits.rewind_to_message("s", b)
     assert find("heron") == [a, 0]
-    sessions.restore_rewound("s", b)
+    sessions.edits.restore_rewound("s", b)
     assert sorted(find("heron")) == [0, a, b, c]
-    sessions.redact_message(b, "nothing")
+    sessions.edits.redact_message(b, "nothing")
     assert sorted(find("heron")) == [0, a, c]
     assert find("nothing") == [b]
-    sessions.set_session_title("s", "Stork")
+    sessions.titles.set_session_title("s", "Stork")
     assert sorted(find("heron")) == [a, c]
     assert find("stork") == [0]
-    sessions.delete_session("s")
+    sessions.deletion.delete_session("s")
     assert find("heron") == find("stork") == []
 
 
 def test_a_session_made_again_under_the_same_name_is_another_one(sessions: SessionStore, find: Find) -> None:
     """Nothing of the deleted one is found, nor found as somebody else's."""
-    sessions.create_session("s", "cli", user_id="ann", started_at=1.0)
-    sessions.append_message("s", "user", "secret lynx")
+    sessions.sessions.create_session("s", "cli", user_id="ann", started_at=1.0)
+    sessions.messages.append_message("s", "user", "secret lynx")
     assert len(find("lynx")) == 1
-    sessions.delete_session("s")
-    sessions.create_session("s", "cli", user_id="bob", started_at=2.0)
-    again = sessions.append_message("s", "user", "public lynx")
+    sessions.deletion.delete_session("s")
+    sessions.sessions.create_session("s", "cli", user_id="bob", started_at=2.0)
+    again = sessions.messages.append_message("s", "user", "public lynx")
     assert find("lynx", Filters(Scope.of("bob"))) == [again]
     assert find("lynx", Filters(Scope.of("ann"))) == []
 
 
 def test_a_session_imported_again_is_found_once(sessions: SessionStore, find: Find) -> None:
     """Deleted and brought back between two looks, it has new messages, and the old ones are gone."""
-    sessions.create_session("s", "cli", started_at=1.0)
-    sessions.append_message("s", "user", "mole")
+    sessions.sessions.create_session("s", "cli", started_at=1.0)
+    sessions.messages.append_message("s", "user", "mole")
     assert len(find("mole")) == 1
-    exported = sessions.export_session("s")
-    sessions.delete_session("s")
+    exported = sessions.transfer.export_session("s")
+    sessions.deletion.delete_session("s")
     assert exported is not None
-    sessions.import_sessions([exported])
-    assert find("mole") == [message["id"] for message in sessions.get_messages("s")]
+    sessions.transfer.import_sessions([exported])
+    assert find("mole") == [message["id"] for message in sessions.messages.get_messages("s")]
 
 
 def test_compressed_messages_stay_and_copies_do_not_count(sessions: SessionStore, find: Find) -> None:
     """After compression everything that was said is found once; the summary is nobody's words, and not found."""
-    sessions.create_session("s", "cli")
-    (a,) = sessions.append_messages("s", [{"role": "user", "content": "the ibex"}])
+    sessions.sessions.create_session("s", "cli")
+    (a,) = sessions.messages.append_messages("s", [{"role": "user", "content": "the ibex"}])
     assert find("ibex") == [a]
-    sessions.archive_and_compact(
+    sessions.edits.archive_and_compact(
         "s",
         [
             {"role": "user", "content": "summary: an ibex", "is_summary": True},
@@ -204,11 +204,11 @@ def test_compressed_messages_stay_and_copies_do_not_count(sessions: SessionStore
 
 def test_unchanged_messages_are_not_indexed_again(sessions: SessionStore, index: SearchIndex) -> None:
     """A change names where to look; only what differs is taken."""
-    sessions.create_session("s", "cli")
-    made = sessions.append_messages("s", [{"role": "user", "content": f"kiwi {n}"} for n in range(20)])
+    sessions.sessions.create_session("s", "cli")
+    made = sessions.messages.append_messages("s", [{"role": "user", "content": f"kiwi {n}"} for n in range(20)])
     index.catch_up()
     before = {posting.message: posting for posting in postings(index, "kiwi")}
-    sessions.redact_message(made[0])
+    sessions.edits.redact_message(made[0])
     after = {posting.message: posting for posting in postings(index, "kiwi")}
     assert after == {message: posting for message, posting in before.items() if message != made[0]}
     with sqlite3.connect(index.files[0]) as connection:
@@ -220,8 +220,8 @@ def test_catching_up_says_how_far_it_is(
 ) -> None:
     """In batches, with progress, and no further than asked."""
     monkeypatch.setattr(search_index, "BATCH", 10)
-    sessions.create_session("s", "cli")
-    sessions.append_messages("s", [{"role": "user", "content": f"word{n}"} for n in range(35)])
+    sessions.sessions.create_session("s", "cli")
+    sessions.messages.append_messages("s", [{"role": "user", "content": f"word{n}"} for n in range(35)])
     assert index.state() == search_index.IndexProgress(START, Position(0, 35), None)
     steps: list[tuple[int, int]] = []
     state = index.catch_up(limit=20, progress=lambda done, total: steps.append((done, total)))
@@ -237,8 +237,10 @@ def test_what_is_not_indexed_yet_is_searched_directly(
     """Part of the answer comes from the index, the rest from the store, and a note says so."""
     monkeypatch.setattr(search_index, "MAX_READ_ALL", 5)
     monkeypatch.setattr(unindexed_scan, "MAX_READ_ALL", 5)
-    sessions.create_session("s", "cli", title="Tapir talk")
-    made = sessions.append_messages("s", [{"role": "user", "content": f"The tapirs ran {n} 数据库"} for n in range(30)])
+    sessions.sessions.create_session("s", "cli", title="Tapir talk")
+    made = sessions.messages.append_messages(
+        "s", [{"role": "user", "content": f"The tapirs ran {n} 数据库"} for n in range(30)]
+    )
     index.catch_up(limit=10)
     with index.reading() as reader:
         for pattern in (Word("tapir"), Word("run"), Phrase(("tapir", "run")), Word("数据"), Word("库")):
@@ -257,10 +259,10 @@ def test_deletions_reach_a_half_built_index_too(
     monkeypatch.setattr(search_index, "MAX_READ_ALL", 5)
     monkeypatch.setattr(unindexed_scan, "MAX_READ_ALL", 5)
     for name in ("gone", "here"):
-        sessions.create_session(name, "cli", title=f"{name} gecko")
-        sessions.append_messages(name, [{"role": "user", "content": f"gecko {n}"} for n in range(20)])
+        sessions.sessions.create_session(name, "cli", title=f"{name} gecko")
+        sessions.messages.append_messages(name, [{"role": "user", "content": f"gecko {n}"} for n in range(20)])
     index.catch_up(limit=25)
-    sessions.delete_session("gone")
+    sessions.deletion.delete_session("gone")
     with index.reading() as reader:
         found = reader.postings(Word("gecko"), EVERYONE, 100)
         assert {session.id for session in reader.sessions({p.session for p in found}).values()} == {"here"}
@@ -269,12 +271,12 @@ def test_deletions_reach_a_half_built_index_too(
 
 def test_compacting_removes_the_words_of_what_is_gone(sessions: SessionStore, index: SearchIndex) -> None:
     """A deleted word is in no byte of the file any more."""
-    sessions.create_session("s", "cli")
-    sessions.create_session("t", "cli")
-    sessions.append_message("s", "user", "xylophonesecret")
-    kept = sessions.append_message("t", "user", "something else")
+    sessions.sessions.create_session("s", "cli")
+    sessions.sessions.create_session("t", "cli")
+    sessions.messages.append_message("s", "user", "xylophonesecret")
+    kept = sessions.messages.append_message("t", "user", "something else")
     index.catch_up()
-    sessions.delete_session("s")
+    sessions.deletion.delete_session("s")
     assert ids(index, "xylophonesecret") == []
     assert b"xylophonesecret" in _bytes(index)
     seen: list[tuple[int, int]] = []
@@ -296,11 +298,11 @@ def test_an_index_with_many_dead_words_needs_compaction(
     """Deleting most of what is indexed makes a rebuild worth its while."""
     monkeypatch.setattr(search_index, "_FEW_DEAD", 5)
     for name in "ab":
-        sessions.create_session(name, "cli")
-        sessions.append_messages(name, [{"role": "user", "content": "x"} for _ in range(10)])
+        sessions.sessions.create_session(name, "cli")
+        sessions.messages.append_messages(name, [{"role": "user", "content": "x"} for _ in range(10)])
     index.catch_up()
     assert not index.needs_compaction()
-    sessions.delete_session("a")
+    sessions.deletion.delete_session("a")
     index.catch_up()
     assert index.needs_compaction()
     index.compact()
@@ -309,8 +311,8 @@ def test_an_index_with_many_dead_words_needs_compaction(
 
 def test_the_file_is_private(sessions: SessionStore, index: SearchIndex) -> None:
     """Nobody else may read which words were used."""
-    sessions.create_session("s", "cli")
-    sessions.append_message("s", "user", "x")
+    sessions.sessions.create_session("s", "cli")
+    sessions.messages.append_message("s", "user", "x")
     index.catch_up()
     for path in index.files[0].parent.glob("index.db.*"):
         assert path.stat().st_mode & 0o077 == 0, path
@@ -321,17 +323,17 @@ def test_long_messages_are_taken_in_a_few_at_a_time(
 ) -> None:
     """No more text is held in memory than there is room for; none is left out, however long it is."""
     monkeypatch.setattr(feed, "MAX_CHARACTERS", 1_000)
-    sessions.create_session("s", "cli")
-    made = [sessions.append_message("s", "user", "needle " * many) for many in (1, 100, 100, 1_000, 1)]
-    assert [message.id for message in sessions.messages_after(START, 10).messages] == made[:3]
+    sessions.sessions.create_session("s", "cli")
+    made = [sessions.messages.append_message("s", "user", "needle " * many) for many in (1, 100, 100, 1_000, 1)]
+    assert [message.id for message in sessions.feed.messages_after(START, 10).messages] == made[:3]
     assert index.catch_up().complete
     assert ids(index, "needle") == made[::-1]
 
 
 def test_a_forked_process_opens_its_own_connection(sessions: SessionStore, index: SearchIndex) -> None:
     """What the parent has open is left alone."""
-    sessions.create_session("s", "cli")
-    made = sessions.append_message("s", "user", "fork")
+    sessions.sessions.create_session("s", "cli")
+    made = sessions.messages.append_message("s", "user", "fork")
     assert ids(index, "fork") == [made]
     assert Forked(lambda say: say(b"found" if ids(index, "fork") == [made] else b"lost")).heard() == b"found"
     assert ids(index, "fork") == [made]
@@ -348,8 +350,8 @@ def test_an_empty_store_has_an_empty_index(tmp_path: Path, index: SearchIndex) -
 
 def test_the_first_search_of_a_store_waits_for_no_writer(sessions: SessionStore, find: Find) -> None:
     """Everything that it needs to know of the store was written when that was made."""
-    sessions.create_session("s", "cli")
-    said = sessions.append_message("s", "user", "an abalone")
-    with closing(sqlite3.connect(sessions.path, isolation_level=None)) as writer:
+    sessions.sessions.create_session("s", "cli")
+    said = sessions.messages.append_message("s", "user", "an abalone")
+    with closing(sqlite3.connect(Path(sessions.engine.location), isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")
         assert find("abalone") == [said]

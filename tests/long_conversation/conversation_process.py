@@ -9,7 +9,7 @@ from memoranda.app import Memory, Session, open_memory
 from memoranda.llm.anthropic.client import AnthropicMessages
 from memoranda.llm.model import ChatModel
 from memoranda.llm.settings import ModelSettings
-from memoranda.recall.session_db import SessionDB
+from memoranda.session_db import SessionDB
 from tests.long_conversation import provider, story
 from tests.long_conversation.acknowledgements import Acknowledged, announce
 from tests.providers.plugins import add_plugin

@@ -9,20 +9,20 @@ import pytest
 from memoranda.db.position import START, Position
 from memoranda.providers.recorded_turns import RecordedTurns, completed_messages
 from memoranda.sessions.message_rows import DONE, TURN
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import SessionStore, open_store
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SessionStore]:
-    with SessionStore(tmp_path / "state.db") as made:
-        made.create_session("s", "test")
-        made.create_session("t", "test")
+    with open_store(tmp_path / "state.db") as made:
+        made.sessions.create_session("s", "test")
+        made.sessions.create_session("t", "test")
         yield made
 
 
 def _say(store: SessionStore, turns: RecordedTurns, session: str, turn: int, text: str, *, done: bool = False) -> int:
     role = "assistant" if turn else "user"
-    return store.append_message(session, role, text, **turns.mark(turn, done=done))
+    return store.messages.append_message(session, role, text, **turns.mark(turn, done=done))
 
 
 def _complete(store: SessionStore, turns: RecordedTurns, session: str, text: str) -> int:
@@ -38,7 +38,7 @@ def test_turns_are_found_behind_a_place_in_the_order_of_their_answers(store: Ses
     place = turns.head()
     first = _say(store, turns, "s", 0, "first")
     second = _say(store, turns, "t", 0, "second")
-    store.append_message("s", "user", "beside")
+    store.messages.append_message("s", "user", "beside")
     _say(store, turns, "s", first, "step")
     _say(store, turns, "t", second, "answer 2", done=True)
     _say(store, turns, "s", first, "answer 1", done=True)
@@ -72,15 +72,15 @@ def test_turns_of_others_are_not_found(store: SessionStore, tmp_path: Path) -> N
     turns = RecordedTurns(lambda: store, "p")
     _complete(store, RecordedTurns(lambda: store, "q"), "s", "for another")
     _complete(store, turns, "t", "ours")
-    exported = store.export_session("t")
+    exported = store.transfer.export_session("t")
     assert exported is not None
-    with SessionStore(tmp_path / "other.db") as other:
-        other.create_session("x", "test")
-        other.append_messages("x", [{"role": "user", "content": str(number)} for number in range(2)])
-        other.import_sessions([exported])
+    with open_store(tmp_path / "other.db") as other:
+        other.sessions.create_session("x", "test")
+        other.messages.append_messages("x", [{"role": "user", "content": str(number)} for number in range(2)])
+        other.transfer.import_sessions([exported])
         assert RecordedTurns(lambda: other, "p").after(START)[1] == []
     assert [turn.question for turn in turns.after(START)[1]] == ["ours"]
-    store.rewind_to_message("t", store.get_messages("t")[0]["id"])
+    store.edits.rewind_to_message("t", store.messages.get_messages("t")[0]["id"])
     assert turns.after(START)[1] == []
 
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from memoranda.recall.session_db import SessionDB
 from memoranda.recall.tool import SessionSearchTool
+from memoranda.session_db import SessionDB
 
 Call = Callable[..., dict[str, Any]]
 

@@ -8,7 +8,7 @@ from memoranda.index.postings import Filters
 from memoranda.index.search_index import SearchIndex
 from memoranda.recall.search import Search, SearchResult
 from memoranda.sessions.scope import Scope
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import open_store
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0
@@ -22,8 +22,8 @@ class Library:
     everyone = Filters(Scope.everyone())
 
     def __init__(self, home: Path, sessions: Mapping[str, Sequence[Message]] | None = None) -> None:
-        self.store = SessionStore(home / "state.db")
-        self.index = SearchIndex(home / "index.db", self.store)
+        self.store = open_store(home / "state.db")
+        self.index = SearchIndex(home / "index.db", self.store.feed)
         self.search = Search(self.index)
         self.ids: dict[str, list[int]] = {}
         for name, messages in (sessions or {}).items():
@@ -33,10 +33,10 @@ class Library:
         self, name: str, *messages: Message, source: str = "cli", title: str | None = None, time: float = NOW - 30 * DAY
     ) -> list[int]:
         """Record a session; its messages are a second apart."""
-        self.store.create_session(name, source, title=title, started_at=time)
+        self.store.sessions.create_session(name, source, title=title, started_at=time)
         rows = [{"role": "user", "content": each} if isinstance(each, str) else dict(each) for each in messages]
         timed = [{"timestamp": time + place, **row} for place, row in enumerate(rows)]
-        self.ids[name] = self.store.append_messages(name, timed) if timed else []
+        self.ids[name] = self.store.messages.append_messages(name, timed) if timed else []
         return self.ids[name]
 
     def find(self, text: str, **options: Any) -> SearchResult:

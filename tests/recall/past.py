@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from memoranda.recall.session_db import SessionDB
+from memoranda.session_db import SessionDB
 
 BEGIN = 1_750_000_000.0
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from memoranda.errors import StorageError
 from memoranda.recall.request import echo_input, echo_list, fit_json
-from memoranda.recall.session_db import SessionDB
 from memoranda.recall.settings import RecallSettings
 from memoranda.recall.tool import PARAMETERS, SessionSearchTool
+from memoranda.session_db import SessionDB
 from memoranda.sessions.scope import Scope
 from memoranda.support.shorten import json_size
 from tests.examples import examples

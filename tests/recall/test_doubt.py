@@ -7,7 +7,7 @@ import pytest
 
 from memoranda.index.postings import Filters
 from memoranda.index.search_index import SearchIndex
-from memoranda.recall.session_db import SessionDB
+from memoranda.session_db import SessionDB
 from memoranda.sessions.scope import Scope
 
 

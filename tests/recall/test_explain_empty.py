@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from memoranda.recall import guidance
-from memoranda.recall.session_db import SessionDB
 from memoranda.recall.tool import SessionSearchTool
+from memoranda.session_db import SessionDB
 from memoranda.sessions.scope import Scope
 from tests.recall.conftest import Call
 from tests.recall.past import BEGIN, tell

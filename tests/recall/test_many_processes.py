@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.recall.session_db import SessionDB
+from memoranda.session_db import SessionDB
 from tests.timing import GIVE_UP
 
 _WRITER = """
 import sys
-from memoranda.recall.session_db import SessionDB
+from memoranda.session_db import SessionDB
 number = sys.argv[2]
 with SessionDB(sys.argv[1]) as db:
     db.create_session(f"s{number}", "cli", title=f"Writer {number}")
@@ -21,7 +21,7 @@ with SessionDB(sys.argv[1]) as db:
 """
 _SEARCHER = """
 import sys, time
-from memoranda.recall.session_db import SessionDB
+from memoranda.session_db import SessionDB
 from memoranda.recall.tool import SessionSearchTool
 end = time.monotonic() + 6
 with SessionDB(sys.argv[1]) as db:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoranda.recall.session_db import SessionDB
 from memoranda.recall.tool import SessionSearchTool
+from memoranda.session_db import SessionDB
 from memoranda.sessions.scope import Scope
 from memoranda.support.projects import matching_projects
 from memoranda.testing.store_contract.rotation import rotate

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memoranda.index.postings import Filters
 from memoranda.recall.relevance import ASKED, UNASKED, Relevance, asks_about_the_past, measure_relevance, relevant_hits
 from memoranda.recall.search import Hit
-from memoranda.recall.session_db import SessionDB
+from memoranda.session_db import SessionDB
 
 _SAID = [
     "The staging database is the heron cluster, on port 5433.",

@@ -187,9 +187,9 @@ def test_scheduled_jobs_stand_behind_people(library: Library) -> None:
 def test_a_compression_chain_is_one_conversation(library: Library) -> None:
     """Sessions of one conversation are one hit, with all their matches."""
     library.add("root", "zebra one", "zebra two")
-    library.store.end_session("root", "compression")
-    library.store.create_session("next", "cli", parent_session_id="root")
-    library.store.append_message("next", "user", "zebra three")
+    library.store.sessions.end_session("root", "compression")
+    library.store.sessions.create_session("next", "cli", parent_session_id="root")
+    library.store.messages.append_message("next", "user", "zebra three")
     (hit,) = library.find("zebra").hits
     assert (hit.conversation_id, hit.matches) == ("root", 3)
 

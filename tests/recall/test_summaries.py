@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from memoranda.recall.query import parse
-from memoranda.recall.session_db import SessionDB
 from memoranda.recall.settings import RecallSettings
 from memoranda.recall.summaries import cut_around_matches
 from memoranda.recall.tool import SessionSearchTool
+from memoranda.session_db import SessionDB
 from tests.recall.past import tell
 from tests.timing import GIVE_UP, HANG
 

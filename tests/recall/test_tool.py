@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from memoranda.errors import SessionError
 from memoranda.recall.guidance import BEST_ONLY
 from memoranda.recall.request import NAMES
-from memoranda.recall.session_db import SessionDB
 from memoranda.recall.settings import RecallSettings
 from memoranda.recall.tool import PARAMETERS, SessionSearchTool
+from memoranda.session_db import SessionDB
 from memoranda.sessions.scope import Scope
 from tests.examples import examples
 from tests.recall.conftest import Call

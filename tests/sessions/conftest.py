@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import SessionStore, open_store
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(path: Path) -> Iterator[SessionStore]:
-    with SessionStore(path) as opened:
+    with open_store(path) as opened:
         yield opened
 
 

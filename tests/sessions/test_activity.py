@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoranda.sessions.schema import VERSION, hour_of
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import SessionStore, open_store
 from tests.examples import examples
 from tests.sessions.conftest import ask
 
@@ -27,21 +27,21 @@ TAKING_BACK = st.tuples(st.just("take back"), st.sampled_from(SESSIONS), st.just
 def _do(store: SessionStore, action: str, session_id: str, moments: list[float]) -> None:
     if action == "say":
         messages = [{"role": "user", "content": "x", "timestamp": moment} for moment in moments]
-        store.append_messages(session_id, messages)
-    elif said := store.get_messages(session_id):
-        store.rewind_to_message(session_id, said[-1]["id"])
+        store.messages.append_messages(session_id, messages)
+    elif said := store.messages.get_messages(session_id):
+        store.edits.rewind_to_message(session_id, said[-1]["id"])
 
 
 @given(st.lists(st.one_of(SAYING, TAKING_BACK), max_size=12))
 @settings(max_examples=examples(60), deadline=None)
 def test_a_list_by_activity_is_in_its_order_to_the_second(actions: list[tuple[str, str, list[float]]]) -> None:
     """Whatever was said when, and taken back; the hour beside it is always the right one."""
-    with TemporaryDirectory() as folder, SessionStore(Path(folder) / "state.db") as store:
+    with TemporaryDirectory() as folder, open_store(Path(folder) / "state.db") as store:
         for number, session_id in enumerate(SESSIONS):
-            store.create_session(session_id, "cli", started_at=float(number))
+            store.sessions.create_session(session_id, "cli", started_at=float(number))
         for action in actions:
             _do(store, *action)
-        rows = store.list_sessions_rich(order_by_last_active=True)
+        rows = store.listing.list_sessions_rich(order_by_last_active=True)
         assert rows == sorted(rows, key=lambda row: (row["last_active"], row["id"]), reverse=True)
         assert [row["active_hour"] for row in rows] == [hour_of(row["last_active"]) for row in rows]
 
@@ -50,20 +50,20 @@ def test_a_list_by_activity_is_in_its_order_to_the_second(actions: list[tuple[st
 def test_a_store_whose_moments_are_none_is_opened_and_counted(tmp_path: Path, moment: str) -> None:
     """Another program may have written anything there; the other sessions are listed in their order."""
     path = tmp_path / "state.db"
-    with SessionStore(path) as store:
+    with open_store(path) as store:
         for number, session_id in enumerate(SESSIONS):
-            store.create_session(session_id, "cli", started_at=number * 5000.0)
+            store.sessions.create_session(session_id, "cli", started_at=number * 5000.0)
     with closing(sqlite3.connect(path)) as connection:
         started = "started_at" if moment == "NULL" else moment
         connection.execute(f"UPDATE sessions SET last_active = {moment}, started_at = {started} WHERE id = 'b'")
         connection.commit()
     _without_hours(path)
-    with SessionStore(path) as store:
-        store.recount_sessions(SESSIONS)
-        listed = [row["id"] for row in store.list_sessions_rich(order_by_last_active=True)]
+    with open_store(path) as store:
+        store.maintenance.recount_sessions(SESSIONS)
+        listed = [row["id"] for row in store.listing.list_sessions_rich(order_by_last_active=True)]
         assert [each for each in listed if each != "b"] == ["c", "a"]
-        assert store.append_message("b", "user", "x", timestamp=7200.0)
-        assert store.get_session("b") is not None
+        assert store.messages.append_message("b", "user", "x", timestamp=7200.0)
+        assert store.sessions.get_session("b") is not None
 
 
 def _without_hours(path: Path) -> None:
@@ -81,12 +81,12 @@ def _without_hours(path: Path) -> None:
 def test_a_store_from_before_gets_its_hours(tmp_path: Path) -> None:
     """And loses the index that every message had to change."""
     path = tmp_path / "state.db"
-    with SessionStore(path) as store:
+    with open_store(path) as store:
         for number, session_id in enumerate(SESSIONS):
-            store.create_session(session_id, "cli", started_at=number * 5000.0)
-        before: list[dict[str, Any]] = store.list_sessions_rich(order_by_last_active=True)
+            store.sessions.create_session(session_id, "cli", started_at=number * 5000.0)
+        before: list[dict[str, Any]] = store.listing.list_sessions_rich(order_by_last_active=True)
     _without_hours(path)
-    with SessionStore(path) as store:
-        assert store.list_sessions_rich(order_by_last_active=True) == before
+    with open_store(path) as store:
+        assert store.listing.list_sessions_rich(order_by_last_active=True) == before
     assert ask(path, "SELECT version FROM schema_version") == [{"version": VERSION}]
     assert not ask(path, "SELECT name FROM sqlite_master WHERE name = 'idx_sessions_active'")

@@ -11,9 +11,10 @@ import pytest
 
 from memoranda.db.position import START, Position
 from memoranda.db.sqlite import Database
+from memoranda.db.sqlite_engine import SqliteEngine
 from memoranda.sessions.rotation import KeptMessage, Summary
 from memoranda.sessions.scope import Scope
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import SessionStore, open_store
 
 CALLS = [{"id": "c", "function": {"name": "ls", "arguments": "{}"}}]
 
@@ -35,7 +36,7 @@ def _traced(each: Callable[[sqlite3.Connection], None]) -> Iterator[None]:
 
 def _statements(path: Path, do: Callable[[SessionStore], Any]) -> list[str]:
     statements: list[str] = []
-    with _traced(lambda connection: connection.set_trace_callback(statements.append)), SessionStore(path) as store:
+    with _traced(lambda connection: connection.set_trace_callback(statements.append)), open_store(path) as store:
         statements.clear()
         do(store)
         found = [each for each in statements if each.split()[0] in ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")]
@@ -54,21 +55,33 @@ def _plans(path: Path, do: Callable[[SessionStore], Any]) -> list[str]:
 
 def _whole_tables(plans: list[str]) -> list[str]:
     """Steps that read a whole table; an index that is walked from one end is left after a page."""
-    return [plan for plan in plans if plan.startswith("SCAN") and "INDEX" not in plan and "CONSTANT ROW" not in plan
-            and plan.split()[1] in ("sessions", "messages", "m", "changes", "each", "first", "original")]  # fmt: skip
+    return [
+        plan
+        for plan in plans
+        if plan.startswith("SCAN")
+        and "INDEX" not in plan
+        and "CONSTANT ROW" not in plan
+        and plan.split()[1] in ("sessions", "messages", "m", "changes", "each", "first", "original")
+    ]
 
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store of three hundred sessions, some of them chains."""
     path = tmp_path_factory.mktemp("template") / "state.db"
-    with SessionStore(path) as store:
+    with open_store(path) as store:
         _hurry(store)
         for number in range(300):
             parent = f"s{number - 2}" if number % 6 == 2 else None
-            store.create_session(f"s{number}", "cli", user_id="ann" if number % 2 else None, started_at=float(number),
-                                 parent_session_id=parent, relation="compression" if parent else None)  # fmt: skip
-            store.append_messages(f"s{number}", [{"role": "user", "content": str(each)} for each in range(5)])
+            store.sessions.create_session(
+                f"s{number}",
+                "cli",
+                user_id="ann" if number % 2 else None,
+                started_at=float(number),
+                parent_session_id=parent,
+                relation="compression" if parent else None,
+            )
+            store.messages.append_messages(f"s{number}", [{"role": "user", "content": str(each)} for each in range(5)])
     return path
 
 
@@ -80,48 +93,55 @@ def filled(template: Path, tmp_path: Path) -> Path:
 
 def _hurry(store: SessionStore) -> None:
     """Do without syncing while a store is filled: durability is not what is measured here."""
-    writer = store._db._writer
+    assert isinstance(store.engine, SqliteEngine)
+    writer = store.engine._writer
     assert writer is not None
     writer.execute("PRAGMA synchronous=OFF")
 
 
 OPERATIONS: dict[str, Callable[[SessionStore], Any]] = {
-    "append": lambda store: store.append_message("s7", "user", "x", tool_calls=CALLS),
-    "append with an external id": lambda store: store.append_message("s7", "user", "x", external_id="e"),
-    "batch": lambda store: store.append_messages("s7", [{"role": "user", "content": "x", "external_id": "f"}] * 3),
-    "append in scope": lambda store: store.scoped(Scope.of("ann")).append_message("s7", "user", "x"),
-    "get a session": lambda store: store.get_session("s7"),
-    "get messages": lambda store: store.get_messages("s7"),
-    "get a message": lambda store: store.get_message(33),
-    "as a conversation": lambda store: store.get_messages_as_conversation("s7", include_ancestors=True),
-    "around a message": lambda store: store.window_around(33, 5),
-    "live messages": lambda store: store.live_message_ids("s7"),
-    "head": lambda store: store.head(),
-    "what is new": lambda store: store.messages_after(Position(0, 1480), 10),
-    "changes": lambda store: store.changes_after(START, 10),
-    "by id": lambda store: store.messages_by_id([1, 2, 3]),
-    "end": lambda store: store.end_session("s7", "x"),
-    "tokens": lambda store: store.update_token_counts("s7", input_tokens=1),
-    "title": lambda store: store.set_session_title("s7", "T"),
-    "rewind": lambda store: store.rewind_to_message("s7", store.append_message("s7", "user", "x")),
-    "redact": lambda store: store.redact_message(33),
-    "compact": lambda store: store.archive_and_compact("s7", [{"role": "user", "content": "x", "is_summary": True}]),
-    "rotate": lambda store: store.rotate_session("s7", "new", [Summary("x"), KeptMessage(40)], last_seen=40),
-    "branch": lambda store: store.branch_session("s7", "new", "New"),
-    "context": lambda store: store.live_context("s7"),
-    "lease": lambda store: store.take_compression_lease("s7", "me"),
-    "notes": lambda store: store.note_compression("s7", "x"),
-    "clear": lambda store: store.clear_messages("s7"),
-    "archive": lambda store: store.set_session_archived("s7", True),
-    "tip": lambda store: store.get_compression_tip("s7"),
-    "ancestors": lambda store: store.get_ancestors("s7"),
-    "descendants": lambda store: store.get_descendants("s7"),
-    "list": lambda store: store.list_sessions_rich(),
-    "list by activity": lambda store: store.list_sessions_rich(order_by_last_active=True),
-    "list in scope": lambda store: store.scoped(Scope.of("ann")).list_sessions_rich(order_by_last_active=True),
-    "list since": lambda store: store.list_sessions_rich(order_by_last_active=True, since=5.0, min_message_count=1),
-    "create": lambda store: store.create_session("new", "cli", title="New", parent_session_id="s7"),
-    "delete": lambda store: store.delete_session("s9"),
+    "append": lambda store: store.messages.append_message("s7", "user", "x", tool_calls=CALLS),
+    "append with an external id": lambda store: store.messages.append_message("s7", "user", "x", external_id="e"),
+    "batch": lambda store: store.messages.append_messages(
+        "s7", [{"role": "user", "content": "x", "external_id": "f"}] * 3
+    ),
+    "append in scope": lambda store: store.scoped(Scope.of("ann")).messages.append_message("s7", "user", "x"),
+    "get a session": lambda store: store.sessions.get_session("s7"),
+    "get messages": lambda store: store.messages.get_messages("s7"),
+    "get a message": lambda store: store.messages.get_message(33),
+    "as a conversation": lambda store: store.messages.get_messages_as_conversation("s7", include_ancestors=True),
+    "around a message": lambda store: store.conversations.window_around(33, 5),
+    "live messages": lambda store: store.messages.live_message_ids("s7"),
+    "head": lambda store: store.feed.head(),
+    "what is new": lambda store: store.feed.messages_after(Position(0, 1480), 10),
+    "changes": lambda store: store.feed.changes_after(START, 10),
+    "by id": lambda store: store.feed.messages_by_id([1, 2, 3]),
+    "end": lambda store: store.sessions.end_session("s7", "x"),
+    "tokens": lambda store: store.usage.update_token_counts("s7", input_tokens=1),
+    "title": lambda store: store.titles.set_session_title("s7", "T"),
+    "rewind": lambda store: store.edits.rewind_to_message("s7", store.messages.append_message("s7", "user", "x")),
+    "redact": lambda store: store.edits.redact_message(33),
+    "compact": lambda store: store.edits.archive_and_compact(
+        "s7", [{"role": "user", "content": "x", "is_summary": True}]
+    ),
+    "rotate": lambda store: store.rotation.rotate_session("s7", "new", [Summary("x"), KeptMessage(40)], last_seen=40),
+    "branch": lambda store: store.rotation.branch_session("s7", "new", "New"),
+    "context": lambda store: store.rotation.live_context("s7"),
+    "lease": lambda store: store.rotation.take_compression_lease("s7", "me"),
+    "notes": lambda store: store.rotation.note_compression("s7", "x"),
+    "clear": lambda store: store.edits.clear_messages("s7"),
+    "archive": lambda store: store.sessions.set_session_archived("s7", True),
+    "tip": lambda store: store.lineage.get_compression_tip("s7"),
+    "ancestors": lambda store: store.lineage.get_ancestors("s7"),
+    "descendants": lambda store: store.lineage.get_descendants("s7"),
+    "list": lambda store: store.listing.list_sessions_rich(),
+    "list by activity": lambda store: store.listing.list_sessions_rich(order_by_last_active=True),
+    "list in scope": lambda store: store.scoped(Scope.of("ann")).listing.list_sessions_rich(order_by_last_active=True),
+    "list since": lambda store: store.listing.list_sessions_rich(
+        order_by_last_active=True, since=5.0, min_message_count=1
+    ),
+    "create": lambda store: store.sessions.create_session("new", "cli", title="New", parent_session_id="s7"),
+    "delete": lambda store: store.deletion.delete_session("s9"),
 }
 
 
@@ -139,10 +159,10 @@ def test_no_list_is_sorted(filled: Path, name: str) -> None:
 
 def test_an_append_is_a_few_statements(filled: Path) -> None:
     """However many messages the session has."""
-    few = _statements(filled, lambda store: store.append_message("s7", "user", "x"))
-    with SessionStore(filled) as store:
-        store.append_messages("s7", [{"role": "user", "content": "x"}] * 3000)
-    assert len(_statements(filled, lambda store: store.append_message("s7", "user", "x"))) == len(few) <= 3
+    few = _statements(filled, lambda store: store.messages.append_message("s7", "user", "x"))
+    with open_store(filled) as store:
+        store.messages.append_messages("s7", [{"role": "user", "content": "x"}] * 3000)
+    assert len(_statements(filled, lambda store: store.messages.append_message("s7", "user", "x"))) == len(few) <= 3
 
 
 def _steps(path: Path, do: Callable[[SessionStore], Any]) -> int:
@@ -153,7 +173,7 @@ def _steps(path: Path, do: Callable[[SessionStore], Any]) -> int:
         count[0] += 1
         return 0
 
-    with _traced(lambda connection: connection.set_progress_handler(step, 1)), SessionStore(path) as store:
+    with _traced(lambda connection: connection.set_progress_handler(step, 1)), open_store(path) as store:
         do(store)
     return count[0]
 
@@ -162,20 +182,22 @@ def test_opening_costs_the_same_at_any_size(tmp_path: Path) -> None:
     """And so do an append, a list of twenty and a look at the head, where sessions are an hour apart."""
     operations: dict[str, Callable[[SessionStore], Any]] = {
         "open": lambda store: None,
-        "append": lambda store: store.append_message("s1", "user", "x"),
-        "list": lambda store: store.list_sessions_rich(limit=20),
-        "by activity": lambda store: store.list_sessions_rich(limit=20, order_by_last_active=True),
-        "head": lambda store: store.head(),
+        "append": lambda store: store.messages.append_message("s1", "user", "x"),
+        "list": lambda store: store.listing.list_sessions_rich(limit=20),
+        "by activity": lambda store: store.listing.list_sessions_rich(limit=20, order_by_last_active=True),
+        "head": lambda store: store.feed.head(),
     }
     costs: dict[str, list[int]] = {name: [] for name in operations}
     for size in (30, 1500):
         path = tmp_path / f"{size}.db"
-        with SessionStore(path) as store:
-            exported = [{"id": f"s{number}", "source": "cli", "started_at": number * 3600.0, "messages": []}
-                        for number in range(size)]  # fmt: skip
+        with open_store(path) as store:
+            exported = [
+                {"id": f"s{number}", "source": "cli", "started_at": number * 3600.0, "messages": []}
+                for number in range(size)
+            ]
             _hurry(store)
-            store.import_sessions(exported)
-            store.append_messages("s1", [{"role": "user", "content": "x" * 200}] * size * 4)
+            store.transfer.import_sessions(exported)
+            store.messages.append_messages("s1", [{"role": "user", "content": "x" * 200}] * size * 4)
         for name, do in operations.items():
             costs[name].append(_steps(path, do))
     for name, (small, large) in costs.items():

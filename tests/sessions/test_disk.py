@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.db.sqlite import Database
+from memoranda.db.sqlite_engine import SqliteEngine
 from memoranda.errors import StorageError
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import SessionStore, open_store
 from tests.conftest import mode, unprivileged
 
 
@@ -44,43 +44,43 @@ def _fill(disk: Path) -> Path:
 def _append_until_full(store: SessionStore, count: int = 0) -> int:
     with pytest.raises(StorageError, match="disk is full"):
         while True:
-            store.append_message("s", "user", f"{count} " + "x" * 3000)
+            store.messages.append_message("s", "user", f"{count} " + "x" * 3000)
             count += 1
     return count
 
 
 def _numbers(store: SessionStore) -> list[int]:
-    return [int(row["content"].split()[0]) for row in store.get_messages("s")]
+    return [int(row["content"].split()[0]) for row in store.messages.get_messages("s")]
 
 
 def test_a_full_disk_loses_nothing_that_was_acknowledged(small_disk: Path) -> None:
     """The error says so; what is there stays readable and whole; with room, appends work again in the same store."""
     path = small_disk / "home" / "state.db"
-    with SessionStore(path) as store:
-        store.create_session("s", "cli")
-        store.append_message("s", "user", "0 first")
+    with open_store(path) as store:
+        store.sessions.create_session("s", "cli")
+        store.messages.append_message("s", "user", "0 first")
         ballast = _fill(small_disk)
         count = _append_until_full(store, 1)
         assert _numbers(store) == list(range(count))
-        assert store.check_integrity() == []
-        assert store.miscounted_sessions() == []
+        assert store.maintenance.check_integrity() == []
+        assert store.maintenance.miscounted_sessions() == []
         ballast.unlink()
-        store.append_message("s", "user", f"{count} again")
+        store.messages.append_message("s", "user", f"{count} again")
         assert _numbers(store) == list(range(count + 1))
-    with SessionStore(path) as store:
+    with open_store(path) as store:
         assert _numbers(store) == list(range(count + 1))
-        assert store.check_integrity() == []
+        assert store.maintenance.check_integrity() == []
 
 
 def test_a_store_can_be_opened_and_read_on_a_full_disk(small_disk: Path) -> None:
     """Without losing sight of what is in the log, and written again when there is room."""
     path = small_disk / "state.db"
-    with SessionStore(path) as store:
-        store.create_session("s", "cli")
-        store.append_message("s", "user", "0 first")
+    with open_store(path) as store:
+        store.sessions.create_session("s", "cli")
+        store.messages.append_message("s", "user", "0 first")
     ballast = _fill(small_disk)
     try:
-        store = SessionStore(path)
+        store = open_store(path)
     except StorageError as error:
         assert "disk is full" in str(error) or "cannot" in str(error)
     else:
@@ -88,21 +88,21 @@ def test_a_store_can_be_opened_and_read_on_a_full_disk(small_disk: Path) -> None
             assert _numbers(store) == [0]
             with pytest.raises(StorageError, match="disk"):
                 while True:
-                    store.append_message("s", "user", "1 " + "x" * 3000)
+                    store.messages.append_message("s", "user", "1 " + "x" * 3000)
     ballast.unlink()
-    with SessionStore(path) as store:
+    with open_store(path) as store:
         assert _numbers(store)[0] == 0
-        assert store.append_message("s", "user", "9 again")
+        assert store.messages.append_message("s", "user", "9 again")
 
 
 def test_a_new_store_on_a_full_disk_is_refused_clearly(small_disk: Path) -> None:
     """And can be made when there is room, whatever was left."""
     ballast = _fill(small_disk)
     with pytest.raises(StorageError):
-        SessionStore(small_disk / "home" / "state.db")
+        open_store(small_disk / "home" / "state.db")
     ballast.unlink()
-    with SessionStore(small_disk / "home" / "state.db") as store:
-        assert store.create_session("s", "cli")
+    with open_store(small_disk / "home" / "state.db") as store:
+        assert store.sessions.create_session("s", "cli")
 
 
 @pytest.mark.parametrize("file_too", [False, True])
@@ -111,22 +111,22 @@ def test_a_read_only_directory_can_be_read(file_too: bool) -> None:
     with unprivileged() as directory:
         home = directory / "home"
         path = home / "state.db"
-        with SessionStore(path) as store:
-            store.create_session("s", "cli", title="T")
-            store.append_message("s", "user", "there")
+        with open_store(path) as store:
+            store.sessions.create_session("s", "cli", title="T")
+            store.messages.append_message("s", "user", "there")
         if file_too:
             path.chmod(0o400)
         home.chmod(0o500)
         try:
-            with SessionStore(path) as store:
-                assert [row["content"] for row in store.get_messages("s")] == ["there"]
-                assert store.read_only
-                assert len(store.list_sessions_rich()) == 1
-                assert store.head().message.count == 1
-                assert store.check_integrity() == []
+            with open_store(path) as store:
+                assert [row["content"] for row in store.messages.get_messages("s")] == ["there"]
+                assert store.maintenance.read_only
+                assert len(store.listing.list_sessions_rich()) == 1
+                assert store.feed.head().message.count == 1
+                assert store.maintenance.check_integrity() == []
                 with pytest.raises(StorageError, match=r"read-?only|reading only"):
-                    store.append_message("s", "user", "refused")
-                assert store.store_id()
+                    store.messages.append_message("s", "user", "refused")
+                assert store.feed.store_id()
         finally:
             home.chmod(0o700)
 
@@ -136,15 +136,15 @@ def test_a_copy_with_its_log_in_a_read_only_directory_hides_nothing() -> None:
     with unprivileged() as directory:
         copy = directory / "copy"
         copy.mkdir()
-        with SessionStore(directory / "state.db") as store:
-            store.create_session("s", "cli")
-            store.append_message("s", "user", "in the log")
+        with open_store(directory / "state.db") as store:
+            store.sessions.create_session("s", "cli")
+            store.messages.append_message("s", "user", "in the log")
             for name in ("state.db", "state.db-wal"):
                 shutil.copy(directory / name, copy / name)
         copy.chmod(0o500)
         try:
-            with SessionStore(copy / "state.db") as store:
-                assert [row["content"] for row in store.get_messages("s")] == ["in the log"]
+            with open_store(copy / "state.db") as store:
+                assert [row["content"] for row in store.messages.get_messages("s")] == ["in the log"]
         except StorageError as error:
             assert "log" in str(error)
         finally:
@@ -156,31 +156,31 @@ def test_a_store_that_cannot_be_made_is_refused_clearly(tmp_path: Path) -> None:
     with unprivileged() as directory:
         directory.chmod(0o500)
         with pytest.raises(StorageError):
-            SessionStore(directory / "state.db")
+            open_store(directory / "state.db")
         with pytest.raises(StorageError):
-            SessionStore(directory / "home" / "state.db")
+            open_store(directory / "home" / "state.db")
         directory.chmod(0o700)
     (tmp_path / "file").write_text("a file")
     with pytest.raises(StorageError):
-        SessionStore(tmp_path / "file" / "state.db")
+        open_store(tmp_path / "file" / "state.db")
     (tmp_path / "state.db").mkdir()
     with pytest.raises(StorageError):
-        SessionStore(tmp_path / "state.db")
+        open_store(tmp_path / "state.db")
     assert (tmp_path / "file").read_text() == "a file"
 
 
 def test_an_unreadable_file_is_refused_clearly() -> None:
     """And left as it is."""
     with unprivileged() as directory:
-        SessionStore(directory / "state.db").close()
+        open_store(directory / "state.db").close()
         (directory / "state.db").chmod(0o000)
         with pytest.raises(StorageError):
-            SessionStore(directory / "state.db")
+            open_store(directory / "state.db")
 
 
 def test_the_files_are_private(store: SessionStore, path: Path) -> None:
     """The directory, the database and its log."""
-    store.create_session("s", "cli")
+    store.sessions.create_session("s", "cli")
     assert mode(path.parent) == 0o700
     assert {mode(file) for file in path.parent.iterdir()} == {0o600}
 
@@ -188,7 +188,7 @@ def test_the_files_are_private(store: SessionStore, path: Path) -> None:
 @pytest.fixture
 def without_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """SQLite on a file system that has no shared memory."""
-    monkeypatch.setattr("memoranda.db.schema.Database", partial(Database, vfs="unix-dotfile"))
+    monkeypatch.setattr("memoranda.db.sqlite_engine.SqliteEngine", partial(SqliteEngine, vfs="unix-dotfile"))
 
 
 def test_a_file_system_without_shared_memory_is_named_once_and_loudly(
@@ -197,29 +197,30 @@ def test_a_file_system_without_shared_memory_is_named_once_and_loudly(
     """One warning for a file, however often it is opened; what is written there is still synced."""
     caplog.set_level(logging.WARNING)
     for number in range(3):
-        with SessionStore(path) as store:
-            store.create_session(f"s{number}", "cli")
-            store.append_message(f"s{number}", "user", "durable")
-            assert store.journal == "delete"
-            writer = store._db._writer
+        with open_store(path) as store:
+            store.sessions.create_session(f"s{number}", "cli")
+            store.messages.append_message(f"s{number}", "user", "durable")
+            assert store.maintenance.journal == "delete"
+            assert isinstance(store.engine, SqliteEngine)
+            writer = store.engine._writer
             assert writer is not None
             assert writer.execute("PRAGMA synchronous").fetchone() == (3,)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert str(path) in caplog.text
     assert "durable" in caplog.text
-    with SessionStore(path) as store:
-        assert store.statistics()["messages"] == 3
+    with open_store(path) as store:
+        assert store.usage.statistics()["messages"] == 3
 
 
 def test_a_store_with_a_log_is_not_mistaken_where_the_log_cannot_be_used(path: Path, without_log: None) -> None:
     """Moved to such a file system it works or is refused clearly; it is never shown without its last messages."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("memoranda.db.schema.Database", Database)
-        with SessionStore(path) as store:
-            store.create_session("s", "cli")
-            store.append_message("s", "user", "there")
+        patch.setattr("memoranda.db.sqlite_engine.SqliteEngine", SqliteEngine)
+        with open_store(path) as store:
+            store.sessions.create_session("s", "cli")
+            store.messages.append_message("s", "user", "there")
     try:
-        with SessionStore(path) as store:
-            assert [row["content"] for row in store.get_messages("s")] == ["there"]
+        with open_store(path) as store:
+            assert [row["content"] for row in store.messages.get_messages("s")] == ["there"]
     except StorageError as error:
         assert str(path) in str(error)

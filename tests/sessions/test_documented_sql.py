@@ -109,53 +109,53 @@ def test_every_documented_column_is_there(store: SessionStore, path: Path, table
 
 def test_the_documented_tables_can_be_created_again(store: SessionStore, path: Path) -> None:
     """Creating them changes nothing, and the store goes on."""
-    store.create_session("s", "cli", title="T")
+    store.sessions.create_session("s", "cli", title="T")
     before = ask(path, "SELECT sql FROM sqlite_master ORDER BY name")
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(CREATE)
     assert ask(path, "SELECT sql FROM sqlite_master ORDER BY name") == before
-    assert store.append_message("s", "user", "hello") == 1
+    assert store.messages.append_message("s", "user", "hello") == 1
 
 
 def test_somebody_may_add_the_documented_full_text_table(store: SessionStore, path: Path) -> None:
     """Its triggers follow what the store does, and the store does not mind."""
-    store.create_session("s", "cli")
+    store.sessions.create_session("s", "cli")
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(FULL_TEXT)
-    number = store.append_message("s", "user", "docker deployment")
-    store.append_message("s", "user", "something else")
+    number = store.messages.append_message("s", "user", "docker deployment")
+    store.messages.append_message("s", "user", "something else")
     found = "SELECT rowid FROM messages_fts WHERE messages_fts MATCH 'docker'"
     assert ask(path, found) == [{"rowid": number}]
-    store.redact_message(number)
+    store.edits.redact_message(number)
     assert ask(path, found) == []
-    assert store.delete_session("s")
+    assert store.deletion.delete_session("s")
 
 
 def test_ancestors_and_descendants_are_selected_as_documented(store: SessionStore, path: Path) -> None:
     """The recursive examples give what the methods give."""
     chain(store, "a", "b", "c")
-    store.create_session("x", "cli", parent_session_id="b", relation="branch")
+    store.sessions.create_session("x", "cli", parent_session_id="b", relation="branch")
     assert [row["id"] for row in ask(path, ANCESTORS, ("c",))] == ["c", "b", "a"]
     assert {row["id"] for row in ask(path, DESCENDANTS, ("a",))} == {"a", "b", "c", "x"}
     for name in "abcx":
-        ours = {row["id"] for row in store.get_descendants(name)}
+        ours = {row["id"] for row in store.lineage.get_descendants(name)}
         assert {row["id"] for row in ask(path, DESCENDANTS, (name,))} == ours
 
 
 def test_recent_sessions_are_selected_as_documented(store: SessionStore, path: Path) -> None:
     """Preview and last activity agree with the list of the store, for messages older than the session too."""
-    store.create_session("empty", "cli", started_at=5.0)
-    store.create_session("now", "cli")
-    store.append_message("now", "user", "An old message", timestamp=1000.0)
-    store.create_session("long", "cli", started_at=7.0)
-    store.append_message("long", "assistant", "Hello", timestamp=8.0)
-    store.append_message("long", "user", "x" * 100, timestamp=9.0)
+    store.sessions.create_session("empty", "cli", started_at=5.0)
+    store.sessions.create_session("now", "cli")
+    store.messages.append_message("now", "user", "An old message", timestamp=1000.0)
+    store.sessions.create_session("long", "cli", started_at=7.0)
+    store.messages.append_message("long", "assistant", "Hello", timestamp=8.0)
+    store.messages.append_message("long", "user", "x" * 100, timestamp=9.0)
     rows = ask(path, RECENT)
     assert [row["id"] for row in rows] == ["now", "long", "empty"]
     assert {row["id"]: row["preview"] for row in rows} == {"now": "An old message", "long": "x" * 63, "empty": ""}
     # The statement names last_active twice; the last one is the computed one.
     assert {row["id"]: row["last_active"] for row in rows} == {"now": 1000.0, "long": 9.0, "empty": 5.0}
-    listed = {row["id"]: row["last_active"] for row in store.list_sessions_rich()}
+    listed = {row["id"]: row["last_active"] for row in store.listing.list_sessions_rich()}
     assert listed == {row["id"]: row["last_active"] for row in rows}
     stored = {row["id"]: row["last_active"] for row in ask(path, "SELECT id, last_active FROM sessions")}
     assert stored == listed
@@ -164,8 +164,8 @@ def test_recent_sessions_are_selected_as_documented(store: SessionStore, path: P
 def test_tokens_are_selected_as_documented(store: SessionStore, path: Path) -> None:
     """Sums by model, and the sessions that used most."""
     for name, model, tokens in (("a", "m", 10), ("b", "m", 20), ("c", "n", 5), ("d", None, 1)):
-        store.create_session(name, "cli", model=model)
-        store.update_token_counts(name, input_tokens=tokens, output_tokens=1, estimated_cost_usd=tokens / 10)
+        store.sessions.create_session(name, "cli", model=model)
+        store.usage.update_token_counts(name, input_tokens=tokens, output_tokens=1, estimated_cost_usd=tokens / 10)
     assert ask(path, TOKENS_BY_MODEL) == [
         {"model": "m", "session_count": 2, "total_input": 30, "total_output": 2, "total_cost": 3.0},
         {"model": "n", "session_count": 1, "total_input": 5, "total_output": 1, "total_cost": 0.5},
@@ -180,10 +180,10 @@ def test_tokens_are_selected_as_documented(store: SessionStore, path: Path) -> N
 
 def test_what_is_stored_can_be_read_without_us(store: SessionStore, path: Path) -> None:
     """Text as text, structures as JSON, no character escaped that need not be."""
-    store.create_session("s", "cli", model_config={"é": "部署"})
+    store.sessions.create_session("s", "cli", model_config={"é": "部署"})
     calls = [{"id": "c", "function": {"name": "ls", "arguments": '{"pfad": "Übung 部署 👀"}'}}]
-    store.append_message("s", "user", "Grüße 部署 👀")
-    store.append_message("s", "assistant", [{"type": "text", "text": "部署"}], tool_calls=calls, own="Übung")
+    store.messages.append_message("s", "user", "Grüße 部署 👀")
+    store.messages.append_message("s", "assistant", [{"type": "text", "text": "部署"}], tool_calls=calls, own="Übung")
     rows = ask(path, "SELECT * FROM messages ORDER BY id")
     assert rows[0]["content"] == "Grüße 部署 👀"
     assert json.loads(rows[1]["content"]) == [{"type": "text", "text": "部署"}]
@@ -191,7 +191,7 @@ def test_what_is_stored_can_be_read_without_us(store: SessionStore, path: Path) 
     assert json.loads(rows[1]["extra"]) == {"own": "Übung"}
     everything = "".join(str(value) for row in [*rows, *ask(path, "SELECT * FROM sessions")] for value in row.values())
     assert "\\u" not in everything
-    (half,) = (store.append_message("s", "user", "half \ud800 部署"),)
+    (half,) = (store.messages.append_message("s", "user", "half \ud800 部署"),)
     (row,) = ask(path, "SELECT content, content_format FROM messages WHERE id = ?", (half,))
     assert row == {"content": '"half \\ud800 部署"', "content_format": "json"}
 
@@ -199,7 +199,7 @@ def test_what_is_stored_can_be_read_without_us(store: SessionStore, path: Path) 
 def test_the_store_has_the_documented_tables(store: SessionStore, path: Path) -> None:
     """One version in one row, facts by key, and foreign keys that hold."""
     assert ask(path, "SELECT count(*) AS rows FROM schema_version") == [{"rows": 1}]
-    store.set_meta("k", "v")
+    store.usage.set_meta("k", "v")
     assert ask(path, "SELECT value FROM state_meta WHERE key = 'k'") == [{"value": "v"}]
     assert ask(path, "PRAGMA foreign_key_check") == []
     links = {(row["table"], row["from"], row["to"]) for name in ("sessions", "messages")

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memoranda.db.sqlite_engine import SqliteEngine
 from memoranda.errors import SessionError, StorageError
 from memoranda.safety.redaction import Redactor
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import SessionStore, open_store
 from tests.examples import examples
 from tests.sessions.conftest import quick_directory
 
@@ -54,8 +55,8 @@ MESSAGE = st.fixed_dictionaries(
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[SessionStore]:
-    with quick_directory() as directory, SessionStore(directory / "state.db") as opened:
-        opened.create_session("s", "cli")
+    with quick_directory() as directory, open_store(directory / "state.db") as opened:
+        opened.sessions.create_session("s", "cli")
         yield opened
 
 
@@ -65,8 +66,8 @@ def test_any_message_comes_back_as_it_was(
     shared: SessionStore, message: dict[str, Any], unknown: dict[str, Any]
 ) -> None:
     """Every field, whether it has a column or not, equal and of the same type."""
-    number = shared.append_message("s", **(message | {"unknown fields": unknown}))
-    found = shared.get_message(number)
+    number = shared.messages.append_message("s", **(message | {"unknown fields": unknown}))
+    found = shared.messages.get_message(number)
     assert found is not None
     assert {name: found[name] for name in message} == message
     assert type(found["content"]) is type(message["content"])
@@ -77,8 +78,8 @@ def test_any_message_comes_back_as_it_was(
 @given(unknown=UNKNOWN)
 def test_unknown_fields_come_back_under_their_own_names(shared: SessionStore, unknown: dict[str, Any]) -> None:
     """Whatever they are called."""
-    (number,) = shared.append_messages("s", [{"role": "user", "content": "x", **unknown}])
-    found = shared.get_message(number)
+    (number,) = shared.messages.append_messages("s", [{"role": "user", "content": "x", **unknown}])
+    found = shared.messages.get_message(number)
     assert found is not None
     assert {name: found[name] for name in unknown} == unknown
 
@@ -87,20 +88,24 @@ def test_unknown_fields_come_back_under_their_own_names(shared: SessionStore, un
 @given(texts=st.lists(ANY_TEXT, max_size=6))
 def test_no_text_breaks_the_reading_of_others(shared: SessionStore, texts: list[str]) -> None:
     """Windows, lists and chats show what is there, whatever it is."""
-    name = f"session {shared.session_count()}"
-    shared.create_session(name, "cli")
-    ids = shared.append_messages(name, [{"role": "user", "content": text, "reasoning": text} for text in texts])
-    assert len(shared.get_messages(name)) == len(shared.get_messages_as_conversation(name)) == len(texts)
-    shared.list_sessions_rich(limit=1)
+    name = f"session {shared.listing.session_count()}"
+    shared.sessions.create_session(name, "cli")
+    ids = shared.messages.append_messages(
+        name, [{"role": "user", "content": text, "reasoning": text} for text in texts]
+    )
+    assert (
+        len(shared.messages.get_messages(name)) == len(shared.messages.get_messages_as_conversation(name)) == len(texts)
+    )
+    shared.listing.list_sessions_rich(limit=1)
     if ids:
-        window = shared.window_around(ids[0], 20)
+        window = shared.conversations.window_around(ids[0], 20)
         assert window is not None
         assert [message.id for message in window.messages] == ids
 
 
 def test_a_message_as_deep_as_can_be_stored_can_be_read(store: SessionStore) -> None:
     """From deep inside a program too, where less of the stack is left."""
-    store.create_session("s", "cli")
+    store.sessions.create_session("s", "cli")
 
     def nested(depth: int) -> Any:
         value: Any = "core"
@@ -109,12 +114,12 @@ def test_a_message_as_deep_as_can_be_stored_can_be_read(store: SessionStore) -> 
         return value
 
     def read_below(steps: int) -> int:
-        return read_below(steps - 1) if steps else len(store.get_messages("s"))
+        return read_below(steps - 1) if steps else len(store.messages.get_messages("s"))
 
     stored = 0
     for depth in (10, 100, 400, 700, 900, 950, sys.getrecursionlimit() - 100, sys.getrecursionlimit() * 2):
         try:
-            store.append_message("s", "user", nested(depth))
+            store.messages.append_message("s", "user", nested(depth))
         except SessionError:
             break
         stored += 1
@@ -126,27 +131,30 @@ def test_a_message_as_deep_as_can_be_stored_can_be_read(store: SessionStore) -> 
 def test_a_message_of_a_hundred_megabytes(store: SessionStore) -> None:
     """It is stored and read, and so is what comes after it."""
     text = "x" * 50_000_000 + "部" * 10_000_000 + "y" * 20_000_000
-    store.create_session("s", "cli")
-    number = store.append_message("s", "tool", text)
-    after = store.append_message("s", "user", "after")
-    found = store.get_message(number)
+    store.sessions.create_session("s", "cli")
+    number = store.messages.append_message("s", "tool", text)
+    after = store.messages.append_message("s", "user", "after")
+    found = store.messages.get_message(number)
     assert found is not None
     assert found["content"] == text
-    assert [row["id"] for row in store.get_messages("s")] == [number, after]
+    assert [row["id"] for row in store.messages.get_messages("s")] == [number, after]
 
 
 def test_a_message_larger_than_the_database_takes_is_refused(store: SessionStore) -> None:
     """The error says so, and what is around it is as before."""
-    store.create_session("s", "cli")
-    store.append_message("s", "user", "before")
-    writer = store._db._writer
+    store.sessions.create_session("s", "cli")
+    store.messages.append_message("s", "user", "before")
+    assert isinstance(store.engine, SqliteEngine)
+    writer = store.engine._writer
     assert writer is not None
     writer.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 100_000)
-    before = store.export_session("s")
+    before = store.transfer.export_session("s")
     with pytest.raises(StorageError, match="too big"):
-        store.append_messages("s", [{"role": "user", "content": "small"}, {"role": "user", "content": "x" * 200_000}])
-    assert store.export_session("s") == before
-    assert store.append_message("s", "user", "after")
+        store.messages.append_messages(
+            "s", [{"role": "user", "content": "small"}, {"role": "user", "content": "x" * 200_000}]
+        )
+    assert store.transfer.export_session("s") == before
+    assert store.messages.append_message("s", "user", "after")
 
 
 def test_a_refused_structure_is_refused_with_a_redactor_too(path: Path) -> None:
@@ -156,49 +164,49 @@ def test_a_refused_structure_is_refused_with_a_redactor_too(path: Path) -> None:
     deep: Any = []
     for _ in range(5_000):
         deep = [deep]
-    with SessionStore(path, redactor=Redactor()) as store:
-        store.create_session("s", "cli")
+    with open_store(path, redactor=Redactor()) as store:
+        store.sessions.create_session("s", "cli")
         for content in (circle, deep, {1, 2}, b"bytes", [object()]):
             with pytest.raises(SessionError):
-                store.append_message("s", "user", content)
+                store.messages.append_message("s", "user", content)
             with pytest.raises(SessionError):
-                store.append_message("s", "user", "x", own=content)
+                store.messages.append_message("s", "user", "x", own=content)
             with pytest.raises(SessionError):
-                store.append_message("s", "user", "x", tool_calls=[content])
-        assert store.get_messages("s") == []
+                store.messages.append_message("s", "user", "x", tool_calls=[content])
+        assert store.messages.get_messages("s") == []
 
 
 def test_numbers_and_keys_that_json_would_change_are_refused_or_kept(store: SessionStore) -> None:
     """In content, unknown fields and structured columns alike."""
-    store.create_session("s", "cli")
+    store.sessions.create_session("s", "cli")
     for value in ([{1: "x"}], {None: "x"}, {True: 1, "true": 2}):
         for fields in ({"content": value}, {"own": value}, {"reasoning_details": value}):
             try:
-                number = store.append_message("s", "user", **fields)
+                number = store.messages.append_message("s", "user", **fields)
             except SessionError:
                 continue
-            found = store.get_message(number)
+            found = store.messages.get_message(number)
             assert found is not None
             assert {name: found[name] for name in fields} == fields
 
 
 def test_both_names_of_an_external_id_are_not_mixed_up(store: SessionStore) -> None:
     """When a message has two, neither is lost, or it is refused."""
-    store.create_session("s", "cli")
+    store.sessions.create_session("s", "cli")
     try:
-        number = store.append_message("s", "user", "x", message_id="1", external_id="2")
+        number = store.messages.append_message("s", "user", "x", message_id="1", external_id="2")
     except SessionError:
         return
-    assert {"1", "2"} <= {str(value) for value in json.loads(json.dumps(store.get_message(number))).values()}
+    assert {"1", "2"} <= {str(value) for value in json.loads(json.dumps(store.messages.get_message(number))).values()}
 
 
 @pytest.mark.parametrize("form", [list, tuple, json.dumps], ids=["list", "tuple", "text"])
 def test_tool_calls_are_counted_in_every_form(store: SessionStore, form: Callable[[list[Any]], Any]) -> None:
     """As they come, and when they are counted again."""
-    store.create_session("s", "cli")
-    store.append_message("s", "assistant", None, tool_calls=form([{"id": str(number)} for number in range(3)]))
+    store.sessions.create_session("s", "cli")
+    store.messages.append_message("s", "assistant", None, tool_calls=form([{"id": str(number)} for number in range(3)]))
     for _ in range(2):
-        session = store.get_session("s")
+        session = store.sessions.get_session("s")
         assert session is not None
         assert session["tool_call_count"] == 3
-        store.recount_sessions(["s"])
+        store.maintenance.recount_sessions(["s"])

@@ -6,7 +6,7 @@ import pytest
 
 from memoranda.sessions.maintenance import SALVAGED
 from memoranda.sessions.scope import Scope
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import open_store
 
 
 @pytest.mark.parametrize(
@@ -21,12 +21,12 @@ def test_messages_without_a_session_go_to_nobody_elses_user(
         for place, user in enumerate(others)
     ]
     lost = [{"id": 7, "session_id": "lost", "role": "user", "content": "whose is this?", "timestamp": 5.0}]
-    with SessionStore(tmp_path / "state.db") as store:
-        taken = store.take_rows({"sessions": sessions, "messages": lost})
+    with open_store(tmp_path / "state.db") as store:
+        taken = store.maintenance.take_rows({"sessions": sessions, "messages": lost})
         assert taken["messages"] == 1
-        adopted = store.get_session("lost")
+        adopted = store.sessions.get_session("lost")
         assert adopted is not None
         assert (adopted["user_id"], adopted["source"], adopted["message_count"]) == (owner, SALVAGED, 1)
         for user in (None, "ann", "bob"):
-            seen = store.scoped(Scope.of(user)).get_session("lost") is not None
+            seen = store.scoped(Scope.of(user)).sessions.get_session("lost") is not None
             assert seen == (owner is None and user is None)

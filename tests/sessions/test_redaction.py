@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.safety.redaction import Redactor
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import SessionStore, open_store
 from tests.sessions.conftest import file_bytes
 
 KNOWN = "correct-horse-battery"
@@ -27,7 +27,7 @@ PRIVATE_KEY = "\n".join(["-----BEGIN PRIVATE" + " KEY-----", *KEY_LINES, "-----E
 
 @pytest.fixture
 def redacting(path: Path) -> Iterator[SessionStore]:
-    with SessionStore(path, redactor=Redactor([KNOWN, AWKWARD, "short"])) as opened:
+    with open_store(path, redactor=Redactor([KNOWN, AWKWARD, "short"])) as opened:
         yield opened
 
 
@@ -77,63 +77,63 @@ def test_no_part_of_a_message_carries_a_secret(
     """Appended, compressed or imported; it is counted, and the caller's message stays as it was."""
     message = {"role": "assistant", **fields}
     given = copy.deepcopy(message)
-    redacting.create_session("s", "cli")
+    redacting.sessions.create_session("s", "cli")
     if way == "append":
-        redacting.append_message("s", **message)
+        redacting.messages.append_message("s", **message)
     elif way == "batch":
-        redacting.append_messages("s", [message])
+        redacting.messages.append_messages("s", [message])
     elif way == "compact":
-        redacting.archive_and_compact("s", [message])
+        redacting.edits.archive_and_compact("s", [message])
     else:
-        redacting.import_sessions([{"id": "s", "source": "x", "messages": [message]}])
+        redacting.transfer.import_sessions([{"id": "s", "source": "x", "messages": [message]}])
     assert message == given
     assert _leaks(path) == []
-    assert len(redacting.get_messages("s")) == 1
-    assert "[redacted:" in json.dumps(redacting.get_messages("s"))
-    assert redacting.statistics()["redacted_secrets"] >= 1
+    assert len(redacting.messages.get_messages("s")) == 1
+    assert "[redacted:" in json.dumps(redacting.messages.get_messages("s"))
+    assert redacting.usage.statistics()["redacted_secrets"] >= 1
 
 
 def test_nothing_that_is_said_about_a_session_carries_a_secret(redacting: SessionStore, path: Path) -> None:
     """Prompt, configuration, title, unknown fields, billing, reasons, facts: however they are set."""
     steps: list[Any] = [
-        lambda: redacting.create_session("a", "cli", system_prompt=f"use {KNOWN}"),
-        lambda: redacting.create_session("b", "cli", model_config={"api_key": TOKEN, KNOWN: 1}),
-        lambda: redacting.create_session("c", "cli", title=f"Key {KNOWN}"),
-        lambda: redacting.create_session("d", "cli", cwd=KNOWN, nested=[{"x": TOKEN}]),
-        lambda: redacting.create_session("e", "cli", model=KNOWN),
-        lambda: redacting.update_session("a", system_prompt=TOKEN),
-        lambda: redacting.update_session("a", model_config={"x": KNOWN}),
-        lambda: redacting.update_session("a", billing_base_url=f"https://{KNOWN}.example"),
-        lambda: redacting.set_session_title("a", f"About {TOKEN}"),
-        lambda: redacting.update_token_counts("a", billing_base_url=f"https://{KNOWN}.example"),
-        lambda: redacting.end_session("a", f"because {KNOWN}"),
-        lambda: redacting.set_meta("k", KNOWN),
-        lambda: redacting.redact_message(redacting.append_message("a", "user", "x"), KNOWN),
-        lambda: redacting.import_sessions([{"id": "f", "source": "x", "title": KNOWN, "own": {TOKEN: KNOWN}}]),
+        lambda: redacting.sessions.create_session("a", "cli", system_prompt=f"use {KNOWN}"),
+        lambda: redacting.sessions.create_session("b", "cli", model_config={"api_key": TOKEN, KNOWN: 1}),
+        lambda: redacting.sessions.create_session("c", "cli", title=f"Key {KNOWN}"),
+        lambda: redacting.sessions.create_session("d", "cli", cwd=KNOWN, nested=[{"x": TOKEN}]),
+        lambda: redacting.sessions.create_session("e", "cli", model=KNOWN),
+        lambda: redacting.sessions.update_session("a", system_prompt=TOKEN),
+        lambda: redacting.sessions.update_session("a", model_config={"x": KNOWN}),
+        lambda: redacting.sessions.update_session("a", billing_base_url=f"https://{KNOWN}.example"),
+        lambda: redacting.titles.set_session_title("a", f"About {TOKEN}"),
+        lambda: redacting.usage.update_token_counts("a", billing_base_url=f"https://{KNOWN}.example"),
+        lambda: redacting.sessions.end_session("a", f"because {KNOWN}"),
+        lambda: redacting.usage.set_meta("k", KNOWN),
+        lambda: redacting.edits.redact_message(redacting.messages.append_message("a", "user", "x"), KNOWN),
+        lambda: redacting.transfer.import_sessions([{"id": "f", "source": "x", "title": KNOWN, "own": {TOKEN: KNOWN}}]),
     ]
     for number, step in enumerate(steps):
-        before = redacting.statistics()["redacted_secrets"]
+        before = redacting.usage.statistics()["redacted_secrets"]
         step()
         assert _leaks(path) == [], number
-        assert redacting.statistics()["redacted_secrets"] > before, number
+        assert redacting.usage.statistics()["redacted_secrets"] > before, number
 
 
 def test_redacted_secrets_are_counted_one_by_one(redacting: SessionStore) -> None:
     """Each occurrence, over the life of the store; what was refused or known already does not count."""
-    redacting.create_session("s", "cli")
-    redacting.append_message("s", "user", f"{KNOWN} {KNOWN} {TOKEN}", external_id="e")
-    assert redacting.statistics()["redacted_secrets"] == 3
+    redacting.sessions.create_session("s", "cli")
+    redacting.messages.append_message("s", "user", f"{KNOWN} {KNOWN} {TOKEN}", external_id="e")
+    assert redacting.usage.statistics()["redacted_secrets"] == 3
     with pytest.raises(ValueError):
-        redacting.append_messages("s", [{"role": "user", "content": KNOWN}, {"content": "no role"}])
-    assert redacting.statistics()["redacted_secrets"] == 3
+        redacting.messages.append_messages("s", [{"role": "user", "content": KNOWN}, {"content": "no role"}])
+    assert redacting.usage.statistics()["redacted_secrets"] == 3
 
 
 def test_what_is_known_already_is_not_counted_again(redacting: SessionStore) -> None:
     """A message with the same external id adds nothing, not even to the count."""
-    redacting.create_session("s", "cli")
+    redacting.sessions.create_session("s", "cli")
     for _ in range(2):
-        redacting.append_message("s", "user", KNOWN, external_id="e")
-    assert redacting.statistics()["redacted_secrets"] == 1
+        redacting.messages.append_message("s", "user", KNOWN, external_id="e")
+    assert redacting.usage.statistics()["redacted_secrets"] == 1
 
 
 @pytest.mark.parametrize(
@@ -185,11 +185,11 @@ def test_a_known_value_is_found_with_the_escapes_of_html() -> None:
 
 def test_names_are_not_redacted(redacting: SessionStore) -> None:
     """Two messages whose ids look like secrets are still two, and calls still find their answers."""
-    redacting.create_session("s", "cli")
-    redacting.append_message("s", "user", "1", external_id=TOKEN)
-    redacting.append_message("s", "user", "2", external_id=OTHER_TOKEN)
-    redacting.append_message("s", "tool", "3", tool_call_id=TOKEN)
-    rows = redacting.get_messages("s")
+    redacting.sessions.create_session("s", "cli")
+    redacting.messages.append_message("s", "user", "1", external_id=TOKEN)
+    redacting.messages.append_message("s", "user", "2", external_id=OTHER_TOKEN)
+    redacting.messages.append_message("s", "tool", "3", tool_call_id=TOKEN)
+    rows = redacting.messages.get_messages("s")
     assert [row["content"] for row in rows] == ["1", "2", "3"]
     assert rows[2]["tool_call_id"] == TOKEN
 
@@ -197,64 +197,64 @@ def test_names_are_not_redacted(redacting: SessionStore) -> None:
 def test_importing_with_a_redactor_twice_adds_nothing(redacting: SessionStore) -> None:
     """What was redacted on its way in is known the second time."""
     session = {"id": "s", "source": "x", "messages": [{"role": "user", "content": f"it is {KNOWN}", "timestamp": 1.0}]}
-    assert redacting.import_sessions([session]).messages == 1
-    assert redacting.import_sessions([session]).messages == 0
-    assert redacting.statistics()["redacted_secrets"] == 1
+    assert redacting.transfer.import_sessions([session]).messages == 1
+    assert redacting.transfer.import_sessions([session]).messages == 0
+    assert redacting.usage.statistics()["redacted_secrets"] == 1
 
 
 def test_an_imported_session_keeps_its_id(redacting: SessionStore) -> None:
     """Even when it looks like a secret: ids are names."""
     session = {"id": TOKEN, "source": "x", "messages": [{"role": "user", "content": "hi"}]}
     child = {"id": "child", "source": "x", "parent_session_id": TOKEN}
-    report = redacting.import_sessions([session, child])
+    report = redacting.transfer.import_sessions([session, child])
     assert report.ok
-    assert redacting.get_compression_lineage(TOKEN) == [TOKEN]
-    assert [row["content"] for row in redacting.get_messages(TOKEN)] == ["hi"]
+    assert redacting.lineage.get_compression_lineage(TOKEN) == [TOKEN]
+    assert [row["content"] for row in redacting.messages.get_messages(TOKEN)] == ["hi"]
     assert report.detached == []
 
 
 def test_everyday_text_stays_as_it_is(redacting: SessionStore) -> None:
     """Hashes, ids, paths, short words and base64 pictures are no secrets."""
-    redacting.create_session("s", "cli")
+    redacting.sessions.create_session("s", "cli")
     ordinary = (
         "commit 9fceb02d0ae598e95dc970b74767f19372d61af8", "call_AbCdEfGh1234567890IjKlMn", "short",
         "the token is in the vault", "password: see the vault", "/srv/token/key.pem", "api_key=$API_KEY",
         [{"type": "image_url", "image_url": {"url": "data:image/png;base64," + "iVBORw0KGgoAAAANSUhEUg" * 200}}],
     )  # fmt: skip
     for content in ordinary:
-        redacting.append_message("s", "user", content)
-    assert [row["content"] for row in redacting.get_messages("s")] == list(ordinary)
-    assert redacting.statistics()["redacted_secrets"] == 0
+        redacting.messages.append_message("s", "user", content)
+    assert [row["content"] for row in redacting.messages.get_messages("s")] == list(ordinary)
+    assert redacting.usage.statistics()["redacted_secrets"] == 0
 
 
 def test_without_a_redactor_text_is_stored_as_it_comes(store: SessionStore, path: Path) -> None:
     """The switch is the caller's."""
-    store.create_session("s", "cli", system_prompt=KNOWN)
-    store.append_message("s", "user", TOKEN)
-    assert store.get_messages("s")[0]["content"] == TOKEN
+    store.sessions.create_session("s", "cli", system_prompt=KNOWN)
+    store.messages.append_message("s", "user", TOKEN)
+    assert store.messages.get_messages("s")[0]["content"] == TOKEN
     assert KNOWN.encode() in file_bytes(path)
-    assert store.statistics()["redacted_secrets"] == 0
+    assert store.usage.statistics()["redacted_secrets"] == 0
 
 
 @pytest.mark.parametrize("how", ["delete", "clear", "redact", "prune"])
 def test_what_was_deleted_is_in_no_file(store: SessionStore, path: Path, how: str) -> None:
     """Nor in the log; the rest is."""
-    store.create_session("s", "cli", started_at=1.0)
-    store.create_session("t", "cli")
-    store.append_message("t", "user", "what stays")
-    numbers = store.append_messages(
+    store.sessions.create_session("s", "cli", started_at=1.0)
+    store.sessions.create_session("t", "cli")
+    store.messages.append_message("t", "user", "what stays")
+    numbers = store.messages.append_messages(
         "s", [{"role": "user", "content": f"gone for good {each}" * 50, "timestamp": 2.0} for each in range(50)]
     )
     assert b"gone for good" in file_bytes(path)
     if how == "delete":
-        store.delete_session("s")
+        store.deletion.delete_session("s")
     elif how == "clear":
-        store.clear_messages("s")
+        store.edits.clear_messages("s")
     elif how == "prune":
-        store.end_session("s", "user_exit")
-        store.prune_sessions()
+        store.sessions.end_session("s", "user_exit")
+        store.deletion.prune_sessions()
     else:
         for number in numbers:
-            store.redact_message(number)
+            store.edits.redact_message(number)
     assert b"gone for good" not in file_bytes(path)
     assert b"what stays" in file_bytes(path)

@@ -17,7 +17,7 @@ from memoranda.sessions.copies import LOST
 from memoranda.sessions.rotation import ContextItem, KeptMessage, NotRotated, Rotated, Summary
 from memoranda.sessions.salvage import salvage
 from memoranda.sessions.schema import VERSION
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import SessionStore, open_store
 from memoranda.support.home import Home
 from memoranda.testing.store_contract.assertions import contents, say
 from memoranda.testing.store_contract.rotation import begin, rotate
@@ -28,22 +28,22 @@ KEPT = 4
 
 
 def _context(store: SessionStore, name: str) -> tuple[list[ContextItem], int]:
-    live = store.live_context(name)
+    live = store.rotation.live_context(name)
     items: list[ContextItem] = [KeptMessage(live[0].id), Summary(f"What was said in {name}.")]
     return [*items, *(KeptMessage(each.id) for each in live[-KEPT:])], live[-1].id
 
 
 def _go_on_and_on(path: Path, name: int, pipe: int) -> None:
     """Rotate one session after the other until somebody kills us; say which were acknowledged."""
-    store = SessionStore(path, wait=60)
+    store = open_store(path, wait=60)
     number = 0
     while True:
         old, new = f"{name}-{number}", f"{name}-{number + 1}"
         if number == 0:
-            store.create_session(old, "cli", title=f"Round {name}")
+            store.sessions.create_session(old, "cli", title=f"Round {name}")
             say(store, old, *(f"{name} says {each}" for each in range(10)))
         items, last = _context(store, old)
-        store.rotate_session(old, new, items, last_seen=last, system_prompt=f"prompt of {new}")
+        store.rotation.rotate_session(old, new, items, last_seen=last, system_prompt=f"prompt of {new}")
         os.write(pipe, b".")
         say(store, new, f"said in {new}")
         number += 1
@@ -51,15 +51,15 @@ def _go_on_and_on(path: Path, name: int, pipe: int) -> None:
 
 def _is_whole(store: SessionStore, name: str) -> None:
     """A continuation is linked, titled, prompted and complete."""
-    session = store.get_session(name)
+    session = store.sessions.get_session(name)
     assert session is not None
-    parent = store.get_session(session["parent_session_id"])
+    parent = store.sessions.get_session(session["parent_session_id"])
     assert parent is not None
     assert (parent["successor_id"], parent["end_reason"]) == (name, "compression")
     assert (session["relation"], session["system_prompt"]) == ("compression", f"prompt of {name}")
     started, _, number = name.partition("-")
     assert session["title"] == f"Round {started} #{int(number) + 1}"
-    live = store.live_context(name)
+    live = store.rotation.live_context(name)
     assert [each.is_summary for each in live[: KEPT + 2]] == [False, True, *[False] * KEPT]
     assert all(each.message["content"] for each in live)
 
@@ -69,7 +69,7 @@ def _is_whole(store: SessionStore, name: str) -> None:
 def test_a_hundred_kills_leave_no_half_rotation(path: Path) -> None:
     """After each kill -9 there is the old session, open and as it was, or the new one, complete."""
     chance = random.Random(7)
-    SessionStore(path).close()
+    open_store(path).close()
     for name in range(100):
         reader, writer = os.pipe()
         child = os.fork()
@@ -85,36 +85,36 @@ def test_a_hundred_kills_leave_no_half_rotation(path: Path) -> None:
         os.waitpid(child, 0)
         acknowledged = 1 + len(os.read(reader, 1_000_000))
         os.close(reader)
-        with SessionStore(path) as store:
-            chain = store.get_compression_lineage(f"{name}-0")
+        with open_store(path) as store:
+            chain = store.lineage.get_compression_lineage(f"{name}-0")
             assert chain == [f"{name}-{number}" for number in range(len(chain))]
             assert acknowledged <= len(chain) - 1 <= acknowledged + 1
             for each in chain[1:]:
                 _is_whole(store, each)
-            tip = store.get_session(chain[-1])
+            tip = store.sessions.get_session(chain[-1])
             assert tip is not None
             assert (tip["ended_at"], tip["successor_id"]) == (None, None)
-    with SessionStore(path) as store:
-        assert store.miscounted_sessions() == []
-        assert store.lost_repetitions() == []
-        assert store.check_integrity() == []
+    with open_store(path) as store:
+        assert store.maintenance.miscounted_sessions() == []
+        assert store.maintenance.lost_repetitions() == []
+        assert store.maintenance.check_integrity() == []
 
 
 _RACE = """
 import sys, time
 from pathlib import Path
 from memoranda.sessions.rotation import Lease, KeptMessage, Rotated, Summary
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import SessionStore, open_store
 path, name, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-with SessionStore(path, wait=60) as store:
+with open_store(path, wait=60) as store:
     print("ready", flush=True)
     sys.stdin.readline()
     won = leases = 0
     for number in range(rounds):
         session = f"race {number}"
-        leases += isinstance(store.take_compression_lease(session, name), Lease)
-        live = store.live_context(session)
-        done = store.rotate_session(session, f"{session} by {name}", [Summary(name), KeptMessage(live[-1].id)],
+        leases += isinstance(store.rotation.take_compression_lease(session, name), Lease)
+        live = store.rotation.live_context(session)
+        done = store.rotation.rotate_session(session, f"{session} by {name}", [Summary(name), KeptMessage(live[-1].id)],
                                     last_seen=live[-1].id)
         won += isinstance(done, Rotated)
     print(won, leases, flush=True)
@@ -125,9 +125,9 @@ with SessionStore(path, wait=60) as store:
 def test_of_two_processes_that_race_one_rotates(path: Path) -> None:
     """Every session has one child; the other process is told which."""
     rounds = 60
-    with SessionStore(path) as store:
+    with open_store(path) as store:
         for number in range(rounds):
-            store.create_session(f"race {number}", "cli", title=f"Race {number}")
+            store.sessions.create_session(f"race {number}", "cli", title=f"Race {number}")
             say(store, f"race {number}", "1", "2")
     racers = [
         subprocess.Popen(
@@ -141,47 +141,47 @@ def test_of_two_processes_that_race_one_rotates(path: Path) -> None:
         assert racer.stdout.readline() == "ready\n"
     answers = [racer.communicate("go\n")[0].split() for racer in racers]
     assert sum(int(won) for won, _ in answers) == rounds
-    with SessionStore(path) as store:
-        assert store.session_count() == 2 * rounds
+    with open_store(path) as store:
+        assert store.listing.session_count() == 2 * rounds
         for number in range(rounds):
-            chain = store.get_compression_lineage(f"race {number}")
+            chain = store.lineage.get_compression_lineage(f"race {number}")
             assert len(chain) == 2
-            assert store.get_session_title(chain[1]) == f"Race {number} #2"
-        assert store.miscounted_sessions() == []
+            assert store.titles.get_session_title(chain[1]) == f"Race {number} #2"
+        assert store.maintenance.miscounted_sessions() == []
 
 
 def test_an_append_in_the_meantime_wins(store: SessionStore, path: Path) -> None:
     """Somebody who writes into the session while it is summarised is not forgotten."""
     begin(store, "a", "1", "2")
     items, last = _context(store, "a")
-    with SessionStore(path) as other:
-        other.append_message("a", "user", "meanwhile")
-    assert store.rotate_session("a", "b", items, last_seen=last) == NotRotated("changed")
+    with open_store(path) as other:
+        other.messages.append_message("a", "user", "meanwhile")
+    assert store.rotation.rotate_session("a", "b", items, last_seen=last) == NotRotated("changed")
     items, last = _context(store, "a")
-    assert isinstance(store.rotate_session("a", "b", items, last_seen=last), Rotated)
+    assert isinstance(store.rotation.rotate_session("a", "b", items, last_seen=last), Rotated)
     assert "meanwhile" in contents(store, "b")
 
 
 def test_a_row_that_refers_is_small(store: SessionStore, path: Path) -> None:
     """A repeated megabyte is not a second megabyte in the file."""
-    store.create_session("a", "cli")
+    store.sessions.create_session("a", "cli")
     for number in range(20):
-        store.append_message("a", "tool", f"{number}" * 50_000)
-    with SessionStore(path):
+        store.messages.append_message("a", "tool", f"{number}" * 50_000)
+    with open_store(path):
         pass
-    store.vacuum()
+    store.deletion.vacuum()
     before = path.stat().st_size
     for old, new in ("ab", "bc", "cd"):
         rotate(store, old, new, 20)
-    store.vacuum()
+    store.deletion.vacuum()
     assert path.stat().st_size - before < 100_000
     assert len(str(contents(store, "d")[-1])) == 100_000
 
 
 def test_a_store_from_before_gets_what_it_lacks(path: Path) -> None:
     """Copies that it has in full stay as they are and are read as before."""
-    with SessionStore(path) as store:
-        store.create_session("a", "cli")
+    with open_store(path) as store:
+        store.sessions.create_session("a", "cli")
         say(store, "a", "1", "2")
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("DROP INDEX idx_messages_copies")
@@ -190,9 +190,9 @@ def test_a_store_from_before_gets_what_it_lacks(path: Path) -> None:
             "INSERT INTO messages (session_id, role, content, timestamp, copy_of) VALUES ('a', 'user', '2', 5.0, 2)"
         )
         connection.commit()
-    with SessionStore(path) as store:
+    with open_store(path) as store:
         assert contents(store, "a") == ["1", "2", "2"]
-        assert store.live_message_ids("a") == {1, 2, 3}
+        assert store.messages.live_message_ids("a") == {1, 2, 3}
         rotate(store, "a", "b", 1)
         assert contents(store, "b") == ["In short.", "2"]
     assert ask(path, "SELECT name FROM sqlite_master WHERE name = 'idx_messages_copies'")
@@ -202,7 +202,7 @@ def test_a_store_from_before_gets_what_it_lacks(path: Path) -> None:
 def test_what_another_program_deleted_is_reported_and_said_in_its_place(tmp_path: Path) -> None:
     """The doctor finds repetitions whose origin is gone; mended, they say so and nothing else changes."""
     home = Home.at(tmp_path / "home")
-    with SessionStore(home.state_db) as store:
+    with open_store(home.state_db) as store:
         begin(store, "a", "1", "2")
         rotate(store, "a", "b")
     with closing(sqlite3.connect(home.state_db)) as connection:
@@ -213,11 +213,11 @@ def test_what_another_program_deleted_is_reported_and_said_in_its_place(tmp_path
     assert finding.repair is not None
     finding.repair()
     assert [each.problem for each in examine(home) if each.path == home.state_db] == []
-    with SessionStore(home.state_db) as store:
+    with open_store(home.state_db) as store:
         assert contents(store, "b") == ["In short.", LOST, "2"]
         rotate(store, "b", "c", 2)
         assert contents(store, "c") == ["In short.", LOST, "2"]
-        assert store.miscounted_sessions() == []
+        assert store.maintenance.miscounted_sessions() == []
 
 
 def test_going_on_with_what_is_lost_says_so(store: SessionStore, path: Path) -> None:
@@ -227,11 +227,11 @@ def test_going_on_with_what_is_lost_says_so(store: SessionStore, path: Path) -> 
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("DELETE FROM messages WHERE content = '1'")
         connection.commit()
-    store.branch_session("b", "c")
+    store.rotation.branch_session("b", "c")
     rotate(store, "b", "d", 2)
     assert contents(store, "c")[1:] == contents(store, "d")[1:] == [LOST, "2"]
-    store.recount_sessions(["a"])
-    assert store.miscounted_sessions() == []
+    store.maintenance.recount_sessions(["a"])
+    assert store.maintenance.miscounted_sessions() == []
 
 
 def test_salvaging_keeps_rows_that_refer(store: SessionStore, path: Path, tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_salvaging_keeps_rows_that_refer(store: SessionStore, path: Path, tmp_pa
         connection.execute("DELETE FROM messages WHERE content = '1'")
         connection.commit()
     salvage(path, tmp_path / "damaged")
-    with SessionStore(path) as saved:
+    with open_store(path) as saved:
         assert contents(saved, "b") == ["In short.", LOST, "2"]
-        assert saved.lost_repetitions() == []
-        assert saved.miscounted_sessions() == []
+        assert saved.maintenance.lost_repetitions() == []
+        assert saved.maintenance.miscounted_sessions() == []

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memoranda.errors import SessionError
 from memoranda.sessions.scope import Scope
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import SessionStore, open_store
 from memoranda.testing.store_contract.scopes import reads, writes
 from tests.examples import examples
 from tests.sessions.conftest import quick_directory
@@ -23,31 +23,50 @@ STEP = st.tuples(
     st.sampled_from(NAMES),
     st.integers(1, 12),
     st.sampled_from(
-        ["make", "say", "child", "rewind", "restore", "compact", "clear", "redact", "title", "delete", "archive",
-         "end", "reopen", "update", "tokens", "import", "append_known", "delete_several", "prune"]
+        [
+            "make",
+            "say",
+            "child",
+            "rewind",
+            "restore",
+            "compact",
+            "clear",
+            "redact",
+            "title",
+            "delete",
+            "archive",
+            "end",
+            "reopen",
+            "update",
+            "tokens",
+            "import",
+            "append_known",
+            "delete_several",
+            "prune",
+        ]
     ),
-)  # fmt: skip
+)
 
 
 def _do(view: SessionStore, name: str, number: int, what: str) -> Any:
     if what == "make":
-        return view.create_session(name, "cli", title=f"Title of {name}")
+        return view.sessions.create_session(name, "cli", title=f"Title of {name}")
     if what == "say":
-        return view.append_message(name, "user", f"said by {view.scope.user!r}")
+        return view.messages.append_message(name, "user", f"said by {view.scope.user!r}")
     if what == "child":
-        return view.create_session(f"{name} child {number}", "subagent", parent_session_id=name)
+        return view.sessions.create_session(f"{name} child {number}", "subagent", parent_session_id=name)
     return writes(view, name, number)[what]()
 
 
 def _everything(store: SessionStore) -> dict[str, Any]:
-    return {row["id"]: row for row in store.export_all()}
+    return {row["id"]: row for row in store.transfer.export_all()}
 
 
 @settings(max_examples=examples(40))
 @given(steps=st.lists(STEP, min_size=5, max_size=30))
 def test_no_step_of_a_user_touches_or_shows_what_is_not_theirs(steps: list[tuple[str | None, str, int, str]]) -> None:
     """Before and after every step, all that is not the user's own is equal; own reads show own sessions only."""
-    with quick_directory() as directory, SessionStore(directory / "state.db") as store:
+    with quick_directory() as directory, open_store(directory / "state.db") as store:
         for user, session_id, number, what in steps:
             before = _everything(store)
             view = store.scoped(Scope.of(user))
@@ -64,7 +83,7 @@ def test_nobody_is_called_nothing(store: SessionStore) -> None:
     with pytest.raises(SessionError):
         store.scoped(Scope.of(""))
     with pytest.raises(SessionError):
-        store.create_session("s", "cli", user_id="")
+        store.sessions.create_session("s", "cli", user_id="")
 
 
 def _look_around(store: SessionStore) -> None:
@@ -72,11 +91,14 @@ def _look_around(store: SessionStore) -> None:
     for user in USERS:
         view = store.scoped(Scope.of(user))
         own = {each: row for each, row in everything.items() if row["user_id"] == user}
-        assert {row["id"]: row for row in view.export_all()} == own
-        assert view.session_count() == len(own)
-        assert view.statistics()["messages"] == sum(row["message_count"] for row in own.values())
-        listed = {row["id"] for order in (False, True) for row in
-                  view.list_sessions_rich(limit=1000, include_children=True, order_by_last_active=order)}  # fmt: skip
+        assert {row["id"]: row for row in view.transfer.export_all()} == own
+        assert view.listing.session_count() == len(own)
+        assert view.usage.statistics()["messages"] == sum(row["message_count"] for row in own.values())
+        listed = {
+            row["id"]
+            for order in (False, True)
+            for row in view.listing.list_sessions_rich(limit=1000, include_children=True, order_by_last_active=order)
+        }
         assert listed <= set(own)
         for name, row in everything.items():
             if name in own:

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memoranda.errors import SessionError
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import SessionStore, open_store
 from tests.examples import examples
 from tests.sessions.conftest import quick_directory
 
@@ -19,7 +19,7 @@ TITLE = ANY_TEXT | st.text("ab #%_\\0129…", max_size=105) | LONG
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[SessionStore]:
-    with quick_directory() as directory, SessionStore(directory / "state.db") as opened:
+    with quick_directory() as directory, open_store(directory / "state.db") as opened:
         yield opened
 
 
@@ -28,42 +28,42 @@ def shared() -> Iterator[SessionStore]:
 @given(base=TITLE, rounds=st.integers(1, 11))
 def test_the_next_title_can_always_be_set(shared: SessionStore, base: str, rounds: int) -> None:
     """Again and again; its first word leads to the last of them, and each one to its own session."""
-    shared.delete_sessions([row["id"] for row in shared.export_all()])
+    shared.deletion.delete_sessions([row["id"] for row in shared.transfer.export_all()])
     given_titles: dict[str, str] = {}
     for number in range(rounds):
         try:
-            title = shared.get_next_title_in_lineage(base)
+            title = shared.titles.get_next_title_in_lineage(base)
         except SessionError:
             return
         name = f"s{number}"
-        shared.create_session(name, "cli", title=title)
-        assert shared.get_session_title(name) == title
+        shared.sessions.create_session(name, "cli", title=title)
+        assert shared.titles.get_session_title(name) == title
         assert len(title) <= 100
         assert title not in given_titles
         given_titles[title] = name
     for title, name in given_titles.items():
-        exact, _ = shared.list_titled(title)
+        exact, _ = shared.titles.list_titled(title)
         assert [each.session_id for each in exact] == [name]
     first = next(iter(given_titles))
-    assert shared.resolve_session_by_title(first) == f"s{rounds - 1}"
+    assert shared.titles.resolve_session_by_title(first) == f"s{rounds - 1}"
     for title, name in list(given_titles.items())[1:]:
-        assert shared.resolve_session_by_title(title) == name
+        assert shared.titles.resolve_session_by_title(title) == name
 
 
 @settings(max_examples=examples(60))
 @given(title=ANY_TEXT)
 def test_a_title_is_kept_or_refused(shared: SessionStore, title: str) -> None:
     """Setting what was kept once more changes nothing."""
-    shared.create_session("one", "cli")
+    shared.sessions.create_session("one", "cli")
     try:
-        shared.set_session_title("one", title)
+        shared.titles.set_session_title("one", title)
     except SessionError:
         return
-    kept = shared.get_session_title("one")
+    kept = shared.titles.get_session_title("one")
     assert kept is None or (kept == kept.strip() and kept.encode() and len(kept) <= 100)
     if kept is not None:
-        assert shared.resolve_session_by_title(kept) == "one"
-        assert [each.session_id for each in shared.list_titled(title)[0]] == ["one"]
-        shared.set_session_title("one", kept)
-        assert shared.get_session_title("one") == kept
-        shared.set_session_title("one", None)
+        assert shared.titles.resolve_session_by_title(kept) == "one"
+        assert [each.session_id for each in shared.titles.list_titled(title)[0]] == ["one"]
+        shared.titles.set_session_title("one", kept)
+        assert shared.titles.get_session_title("one") == kept
+        shared.titles.set_session_title("one", None)

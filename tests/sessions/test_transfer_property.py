@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memoranda.errors import SessionError
 from memoranda.sessions.rotation import ContextItem, KeptMessage, Summary
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import SessionStore, open_store
 from memoranda.testing.store_contract.assertions import compact, findable
 from memoranda.testing.store_contract.transfer import picture
 from tests.examples import examples
@@ -43,43 +43,45 @@ STEP = st.tuples(
 
 
 def _rotate(store: SessionStore, name: str, other: str) -> None:
-    live = store.live_context(name)
+    live = store.rotation.live_context(name)
     context: list[ContextItem] = [Summary("In short."), *map(KeptMessage, [each.id for each in live[-2:]])]
     if len(live) % 3 == 2:
-        store.branch_session(name, other)
+        store.rotation.branch_session(name, other)
     else:
-        store.rotate_session(name, other, context, last_seen=live[-1].id if live else 0)
+        store.rotation.rotate_session(name, other, context, last_seen=live[-1].id if live else 0)
 
 
 def _do(store: SessionStore, step: tuple[str, str, str, dict[str, Any], str]) -> None:
     what, name, other, message, text = step
     if what == "make":
-        store.create_session(name, "cli", model_config={"x": [1, "é"]}, own=text)
+        store.sessions.create_session(name, "cli", model_config={"x": [1, "é"]}, own=text)
     elif what == "say":
-        store.append_message(name, **message)
+        store.messages.append_message(name, **message)
     elif what == "continue":
-        store.end_session(name, "compression")
-        store.create_session(other, "cli", parent_session_id=name, started_at=1e9)
+        store.sessions.end_session(name, "compression")
+        store.sessions.create_session(other, "cli", parent_session_id=name, started_at=1e9)
     elif what in ("branch", "delegate"):
         kind = "branch" if what == "branch" else "delegation"
-        store.create_session(other, "cli", parent_session_id=name, relation=kind)
+        store.sessions.create_session(other, "cli", parent_session_id=name, relation=kind)
     elif what == "title":
-        store.set_session_title(name, text)
+        store.titles.set_session_title(name, text)
     elif what == "rewind":
-        users = [row["id"] for row in store.get_messages(name) if row["role"] == "user" and not row["is_summary"]]
-        store.rewind_to_message(name, users[-1] if users else 0)
+        users = [
+            row["id"] for row in store.messages.get_messages(name) if row["role"] == "user" and not row["is_summary"]
+        ]
+        store.edits.rewind_to_message(name, users[-1] if users else 0)
     elif what == "compact":
         compact(store, name, 2)
     elif what == "rotate":
         _rotate(store, name, other)
     elif what == "end":
-        store.end_session(name, "user_exit")
+        store.sessions.end_session(name, "user_exit")
     elif what == "archive":
-        store.set_session_archived(name, True)
+        store.sessions.set_session_archived(name, True)
     elif what == "tokens":
-        store.update_token_counts(name, input_tokens=3, actual_cost_usd=0.5)
+        store.usage.update_token_counts(name, input_tokens=3, actual_cost_usd=0.5)
     else:
-        store.delete_session(name)
+        store.deletion.delete_session(name)
 
 
 @settings(max_examples=examples(60))
@@ -88,30 +90,30 @@ def test_export_then_import_gives_the_same_store(steps: list[Any], seed: int) ->
     """As values or as JSON text, in any order of sessions; the second time nothing is added."""
     with (
         quick_directory() as directory,
-        SessionStore(directory / "one.db") as store,
-        SessionStore(directory / "other.db") as other,
+        open_store(directory / "one.db") as store,
+        open_store(directory / "other.db") as other,
     ):
         for number, step in enumerate([("make", each, each, {}, "") for each in NAMES[:2]] + steps):
             with suppress(SessionError):
                 _do(store, step)
             if number == len(steps) // 2:
                 # Half of it has been exported before.
-                other.import_sessions(store.export_all())
-                seen = other.head()
-                assert other.import_sessions(store.export_all()).messages == 0
-                assert other.head() == seen
-                other.delete_sessions([row["id"] for row in other.export_all()])
-        exported = store.export_all()
+                other.transfer.import_sessions(store.transfer.export_all())
+                seen = other.feed.head()
+                assert other.transfer.import_sessions(store.transfer.export_all()).messages == 0
+                assert other.feed.head() == seen
+                other.deletion.delete_sessions([row["id"] for row in other.transfer.export_all()])
+        exported = store.transfer.export_all()
         shuffled = json.loads(json.dumps(exported))
         Random(seed).shuffle(shuffled)
-        report = other.import_sessions(shuffled)
+        report = other.transfer.import_sessions(shuffled)
         assert report.ok, report.errors
         assert report.detached == []
         assert picture(other) == picture(store)
         assert sorted(map(repr, findable(other))) == sorted(map(repr, findable(store)))
-        assert store.miscounted_sessions() == other.miscounted_sessions() == []
-        assert store.lost_repetitions() == other.lost_repetitions() == []
-        before = other.head()
-        again = other.import_sessions(exported)
+        assert store.maintenance.miscounted_sessions() == other.maintenance.miscounted_sessions() == []
+        assert store.maintenance.lost_repetitions() == other.maintenance.lost_repetitions() == []
+        before = other.feed.head()
+        again = other.transfer.import_sessions(exported)
         assert (again.imported, again.updated, again.messages) == ([], [], 0)
-        assert other.head() == before
+        assert other.feed.head() == before

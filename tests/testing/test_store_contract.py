@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.db.sqlite import Database
-from memoranda.sessions.store import SessionStore
+from memoranda.db.sqlite_engine import SqliteEngine
+from memoranda.sessions.store import SessionStore, open_store
 from memoranda.testing.store_contract import StoreContract
 from tests.sessions.conftest import quick_directory
 
@@ -15,21 +15,21 @@ from tests.sessions.conftest import quick_directory
 class TestWithWriteAheadLog(StoreContract):
     @pytest.fixture
     def store(self) -> Iterator[SessionStore]:
-        with quick_directory() as directory, SessionStore(directory / "home" / "state.db") as opened:
+        with quick_directory() as directory, open_store(directory / "home" / "state.db") as opened:
             yield opened
 
     @pytest.fixture
     def other(self) -> Iterator[SessionStore]:
-        with quick_directory() as directory, SessionStore(directory / "home" / "state.db") as opened:
+        with quick_directory() as directory, open_store(directory / "home" / "state.db") as opened:
             yield opened
 
 
 class TestWithoutWriteAheadLog(TestWithWriteAheadLog):
     @pytest.fixture(autouse=True)
     def _no_shared_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("memoranda.db.schema.Database", partial(Database, vfs="unix-dotfile"))
+        monkeypatch.setattr("memoranda.db.sqlite_engine.SqliteEngine", partial(SqliteEngine, vfs="unix-dotfile"))
 
     def test_there_is_no_log_here(self, store: SessionStore) -> None:
         """The file system of these tests is one that SQLite's log cannot be used on."""
-        store.create_session("s", "cli")
-        assert not Path(f"{store.path}-wal").exists()
+        store.sessions.create_session("s", "cli")
+        assert not Path(f"{Path(store.engine.location)}-wal").exists()

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from memoranda.agent.loop import Agent
     from memoranda.app.agents import Agents
     from memoranda.llm.model import ChatModel
-    from memoranda.recall.session_db import SessionDB
     from memoranda.recall.summaries import Summarize
+    from memoranda.session_db import SessionDB
 
 
 class Memory:

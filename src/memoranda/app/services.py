@@ -27,9 +27,9 @@ from memoranda.support.projects import project_of
 if TYPE_CHECKING:
     # Loaded when they are first used: a caller that only wants the prompt starts twice as fast.
     from memoranda.llm.model import ChatModel, Usage
-    from memoranda.recall.session_db import SessionDB
     from memoranda.recall.summaries import Summarize
     from memoranda.recall.tool import SessionSearchTool
+    from memoranda.session_db import SessionDB
     from memoranda.spending.ledger import Ledger
 
 _log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class HomeServices:
 
     def sessions_for(self, user: str | None) -> "SessionDB":
         """The conversations of one user; None is the home itself."""
-        from memoranda.recall.session_db import SessionDB
+        from memoranda.session_db import SessionDB
 
         with self._opening:
             if self._db is None:

@@ -19,7 +19,7 @@ from memoranda.sessions.rotation import LiveMessage, NoLease, NotRotated, Rotate
 from memoranda.support.processes import has_ended, process_identity
 
 if TYPE_CHECKING:
-    from memoranda.recall.session_db import SessionDB
+    from memoranda.session_db import SessionDB
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from memoranda.app.services import HomeServices
 
 if TYPE_CHECKING:
-    from memoranda.recall.session_db import SessionDB
+    from memoranda.session_db import SessionDB
     from memoranda.sessions.rotation import LiveMessage
 
 

@@ -19,7 +19,7 @@ from memoranda.tools import Tool
 if TYPE_CHECKING:
     # Loaded when they are first used: a caller that only wants the prompt starts twice as fast.
     from memoranda.app.session_compressor import SessionCompressor
-    from memoranda.recall.session_db import SessionDB
+    from memoranda.session_db import SessionDB
 
 
 class SessionState:

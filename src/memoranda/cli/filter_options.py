@@ -10,7 +10,7 @@ from memoranda.cli.context import Invocation
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.recall.guidance import NOWHERE
 from memoranda.recall.request import parse_time
-from memoranda.recall.session_db import SessionDB
+from memoranda.session_db import SessionDB
 from memoranda.support.projects import matching_projects, project_name, project_of
 
 _MAX_PROJECTS_SHOWN = 10

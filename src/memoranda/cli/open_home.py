@@ -14,7 +14,7 @@ from memoranda.sessions.scope import Scope
 from memoranda.support.home import Home
 
 if TYPE_CHECKING:
-    from memoranda.recall.session_db import SessionDB
+    from memoranda.session_db import SessionDB
 
 
 def open_curated_memory(invocation: Invocation) -> MemoryStore:

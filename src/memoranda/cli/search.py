@@ -19,8 +19,8 @@ from memoranda.cli.open_home import open_home
 from memoranda.cli.terminal_text import bold, dim, highlight_matches, local_time, terminal_line
 from memoranda.importers.resume_command import resume_command
 from memoranda.recall.guidance import NO_PROJECT
-from memoranda.recall.session_db import SessionDB
 from memoranda.recall.tool import SessionSearchTool
+from memoranda.session_db import SessionDB
 from memoranda.support.projects import project_name
 
 _EPILOG = """\b

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memoranda.db.orphaned_wal import database_exists, main_file_missing
-from memoranda.db.salvage.rebuild import SIDE_FILES, damaged_copy_path, list_kept_files, readable_rows, rebuild
-from memoranda.db.schema import SCHEMA_VERSION, Schema, Table, open_database
+from memoranda.db.salvage.rebuild import SIDE_FILES, DamagedDatabase, damaged_copy_path, list_kept_files, rebuild
+from memoranda.db.schema import SCHEMA_VERSION, Schema, Table
+from memoranda.db.schema_upgrade import open_database
 from memoranda.db.sqlite import Connection, Database
 from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
 from memoranda.support.health_issues import HealthIssue, check_permissions
@@ -24,7 +25,7 @@ class CheckedDatabase:
     application_id: int
     schema: Schema
     inside: Callable[[Database], Iterator[HealthIssue]]
-    save: Callable[[Connection, Path], str]
+    save: Callable[[DamagedDatabase, Path], str]
 
     def open(self, path: Path | None = None) -> Database:
         return open_database(path or self.path, self.schema, self.application_id, wait=_PATIENCE)
@@ -100,10 +101,10 @@ def _saved(store: CheckedDatabase) -> str:
     return f"saved {told}, which is all that could be read; what was there is kept as {list_kept_files(kept)}"
 
 
-def take_rows(connection: Connection, damaged: Connection, table: Table) -> int:
+def take_rows(connection: Connection, damaged: DamagedDatabase, table: Table) -> int:
     """Copy the rows that can be read; one that does not fit is left out."""
     taken = 0
-    for row in readable_rows(damaged, table):
+    for row in damaged.rows(table):
         filled = {name: value for name, value in row.items() if value is not None}
         taken += connection.execute(
             f"INSERT OR IGNORE INTO {table.name} ({', '.join(filled)}) VALUES ({', '.join('?' * len(filled))})",
@@ -115,7 +116,7 @@ def take_rows(connection: Connection, damaged: Connection, table: Table) -> int:
 def plain_store(path: Path, application_id: int, schema: Schema, what: str) -> CheckedDatabase:
     """A database with nothing more to look at than whether it is whole; `what` its rows are, for people."""
 
-    def save(damaged: Connection, fresh: Path) -> str:
+    def save(damaged: DamagedDatabase, fresh: Path) -> str:
         with closing(store.open(fresh)) as database, database.writing() as connection:
             tables = (table for table in schema.all_tables if table.name != SCHEMA_VERSION.name)
             count = sum(take_rows(connection, damaged, table) for table in tables)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from memoranda.db import fork_safety
 from memoranda.db.orphaned_wal import database_exists
-from memoranda.db.schema import Schema, open_database
+from memoranda.db.schema import Schema
+from memoranda.db.schema_upgrade import open_database
 from memoranda.db.sqlite import Database
 
 _LONGEST_OPENING = 10.0

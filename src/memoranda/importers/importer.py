@@ -54,7 +54,7 @@ class Importer:
     ) -> None:
         """`project` returns the project of a directory; `rescan` reads everything again, deleted sessions included."""
         self._store = store
-        self._state = ImportState(root, store.scoped(Scope.everyone()).store_id(), store.scope.user, rescan=rescan)
+        self._state = ImportState(root, store.scoped(Scope.everyone()).feed.store_id(), store.scope.user, rescan=rescan)
         self._progress = progress
         self._project = project
 
@@ -91,7 +91,7 @@ class Importer:
                 ItemImport(reader, remaining, self._store, self._state, writer, summary, seen_before).run(report)
             report(item.size)
             before += item.size
-        deleted = self._store.deleted_sessions(unread_sessions)
+        deleted = self._store.deletion.deleted_sessions(unread_sessions)
         for session_id in sorted(unread_sessions):
             summary.set_result(session_id, "deleted" if session_id in deleted else "unchanged")
         return summary

@@ -162,7 +162,7 @@ class ItemImport:
         self._seen.add(session_id)
         source = self._reader.name
         seen = seen or SeenSession(session_id, self._state.family_key(source, messages[0].message["external_id"]))
-        row = self._store.get_session(session_id)
+        row = self._store.sessions.get_session(session_id)
         if row is None and self._is_deleted(session_id, batch.conversation):
             self._summary.set_result(session_id, "deleted")
             incoming = IncomingSession(SeenSession(session_id, seen.family), batch.conversation, row)
@@ -178,14 +178,14 @@ class ItemImport:
         names = [session_id]
         if conversation.parent_host_id is not None and conversation.relation == "delegation":
             names.append(self._session_name(conversation, conversation.parent_host_id))
-        return bool(not self._state.rescan and self._store.deleted_sessions(names))
+        return bool(not self._state.rescan and self._store.deletion.deleted_sessions(names))
 
     def _write_session(self, incoming: IncomingSession, messages: list[ImportedMessage]) -> None:
         summary = self._summary
         related = self._related_sessions(incoming)
         messages = self._drop_deleted_prefix(incoming, related, messages)
         names = [imported.message["external_id"] for imported in messages]
-        shared = self._store.get_external_ids(related, names) if related else {}
+        shared = self._store.messages.get_external_ids(related, names) if related else {}
         own = [imported for imported in messages if imported.message["external_id"] not in shared]
         if incoming.row is None:
             incoming = self._with_parent(incoming, [shared[name] for name in names if name in shared], bool(own))
@@ -203,7 +203,7 @@ class ItemImport:
         related = self._writer.related_sessions(incoming.seen)
         if incoming.row is not None and incoming.row["relation"] == "branch":
             # The record knows the parents of a branch even when the import state was lost.
-            related += [ancestor["id"] for ancestor in self._store.get_ancestors(incoming.id)[1:]]
+            related += [ancestor["id"] for ancestor in self._store.lineage.get_ancestors(incoming.id)[1:]]
         return list(dict.fromkeys(related))
 
     def _drop_deleted_prefix(
@@ -220,7 +220,7 @@ class ItemImport:
         if prefix is _Prefix.NOTHING:
             return messages
         names = [imported.message["external_id"] for imported in messages]
-        stored = self._store.get_external_ids([incoming.id], names)
+        stored = self._store.messages.get_external_ids([incoming.id], names)
         if stored or prefix is _Prefix.UNKNOWN:
             self._started.add(incoming.id)
         # Nothing of this batch is stored: it is all copied, or, of an unknown session, all its own.
@@ -235,7 +235,7 @@ class ItemImport:
             self._started.add(incoming.id)
         if incoming.id in self._started:
             return _Prefix.NOTHING
-        if self._store.deleted_sessions(related):
+        if self._store.deletion.deleted_sessions(related):
             return _Prefix.OF_DELETED_SESSION
         return _Prefix.UNKNOWN if self._state.seen_session(incoming.id) is None else _Prefix.NOTHING
 

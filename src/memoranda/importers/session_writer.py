@@ -12,12 +12,12 @@ from memoranda.importers.source_files import prefix_digest
 from memoranda.sessions.lifecycle import COLUMNS
 from memoranda.sessions.message_rows import encode
 from memoranda.sessions.store import SessionStore
-from memoranda.sessions.titles import LONGEST, tidy
+from memoranda.sessions.titles import MAX_TITLE_CHARS, tidy
 from memoranda.support.canonical_text import digest, unstorable_character
 from memoranda.support.projects import project_at
 
 # Leaves room for a number after it, when the same title is taken.
-_MAX_TITLE_CHARS = LONGEST - 20
+_MAX_TITLE_CHARS = MAX_TITLE_CHARS - 20
 _MAX_NAME_CHARS = 150
 # Names that the facts of another program may not take.
 _RESERVED_FACTS = frozenset({"host", "host_session_id", "directory", "project", "session_id", "messages"})
@@ -97,13 +97,13 @@ class PreviewWriter(_SeenSessions):
 
     def has_session(self, session_id: str) -> bool:
         seen = self._seen.get(session_id)
-        return (seen is not None and seen.created) or self._store.get_session(session_id) is not None
+        return (seen is not None and seen.created) or self._store.sessions.get_session(session_id) is not None
 
     def write_messages(
         self, item: ImportItem, incoming: IncomingSession, messages: Sequence[ImportedMessage]
     ) -> tuple[int, list[Problem]]:
         names = [imported.message["external_id"] for imported in messages]
-        stored = self._store.get_external_ids([incoming.id], names) if incoming.row else {}
+        stored = self._store.messages.get_external_ids([incoming.id], names) if incoming.row else {}
         before, problems = len(self._counted), []
         for imported, name in zip(messages, names, strict=True):
             try:
@@ -123,7 +123,7 @@ class PreviewWriter(_SeenSessions):
         if incoming.row is not None or wanted is None or seen is None or not seen.created or seen.title is not None:
             return None
         try:
-            free = self._store.get_next_title_in_lineage(wanted)
+            free = self._store.titles.get_next_title_in_lineage(wanted)
         except SessionError:
             return None
         # Other planned sessions will have taken the numbers before it.
@@ -153,7 +153,7 @@ class RecordWriter(_SeenSessions):
         self._renamed: dict[str, str] = {}
 
     def has_session(self, session_id: str) -> bool:
-        return self._store.get_session(session_id) is not None
+        return self._store.sessions.get_session(session_id) is not None
 
     def write_messages(
         self, item: ImportItem, incoming: IncomingSession, messages: Sequence[ImportedMessage]
@@ -166,7 +166,7 @@ class RecordWriter(_SeenSessions):
             self._prepare(incoming, messages[0].message["timestamp"])
         except SessionError as error:
             return 0, [Problem(item.file, imported.line, str(error)) for imported in messages]
-        before = self._store.last_message_id()
+        before = self._store.messages.last_message_id()
         ids, problems = self._append(item, incoming.id, messages)
         return sum(number > before for number in set(ids)), problems
 
@@ -176,15 +176,15 @@ class RecordWriter(_SeenSessions):
         seen, wanted = self.seen_session(incoming.id), clean_title(incoming.conversation.title)
         if wanted is None or seen is None or not seen.created or _is_same_title(seen.title, wanted):
             return None
-        if self._store.get_session_title(incoming.id) not in (None, seen.title):
+        if self._store.titles.get_session_title(incoming.id) not in (None, seen.title):
             # A person renamed it.
             return None
         try:
-            self._store.set_session_title(incoming.id, self._store.get_next_title_in_lineage(wanted))
+            self._store.titles.set_session_title(incoming.id, self._store.titles.get_next_title_in_lineage(wanted))
         except SessionError:
             # Nothing visible is left of it, or another process took it just now; a session needs no title.
             return None
-        title = self._store.get_session_title(incoming.id)
+        title = self._store.titles.get_session_title(incoming.id)
         self._remember(replace(seen, title=title))
         return title if title != wanted else None
 
@@ -206,7 +206,7 @@ class RecordWriter(_SeenSessions):
         if incoming.row is None:
             self._create_with_title(incoming, first_timestamp)
         elif model and not incoming.row["model"]:
-            self._store.update_session(incoming.id, model=model)
+            self._store.sessions.update_session(incoming.id, model=model)
         if incoming.row is not None and not incoming.seen.created:
             self._remember(replace(incoming.seen, created=True))
 
@@ -214,20 +214,22 @@ class RecordWriter(_SeenSessions):
         wanted = clean_title(incoming.conversation.title)
         try:
             # Session and title in one commit, because each commit waits for the disk.
-            self._create(incoming, first_timestamp, self._store.get_next_title_in_lineage(wanted) if wanted else None)
+            self._create(
+                incoming, first_timestamp, self._store.titles.get_next_title_in_lineage(wanted) if wanted else None
+            )
         except SessionError:
             if wanted is None:
                 raise
             # Nothing visible is left of the title, or another process took it just now; a session needs none.
             self._create(incoming, first_timestamp, None)
-        title = self._store.get_session_title(incoming.id) if wanted else None
+        title = self._store.titles.get_session_title(incoming.id) if wanted else None
         self._remember(replace(incoming.seen, created=True, title=title))
         if title is not None and title != wanted:
             self._renamed[incoming.id] = title
 
     def _create(self, incoming: IncomingSession, first_timestamp: float, title: str | None) -> None:
         conversation = incoming.conversation
-        self._store.create_session(
+        self._store.sessions.create_session(
             incoming.id,
             conversation.source or self._source,
             model=conversation.model,
@@ -238,19 +240,19 @@ class RecordWriter(_SeenSessions):
             **_session_facts(conversation, self._source, self._project),
         )
         # It is not open here, so that it can be pruned when it is old; in its own program it may continue.
-        self._store.end_session(incoming.id, "imported")
+        self._store.sessions.end_session(incoming.id, "imported")
 
     def _append(
         self, item: ImportItem, session_id: str, messages: Sequence[ImportedMessage]
     ) -> tuple[list[int], list[Problem]]:
         try:
-            return self._store.append_messages(session_id, [imported.message for imported in messages]), []
+            return self._store.messages.append_messages(session_id, [imported.message for imported in messages]), []
         except SessionError:
             # One of them cannot be stored; append the others one by one.
             ids, problems = [], []
             for imported in messages:
                 try:
-                    ids += self._store.append_messages(session_id, [imported.message])
+                    ids += self._store.messages.append_messages(session_id, [imported.message])
                 except SessionError as error:
                     problems.append(Problem(item.file, imported.line, str(error)))
             return ids, problems

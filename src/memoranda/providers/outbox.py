@@ -23,7 +23,7 @@ from typing import Any
 
 from memoranda.db.orphaned_wal import database_exists
 from memoranda.db.position import Position
-from memoranda.db.schema import open_database
+from memoranda.db.schema_upgrade import open_database
 from memoranda.db.sqlite import Database
 from memoranda.errors import StorageError
 from memoranda.providers.jobs import Backlog, Job, JobRow, Kind, NewJob, job_from_row, payload_json

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import get_args
 
 from memoranda.db.health import CheckedDatabase, check_store, take_rows
+from memoranda.db.salvage.rebuild import DamagedDatabase
 from memoranda.db.sqlite import Connection, Database
 from memoranda.errors import ProviderError
 from memoranda.providers.jobs import Kind
@@ -66,7 +67,7 @@ def _outbox(home: Path, active: str) -> CheckedDatabase:
                 lambda: _move_unreadable(home),
             )
 
-    def salvage(damaged: Connection, fresh: Path) -> str:
+    def salvage(damaged: DamagedDatabase, fresh: Path) -> str:
         with closing(store.open(fresh)) as database, database.writing() as connection:
             counts = {table.name: take_rows(connection, damaged, table) for table in SCHEMA.tables[:-1]}
         return f"{counts[JOBS.name]:,} waiting deliveries"

@@ -60,13 +60,13 @@ class RecordedTurns:
     def _done_mark(self, store: SessionStore) -> str:
         """The mark of a completed turn. It names the store, so marks of imported messages are not ours."""
         if not self._done:
-            self._done = f"{self._provider} {store.scoped(Scope.everyone()).store_id()}"
+            self._done = f"{self._provider} {store.scoped(Scope.everyone()).feed.store_id()}"
         return self._done
 
     def head(self) -> Position:
         """The position of the newest message."""
         store = self._record()
-        return store.head().message if store else START
+        return store.feed.head().message if store else START
 
     def after(self, position: Position) -> tuple[Position, list[FinishedTurn]]:
         """The position of the newest message, and the turns that were completed after `position`, in order."""
@@ -74,15 +74,15 @@ class RecordedTurns:
         if store is None:
             return position, []
         done = self._done_mark(store)
-        with store.one_view():
-            head = store.head().message
+        with store.conversations.one_view():
+            head = store.feed.head().message
             if head <= position:
                 return head, []
-            ends = [end for end in store.get_messages_with(DONE, position) if end.get(DONE) == done]
+            ends = [end for end in store.messages.get_messages_with(DONE, position) if end.get(DONE) == done]
             begins = [end[TURN] for end in ends if isinstance(end.get(TURN), int)]
-            marked = store.get_messages_with(TURN, first_id=min(begins)) if begins else []
+            marked = store.messages.get_messages_with(TURN, first_id=min(begins)) if begins else []
             # A conversation that was compressed in the middle of a turn continues in another session.
-            chains = {end["session_id"]: store.get_compression_lineage(end["session_id"]) for end in ends}
+            chains = {end["session_id"]: store.lineage.get_compression_lineage(end["session_id"]) for end in ends}
         turns = (_build_turn(end, marked, chains[end["session_id"]]) for end in ends)
         return head, [turn for turn in turns if turn is not None]
 

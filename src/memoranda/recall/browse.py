@@ -7,7 +7,7 @@ from memoranda.recall import guidance
 from memoranda.recall.evidence import add_neighbours, fit_message, show_time
 from memoranda.recall.explain_empty import impossible_filter
 from memoranda.recall.request import SearchRequest, echo_input, fit_json
-from memoranda.recall.session_db import SessionDB
+from memoranda.recall.searchable_store import SearchableStore
 from memoranda.recall.settings import RecallSettings
 from memoranda.sessions.conversations import Conversation, Window
 from memoranda.sessions.feed import FeedMessage
@@ -26,14 +26,14 @@ _MAX_ERROR = 1_000
 
 
 def browse(
-    db: SessionDB,
+    db: SearchableStore,
     request: SearchRequest,
     settings: RecallSettings,
     current: str | None,
     projects: frozenset[str] | None,
 ) -> JsonObject:
     """The conversations that were active last, without the current one."""
-    rows = db.list_sessions_rich(
+    rows = db.listing.list_sessions_rich(
         source=request.sources,
         exclude_sources=() if request.sources else settings.hidden_sources,
         # One more than asked for, to know whether there are more; the current one may be among them.
@@ -45,7 +45,7 @@ def browse(
         until=request.until,
         projects=projects,
     )
-    conversation = db.conversation_of(current) if current else None
+    conversation = db.conversations.conversation_of(current) if current else None
     others = [row for row in rows if conversation is None or row["conversation_id"] != conversation.conversation_id]
     answer: JsonObject = {"success": True, "mode": "browse", "results": [], "count": 0}
     room = settings.answer_chars - _REST
@@ -70,18 +70,18 @@ def browse(
 
 
 def scroll(
-    db: SessionDB, request: SearchRequest, settings: RecallSettings, around: int, in_context: frozenset[int]
+    db: SearchableStore, request: SearchRequest, settings: RecallSettings, around: int, in_context: frozenset[int]
 ) -> JsonObject:
     """The messages on either side of one message of a conversation."""
-    conversation = db.conversation_of(request.session_id)
+    conversation = db.conversations.conversation_of(request.session_id)
     if conversation is None:
         return refuse("not_found", f"There is no session {echo_input(request.session_id)!r}.")
     if around in in_context:
         return refuse("in_context", guidance.IN_CONTEXT)
-    window = db.window_around(around, request.window, without=in_context)
+    window = db.conversations.window_around(around, request.window, without=in_context)
     owner = next((m.session_id for m in window.messages if m.id == around), "") if window else ""
     # A branch repeats what was said in the conversation that it comes from.
-    related = {row["id"] for row in db.get_ancestors(request.session_id)}
+    related = {row["id"] for row in db.lineage.get_ancestors(request.session_id)}
     if window is None or owner not in {*conversation.sessions, *related}:
         return refuse(
             "not_found", f"Message {around} is not in the conversation of {echo_input(request.session_id)!r}."
@@ -91,12 +91,14 @@ def scroll(
     return _fill_scroll(answer, window, around, request.cursor, settings.answer_chars)
 
 
-def read(db: SessionDB, request: SearchRequest, settings: RecallSettings, in_context: frozenset[int]) -> JsonObject:
+def read(
+    db: SearchableStore, request: SearchRequest, settings: RecallSettings, in_context: frozenset[int]
+) -> JsonObject:
     """A conversation from its start, or from the message that the cursor names."""
-    conversation = db.conversation_of(request.session_id)
+    conversation = db.conversations.conversation_of(request.session_id)
     if conversation is None:
         return refuse("not_found", f"There is no session {echo_input(request.session_id)!r}.")
-    window = db.messages_behind(conversation, request.cursor, _READ_AT_ONCE, without=in_context)
+    window = db.conversations.messages_behind(conversation, request.cursor, _READ_AT_ONCE, without=in_context)
     answer: JsonObject = {"success": True, "mode": "read"} | _session_meta(db, request.session_id)
     if not window.before and (parent := _find_parent(db, conversation)):
         answer |= {"parent_session_id": parent, "note": guidance.BRANCHED}
@@ -125,8 +127,8 @@ def _project_field(session: Mapping[str, Any]) -> JsonObject:
     return {"project": echo_input(session["project"])} if session.get("project") else {}
 
 
-def _session_meta(db: SessionDB, session_id: str) -> JsonObject:
-    session = db.get_session(session_id) or {}
+def _session_meta(db: SearchableStore, session_id: str) -> JsonObject:
+    session = db.sessions.get_session(session_id) or {}
     return {
         "session_id": session_id,
         "session_meta": {
@@ -139,11 +141,11 @@ def _session_meta(db: SessionDB, session_id: str) -> JsonObject:
     }
 
 
-def _find_parent(db: SessionDB, conversation: Conversation) -> str | None:
+def _find_parent(db: SearchableStore, conversation: Conversation) -> str | None:
     """The session in which a conversation has its beginning, when it came out of another one."""
-    first = db.get_session(conversation.conversation_id) or {}
+    first = db.sessions.get_session(conversation.conversation_id) or {}
     parent = first.get("parent_session_id")
-    return parent if parent and db.get_session(parent) else None
+    return parent if parent and db.sessions.get_session(parent) else None
 
 
 def _list_entry(row: Mapping[str, Any]) -> JsonObject:

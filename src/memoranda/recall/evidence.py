@@ -166,7 +166,7 @@ class Evidence:
             "messages_before": window.before + before,
             "messages_after": window.after + after,
         }
-        return (self._bookends(window.place, shown, room) if shown else {}) | result
+        return (self._bookends(window.conversation, shown, room) if shown else {}) | result
 
     def _bookends(self, conversation: Conversation, shown: list[JsonObject], room: int) -> JsonObject:
         ends: dict[str, list[JsonObject]] = {"bookend_start": [], "bookend_end": []}

@@ -9,21 +9,23 @@ from memoranda.index.postings import Filters
 from memoranda.recall import guidance
 from memoranda.recall.request import SearchRequest, echo_input, echo_list
 from memoranda.recall.search import SearchResult
-from memoranda.recall.session_db import SessionDB
+from memoranda.recall.searchable_store import SearchableStore
 from memoranda.tools import JsonObject
 
 _NAME = 60
 _NAMES = 300
 
 
-def impossible_filter(db: SessionDB, request: SearchRequest, projects: frozenset[str] | None) -> JsonObject | None:
+def impossible_filter(
+    db: SearchableStore, request: SearchRequest, projects: frozenset[str] | None
+) -> JsonObject | None:
     """What to say when a request is limited to something that there is not; None when it is not."""
     if projects is not None and not projects:
         return _blame(guidance.NO_PROJECT, "project")
     if request.since is not None and request.until is not None and request.since > request.until:
         return _blame(guidance.NO_TIME, "since", "until")
     if request.sources:
-        known = db.statistics()["by_source"]
+        known = db.usage.statistics()["by_source"]
         if unknown := sorted(request.sources.difference(known)):
             names = ", ".join(echo_list(known, _NAMES))
             explanation = guidance.NO_SOURCE.format(echo_input(unknown[0], _NAME))
@@ -32,7 +34,7 @@ def impossible_filter(db: SessionDB, request: SearchRequest, projects: frozenset
 
 
 def explain_empty(
-    db: SessionDB, request: SearchRequest, filters: Filters, found: SearchResult, current: str | None
+    db: SearchableStore, request: SearchRequest, filters: Filters, found: SearchResult, current: str | None
 ) -> JsonObject:
     """A `message` that says why nothing was found, and `left_out_by`, what to blame for it, if anything is."""
     if not found.terms:
@@ -47,10 +49,10 @@ def explain_empty(
 class _Retry:
     """One query, asked again with less to limit it."""
 
-    def __init__(self, db: SessionDB, query: str, current: str | None) -> None:
+    def __init__(self, db: SearchableStore, query: str, current: str | None) -> None:
         self._db = db
         self._query = query
-        self._current = db.conversation_of(current) if current else None
+        self._current = db.conversations.conversation_of(current) if current else None
 
     def find_cause(self, filters: Filters) -> JsonObject:
         visible = Filters(filters.scope)

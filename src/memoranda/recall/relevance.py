@@ -17,7 +17,7 @@ from memoranda.index.tokenizer import is_single_character, tokenize
 from memoranda.recall.query import Query, Term, is_question
 from memoranda.recall.ranking import term_weight
 from memoranda.recall.search import Hit
-from memoranda.recall.session_db import SessionDB
+from memoranda.recall.searchable_store import SearchableStore
 
 MIN_WORDS = 2
 # A question and its answer, and what led to them, are looked at together.
@@ -64,7 +64,7 @@ class Relevance:
         return self.share >= floor.share and self.rarity >= floor.rarity and self.words >= MIN_WORDS
 
 
-def relevant_hits(db: SessionDB, prompt: str, filters: Filters, *, limit: int) -> list[Hit]:
+def relevant_hits(db: SearchableStore, prompt: str, filters: Filters, *, limit: int) -> list[Hit]:
     """The conversations that bear on a prompt, the best first; for most prompts there are none."""
     floor = ASKED if asks_about_the_past(prompt) else UNASKED
     return [
@@ -77,7 +77,7 @@ def asks_about_the_past(prompt: str) -> bool:
     return len(prompt) <= _MAX_QUESTION and bool(_ASKS_BACK.search(prompt) or is_question(prompt))
 
 
-def measure_relevance(db: SessionDB, prompt: str, filters: Filters, *, limit: int) -> list[Relevance]:
+def measure_relevance(db: SearchableStore, prompt: str, filters: Filters, *, limit: int) -> list[Relevance]:
     """What is found for the words of a prompt, measured."""
     found = db.find(_remove_operators(prompt), filters, limit=limit)
     if not found.hits:
@@ -94,7 +94,7 @@ def _remove_operators(prompt: str) -> str:
 class _Measure:
     """The words of one prompt, and what relevance is worth in one store."""
 
-    def __init__(self, db: SessionDB, query: Query) -> None:
+    def __init__(self, db: SearchableStore, query: Query) -> None:
         self._db = db
         with db.index.reading() as reader:
             messages = reader.size().messages
@@ -107,7 +107,7 @@ class _Measure:
 
     def of(self, hit: Hit) -> Relevance | None:
         """None for what was found by its title alone, or is gone."""
-        window = None if hit.message_id is None else self._db.window_around(hit.message_id, _NEIGHBOURS)
+        window = None if hit.message_id is None else self._db.conversations.window_around(hit.message_id, _NEIGHBOURS)
         if window is None:
             return None
         own: frozenset[str] = frozenset()

@@ -15,7 +15,7 @@ from memoranda.recall import guidance
 from memoranda.recall.evidence import match_spans, show_time
 from memoranda.recall.query import MAX_QUERY, Query, parse
 from memoranda.recall.request import fit_json
-from memoranda.recall.session_db import SessionDB
+from memoranda.recall.searchable_store import SearchableStore
 from memoranda.recall.settings import RecallSettings
 from memoranda.sessions.message_rows import text_of
 from memoranda.support.shorten import json_size
@@ -36,7 +36,7 @@ _FIELD = 15
 
 
 def add_summaries(
-    answer: JsonObject, question: str, db: SessionDB, summarize: Summarize, settings: RecallSettings
+    answer: JsonObject, question: str, db: SearchableStore, summarize: Summarize, settings: RecallSettings
 ) -> None:
     """Put a `summary` into each result that gets one in time; its windows then make room.
 
@@ -60,7 +60,7 @@ def add_summaries(
 class _SummaryRun:
     """The summaries for one answer. Only the thread that wants them reads the store; the others only ask a model."""
 
-    def __init__(self, question: str, db: SessionDB, summarize: Summarize, settings: RecallSettings) -> None:
+    def __init__(self, question: str, db: SearchableStore, summarize: Summarize, settings: RecallSettings) -> None:
         self._question = question[:MAX_QUERY]
         self._query = parse(question)
         self._db = db
@@ -115,14 +115,14 @@ class _SummaryRun:
             self._done.put((number, summary))
 
 
-def transcript(db: SessionDB, session_id: str, query: Query) -> str:
+def transcript(db: SearchableStore, session_id: str, query: Query) -> str:
     """A conversation as text, cut to the part that holds the most matches."""
-    conversation = db.conversation_of(session_id)
+    conversation = db.conversations.conversation_of(session_id)
     if conversation is None:
         return ""
     lines, last = [], 0
     while True:
-        window = db.messages_behind(conversation, last, _BATCH_SIZE)
+        window = db.conversations.messages_behind(conversation, last, _BATCH_SIZE)
         lines += [
             f"[{show_time(message.timestamp)}] {message.role}: {text_of(message.content)}"
             for message in window.messages

@@ -28,7 +28,7 @@ from memoranda.recall.request import (
     read_request,
 )
 from memoranda.recall.search import Hit, SearchResult
-from memoranda.recall.session_db import SessionDB
+from memoranda.recall.searchable_store import SearchableStore
 from memoranda.recall.settings import RecallSettings
 from memoranda.recall.summaries import NOTE_CHARS, Summarize, add_summaries
 from memoranda.support.projects import matching_projects
@@ -76,7 +76,7 @@ class SessionSearchTool:
 
     def __init__(
         self,
-        open_db: Callable[[], SessionDB],
+        open_db: Callable[[], SearchableStore],
         settings: RecallSettings | None = None,
         *,
         current_session_id: str | None = None,
@@ -107,7 +107,7 @@ class SessionSearchTool:
             return refuse("internal", f"Search failed unexpectedly ({type(error).__name__}: {error}).")
         return answer if json_size(answer) <= self._settings.answer_chars else refuse("too_large", guidance.TOO_LARGE)
 
-    def _answer(self, request: SearchRequest, db: SessionDB) -> JsonObject:
+    def _answer(self, request: SearchRequest, db: SearchableStore) -> JsonObject:
         if request.around is not None:
             return scroll(db, request, self._settings, request.around, self._in_context(db))
         if request.session_id:
@@ -117,7 +117,7 @@ class SessionSearchTool:
             return self._discover(db, request, projects)
         return browse(db, request, self._settings, self._current, projects)
 
-    def _discover(self, db: SessionDB, request: SearchRequest, projects: frozenset[str] | None) -> JsonObject:
+    def _discover(self, db: SearchableStore, request: SearchRequest, projects: frozenset[str] | None) -> JsonObject:
         in_context, settings = self._in_context(db), self._settings
         if self._summarize is None:
             return discover(db, request, settings, self._current, in_context, projects)
@@ -126,23 +126,23 @@ class SessionSearchTool:
         add_summaries(answer, request.query, db, self._summarize, settings)
         return answer
 
-    def _projects(self, db: SessionDB, wanted: str) -> frozenset[str] | None:
+    def _projects(self, db: SearchableStore, wanted: str) -> frozenset[str] | None:
         """The projects that are meant, as sessions carry them; None when any will do."""
         if not wanted:
             return None
         if wanted.lower() == "this":
-            row = (db.get_session(self._current) if self._current else None) or {}
+            row = (db.sessions.get_session(self._current) if self._current else None) or {}
             wanted = row.get("project") or self._here() or ""
             if not wanted:
                 raise InvalidArgumentsError(guidance.NOWHERE)
-        return matching_projects(db.known_projects(), wanted)
+        return matching_projects(db.listing.known_projects(), wanted)
 
-    def _in_context(self, db: SessionDB) -> frozenset[int]:
-        return frozenset() if self._current is None else db.live_message_ids(self._current)
+    def _in_context(self, db: SearchableStore) -> frozenset[int]:
+        return frozenset() if self._current is None else db.messages.live_message_ids(self._current)
 
 
 def discover(
-    db: SessionDB,
+    db: SearchableStore,
     request: SearchRequest,
     settings: RecallSettings,
     current: str | None,
@@ -162,14 +162,16 @@ def discover(
         sort=request.sort,
         explain=request.why,
     )
-    conversation = db.conversation_of(current) if current else None
+    conversation = db.conversations.conversation_of(current) if current else None
     if conversation is not None:
         others = [hit for hit in found.hits if hit.message_id or hit.conversation_id != conversation.conversation_id]
         found = replace(found, hits=tuple(others))
     answer = _envelope(request, found, filters)
     if not found.hits:
         return answer | explain_empty(db, request, filters, found, current)
-    looked_at = _fill(db, answer, found, request, Evidence(db, in_context), settings.answer_chars - json_size(answer))
+    looked_at = _fill(
+        db, answer, found, request, Evidence(db.conversations, in_context), settings.answer_chars - json_size(answer)
+    )
     answer["count"] = len(answer["results"])
     if len(found.hits) > request.cursor + looked_at:
         answer["cursor"] = str(request.cursor + looked_at)
@@ -182,13 +184,13 @@ def discover(
 
 
 def _fill(
-    db: SessionDB, answer: JsonObject, found: SearchResult, request: SearchRequest, evidence: Evidence, room: int
+    db: SearchableStore, answer: JsonObject, found: SearchResult, request: SearchRequest, evidence: Evidence, room: int
 ) -> int:
     """Add the results that there is room for; how many hits were looked at."""
     room -= _REST
     hits = found.hits[request.cursor : request.cursor + request.limit]
     looked_at = 0
-    with db.one_view():
+    with db.conversations.one_view():
         for number, hit in enumerate(hits):
             share = room // (len(hits) - number) - 2
             result = _result(db, hit, found.query, evidence, share, request)
@@ -212,7 +214,7 @@ def _shrink_result(result: JsonObject, room: int) -> JsonObject | None:
     return kept if json_size(kept) <= room - 2 else None
 
 
-def _build_filters(db: SessionDB, request: SearchRequest, settings: RecallSettings) -> Filters:
+def _build_filters(db: SearchableStore, request: SearchRequest, settings: RecallSettings) -> Filters:
     return Filters(
         db.scope,
         sources=request.sources,
@@ -260,9 +262,9 @@ def _describe(filters: Filters) -> JsonObject:
 
 
 def _result(
-    db: SessionDB, hit: Hit, query: Query, evidence: Evidence, room: int, request: SearchRequest
+    db: SearchableStore, hit: Hit, query: Query, evidence: Evidence, room: int, request: SearchRequest
 ) -> JsonObject | None:
-    session = db.get_session(hit.session_id)
+    session = db.sessions.get_session(hit.session_id)
     if session is None:
         # Gone since the index was asked.
         return None
@@ -308,12 +310,14 @@ def _explain_score(hit: Hit, sort: Sort | None) -> JsonObject:
     return order | {"score": round(hit.score, 3)} | {name: round(value, 3) for name, value in hit.signals.items()}
 
 
-def _opening(db: SessionDB, hit: Hit, session: dict[str, Any], result: JsonObject, room: int) -> JsonObject | None:
+def _opening(
+    db: SearchableStore, hit: Hit, session: dict[str, Any], result: JsonObject, room: int
+) -> JsonObject | None:
     """For a conversation that is found by its title: how it began."""
-    conversation = db.conversation_of(hit.session_id)
+    conversation = db.conversations.conversation_of(hit.session_id)
     if conversation is None:
         return None
-    window = db.messages_behind(conversation, 0, _OPENING)
+    window = db.conversations.messages_behind(conversation, 0, _OPENING)
     share = (room - json_size(result) - 200) // _OPENING
     fitting = [fit_message(message, 500, share) for message in window.messages]
     shown = [fitted.entry for fitted in fitting if fitted is not None]

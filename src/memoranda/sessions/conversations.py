@@ -1,22 +1,20 @@
-"""A conversation as it was held: its sessions in a row, without what compression repeated or wrote.
+"""Reads conversations across their sessions, without the copies and summaries that compression wrote.
 
-Reading around a message, from a message on, or at both ends costs as much as it returns.
+Reading around a message, after a message, or at both ends costs as much as it returns.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from memoranda.db.sqlite import Connection
+from memoranda.db.connection import Connection
 from memoranda.sessions.feed import COLUMNS, SEARCHABLE, FeedMessage, feed_message
 from memoranda.sessions.store_part import StorePart
 
-_SAID = SEARCHABLE
-
 
 class Conversation(NamedTuple):
-    """Which conversation a message belongs to, and the sessions of that conversation."""
+    """A conversation and its sessions, as far as they are in scope."""
 
     conversation_id: str
     sessions: tuple[str, ...]
@@ -24,67 +22,69 @@ class Conversation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Some messages of a conversation in order, and how many there are before and behind them."""
+    """Some messages of a conversation in order, and how many come before and after them."""
 
-    place: Conversation
+    conversation: Conversation
     messages: tuple[FeedMessage, ...]
     before: int
     after: int
 
 
 class Conversations(StorePart):
-    """What can be seen of conversations; messages taken back and other users' never are."""
+    """Windows over the messages of conversations; rewound messages and those of other users are never in them."""
 
     @contextmanager
     def one_view(self) -> Iterator[None]:
-        """Everything read inside sees the same state of the store, and is read faster."""
-        with self._db.reading():
+        """Everything read inside sees the same state of the store, and reading is faster."""
+        with self._engine.reading():
             yield
 
     def conversation_of(self, session_id: str) -> Conversation | None:
-        """The conversation that a session is part of."""
-        with self._db.reading() as connection:
-            return self._place(connection, session_id)
+        """The conversation that a session belongs to; None when it is out of scope."""
+        with self._engine.reading() as connection:
+            return self._conversation(connection, session_id)
 
     def window_around(
         self, message_id: int, size: int, *, roles: Collection[str] = (), without: Collection[int] = ()
     ) -> Window | None:
-        """Up to `size` messages on either side of one, which is always there itself; None when it cannot be seen.
+        """Up to `size` messages on either side of a message, and the message itself; None when it is out of scope.
 
-        `roles` limits the neighbours, `without` leaves some out by their ids.
+        `roles` filters the neighbours, `without` omits some by their ids.
         """
-        with self._db.reading() as connection:
+        with self._engine.reading() as connection:
             found = connection.execute(
-                f"SELECT m.session_id FROM messages m WHERE m.id = ? AND {_SAID}", (message_id,)
+                f"SELECT m.session_id FROM messages m WHERE m.id = ? AND {SEARCHABLE}", (message_id,)
             ).fetchone()
-            place = self._place(connection, found[0]) if found else None
-            if place is None:
+            conversation = self._conversation(connection, found[0]) if found else None
+            if conversation is None:
                 return None
-            anchor = _select(connection, place, "m.id = ?", [message_id], "", 1)
-            condition, values = _neighbours(roles, without)
-            earlier = _select(connection, place, f"m.id < ?{condition}", [message_id, *values], "DESC", size)
-            later = _select(connection, place, f"m.id > ?{condition}", [message_id, *values], "", size)
+            anchor = self._select(connection, conversation, "m.id = ?", [message_id], "", 1)
+            condition, values = self._neighbour_filter(roles, without)
+            earlier = self._select(
+                connection, conversation, f"m.id < ?{condition}", [message_id, *values], "DESC", size
+            )
+            later = self._select(connection, conversation, f"m.id > ?{condition}", [message_id, *values], "", size)
             messages = (*reversed(earlier), *anchor, *later)
-            before = _count(connection, place, f"m.id < ?{condition}", [messages[0].id, *values])
-            after = _count(connection, place, f"m.id > ?{condition}", [messages[-1].id, *values])
-            return Window(place, messages, before, after)
+            before = self._count(connection, conversation, f"m.id < ?{condition}", [messages[0].id, *values])
+            after = self._count(connection, conversation, f"m.id > ?{condition}", [messages[-1].id, *values])
+            return Window(conversation, messages, before, after)
 
     def messages_behind(
-        self, place: Conversation, message_id: int, size: int, *, without: Collection[int] = ()
+        self, conversation: Conversation, message_id: int, size: int, *, without: Collection[int] = ()
     ) -> Window:
-        """Up to `size` messages of a conversation behind one; 0 is its beginning."""
-        condition, values = _neighbours((), without)
-        with self._db.reading() as connection:
-            place = self._within(connection, place)
-            messages = _select(connection, place, f"m.id > ?{condition}", [message_id, *values], "", size)
+        """Up to `size` messages of a conversation after a message id; 0 is the start."""
+        condition, values = self._neighbour_filter((), without)
+        with self._engine.reading() as connection:
+            conversation = self._in_scope_only(connection, conversation)
+            messages = self._select(connection, conversation, f"m.id > ?{condition}", [message_id, *values], "", size)
             first, last = (messages[0].id, messages[-1].id) if messages else (message_id + 1, message_id)
-            before = _count(connection, place, f"m.id < ?{condition}", [first, *values])
-            after = _count(connection, place, f"m.id > ?{condition}", [last, *values])
-            return Window(place, tuple(messages), before, after)
+            before = self._count(connection, conversation, f"m.id < ?{condition}", [first, *values])
+            after = self._count(connection, conversation, f"m.id > ?{condition}", [last, *values])
+            return Window(conversation, tuple(messages), before, after)
 
     def ends_of(
         self,
-        place: Conversation,
+        conversation: Conversation,
         size: int,
         *,
         outside: tuple[int, int],
@@ -92,54 +92,59 @@ class Conversations(StorePart):
         without: Collection[int] = (),
     ) -> tuple[list[FeedMessage], list[FeedMessage]]:
         """The first and the last messages of a conversation that lie outside a range of ids."""
-        condition, values = _neighbours(roles, without)
-        with self._db.reading() as connection:
-            place = self._within(connection, place)
-            first = _select(connection, place, f"m.id < ?{condition}", [outside[0], *values], "", size)
-            last = _select(connection, place, f"m.id > ?{condition}", [outside[1], *values], "DESC", size)
+        condition, values = self._neighbour_filter(roles, without)
+        with self._engine.reading() as connection:
+            conversation = self._in_scope_only(connection, conversation)
+            first = self._select(connection, conversation, f"m.id < ?{condition}", [outside[0], *values], "", size)
+            last = self._select(connection, conversation, f"m.id > ?{condition}", [outside[1], *values], "DESC", size)
             return first, last[::-1]
 
-    def _within(self, connection: Connection, place: Conversation) -> Conversation:
-        """A place as far as it is in scope, wherever it came from."""
-        visible = tuple(session_id for session_id in place.sessions if self._exists(connection, session_id))
-        return Conversation(place.conversation_id, visible)
+    def _in_scope_only(self, connection: Connection, conversation: Conversation) -> Conversation:
+        """The conversation without sessions out of scope, wherever the value came from."""
+        visible = tuple(session_id for session_id in conversation.sessions if self._exists(connection, session_id))
+        return Conversation(conversation.conversation_id, visible)
 
-    def _place(self, connection: Connection, session_id: str) -> Conversation | None:
+    def _conversation(self, connection: Connection, session_id: str) -> Conversation | None:
         rows = connection.execute(
             "SELECT id, conversation_id FROM sessions WHERE conversation_id ="
-            f" (SELECT conversation_id FROM sessions WHERE id = ?) AND {self._seen}",
+            f" (SELECT conversation_id FROM sessions WHERE id = ?) AND {self._in_scope}",
             (session_id, *self._scope.values),
         ).fetchall()
         members = tuple(row[0] for row in rows)
         return Conversation(rows[0][1], members) if session_id in members else None
 
+    def _select(
+        self,
+        connection: Connection,
+        conversation: Conversation,
+        condition: str,
+        values: list[Any],
+        order: str,
+        size: int,
+    ) -> list[FeedMessage]:
+        member, sessions = self._dialect.one_of("m.session_id", conversation.sessions)
+        rows = connection.execute(
+            f"SELECT {COLUMNS} FROM messages m WHERE {member} AND {SEARCHABLE} AND {condition}"
+            f" ORDER BY m.id {order} LIMIT ?",
+            (*sessions, *values, size),
+        )
+        return [feed_message(row) for row in rows]
 
-def _neighbours(roles: Collection[str], without: Collection[int]) -> tuple[str, list[Any]]:
-    condition = ""
-    if roles:
-        # A message without words, such as one that only calls a tool, says nothing to a reader.
-        condition += f" AND m.role IN ({', '.join('?' * len(roles))}) AND m.content IS NOT NULL AND m.content <> ''"
-    if without:
-        # Numbers of ours, so they can stand in the statement; there may be more than it takes as values.
-        condition += f" AND m.id NOT IN ({', '.join(str(int(number)) for number in without)})"
-    return condition, list(roles)
+    def _count(self, connection: Connection, conversation: Conversation, condition: str, values: list[Any]) -> int:
+        member, sessions = self._dialect.one_of("m.session_id", conversation.sessions)
+        row = connection.execute(
+            f"SELECT count(*) FROM messages m WHERE {member} AND {SEARCHABLE} AND {condition}", (*sessions, *values)
+        ).fetchone()
+        return int(row[0])
 
-
-def _select(
-    connection: Connection, place: Conversation, condition: str, values: list[Any], order: str, size: int
-) -> list[FeedMessage]:
-    rows = connection.execute(
-        f"SELECT {COLUMNS} FROM messages m WHERE m.session_id IN ({', '.join('?' * len(place.sessions))})"
-        f" AND {_SAID} AND {condition} ORDER BY m.id {order} LIMIT ?",
-        (*place.sessions, *values, size),
-    )
-    return [feed_message(row) for row in rows]
-
-
-def _count(connection: Connection, place: Conversation, condition: str, values: list[Any]) -> int:
-    row = connection.execute(
-        f"SELECT count(*) FROM messages m WHERE m.session_id IN ({', '.join('?' * len(place.sessions))})"
-        f" AND {_SAID} AND {condition}",
-        (*place.sessions, *values),
-    ).fetchone()
-    return int(row[0])
+    def _neighbour_filter(self, roles: Collection[str], without: Collection[int]) -> tuple[str, list[Any]]:
+        text = ""
+        values: Sequence[Any] = ()
+        if roles:
+            condition, values = self._dialect.one_of("m.role", roles)
+            # A message without text, such as one that only calls a tool, tells a reader nothing.
+            text += f" AND {condition} AND m.content IS NOT NULL AND m.content <> ''"
+        if without:
+            # These are ids, so they can stand in the statement, which may take fewer values than there are ids.
+            text += f" AND m.id NOT IN ({', '.join(str(int(message_id)) for message_id in without)})"
+        return text, list(values)

@@ -1,120 +1,119 @@
-"""Messages that repeat others: rows that only refer, and what becomes of them when the others go.
+"""Copies: messages that compression repeats in a new context, and what happens to them when the original goes.
 
-A context that was compressed holds messages again that were said before. Such a row has `copy_of` and no text: its
-`content_format` is "same", and everything it says is read from the message that it repeats, which is a message of the
-same user. A row that has `copy_of` and a text of its own repeats a message in other words, such as a tool's output cut
-short.
+A copy has `copy_of` and usually no text: its `content_format` is "same", and its content is read from the original,
+which is a message of the same user. A copy with a text of its own repeats the original in other words, such as a
+shortened tool result.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
-from memoranda.db.sqlite import Connection
+from memoranda.db.connection import Connection
 from memoranda.sessions.feed import note_change
 from memoranda.sessions.message_rows import READ, WRITTEN
 
 SAME = "same"
 LOST = "[This message was lost in a damaged store.]"
 
-# What a row that refers does not hold itself.
-_REFERRED = tuple(
+# The columns that a copy reads from its original.
+_COPIED = tuple(
     name for name in WRITTEN
     if name not in ("role", "content_format", "timestamp", "external_id", "copy_of", "is_summary")
 )  # fmt: skip
-# The provider's count of tokens is not part of what was said.
-_SAID = ("role", "content_format", *(name for name in _REFERRED if name != "token_count"))
-_PLACE = {name: place for place, name in enumerate(WRITTEN)}
+# The provider's count of tokens is not part of the message.
+_CONTENT = ("role", "content_format", *(name for name in _COPIED if name != "token_count"))
+_INDEX = {name: index for index, name in enumerate(WRITTEN)}
 
-REFERRED_TO = f"LEFT JOIN messages said ON m.content_format = '{SAME}' AND said.id = m.copy_of"
-"""The join by which rows `m` find what they repeat."""
+JOIN_ORIGINAL = f"LEFT JOIN messages original ON m.content_format = '{SAME}' AND original.id = m.copy_of"
+"""The join from rows `m` to tpromoted originals."""
 
 
-def read_fully(names: Sequence[str] = READ) -> str:
-    """The columns of rows `m`, joined by REFERRED_TO, with everything that they say."""
+def read_columns(names: Sequence[str] = READ) -> str:
+    """The columns of rows `m`, joined by JOIN_ORIGINAL, with the content of copies filled in."""
     return ", ".join(_field(name) for name in names)
 
 
 def _field(name: str) -> str:
     if name == "content_format":
-        return f"CASE WHEN m.{name} = '{SAME}' THEN said.{name} ELSE m.{name} END"
-    return f"COALESCE(m.{name}, said.{name})" if name in _REFERRED else f"m.{name}"
+        return f"CASE WHEN m.{name} = '{SAME}' THEN original.{name} ELSE m.{name} END"
+    return f"COALESCE(m.{name}, original.{name})" if name in _COPIED else f"m.{name}"
 
 
-def repeating(connection: Connection, session_id: str, row: Sequence[Any]) -> list[Any]:
-    """A row that says it repeats another, without the text that both have.
+def as_copy(connection: Connection, session_id: str, row: Sequence[Any]) -> list[Any]:
+    """Turn a row with `copy_of` into a copy, without the text that it shares with the original.
 
-    A repetition of a repetition repeats the first one. One of a message that is not there is a record of its own.
+    A copy of a copy refers to the first original. A copy of a message that does not exist becomes an original.
     """
-    repeated = original_of(connection, row[_PLACE["copy_of"]])
+    repeated = original_of(connection, row[_INDEX["copy_of"]])
     made = list(row)
-    made[_PLACE["copy_of"]] = repeated
-    if repeated is not None and _says_the_same(connection, session_id, repeated, row):
-        for name in _REFERRED:
-            made[_PLACE[name]] = None
-        made[_PLACE["content_format"]] = SAME
-    elif repeated is None and row[_PLACE["content_format"]] == SAME:
-        made[_PLACE["content"]], made[_PLACE["content_format"]] = LOST, None
+    made[_INDEX["copy_of"]] = repeated
+    if repeated is not None and _has_same_content(connection, session_id, repeated, row):
+        for name in _COPIED:
+            made[_INDEX[name]] = None
+        made[_INDEX["content_format"]] = SAME
+    elif repeated is None and row[_INDEX["content_format"]] == SAME:
+        made[_INDEX["content"]], made[_INDEX["content_format"]] = LOST, None
     return made
 
 
 def original_of(connection: Connection, message_id: int) -> int | None:
-    """The message that was said, by its id or that of any repetition; None when it is not there."""
+    """The id of the original, given its id or that of a copy; None when it does not exist."""
     row = connection.execute("SELECT COALESCE(copy_of, id) FROM messages WHERE id = ?", (message_id,)).fetchone()
     return None if row is None else int(row[0])
 
 
-def _says_the_same(connection: Connection, session_id: str, message_id: int, row: Sequence[Any]) -> bool:
-    """Whether a row has the words of a message; another user's message never counts, whatever a caller says."""
+def _has_same_content(connection: Connection, session_id: str, message_id: int, row: Sequence[Any]) -> bool:
+    """Whether a row has the content of a message of the same user; another user's message never counts."""
     found = connection.execute(
-        f"SELECT {', '.join(f'm.{name}' for name in _SAID)} FROM messages m"
-        " JOIN sessions whose ON whose.id = m.session_id JOIN sessions here ON here.id = ?"
-        " WHERE m.id = ? AND m.copy_of IS NULL AND COALESCE(whose.user_id, '') = COALESCE(here.user_id, '')",
+        f"SELECT {', '.join(f'm.{name}' for name in _CONTENT)} FROM messages m"
+        " JOIN sessions theirs ON theirs.id = m.session_id JOIN sessions ours ON ours.id = ?"
+        " WHERE m.id = ? AND m.copy_of IS NULL AND COALESCE(theirs.user_id, '') = COALESCE(ours.user_id, '')",
         (session_id, message_id),
     ).fetchone()
-    return found is not None and all(row[_PLACE[name]] == value for name, value in zip(_SAID, found, strict=True))
+    return found is not None and all(row[_INDEX[name]] == value for name, value in zip(_CONTENT, found, strict=True))
 
 
-def release(connection: Connection, session_id: str) -> list[str]:
-    """Before the messages of a session go: hand each one on to the first row elsewhere that repeats it.
+def promote_copies(connection: Connection, session_id: str) -> list[str]:
+    """Before the messages of a session are deleted: make the first copy of each elsewhere the original.
 
-    That row is the record from then on, with the text; the other repetitions repeat it. The sessions that changed.
+    That copy gets the text, and the other copies refer to it. Returns the sessions that changed.
     """
-    return _hand_on(connection, "m.session_id <> ?", (session_id, 0, session_id))
+    return _promote(connection, "m.session_id <> ?", (session_id, 0, session_id))
 
 
-def release_to_branches(connection: Connection, session_id: str, from_id: int) -> list[str]:
-    """Before messages of a session from one on are taken back: the same for other conversations that hold them."""
+def promote_copies_in_branches(connection: Connection, session_id: str, from_id: int) -> list[str]:
+    """Before messages of a session from an id on are rewound: the same for copies in other conversations."""
     other = "sessions.conversation_id <> (SELECT conversation_id FROM sessions WHERE id = ?)"
-    return _hand_on(connection, other, (session_id, from_id, session_id))
+    return _promote(connection, other, (session_id, from_id, session_id))
 
 
-def _hand_on(connection: Connection, elsewhere: str, values: tuple[str, int, str]) -> list[str]:
+def _promote(connection: Connection, elsewhere: str, values: tuple[str, int, str]) -> list[str]:
     rows = connection.execute(
         "SELECT m.copy_of, COALESCE(sessions.user_id, ''), m.id, m.session_id FROM messages m"
         " JOIN sessions ON sessions.id = m.session_id"
         f" WHERE m.copy_of IN (SELECT id FROM messages WHERE session_id = ? AND id >= ?) AND {elsewhere}"
-        # A row that says the same word for word inherits before one that was cut short.
+        # A word-for-word copy comes before a shortened one.
         f" ORDER BY COALESCE(m.content_format, '') <> '{SAME}', m.active + m.compacted = 0, m.id",
         values,
     ).fetchall()
-    heirs: dict[tuple[int, str], int] = {}
+    originals: dict[tuple[int, str], int] = {}
     changed: dict[str, int] = {}
     for original, user, number, owner in rows:
-        heir = heirs.setdefault((original, user), number)
-        if heir == number:
-            _inherit(connection, number)
+        promoted = originals.setdefault((original, user), number)
+        if promoted == number:
+            _make_original(connection, number)
         else:
-            connection.execute("UPDATE messages SET copy_of = ? WHERE id = ?", (heir, number))
+            connection.execute("UPDATE messages SET copy_of = ? WHERE id = ?", (promoted, number))
         changed[owner] = min(number, changed.get(owner, number))
     for owner, first in changed.items():
         note_change(connection, owner, first)
     return list(changed)
 
 
-def _inherit(connection: Connection, message_id: int) -> None:
-    names = ("content_format", *_REFERRED)
+def _make_original(connection: Connection, message_id: int) -> None:
+    names = ("content_format", *_COPIED)
     values = connection.execute(
-        f"SELECT {read_fully(names)} FROM messages m {REFERRED_TO} WHERE m.id = ?", (message_id,)
+        f"SELECT {read_columns(names)} FROM messages m {JOIN_ORIGINAL} WHERE m.id = ?", (message_id,)
     ).fetchone()
     connection.execute(
         f"UPDATE messages SET {', '.join(f'{name} = ?' for name in names)}, copy_of = NULL WHERE id = ?",
@@ -122,19 +121,19 @@ def _inherit(connection: Connection, message_id: int) -> None:
     )
 
 
-def lost_repetitions(connection: Connection) -> list[int]:
-    """Rows that refer to a message which is not there: something else than this program deleted it."""
+def find_lost_copies(connection: Connection) -> list[int]:
+    """The ids of copies whose original does not exist: another program deleted it."""
     rows = connection.execute(
-        f"SELECT m.id FROM messages m {REFERRED_TO} WHERE m.copy_of IS NOT NULL AND m.content_format = '{SAME}'"
-        " AND said.id IS NULL ORDER BY m.id"
+        f"SELECT m.id FROM messages m {JOIN_ORIGINAL} WHERE m.copy_of IS NOT NULL AND m.content_format = '{SAME}'"
+        " AND original.id IS NULL ORDER BY m.id"
     )
     return [row[0] for row in rows]
 
 
-def give_up_lost(connection: Connection) -> list[str]:
-    """Say in place of each lost message that it is lost; the sessions that changed."""
+def mark_lost_copies(connection: Connection) -> list[str]:
+    """Replace each lost message by a note that it is lost; return the sessions that changed."""
     changed = []
-    for number in lost_repetitions(connection):
+    for number in find_lost_copies(connection):
         (owner,) = connection.execute(
             "UPDATE messages SET content = ?, content_format = NULL, copy_of = NULL WHERE id = ? RETURNING session_id",
             (LOST, number),

@@ -1,7 +1,7 @@
-"""What a follower asks of the truth: which messages are new, and what else has changed since it last looked.
+"""The feed: which messages are new, and what else has changed, for followers such as the search index.
 
-The store knows nothing of its followers. Message ids grow in the order of commits, so that "new" is a comparison of
-numbers; everything else that changes what can be found leaves a line in the `changes` table.
+The store knows nothing of its followers. A follower keeps a `Position` and asks for what lies behind it. Every change
+other than an append that affects what can be found adds a row to the `changes` table.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -9,24 +9,23 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from memoranda.db.dialect import after, beyond_ascii, feed_order, holds_nul, position_columns, up_to
+from memoranda.db.connection import Connection
 from memoranda.db.position import START, Position
-from memoranda.db.sqlite import Connection
 from memoranda.sessions.message_rows import decode_content, decode_json
 from memoranda.sessions.store_part import StorePart
 
-_AT_ONCE = 500
-# So much text is held in memory at a time, whatever the size of a message.
+_BATCH_SIZE = 500
+# How much text one batch holds in memory, whatever the size of a message.
 MAX_CHARACTERS = 8_000_000
 COLUMNS = (
     "m.id, m.session_id, m.role, m.content, m.content_format, m.tool_name, m.tool_calls, m.timestamp, m.is_summary"
 )
-# What can be found: said by somebody, not taken back, and no repetition of something else.
+# What can be found: messages that were not rewound, are no copies and no summaries.
 SEARCHABLE = "(m.active = 1 OR m.compacted = 1) AND m.copy_of IS NULL AND m.is_summary IS NULL"
 
 
 class FeedMessage(NamedTuple):
-    """One message that can be found."""
+    """A message that a follower may index."""
 
     id: int
     session_id: str
@@ -40,7 +39,7 @@ class FeedMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FeedSession:
-    """What a follower knows of a session."""
+    """The columns of a session that a follower needs."""
 
     id: str
     conversation_id: str
@@ -54,7 +53,7 @@ class FeedSession:
 
 @dataclass(frozen=True, slots=True)
 class FeedChange:
-    """Look again: at the messages of a session from one on, or (None) at the session itself, which may be gone."""
+    """What a follower must read again: a session's messages from an id on, or (None) the session, which may be gone."""
 
     position: Position
     session_id: str
@@ -76,23 +75,23 @@ class Head(NamedTuple):
 
 
 class Feed(StorePart):
-    """The part of the store that followers read; it covers all users, so it is for followers alone."""
+    """Reads for followers. They cover all users, so a store for one user refuses them."""
 
     def store_id(self) -> str:
-        """The name of this store, which it got when it was made."""
+        """The random id that this store got when it was created."""
         self._require_everyone()
-        with self._db.reading() as connection:
+        with self._engine.reading() as connection:
             row = connection.execute("SELECT value FROM state_meta WHERE key = 'store_id'").fetchone()
         return str(row[0]) if row else ""
 
     def head(self) -> Head:
-        with self._db.reading() as connection:
-            return Head(_last(connection, "messages", "id"), _last(connection, "changes", "seq"))
+        with self._engine.reading() as connection:
+            return Head(self._last(connection, "messages", "id"), self._last(connection, "changes", "seq"))
 
     def mark(self, position: Position) -> str:
         """Describe the last message up to a position, so that a follower recognises the store; empty without any."""
-        condition, values = up_to("id", position)
-        return self._describe(f"{condition} ORDER BY {feed_order('id', 'DESC')} LIMIT 1", values)
+        condition, values = self._dialect.up_to("id", position)
+        return self._describe(f"{condition} ORDER BY {self._dialect.position_order('id', 'DESC')} LIMIT 1", values)
 
     def mark_of(self, message_id: int) -> str:
         """Describe one message as `mark` does; empty when it is gone."""
@@ -100,7 +99,7 @@ class Feed(StorePart):
 
     def _describe(self, condition: str, values: Sequence[Any]) -> str:
         self._require_everyone()
-        with self._db.reading() as connection:
+        with self._engine.reading() as connection:
             row = connection.execute(
                 f"SELECT id, timestamp, session_id FROM messages WHERE {condition}", values
             ).fetchone()
@@ -109,13 +108,14 @@ class Feed(StorePart):
     def messages_after(self, position: Position, limit: int) -> MessageBatch:
         """The next messages behind a position, in order: at least one if there is any, fewer where they are long."""
         self._require_everyone()
-        condition, values = after("m.id", position)
+        condition, values = self._dialect.after("m.id", position)
         found: list[FeedMessage] = []
         room = MAX_CHARACTERS
-        with self._db.reading() as connection:
+        with self._engine.reading() as connection:
             rows = connection.execute(
-                f"SELECT {position_columns('m.id')}, {COLUMNS} FROM messages m WHERE {SEARCHABLE} AND {condition}"
-                f" ORDER BY {feed_order('m.id')} LIMIT ?",
+                f"SELECT {self._dialect.position_columns('m.id')}, {COLUMNS} FROM messages m"
+                f" WHERE {SEARCHABLE} AND {condition}"
+                f" ORDER BY {self._dialect.position_order('m.id')} LIMIT ?",
                 (*values, limit),
             )
             for transaction, number, *row in rows:
@@ -130,7 +130,7 @@ class Feed(StorePart):
         self, session_id: str, first_id: int, limit: int = 2**62, *, until: Position | None = None
     ) -> list[FeedMessage]:
         """The messages of a session from an id on, in order; with `until`, those up to that position."""
-        condition, values = ("1 = 1", []) if until is None else up_to("m.id", until)
+        condition, values = ("1 = 1", ()) if until is None else self._dialect.up_to("m.id", until)
         return self._messages(
             f"m.session_id = ? AND m.id >= ? AND {condition} ORDER BY m.id LIMIT ?",
             (session_id, first_id, *values, limit),
@@ -138,88 +138,88 @@ class Feed(StorePart):
 
     def sample_messages(self, first_id: int, limit: int, *, until: Position) -> list[FeedMessage]:
         """A few messages from an id on, up to a position: for checking an index."""
-        condition, values = up_to("m.id", until)
+        condition, values = self._dialect.up_to("m.id", until)
         return self._messages(f"m.id >= ? AND {condition} ORDER BY m.id LIMIT ?", (first_id, *values, limit))
 
     def messages_by_id(self, ids: Collection[int]) -> dict[int, FeedMessage]:
-        """Those of the messages that can be found."""
+        """The messages with these ids that can be found."""
         found: dict[int, FeedMessage] = {}
         for some in _batches(ids):
-            for message in self._messages(f"m.id IN ({_marks(some)})", some):
+            for message in self._messages(*self._dialect.one_of("m.id", some)):
                 found[message.id] = message
         return found
 
     def messages_like(self, patterns: Sequence[str], start: Position, limit: int) -> list[FeedMessage]:
         """The newest messages behind a position that contain any of the patterns, as LIKE understands them.
 
-        LIKE sees nothing behind a NUL, so whatever has one is a candidate.
+        Some engines stop at a NUL, so every message that contains one is a candidate too.
         """
         either = " OR ".join(
-            f"m.{column} LIKE ? ESCAPE '\\'" for column in ("content", "tool_calls", "tool_name") for _ in patterns
+            self._dialect.like(f"m.{column}") for column in ("content", "tool_calls", "tool_name") for _ in patterns
         )
-        condition, values = after("m.id", start)
+        condition, values = self._dialect.after("m.id", start)
         return self._messages(
-            f"{condition} AND ({either} OR {holds_nul('m.content')}) ORDER BY m.id DESC LIMIT ?",
+            f"{condition} AND ({either} OR {self._dialect.contains_nul('m.content')}) ORDER BY m.id DESC LIMIT ?",
             (*values, *list(patterns) * 3, limit),
         )
 
     def messages_beyond_ascii(self, start: Position, limit: int) -> list[FeedMessage]:
         """The newest messages behind a position that contain letters outside ASCII."""
-        condition, values = after("m.id", start)
+        condition, values = self._dialect.after("m.id", start)
         return self._messages(
-            f"{condition} AND {beyond_ascii('m.content')} ORDER BY m.id DESC LIMIT ?", (*values, limit)
+            f"{condition} AND {self._dialect.not_ascii('m.content')} ORDER BY m.id DESC LIMIT ?", (*values, limit)
         )
 
     def changes_after(self, position: Position, limit: int) -> list[FeedChange]:
         """The next changes behind a position, in its order."""
         self._require_everyone()
-        condition, values = after("seq", position)
-        with self._db.reading() as connection:
+        condition, values = self._dialect.after("seq", position)
+        with self._engine.reading() as connection:
             rows = connection.execute(
-                f"SELECT {position_columns('seq')}, session_id, from_message FROM changes WHERE {condition}"
-                f" ORDER BY {feed_order('seq')} LIMIT ?",
+                f"SELECT {self._dialect.position_columns('seq')}, session_id, from_message FROM changes"
+                f" WHERE {condition} ORDER BY {self._dialect.position_order('seq')} LIMIT ?",
                 (*values, limit),
             )
             return [FeedChange(Position(transaction, number), *row) for transaction, number, *row in rows]
 
     def feed_sessions(self, ids: Collection[str]) -> dict[str, FeedSession]:
-        """Those of the sessions that are there."""
+        """The sessions with these ids that exist."""
         self._require_everyone()
         found: dict[str, FeedSession] = {}
         for some in _batches(ids):
-            with self._db.reading() as connection:
+            condition, values = self._dialect.one_of("id", some)
+            with self._engine.reading() as connection:
                 rows = connection.execute(
                     "SELECT id, conversation_id, user_id, source, title, started_at, archived, project"
-                    f" FROM sessions WHERE id IN ({_marks(some)})",
-                    some,
+                    f" FROM sessions WHERE {condition}",
+                    values,
                 )
                 found |= {row[0]: FeedSession(*row) for row in rows}
         return found
 
     def _messages(self, condition: str, values: Sequence[Any]) -> list[FeedMessage]:
         self._require_everyone()
-        with self._db.reading() as connection:
+        with self._engine.reading() as connection:
             rows = connection.execute(f"SELECT {COLUMNS} FROM messages m WHERE {SEARCHABLE} AND {condition}", values)
             return [feed_message(row) for row in rows]
 
-
-def _last(connection: Connection, table: str, column: str) -> Position:
-    condition, values = after(column, START)
-    row = connection.execute(
-        f"SELECT {position_columns(column)} FROM {table} WHERE {condition}"
-        f" ORDER BY {feed_order(column, 'DESC')} LIMIT 1",
-        values,
-    ).fetchone()
-    return START if row is None else Position(*row)
+    def _last(self, connection: Connection, table: str, column: str) -> Position:
+        condition, values = self._dialect.after(column, START)
+        row = connection.execute(
+            f"SELECT {self._dialect.position_columns(column)} FROM {table} WHERE {condition}"
+            f" ORDER BY {self._dialect.position_order(column, 'DESC')} LIMIT 1",
+            values,
+        ).fetchone()
+        return START if row is None else Position(*row)
 
 
 def note_change(connection: Connection, session_id: str, from_message: int | None = None) -> None:
-    """Leave a line for followers, in the transaction that makes the change."""
+    """Add a row to the feed, in the transaction that makes the change."""
     connection.execute("INSERT INTO changes (session_id, from_message) VALUES (?, ?)", (session_id, from_message))
 
 
 def feed_message(row: Sequence[Any]) -> FeedMessage:
-    """A row of COLUMNS as a message."""
+    """Decode a row of COLUMNS."""
     number, session_id, role, content, content_format, tool_name, tool_calls, timestamp, is_summary = row
     return FeedMessage(
         number, session_id, role, decode_content(content, content_format), tool_name,
@@ -229,9 +229,5 @@ def feed_message(row: Sequence[Any]) -> FeedMessage:
 
 def _batches(ids: Collection[Any]) -> Iterator[list[Any]]:
     rest = iter(ids)
-    while some := list(islice(rest, _AT_ONCE)):
+    while some := list(islice(rest, _BATCH_SIZE)):
         yield some
-
-
-def _marks(values: Collection[Any]) -> str:
-    return ", ".join("?" * len(values))

@@ -7,7 +7,7 @@ from pathlib import Path
 from memoranda.db.health import check_file
 from memoranda.db.salvage.rebuild import damaged_copy_path, list_kept_files
 from memoranda.sessions.salvage import salvage
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import SessionStore, open_store
 from memoranda.support.health_issues import HealthIssue
 
 
@@ -17,39 +17,39 @@ def check(path: Path) -> Iterator[HealthIssue]:
 
 
 def _look_into(path: Path) -> Iterator[HealthIssue]:
-    with SessionStore(path, wait=2.0) as store:
-        yield from _inside(store)
+    with open_store(path, wait=2.0) as store:
+        yield from _inside(path, store)
 
 
-def _inside(store: SessionStore) -> Iterator[HealthIssue]:
-    problems = store.check_integrity()
+def _inside(path: Path, store: SessionStore) -> Iterator[HealthIssue]:
+    problems = store.maintenance.check_integrity()
     if problems:
-        yield _damaged(store.path, f"is damaged: {problems[0]}")
+        yield _damaged(path, f"is damaged: {problems[0]}")
         return
-    if store.journal != "wal":
-        yield HealthIssue("note", store.path, "lies where SQLite has no write-ahead log: readers and writers wait",
+    if store.maintenance.journal != "wal":
+        yield HealthIssue("note", path, "lies where SQLite has no write-ahead log: readers and writers wait",
                       "move the home to a local disk if it is slow")  # fmt: skip
-    if store.read_only:
-        yield HealthIssue("warning", store.path, "cannot be written", "make the file and its directory writable")
+    if store.maintenance.read_only:
+        yield HealthIssue("warning", path, "cannot be written", "make the file and its directory writable")
         return
-    wrong = store.miscounted_sessions()
+    wrong = store.maintenance.miscounted_sessions()
     if wrong:
-        yield HealthIssue("warning", store.path, f"{len(wrong)} sessions have wrong message counts", "count them again",
-                      lambda: _recount(store.path, wrong))  # fmt: skip
-    lost = store.lost_repetitions()
+        yield HealthIssue("warning", path, f"{len(wrong)} sessions have wrong message counts", "count them again",
+                      lambda: _recount(path, wrong))  # fmt: skip
+    lost = store.maintenance.lost_repetitions()
     if lost:
-        yield HealthIssue("warning", store.path, f"{len(lost)} messages repeat one that another program has deleted",
-                      "say in their place that they are lost", lambda: _give_up_lost(store.path))  # fmt: skip
+        yield HealthIssue("warning", path, f"{len(lost)} messages repeat one that another program has deleted",
+                      "say in their place that they are lost", lambda: _give_up_lost(path))  # fmt: skip
 
 
 def _give_up_lost(path: Path) -> None:
-    with SessionStore(path) as store:
-        store.give_up_lost_repetitions()
+    with open_store(path) as store:
+        store.maintenance.give_up_lost_repetitions()
 
 
 def _recount(path: Path, session_ids: list[str]) -> None:
-    with SessionStore(path) as store:
-        store.recount_sessions(session_ids)
+    with open_store(path) as store:
+        store.maintenance.recount_sessions(session_ids)
 
 
 def _damaged(path: Path, problem: str) -> HealthIssue:

@@ -1,33 +1,41 @@
-"""Beginning, ending and describing sessions."""
+"""Creates, ends, describes and finds sessions."""
 
 import time
 from collections.abc import Mapping
 from typing import Any
 
-from memoranda.db.sqlite import Connection
+from memoranda.db.connection import Connection
+from memoranda.db.engine import Engine
 from memoranda.errors import SessionError
+from memoranda.safety.redaction import Redactor
 from memoranda.sessions.feed import note_change
 from memoranda.sessions.message_rows import decode_json, dump_json, require_storable, seconds
 from memoranda.sessions.schema import SESSIONS, hour_of
-from memoranda.sessions.store_part import StorePart, count_redactions, unknown
-from memoranda.sessions.titles import claim_title
+from memoranda.sessions.scope import Scope
+from memoranda.sessions.store_part import StorePart, count_redactions, unknown_session
+from memoranda.sessions.titles import Titles
 
 RELATIONS = ("compression", "branch", "delegation")
 COLUMNS = tuple(column.name for column in SESSIONS.columns)
-_LONGEST_ID = 200
-# Sources whose sessions work for another one when they have a parent.
-_HELPERS = ("subagent", "tool")
+_MAX_ID_CHARS = 200
+# Sources whose sessions are delegated work when they have a parent.
+_DELEGATE_SOURCES = ("subagent", "tool")
 _SETTABLE = ("model", "model_config", "system_prompt", "billing_provider", "billing_base_url", "billing_mode",
              "project")  # fmt: skip
 
 Row = dict[str, Any]
 
 
-class Lifecycle(StorePart):
+class Sessions(StorePart):
     """The rows of the sessions table."""
+
+    def __init__(self, engine: Engine, scope: Scope, redactor: Redactor | None, titles: Titles) -> None:
+        super().__init__(engine, scope, redactor)
+        self._titles = titles
 
     def create_session(
         self,
+        /,
         session_id: str,
         source: str,
         *,
@@ -42,78 +50,81 @@ class Lifecycle(StorePart):
         project: str | None = None,
         **extra: Any,
     ) -> str:
-        """Begin a session, or fill what an existing one does not say yet; its source, user and start never change.
+        """Create a session, or fill the empty fields of an existing one, whose source, user and start never change.
 
-        `relation` says what it is to its parent. Left out, it is the continuation of a parent that was ended by
-        compression, the delegate of one when its source is a helper's, and a branch otherwise.
+        `relation` says what it is to its parent. By default it is the continuation of a parent that ended by
+        compression, delegated work when its source is subagent or tool, and a branch otherwise.
         """
         check_new(session_id, source, user_id)
-        _check_given(relation, extra)
-        user = self._own_user(user_id)
-        given = {"model": model, "system_prompt": system_prompt, "title": title, "extra": extra,
+        _check_fields(relation, extra)
+        user = self.own_user(user_id)
+        texts = {"model": model, "system_prompt": system_prompt, "title": title, "extra": extra,
                  "model_config": model_config}  # fmt: skip
-        clean, redacted = self._redact(given)
+        clean, redacted = self._redact(texts)
         fields = {
             "model": clean["model"],
             "system_prompt": clean["system_prompt"],
             "model_config": None if model_config is None else dump_json(clean["model_config"]),
             "extra": dump_json(clean["extra"]) if extra else None,
-            # By it sessions are found; it is no text, and never redacted.
+            # Sessions are found by their project; it holds no prose and is never redacted.
             "project": project or None,
         }
         for name in ("model", "system_prompt", "project"):
             require_storable(name, fields[name])
-        began = time.time() if started_at is None else seconds(started_at)
-        with self._db.writing() as connection:
-            there = connection.execute("SELECT user_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
-            if there is not None and not self._scope.covers(there[0]):
+        start = time.time() if started_at is None else seconds(started_at)
+        with self._engine.writing() as connection:
+            if parent_session_id is not None:
+                self._engine.lock_session(connection, parent_session_id)
+            self._engine.lock_session(connection, session_id)
+            existing = connection.execute("SELECT user_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
+            if existing is not None and not self._scope.covers(existing[0]):
                 raise SessionError(f"The session id {session_id!r} is taken.")
-            if there is None:
-                lineage = self._lineage(connection, session_id, source, parent_session_id, relation)
-                insert_session(connection, {"id": session_id, "source": source, "user_id": user, "started_at": began,
+            if existing is None:
+                lineage = self.lineage_columns(connection, session_id, source, parent_session_id, relation)
+                insert_session(connection, {"id": session_id, "source": source, "user_id": user, "started_at": start,
                                             **lineage, **fields})  # fmt: skip
             else:
                 _fill(connection, session_id, fields)
-            if title is not None and (there is None or _value(connection, session_id, "title") is None):
-                claim_title(connection, session_id, clean["title"])
+            if title is not None and (existing is None or _value(connection, session_id, "title") is None):
+                self._titles.claim_title(connection, session_id, clean["title"])
             count_redactions(connection, redacted)
         return session_id
 
     def get_session(self, session_id: str) -> Row | None:
-        """Every column of a session, decoded; None when it is not there."""
-        with self._db.reading() as connection:
+        """Every column of a session, decoded; None when it does not exist."""
+        with self._engine.reading() as connection:
             row = connection.execute(
-                f"SELECT {', '.join(COLUMNS)} FROM sessions WHERE id = ? AND {self._seen}",
+                f"SELECT {', '.join(COLUMNS)} FROM sessions WHERE id = ? AND {self._in_scope}",
                 (session_id, *self._scope.values),
             ).fetchone()
         return None if row is None else decode_session(row)
 
     def resolve_session_id(self, id_or_prefix: str) -> str | None:
-        """The session with that id, or the only one whose id begins like that."""
+        """The session with that id, or the only one whose id starts with it."""
         escaped = id_or_prefix.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        with self._db.reading() as connection:
+        with self._engine.reading() as connection:
             if self._exists(connection, id_or_prefix):
                 return id_or_prefix
             rows = connection.execute(
-                f"SELECT id FROM sessions WHERE id LIKE ? ESCAPE '\\' AND {self._seen} LIMIT 2",
+                f"SELECT id FROM sessions WHERE {self._dialect.like('id')} AND {self._in_scope} LIMIT 2",
                 (f"{escaped}%", *self._scope.values),
             ).fetchall()
         return str(rows[0][0]) if len(rows) == 1 and id_or_prefix else None
 
     def end_session(self, session_id: str, end_reason: str) -> bool:
-        """End a session; the first reason stays. False when it had ended already."""
+        """End a session and keep the first reason. False when it had ended already."""
         reason, redacted = self._redact(end_reason)
         require_storable("end_reason", reason)
         values = (time.time(), reason)
         return self._update(session_id, "ended_at = ?, end_reason = ?", values, "ended_at IS NULL", redacted)
 
     def reopen_session(self, session_id: str) -> bool:
-        """Make an ended session an open one again; False when it was open, or goes on in another one."""
+        """Make an ended session open again. False when it was open or has a continuation."""
         return self._update(
             session_id, "ended_at = NULL, end_reason = NULL", (), "ended_at IS NOT NULL AND successor_id IS NULL"
         )
 
-    def update_session(self, session_id: str, **fields: Any) -> bool:
+    def update_session(self, /, session_id: str, **fields: Any) -> bool:
         """Set model, model_config, system_prompt, project or a billing field; False when there is nothing to set."""
         unknown_fields = [name for name in fields if name not in _SETTABLE]
         if unknown_fields:
@@ -124,95 +135,103 @@ class Lifecycle(StorePart):
         for name, value in values.items():
             require_storable(name, value)
         assignments = ", ".join(f"{name} = ?" for name in values) or "id = id"
-        # Search is limited by the project, so followers have to know.
-        told = "project" in values
-        given = tuple(values.values())
-        return self._update(session_id, assignments, given, "1 = 1", redacted, told=told) and bool(fields)
+        # Search filters by project, so followers must see the change.
+        updated = self._update(
+            session_id, assignments, tuple(values.values()), "1 = 1", redacted, notify="project" in values
+        )
+        return updated and bool(fields)
 
     def set_session_archived(self, session_id: str, archived: bool) -> bool:
-        """Leave a whole conversation out of lists, or take it in again; False when there is none."""
-        with self._db.writing() as connection:
+        """Archive a whole conversation, which removes it from lists, or restore it. False when it does not exist."""
+        with self._engine.writing() as connection:
             return bool(
                 connection.execute(
                     "UPDATE sessions SET archived = ? WHERE conversation_id ="
-                    f" (SELECT conversation_id FROM sessions WHERE id = ? AND {self._seen}) AND {self._seen}",
+                    f" (SELECT conversation_id FROM sessions WHERE id = ? AND {self._in_scope}) AND {self._in_scope}",
                     (int(archived), session_id, *self._scope.values, *self._scope.values),
                 ).rowcount
             )
 
     def _update(
-        self, session_id: str, assignments: str, values: tuple[Any, ...], condition: str, redacted: int = 0,
-        *, told: bool = False,
-    ) -> bool:  # fmt: skip
-        with self._db.writing() as connection:
+        self,
+        session_id: str,
+        assignments: str,
+        values: tuple[Any, ...],
+        condition: str,
+        redacted: int = 0,
+        *,
+        notify: bool = False,
+    ) -> bool:
+        with self._engine.writing() as connection:
             self._require(connection, session_id)
             changed = connection.execute(
                 f"UPDATE sessions SET {assignments} WHERE id = ? AND {condition}", (*values, session_id)
             ).rowcount
             count_redactions(connection, redacted)
-            if told:
+            if notify:
                 note_change(connection, session_id)
             return bool(changed)
 
-    def _own_user(self, user_id: str | None) -> str | None:
+    def own_user(self, user_id: str | None) -> str | None:
+        """The user of a new session; SessionError for a user whom this store is not open for."""
         if self._scope.all:
             return user_id
         if user_id is not None and user_id != self._scope.user:
             owner = "the home's own user" if self._scope.user is None else repr(self._scope.user)
-            raise SessionError(f"This store is open for {owner} alone, not for {user_id!r}.")
+            raise SessionError(f"This store is open for {owner}, not for {user_id!r}.")
         return self._scope.user
 
-    def _lineage(
+    def lineage_columns(
         self, connection: Connection, session_id: str, source: str, parent_id: str | None, relation: str | None
     ) -> Row:
-        """The columns that place a new session among others; its parent learns of a continuation."""
+        """The columns that link a new session to others; the row of a continued parent is updated."""
         if parent_id is None:
             return {"parent_session_id": None, "relation": None, "conversation_id": session_id}
         parent = connection.execute(
-            f"SELECT end_reason, source, conversation_id, successor_id FROM sessions WHERE id = ? AND {self._seen}",
+            f"SELECT end_reason, source, conversation_id, successor_id FROM sessions WHERE id = ? AND {self._in_scope}",
             (parent_id, *self._scope.values),
         ).fetchone()
         if parent is None:
-            raise unknown(parent_id)
+            raise unknown_session(parent_id)
         end_reason, parent_source, conversation, successor = parent
         if relation is None:
-            # A helper that was compressed goes on as the same helper; one with another parent works for it.
-            compressed = end_reason == "compression" and (source == parent_source or source not in _HELPERS)
-            relation = "compression" if compressed else "delegation" if source in _HELPERS else "branch"
+            # Delegated work that was compressed continues as the same work; with another source it is new work.
+            compressed = end_reason == "compression" and (source == parent_source or source not in _DELEGATE_SOURCES)
+            relation = "compression" if compressed else "delegation" if source in _DELEGATE_SOURCES else "branch"
         continues = relation == "compression" and successor is None
         if continues:
             connection.execute("UPDATE sessions SET successor_id = ? WHERE id = ?", (session_id, parent_id))
             note_change(connection, parent_id)
         return {
             "parent_session_id": parent_id,
-            # A second continuation of the same session is another way on, that is, a branch.
+            # A second continuation of the same session is a branch.
             "relation": "branch" if relation == "compression" and not continues else relation,
             "conversation_id": conversation if continues else session_id,
         }
 
 
 def check_new(session_id: Any, source: Any, user_id: Any) -> None:
-    """Raise unless a session can have these names."""
+    """Raise SessionError unless a session can have this id, source and user."""
     if not session_id or not source:
         raise SessionError("A session needs an id and a source.")
     for name, value in (("session_id", session_id), ("source", source), ("user_id", user_id)):
         require_storable(name, value)
-    if len(session_id) > _LONGEST_ID:
-        raise SessionError(f"A session id may have {_LONGEST_ID} characters; this one has {len(session_id)}.")
+    if len(session_id) > _MAX_ID_CHARS:
+        raise SessionError(f"A session id may have {_MAX_ID_CHARS} characters; this one has {len(session_id)}.")
     if user_id == "":
         raise SessionError("A user id must not be empty.")
 
 
-def _check_given(relation: str | None, extra: Mapping[str, Any]) -> None:
+def _check_fields(relation: str | None, extra: Mapping[str, Any]) -> None:
     if relation is not None and relation not in RELATIONS:
         raise SessionError(f"relation must be one of {', '.join(RELATIONS)}, not {relation!r}.")
-    taken = sorted(name for name in extra if name in COLUMNS or name == "messages")
-    if taken:
-        raise SessionError(f"{', '.join(taken)} cannot be given to a new session.")
+    reserved = sorted(name for name in extra if name in COLUMNS or name == "messages")
+    if reserved:
+        raise SessionError(f"{', '.join(reserved)} cannot be given to a new session.")
 
 
 def decode_session(row: Any) -> Row:
-    """A sessions row as a dict, JSON columns decoded and unknown fields beside the others."""
+    """Turn a row of the sessions table into a dict, with JSON decoded and extra fields merged in."""
     session = dict(zip(COLUMNS, row, strict=True))
     if session["model_config"] is not None:
         session["model_config"] = decode_json(session["model_config"])
@@ -221,10 +240,10 @@ def decode_session(row: Any) -> Row:
 
 
 def insert_session(connection: Connection, values: Row) -> None:
-    """Add the row of a session in which nothing has been said yet."""
-    began = values["started_at"]
+    """Insert the row of a session without messages."""
+    start = values["started_at"]
     row = {name: value for name, value in values.items() if value is not None}
-    row |= {"last_active": began, "active_hour": hour_of(began)}
+    row |= {"last_active": start, "active_hour": hour_of(start)}
     connection.execute(
         f"INSERT INTO sessions ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", tuple(row.values())
     )

@@ -1,8 +1,8 @@
-"""How sessions hang together: chains made by compression, branches, delegated work."""
+"""Follows the links between sessions: compression chains, branches and delegated work."""
 
 from typing import Any
 
-from memoranda.db.sqlite import Connection
+from memoranda.db.connection import Connection
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store_part import StorePart
 
@@ -10,45 +10,45 @@ _STEP = "SELECT sessions.id, sessions.title, sessions.relation, sessions.parent_
 
 
 class Lineage(StorePart):
-    """Ways along the family of a session, as far as they stay in scope."""
+    """Ancestors, descendants and the conversation of a session, as far as they are in scope."""
 
     def get_compression_tip(self, session_id: str) -> str | None:
-        """The session in which a compressed conversation goes on; itself when it was not compressed."""
+        """The latest session of a compressed conversation; the session itself when it was not compressed."""
         chain = self.get_compression_lineage(session_id)
         return chain[-1] if chain else None
 
     def get_compression_lineage(self, session_id: str) -> list[str]:
-        """Every session of a conversation, from its first to its present one."""
-        with self._db.reading() as connection:
-            return chain_of(connection, session_id, self._scope)
+        """Every session of a conversation, from its first to its latest."""
+        with self._engine.reading() as connection:
+            return conversation_chain(connection, session_id, self._scope)
 
     def get_conversation_root(self, session_id: str) -> str | None:
-        """The first ancestor of a session, whatever the links are."""
+        """The first ancestor of a session over links of any kind."""
         ancestors = self.get_ancestors(session_id)
         return ancestors[-1]["id"] if ancestors else None
 
     def get_ancestors(self, session_id: str) -> list[dict[str, Any]]:
-        """A session, its parent, and so on up: id, title, relation."""
+        """A session, its parent and so on up, each with id, title and relation."""
         return self._walk("sessions.id = family.parent_session_id", session_id)
 
     def get_descendants(self, session_id: str) -> list[dict[str, Any]]:
-        """A session and everything that came from it."""
+        """A session and everything that descends from it."""
         return self._walk("sessions.parent_session_id = family.id", session_id)
 
     def _walk(self, link: str, session_id: str) -> list[dict[str, Any]]:
-        with self._db.reading() as connection:
-            # UNION, not UNION ALL: a circle in the links ends instead of going round.
+        with self._engine.reading() as connection:
+            # UNION, not UNION ALL: a cycle in the links ends instead of running forever.
             rows = connection.execute(
                 "WITH RECURSIVE family (id, title, relation, parent_session_id) AS ("
-                f" SELECT id, title, relation, parent_session_id FROM sessions WHERE id = ? AND {self._seen}"
-                f" UNION {_STEP} ON {link} WHERE {self._seen}) SELECT id, title, relation FROM family",
+                f" SELECT id, title, relation, parent_session_id FROM sessions WHERE id = ? AND {self._in_scope}"
+                f" UNION {_STEP} ON {link} WHERE {self._in_scope}) SELECT id, title, relation FROM family",
                 (session_id, *self._scope.values, *self._scope.values),
             )
             return [dict(zip(("id", "title", "relation"), row, strict=True)) for row in rows]
 
 
-def chain_of(connection: Connection, session_id: str, scope: Scope) -> list[str]:
-    """The sessions of a conversation in the order in which they continue each other; empty when it is out of scope."""
+def conversation_chain(connection: Connection, session_id: str, scope: Scope) -> list[str]:
+    """The sessions of a conversation, each followed by its continuation; empty when it is out of scope."""
     seen = scope.condition("sessions")
     rows = connection.execute(
         "SELECT id, successor_id FROM sessions WHERE conversation_id ="

@@ -1,79 +1,81 @@
-"""Looking for damage and wrong counts, and putting counts right."""
+"""Finds damage, wrong counts and lost copies, and repairs counts and copies."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from memoranda.db.dialect import add_row_that_fits, check_references_at_the_end
+from memoranda.db.connection import Connection
 from memoranda.db.schema import STATE_META
-from memoranda.db.sqlite import Connection
-from memoranda.sessions.copies import give_up_lost, lost_repetitions
+from memoranda.sessions.copies import find_lost_copies, mark_lost_copies
 from memoranda.sessions.feed import note_change
-from memoranda.sessions.messages import SAID, recount
+from memoranda.sessions.message_counts import COUNTED, recount
 from memoranda.sessions.schema import DELETED_SESSIONS, MESSAGES, SESSIONS
 from memoranda.sessions.store_part import StorePart
 
 SALVAGED = "salvaged"
-"""The source of sessions that were lost but for their messages, and their user where there are several."""
+"""The source of sessions of which only messages were left, and their user where the store has several users."""
 
 
 class Maintenance(StorePart):
-    """For the doctor, who sees every user's sessions."""
+    """For the doctor, which sees the sessions of all users."""
 
     @property
     def journal(self) -> str:
-        """How the database keeps itself safe: wal, or delete where that cannot be."""
-        return self._db.journal
+        """How the engine keeps commits safe: `wal`, or `delete` on file systems without it."""
+        return self._engine.journal
 
     @property
     def read_only(self) -> bool:
-        return self._db.read_only
+        return self._engine.read_only
 
     def check_integrity(self) -> list[str]:
-        """What is damaged, in the database's words; empty when all is well. Reads the whole file."""
-        return self._db.check()
+        """Describe damage in the engine's words; empty when there is none. Reads the whole database."""
+        return self._engine.check()
 
     def miscounted_sessions(self) -> list[str]:
         """Sessions whose message_count is not the number of their messages."""
         self._require_everyone()
-        with self._db.reading() as connection:
+        with self._engine.reading() as connection:
             rows = connection.execute(
                 "SELECT sessions.id FROM sessions LEFT JOIN"
-                f" (SELECT session_id, count(*) AS said FROM messages WHERE {SAID} GROUP BY session_id) counted"
+                f" (SELECT session_id, count(*) AS said FROM messages WHERE {COUNTED} GROUP BY session_id) counted"
                 " ON counted.session_id = sessions.id WHERE sessions.message_count <> COALESCE(counted.said, 0)"
             )
             return [row[0] for row in rows]
 
     def recount_sessions(self, session_ids: Iterable[str]) -> None:
         self._require_everyone()
-        with self._db.writing() as connection:
+        with self._engine.writing() as connection:
             for session_id in session_ids:
                 recount(connection, session_id)
 
     def lost_repetitions(self) -> list[int]:
-        """Messages that only refer to another one, which is gone."""
+        """The ids of copies whose original does not exist."""
         self._require_everyone()
-        with self._db.reading() as connection:
-            return lost_repetitions(connection)
+        with self._engine.reading() as connection:
+            return find_lost_copies(connection)
 
     def give_up_lost_repetitions(self) -> None:
-        """Say in their place that they are lost."""
+        """Replace lost copies by a note that they are lost."""
         self._require_everyone()
-        with self._db.writing() as connection:
-            for session_id in give_up_lost(connection):
+        with self._engine.writing() as connection:
+            for session_id in mark_lost_copies(connection):
                 recount(connection, session_id)
 
     def take_rows(self, tables: Mapping[str, Iterable[Mapping[str, Any]]]) -> dict[str, int]:
-        """Take in rows of another store as they are, ids included; rows that do not fit are left out."""
+        """Insert rows of another store unchanged, ids included; rows that break a rule are left out.
+
+        Returns how many rows each table got.
+        """
         taken: dict[str, int] = {}
-        with self._db.writing() as connection:
+        with self._engine.writing() as connection:
             # Parents may come after their children, or be lost.
-            check_references_at_the_end(connection)
+            self._dialect.defer_references(connection)
             for table in (STATE_META, DELETED_SESSIONS, SESSIONS, MESSAGES):
                 taken[table.name] = sum(
-                    add_row_that_fits(connection, table.name, row) for row in tables.get(table.name, ())
+                    self._dialect.add_row_if_valid(connection, table.name, row) for row in tables.get(table.name, ())
                 )
             _adopt_orphans(connection)
-            give_up_lost(connection)
+            mark_lost_copies(connection)
             for (session_id,) in connection.execute("SELECT id FROM sessions").fetchall():
                 recount(connection, session_id)
                 note_change(connection, session_id)
@@ -81,10 +83,10 @@ class Maintenance(StorePart):
 
 
 def _adopt_orphans(connection: Connection) -> None:
-    """Give messages whose session is lost a session again, and sessions whose parent is lost none.
+    """Create sessions for messages whose session is lost, and clear links to sessions that are lost.
 
-    Nobody knows whose they were. Unless all other sessions are the home's own, they belong to a user of their own, whom
-    only an operator asks for.
+    Their user is unknown. Unless all other sessions belong to the home's own user, they get a user of their own, whose
+    sessions only an operator sees.
     """
     owners = connection.execute("SELECT DISTINCT user_id FROM sessions").fetchall()
     user = None if owners == [(None,)] else SALVAGED
@@ -95,11 +97,11 @@ def _adopt_orphans(connection: Connection) -> None:
         f" FROM ({orphans}) lost JOIN messages m ON m.session_id = lost.session_id GROUP BY lost.session_id",
         (user,),
     )
-    there = "(SELECT id FROM sessions)"
+    existing = "(SELECT id FROM sessions)"
     connection.execute(
-        f"UPDATE sessions SET parent_session_id = NULL, relation = NULL WHERE parent_session_id NOT IN {there}"
+        f"UPDATE sessions SET parent_session_id = NULL, relation = NULL WHERE parent_session_id NOT IN {existing}"
     )
-    connection.execute(f"UPDATE sessions SET successor_id = NULL WHERE successor_id NOT IN {there}")
+    connection.execute(f"UPDATE sessions SET successor_id = NULL WHERE successor_id NOT IN {existing}")
     connection.execute(
-        f"UPDATE sessions SET conversation_id = id WHERE conversation_id IS NULL OR conversation_id NOT IN {there}"
+        f"UPDATE sessions SET conversation_id = id WHERE conversation_id IS NULL OR conversation_id NOT IN {existing}"
     )

@@ -1,32 +1,41 @@
-"""Changing what is there: taking messages back, compressing them away, redacting and deleting them."""
+"""Changes existing messages: rewinds, compacts, redacts and deletes them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memoranda.db.sqlite import Connection
+from memoranda.db.connection import Connection
+from memoranda.db.engine import Engine
 from memoranda.errors import SessionError
-from memoranda.sessions.copies import SAME, release, release_to_branches
+from memoranda.safety.redaction import Redactor
+from memoranda.sessions.copies import SAME, promote_copies, promote_copies_in_branches
 from memoranda.sessions.feed import note_change
+from memoranda.sessions.message_counts import delete_messages, recount
 from memoranda.sessions.message_rows import REDACTED, dump_json
-from memoranda.sessions.messages import Messages, delete_of, insert, recount, refuse_continued
-from memoranda.sessions.store_part import count_redactions
+from memoranda.sessions.messages import Messages, refuse_continued
+from memoranda.sessions.scope import Scope
+from memoranda.sessions.store_part import StorePart, count_redactions
 
-_EMPTIED = ("content_format", "tool_calls", "reasoning", "reasoning_content", "reasoning_details",
+_CLEARED = ("content_format", "tool_calls", "reasoning", "reasoning_content", "reasoning_details",
             "codex_reasoning_items", "codex_message_items")  # fmt: skip
 
-_GONE = dump_json({REDACTED: True})
+_REDACTED_EXTRA = dump_json({REDACTED: True})
 
 
-class MessageEdits(Messages):
-    """Every change here is told to whoever follows the store, and the counters stay right."""
+class MessageEdits(StorePart):
+    """Every change here adds a row to the feed and updates the counters."""
+
+    def __init__(self, engine: Engine, scope: Scope, redactor: Redactor | None, messages: Messages) -> None:
+        super().__init__(engine, scope, redactor)
+        self._messages = messages
 
     def rewind_to_message(self, session_id: str, message_id: int) -> dict[str, Any]:
-        """Take back a message of the user and everything after it; they disappear from every view.
+        """Undo a message of the user and everything after it; they disappear from every view.
 
-        A conversation is taken back where it stands: in a session that goes on in another one it is refused. Branches
-        that began behind the message keep what they have of it.
+        Only the latest session of a conversation can be rewound: ContinuedError names the continuation of any other.
+        Branches that started behind the message keep their copies.
         """
-        with self._db.writing() as connection:
+        with self._engine.writing() as connection:
+            self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
             refuse_continued(connection, session_id)
             target = connection.execute(
@@ -36,114 +45,117 @@ class MessageEdits(Messages):
             if target is None:
                 raise SessionError(f"Session {session_id!r} has no live message {message_id}.")
             if target[0] != "user" or target[1]:
-                raise SessionError(f"Message {message_id} is not the user's; only those can be gone back to.")
+                raise SessionError(f"Message {message_id} is not the user's; only those can be rewound to.")
             (number,) = connection.execute(
                 "UPDATE sessions SET rewind_count = rewind_count + 1 WHERE id = ? RETURNING rewind_count", (session_id,)
             ).fetchone()
-            for heir in release_to_branches(connection, session_id, message_id):
-                recount(connection, heir)
-            repeated = _repeated(connection, session_id, message_id)
+            for branch_id in promote_copies_in_branches(connection, session_id, message_id):
+                recount(connection, branch_id)
+            related = _related_copies(connection, session_id, message_id)
             gone = connection.execute(
                 "UPDATE messages SET active = 0, rewound = ? WHERE session_id = ? AND id >= ? AND active = 1",
                 (number, session_id, message_id),
             ).rowcount
-            for message, owner in repeated:
-                # Where it is live, in the session that was continued, it must come back as live.
+            for message, owner in related:
+                # A message that is active there, in the session that was continued, must be restored as active.
                 connection.execute(
                     "UPDATE messages SET rewound = CASE WHEN active = 1 THEN ? ELSE ? END, active = 0, compacted = 0"
                     " WHERE id = ?",
                     (-number, number, message),
                 )
-                _changed(connection, owner, message)
-            _changed(connection, session_id, message_id)
+                _recount_and_notify(connection, owner, message)
+            _recount_and_notify(connection, session_id, message_id)
             head = connection.execute(
                 "SELECT max(id) FROM messages WHERE session_id = ? AND active = 1", (session_id,)
             ).fetchone()[0]
         return {"rewound_count": gone, "target_message_id": message_id, "new_head_id": head}
 
     def restore_rewound(self, session_id: str, since_id: int) -> int:
-        """Bring back what the last rewind took; refused when the conversation has gone on since."""
-        with self._db.writing() as connection:
+        """Undo the last rewind and return how many messages it restored; refused when newer messages exist."""
+        with self._engine.writing() as connection:
+            self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
             later = connection.execute(
                 "SELECT count(*) FROM messages WHERE session_id = ? AND id > ? AND active = 1", (session_id, since_id)
             ).fetchone()[0]
             if later:
-                raise SessionError(f"Session {session_id!r} has gone on since: nothing can be put before that.")
+                raise SessionError(f"Session {session_id!r} has newer messages: nothing can be restored before them.")
             count = connection.execute(
                 "UPDATE messages SET active = 1, rewound = NULL WHERE session_id = ? AND id >= ? AND active = 0"
                 " AND rewound = (SELECT rewind_count FROM sessions WHERE id = ?) AND compacted = 0",
                 (session_id, since_id, session_id),
             ).rowcount
-            for message, owner in _repeated(connection, session_id, since_id):
+            for message, owner in _related_copies(connection, session_id, since_id):
                 connection.execute(
                     "UPDATE messages SET active = CASE WHEN rewound < 0 THEN 1 ELSE 0 END,"
                     " compacted = CASE WHEN rewound < 0 THEN 0 ELSE 1 END, rewound = NULL"
                     " WHERE id = ? AND rewound IS NOT NULL",
                     (message,),
                 )
-                _changed(connection, owner, message)
-            _changed(connection, session_id, since_id)
+                _recount_and_notify(connection, owner, message)
+            _recount_and_notify(connection, session_id, since_id)
             return count
 
     def archive_and_compact(self, session_id: str, messages: Sequence[Mapping[str, Any]]) -> list[int]:
-        """Put a shorter context in place of the live one; what was said before stays and can be found.
+        """Replace the session's context by a shorter one; the old messages stay and can be found.
 
-        Give repeated messages `copy_of`, and a summary `is_summary`, so that nothing is found twice.
+        Give copied messages `copy_of` and a summary `is_summary`, so that nothing is found twice.
         """
-        rows = self._encode_all(messages)
-        with self._db.writing() as connection:
+        encoded = self._messages.encode_all(messages)
+        with self._engine.writing() as connection:
+            self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
             connection.execute(
                 "UPDATE messages SET active = 0, compacted = 1 WHERE session_id = ? AND active = 1", (session_id,)
             )
-            ids = [insert(connection, session_id, each.row)[0] for each in rows]
+            ids = [self._messages.insert(connection, session_id, message.row)[0] for message in encoded]
             recount(connection, session_id)
-            count_redactions(connection, sum(each.secrets for each in rows))
+            count_redactions(connection, sum(message.secrets for message in encoded))
         return ids
 
     def clear_messages(self, session_id: str) -> int:
-        """Delete every message of a session and keep the session; how many there were."""
-        with self._db.writing() as connection:
+        """Delete every message of a session, keep the session, and return how many there were."""
+        with self._engine.writing() as connection:
+            self._engine.lock_session(connection, session_id)
             self._require(connection, session_id)
-            for heir in release(connection, session_id):
-                recount(connection, heir)
-            count = delete_of(connection, session_id)
-            _changed(connection, session_id, 0)
-        self._db.shrink_log()
+            for other_id in promote_copies(connection, session_id):
+                recount(connection, other_id)
+            count = delete_messages(connection, session_id)
+            _recount_and_notify(connection, session_id, 0)
+        self._engine.shrink_log()
         return count
 
     def redact_message(self, message_id: int, content: str = "[redacted]") -> bool:
-        """Replace all of a message's text for good, wherever it is repeated; False when it cannot be seen."""
+        """Replace all text of a message and its copies permanently; False when it does not exist in this scope."""
         clean, redacted = self._redact(content)
-        with self._db.writing() as connection:
+        with self._engine.writing() as connection:
             row = connection.execute(
                 f"SELECT COALESCE(m.copy_of, m.id), sessions.conversation_id, m.content_format = '{SAME}'"
-                f" FROM messages m JOIN sessions ON sessions.id = m.session_id WHERE m.id = ? AND {self._seen}",
+                f" FROM messages m JOIN sessions ON sessions.id = m.session_id WHERE m.id = ? AND {self._in_scope}",
                 (message_id, *self._scope.values),
             ).fetchone()
             if row is None:
                 return False
             original, conversation, refers = row
             touched = connection.execute(
-                "UPDATE messages SET content = ?, extra = ?, " + ", ".join(f"{name} = NULL" for name in _EMPTIED)
-                + " WHERE (id IN (?, ?) OR copy_of = ?)"
+                f"UPDATE messages SET content = ?, extra = ?, {', '.join(f'{name} = NULL' for name in _CLEARED)}"
+                " WHERE (id IN (?, ?) OR copy_of = ?)"
                 " AND (session_id IN (SELECT id FROM sessions WHERE conversation_id = ?)"
-                # What only refers is surely the same message of the same user; else that is what somebody says.
+                # A copy without text belongs to the same user for sure; any other `copy_of` is a caller's claim.
                 f"  OR (? AND (id = ? OR content_format = '{SAME}'))) RETURNING id, session_id",
-                (clean, _GONE, message_id, original, original, conversation, bool(refers), original),
+                (clean, _REDACTED_EXTRA, message_id, original, original, conversation, bool(refers), original),
             ).fetchall()  # fmt: skip
             for number, owner in touched:
-                _changed(connection, owner, number)
+                _recount_and_notify(connection, owner, number)
             count_redactions(connection, redacted)
-        self._db.shrink_log()
+        self._engine.shrink_log()
         return True
 
 
-def _repeated(connection: Connection, session_id: str, from_id: int) -> list[tuple[int, str]]:
-    """What the live messages of a session from one on repeat, and other repetitions of that: their ids and sessions.
+def _related_copies(connection: Connection, session_id: str, from_id: int) -> list[tuple[int, str]]:
+    """The originals of a session's active messages from an id on, and their other copies: ids and sessions.
 
-    Only in the same conversation, whatever a caller said that a message repeats.
+    Only those in the same conversation, whatever `copy_of` a caller claimed.
     """
     return connection.execute(
         "SELECT other.id, other.session_id FROM messages other"
@@ -155,6 +167,6 @@ def _repeated(connection: Connection, session_id: str, from_id: int) -> list[tup
     ).fetchall()
 
 
-def _changed(connection: Connection, session_id: str, from_message: int) -> None:
+def _recount_and_notify(connection: Connection, session_id: str, from_message: int) -> None:
     recount(connection, session_id)
     note_change(connection, session_id, from_message)

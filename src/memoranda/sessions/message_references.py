@@ -1,9 +1,8 @@
-"""Messages that name others by their numbers, which are other numbers in another store.
+"""Rewrites the message ids that texts mention, because the same messages have other ids in another store.
 
-A summary says which messages it stands for, and what was cut short says which message holds all of it. On the way into
-another store such a text gets the numbers that those messages have there. A number is translated only where it surely
-is one: in a summary if it lies in the range that the summary stands for, in what was cut short if it is the number of
-the message that is repeated.
+A summary names the messages it replaces, and a shortened message names its original. An import changes those ids to
+the ones of the importing store. It changes a number only where that is an id for sure: in a summary, one within the
+range that the summary replaces; in a shortened message, the id of the original.
 """
 
 import re
@@ -12,7 +11,7 @@ from typing import Any
 
 from memoranda.sessions.message_rows import text_of
 
-# By these words a text that was cut short is known.
+# A text that contains one of these phrases was shortened.
 TAKEN_OUT = "were taken out here to make room"
 IMAGE_TAKEN_OUT = "an image was here, in message"
 
@@ -24,34 +23,34 @@ _NAMED = re.compile(
 _NUMBER = re.compile(r"[0-9]+")
 
 
-def translated(message: Mapping[str, Any], new_ids: Mapping[int, int]) -> Mapping[str, Any]:
-    """A message of another store as it reads here; `new_ids` are the numbers that messages have here."""
-    content, repeated = message.get("content"), message.get("copy_of")
+def renumber_references(message: Mapping[str, Any], new_ids: Mapping[int, int]) -> Mapping[str, Any]:
+    """Change the ids in a message of another store to those of this store, which `new_ids` maps them to."""
+    content, original = message.get("content"), message.get("copy_of")
     if message.get("is_summary") and isinstance(content, str) and (span := _RANGE.search(content)):
         meant = range(int(span[1]), int(span[2]) + 1)
-    elif isinstance(repeated, int) and _is_cut_short(text_of(content)):
-        meant = range(repeated, repeated + 1)
+    elif isinstance(original, int) and _is_shortened(text_of(content)):
+        meant = range(original, original + 1)
     else:
         return message
-    return {**message, "content": _renumbered(content, lambda old: new_ids.get(old, old) if old in meant else old)}
+    return {**message, "content": _renumber(content, lambda old: new_ids.get(old, old) if old in meant else old)}
 
 
-def without_numbers(stored: Any, *, is_summary: bool) -> Any:
-    """A stored text by which a message is known again, whichever store the numbers in it are of."""
-    if isinstance(stored, str) and (is_summary or _is_cut_short(stored)):
-        return _renumbered(stored, lambda _: 0)
+def strip_references(stored: Any, *, is_summary: bool) -> Any:
+    """Replace the ids in a stored text by 0, so that the same message compares equal in every store."""
+    if isinstance(stored, str) and (is_summary or _is_shortened(stored)):
+        return _renumber(stored, lambda _: 0)
     return stored
 
 
-def _is_cut_short(text: str) -> bool:
+def _is_shortened(text: str) -> bool:
     return TAKEN_OUT in text or IMAGE_TAKEN_OUT in text
 
 
-def _renumbered(content: Any, number: Callable[[int], int]) -> Any:
+def _renumber(content: Any, number: Callable[[int], int]) -> Any:
     if isinstance(content, str):
         return _NAMED.sub(lambda named: _NUMBER.sub(lambda digits: str(number(int(digits[0]))), named[0]), content)
     if isinstance(content, list):
-        return [_renumbered(part, number) for part in content]
+        return [_renumber(part, number) for part in content]
     if isinstance(content, Mapping) and isinstance(content.get("text"), str):
-        return {**content, "text": _renumbered(content["text"], number)}
+        return {**content, "text": _renumber(content["text"], number)}
     return content

@@ -1,22 +1,25 @@
-"""Appending and reading messages."""
+"""Appends and reads messages."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from memoranda.db.dialect import RowRefused, add_row, after, next_number
+from memoranda.db.connection import Connection
+from memoranda.db.engine import Dialect, Engine
 from memoranda.db.position import START, Position
-from memoranda.db.sqlite import Connection
 from memoranda.errors import ContinuedError, SessionError
-from memoranda.sessions.copies import REFERRED_TO, SAME, read_fully, repeating
-from memoranda.sessions.lineage import chain_of
-from memoranda.sessions.message_rows import WRITTEN, Message, as_chat, decode, decode_json, encode
+from memoranda.safety.redaction import Redactor
+from memoranda.sessions.copies import JOIN_ORIGINAL, SAME, as_copy, read_columns
+from memoranda.sessions.lineage import conversation_chain
+from memoranda.sessions.message_counts import count_tool_calls, recount
+from memoranda.sessions.message_rows import WRITTEN, Message, as_chat, decode, encode
 from memoranda.sessions.schema import hour_of
-from memoranda.sessions.store_part import StorePart, count_redactions, unknown
+from memoranda.sessions.scope import Scope
+from memoranda.sessions.store_part import StorePart, count_redactions, unknown_session
 
-# A message that was deleted has had its id, which is never given again.
-_DELETED = "(SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = 'last_deleted_message')"
-_FIELDS = read_fully()
+# The ids of deleted messages are never used again.
+_LAST_DELETED = "(SELECT CAST(value AS INTEGER) FROM state_meta WHERE key = 'last_deleted_message')"
+_COLUMNS = read_columns()
 _ROLE = WRITTEN.index("role")
 _CONTENT = WRITTEN.index("content")
 _EXTERNAL_ID = WRITTEN.index("external_id")
@@ -24,81 +27,91 @@ _TOOL_CALLS = WRITTEN.index("tool_calls")
 _TIMESTAMP = WRITTEN.index("timestamp")
 _COPY_OF = WRITTEN.index("copy_of")
 _IS_SUMMARY = WRITTEN.index("is_summary")
-_EVERYTHING = 2**62
-_AT_ONCE = 500
-# Names by which messages are told apart; they are no text, and never redacted.
-_NAMES = ("external_id", "platform_message_id", "message_id", "tool_call_id", "role", "timestamp")
-
-SAID = "(active = 1 OR compacted = 1) AND copy_of IS NULL AND is_summary IS NULL"
-"""What was said and not taken back, each thing once."""
+_NO_LIMIT = 2**62
+_BATCH_SIZE = 500
+# These fields identify messages; they hold no prose and are never redacted.
+_IDENTIFYING = ("external_id", "platform_message_id", "message_id", "tool_call_id", "role", "timestamp")
 
 
 class EncodedMessage(NamedTuple):
-    """A row to be added, how many secrets were taken out of it, and how many tools it calls."""
+    """A row to insert, how many secrets were removed from it, and how many tools it calls."""
 
     row: list[Any]
     secrets: int
-    calls: int
+    tool_calls: int
 
 
 class Messages(StorePart):
-    """What was said in a session."""
+    """The messages of sessions. `on_append` is called after every append, when its transaction is durable."""
+
+    def __init__(
+        self, engine: Engine, scope: Scope, redactor: Redactor | None, on_append: Callable[[], object] | None = None
+    ) -> None:
+        super().__init__(engine, scope, redactor)
+        self._on_append = on_append
+        self._count_within_hour, self._count_always = _counting_statements(self._in_scope)
 
     def append_message(
         self,
+        /,
         session_id: str,
         role: str,
         content: Any = None,
         **fields: Any,
     ) -> int:
-        """Record one message; when this returns its id, it is on the disk.
+        """Append one message and return its id; the message is durable by then.
 
-        `fields` are those of the messages table (tool_name, tool_calls, tool_call_id, token_count, finish_reason,
-        reasoning, timestamp, external_id …); others are kept as well. A message whose external_id the session
-        already has is not added again, and the id of the first one is returned.
+        `fields` are columns of the messages table (tool_name, tool_calls, tool_call_id, token_count, finish_reason,
+        reasoning, timestamp, external_id …); the store keeps any others too. If the session already has a message with
+        this external_id, nothing is added and the id of that message is returned.
         """
         return self.append_messages(session_id, [{"role": role, "content": content, **fields}])[0]
 
     def append_messages(
         self, session_id: str, messages: Iterable[Mapping[str, Any]], *, fail_if_continued: bool = False
     ) -> list[int]:
-        """Record several messages in one commit: all of them or none.
+        """Append several messages in one transaction: all of them or none.
 
         With `fail_if_continued` the store records nothing in a session that was compressed and raises ContinuedError,
         which names the continuation.
         """
-        rows = self._encode_all(messages)
+        encoded = self.encode_all(messages)
         ids, added = [], []
-        with self._db.writing() as connection:
+        with self._engine.writing() as connection:
             if fail_if_continued:
+                self._engine.lock_session(connection, session_id)
                 refuse_continued(connection, session_id)
-            for each in rows:
-                number, is_new = insert(connection, session_id, each.row)
-                ids.append(number)
+            for message in encoded:
+                message_id, is_new = self.insert(connection, session_id, message.row)
+                ids.append(message_id)
                 if is_new:
-                    added.append(each)
+                    added.append(message)
             self._count(connection, session_id, added)
-            count_redactions(connection, sum([each.secrets for each in added]))
+            count_redactions(connection, sum([message.secrets for message in added]))
+        if self._on_append is not None:
+            self._on_append()
         return ids
 
     def get_messages(
         self, session_id: str, include_inactive: bool = False, limit: int | None = None, offset: int = 0
     ) -> list[Message]:
-        """The messages that are in the session's context, in order, with every column.
+        """The messages in the session's context, in order, with every column.
 
-        `include_inactive` adds those that compression took out of the context; messages taken back stay out.
+        `include_inactive` adds those that compression removed from the context; rewound messages stay out.
         """
         which = "(m.active = 1 OR m.compacted = 1)" if include_inactive else "m.active = 1"
-        most = _EVERYTHING if limit is None else limit
-        return self._select(f"m.session_id = ? AND {which} ORDER BY m.id LIMIT ? OFFSET ?", (session_id, most, offset))
+        return self._select(
+            f"m.session_id = ? AND {which} ORDER BY m.id LIMIT ? OFFSET ?",
+            (session_id, _NO_LIMIT if limit is None else limit, offset),
+        )
 
     def get_messages_as_conversation(self, session_id: str, include_ancestors: bool = False) -> list[Message]:
-        """The session as chat APIs take it; with its ancestors, the whole of a compressed conversation."""
+        """The session in the form of chat APIs; with `include_ancestors`, the whole compressed conversation."""
         if not include_ancestors:
             return [message for _, message in self.get_numbered_conversation(session_id)]
-        with self._db.reading() as connection:
-            chain = chain_of(connection, session_id, self._scope)
-        # Each session of a chain repeats parts of the one before; the repetitions are left out.
+        with self._engine.reading() as connection:
+            chain = conversation_chain(connection, session_id, self._scope)
+        # Each session of a chain copies parts of the one before; the copies are left out.
         return [
             as_chat(message)
             for member in (chain[: chain.index(session_id) + 1] if session_id in chain else [session_id])
@@ -107,11 +120,11 @@ class Messages(StorePart):
         ]
 
     def get_numbered_conversation(self, session_id: str) -> list[tuple[int, Message]]:
-        """The session as chat APIs take it, each message with its id."""
+        """The session in the form of chat APIs, each message with its id."""
         return [(message["id"], as_chat(message)) for message in self.get_messages(session_id)]
 
     def get_message(self, message_id: int) -> Message | None:
-        """One message, unless it was taken back."""
+        """One message, or None when it was rewound, deleted or is out of scope."""
         found = self._select("m.id = ? AND (m.active = 1 OR m.compacted = 1)", (message_id,))
         return found[0] if found else None
 
@@ -120,182 +133,149 @@ class Messages(StorePart):
 
         `start` limits them to those behind a position in the feed, `first_id` to that id and later ones.
         """
-        condition, values = after("m.id", start)
+        condition, values = self._dialect.after("m.id", start)
         return self._select(
-            f"{condition} AND m.id >= ? AND m.extra LIKE ? AND (m.active = 1 OR m.compacted = 1)"
+            f"{condition} AND m.id >= ? AND {self._dialect.like('m.extra')} AND (m.active = 1 OR m.compacted = 1)"
             " AND m.copy_of IS NULL ORDER BY m.id",
             (*values, first_id, f'%"{field}"%'),
         )
 
     def last_message_id(self) -> int:
         """The highest id that any message of the store has; 0 without messages."""
-        with self._db.reading() as connection:
+        with self._engine.reading() as connection:
             (number,) = connection.execute("SELECT max(id) FROM messages").fetchone()
         return int(number or 0)
 
     def get_external_ids(self, session_ids: Sequence[str], external_ids: Sequence[str]) -> dict[str, str]:
-        """Which of these external ids the sessions have, each with the session that has it."""
+        """The external ids that these sessions have, each with its session."""
         found: dict[str, str] = {}
-        with self._db.reading() as connection:
+        with self._engine.reading() as connection:
             for session_id in session_ids:
-                for start in range(0, len(external_ids), _AT_ONCE):
-                    some = external_ids[start : start + _AT_ONCE]
+                for start in range(0, len(external_ids), _BATCH_SIZE):
+                    condition, values = self._dialect.one_of("m.external_id", external_ids[start : start + _BATCH_SIZE])
                     rows = connection.execute(
                         "SELECT m.external_id FROM messages m JOIN sessions ON sessions.id = m.session_id"
-                        f" WHERE m.session_id = ? AND m.external_id IN ({', '.join('?' * len(some))}) AND {self._seen}",
-                        (session_id, *some, *self._scope.values),
+                        f" WHERE m.session_id = ? AND {condition} AND {self._in_scope}",
+                        (session_id, *values, *self._scope.values),
                     )
                     found |= {row[0]: session_id for row in rows}
         return found
 
     def live_message_ids(self, session_id: str) -> frozenset[int]:
-        """The messages that are in the session's context, and those that they repeat word for word."""
-        with self._db.reading() as connection:
-            # What is repeated in fewer words can still be looked up.
+        """The ids of the messages in the session's context, and of those that they copy word for word."""
+        with self._engine.reading() as connection:
+            # An original that is only copied in shortened form can still be looked up.
             rows = connection.execute(
                 f"SELECT m.id, CASE WHEN m.copy_of IS NULL OR m.content_format = '{SAME}' THEN m.copy_of"
                 "  WHEN COALESCE(m.content, '') ="
                 "   (SELECT COALESCE(original.content, '') FROM messages original WHERE original.id = m.copy_of)"
                 " THEN m.copy_of END FROM messages m JOIN sessions ON sessions.id = m.session_id"
-                f" WHERE m.session_id = ? AND m.active = 1 AND {self._seen}",
+                f" WHERE m.session_id = ? AND m.active = 1 AND {self._in_scope}",
                 (session_id, *self._scope.values),
             )
             return frozenset(number for row in rows for number in row if number is not None)
 
-    def _encode_all(self, messages: Iterable[Mapping[str, Any]]) -> list[EncodedMessage]:
-        """Messages as they may be stored."""
+    def encode_all(self, messages: Iterable[Mapping[str, Any]]) -> list[EncodedMessage]:
+        """Redact messages and turn them into rows."""
         rows = []
         for message in messages:
             if type(message) is not dict and not isinstance(message, Mapping):
                 raise SessionError(f"A message must be an object with a role, not {type(message).__name__}.")
-            clean, count = self._redact_message(message)
+            clean, count = self.redact_fields(message)
             row = encode(clean)
-            calls = 0 if row[_TOOL_CALLS] is None else _number_of_calls(clean["tool_calls"])
+            calls = 0 if row[_TOOL_CALLS] is None else count_tool_calls(clean["tool_calls"])
             rows.append(EncodedMessage(row, count, calls))
         return rows
 
-    def _redact_message(self, message: Mapping[str, Any]) -> tuple[Mapping[str, Any], int]:
+    def redact_fields(self, message: Mapping[str, Any]) -> tuple[Mapping[str, Any], int]:
+        """Redact a message except for the fields that identify it; return how many secrets were removed too."""
         clean, count = self._redact(message)
         if not count:
             return message, 0
-        names = {key: message[key] for key in _NAMES if key in message}
-        clean, count = self._redact({key: value for key, value in message.items() if key not in names})
-        return {**clean, **names}, count
+        identifying = {key: message[key] for key in _IDENTIFYING if key in message}
+        clean, count = self._redact({key: value for key, value in message.items() if key not in identifying})
+        return {**clean, **identifying}, count
+
+    def insert(self, connection: Connection, session_id: str, row: Sequence[Any]) -> tuple[int, bool]:
+        """Insert a row; return its id, or that of the message with its external id, and whether it is new."""
+        if row[_COPY_OF] is not None:
+            row = as_copy(connection, session_id, row)
+        filled = tuple([value is not None for value in row])
+        try:
+            message_id = self._dialect.add_row(
+                connection,
+                _insert_statement(self._dialect, filled),
+                (session_id, *[value for value in row if value is not None]),
+            )
+        except self._dialect.row_refused as error:
+            raise unknown_session(session_id) from error
+        if message_id is not None:
+            return message_id, True
+        existing, was_edited = connection.execute(
+            "SELECT id, rewound IS NOT NULL AND (role, COALESCE(content, '')) <> (?, ?) FROM messages"
+            " WHERE session_id = ? AND external_id = ?",
+            (row[_ROLE], row[_CONTENT] or "", session_id, row[_EXTERNAL_ID]),
+        ).fetchone()
+        if not was_edited:
+            return int(existing), False
+        # The message was rewound and now comes with other words, as an edited message does: the new one gets the name.
+        connection.execute("UPDATE messages SET external_id = NULL WHERE id = ?", (existing,))
+        return self.insert(connection, session_id, row)
 
     def _select(self, condition: str, values: Sequence[Any]) -> list[Message]:
-        with self._db.reading() as connection:
+        with self._engine.reading() as connection:
             rows = connection.execute(
-                f"SELECT {_FIELDS} FROM messages m JOIN sessions ON sessions.id = m.session_id {REFERRED_TO}"
-                f" WHERE {self._seen} AND {condition}",
+                f"SELECT {_COLUMNS} FROM messages m JOIN sessions ON sessions.id = m.session_id {JOIN_ORIGINAL}"
+                f" WHERE {self._in_scope} AND {condition}",
                 (*self._scope.values, *values),
             )
             return [decode(row) for row in rows]
 
     def _count(self, connection: Connection, session_id: str, added: Sequence[EncodedMessage]) -> None:
-        """Add new rows to the session's counters; this is also where another user's session is refused."""
-        said = [each for each in added if each.row[_COPY_OF] is None and each.row[_IS_SUMMARY] is None]
-        latest = max([each.row[_TIMESTAMP] for each in said], default=None)
-        calls = sum([each.calls for each in said])
+        """Add new rows to the session's counters; a session out of scope is refused here."""
+        said = [message for message in added if message.row[_COPY_OF] is None and message.row[_IS_SUMMARY] is None]
+        latest = max([message.row[_TIMESTAMP] for message in said], default=None)
+        calls = sum([message.tool_calls for message in said])
         hour = None if latest is None else hour_of(latest)
-        counted, which = (len(said), calls, latest, latest), (session_id, *self._scope.values)
-        within_hour, at_any_time = _counting(self._seen)
-        # Mostly the hour stays: then its index is not touched.
+        counted, session = (len(said), calls, latest, latest), (session_id, *self._scope.values)
+        # Usually the hour stays the same: then the index over hours is not written.
         if (
-            not connection.execute(within_hour, (*counted, hour, *which)).rowcount
-            and not connection.execute(at_any_time, (*counted, latest, hour, *which)).rowcount
+            not connection.execute(self._count_within_hour, (*counted, hour, *session)).rowcount
+            and not connection.execute(self._count_always, (*counted, latest, hour, *session)).rowcount
         ):
-            raise unknown(session_id)
-        if len(said) < len(added) and any(each.row[_COPY_OF] is not None for each in added):
-            # One that repeats a message that is not there counts after all.
+            raise unknown_session(session_id)
+        if len(said) < len(added) and any(message.row[_COPY_OF] is not None for message in added):
+            # A copy of a message that does not exist counts as a message of its own.
             recount(connection, session_id)
 
 
-def insert(connection: Connection, session_id: str, row: Sequence[Any]) -> tuple[int, bool]:
-    """Add a row; its id, and whether it is new."""
-    if row[_COPY_OF] is not None:
-        row = repeating(connection, session_id, row)
-    try:
-        given = [value for value in row if value is not None]
-        number = add_row(connection, _insertion(tuple([value is not None for value in row])), (session_id, *given))
-    except RowRefused as error:
-        raise unknown(session_id) from error
-    if number is not None:
-        return number, True
-    there, said_otherwise = connection.execute(
-        "SELECT id, rewound IS NOT NULL AND (role, COALESCE(content, '')) <> (?, ?) FROM messages"
-        " WHERE session_id = ? AND external_id = ?",
-        (row[_ROLE], row[_CONTENT] or "", session_id, row[_EXTERNAL_ID]),
-    ).fetchone()
-    if not said_otherwise:
-        return int(there), False
-    # It was taken back and is said in other words now, as an edited message is: the name is the new one's.
-    connection.execute("UPDATE messages SET external_id = NULL WHERE id = ?", (there,))
-    return insert(connection, session_id, row)
-
-
 def refuse_continued(connection: Connection, session_id: str) -> None:
-    """Raise where a session was compressed and goes on in another one."""
+    """Raise ContinuedError when the session was compressed and has a continuation."""
     row = connection.execute("SELECT successor_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
     if row is not None and row[0] is not None:
         raise ContinuedError(session_id, row[0])
 
 
 @cache
-def _counting(seen: str) -> tuple[str, str]:
-    """The statements that add to a session's counters: one for what is said within the same hour, and one for all."""
+def _counting_statements(in_scope: str) -> tuple[str, str]:
+    """The statements that add to a session's counters: one for messages within the same hour, one for all others."""
     latest = "{0} = CASE WHEN message_count = 0 OR last_active < ? THEN COALESCE(?, {0}) ELSE {0} END"
     counted = (
         "UPDATE sessions SET message_count = message_count + ?, tool_call_count = tool_call_count + ?,"
         f" {latest.format('last_active')}"
     )
     return (
-        f"{counted} WHERE active_hour = ? AND id = ? AND {seen}",
-        f"{counted}, {latest.format('active_hour')} WHERE id = ? AND {seen}",
+        f"{counted} WHERE active_hour = ? AND id = ? AND {in_scope}",
+        f"{counted}, {latest.format('active_hour')} WHERE id = ? AND {in_scope}",
     )
 
 
 @cache
-def _insertion(given: tuple[bool, ...]) -> str:
-    """The statement that adds a row of which these values are given: each null that is handed over costs as much."""
-    names = ["session_id", *(name for name, is_given in zip(WRITTEN, given, strict=True) if is_given)]
+def _insert_statement(dialect: Dialect, filled: tuple[bool, ...]) -> str:
+    """The INSERT for a row with these columns filled: binding a null costs as much as binding a value."""
+    names = ["session_id", *(name for name, is_filled in zip(WRITTEN, filled, strict=True) if is_filled)]
     return (
         f"INSERT INTO messages (id, {', '.join(names)})"
-        f" VALUES ({next_number('messages', 'id', _DELETED)}, {', '.join('?' * len(names))})"
+        f" VALUES ({dialect.next_id('messages', _LAST_DELETED)}, {', '.join('?' * len(names))})"
         " ON CONFLICT (session_id, external_id) WHERE external_id IS NOT NULL DO NOTHING"
     )
-
-
-def delete_of(connection: Connection, session_id: str) -> int:
-    """Delete every message of a session; how many there were."""
-    connection.execute(
-        "INSERT INTO state_meta (key, value) SELECT 'last_deleted_message', CAST(max(id) AS TEXT) FROM messages"
-        " WHERE id IS NOT NULL HAVING max(id) IS NOT NULL ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-        " WHERE CAST(state_meta.value AS INTEGER) < CAST(excluded.value AS INTEGER)"
-    )
-    return connection.execute("DELETE FROM messages WHERE session_id = ?", (session_id,)).rowcount
-
-
-def recount(connection: Connection, session_id: str) -> None:
-    """Set a session's counters and its last activity from its messages."""
-    found = connection.execute(
-        "SELECT count(m.id), COALESCE(max(m.timestamp), sessions.started_at) FROM sessions"
-        f" LEFT JOIN messages m ON m.session_id = sessions.id AND {SAID} WHERE sessions.id = ? GROUP BY sessions.id",
-        (session_id,),
-    ).fetchone()
-    if found is None:
-        return
-    count, latest = found
-    rows = connection.execute(
-        f"SELECT tool_calls FROM messages WHERE session_id = ? AND tool_calls IS NOT NULL AND {SAID}", (session_id,)
-    )
-    calls = sum(_number_of_calls(stored) for (stored,) in rows)
-    connection.execute(
-        "UPDATE sessions SET message_count = ?, tool_call_count = ?, last_active = ?, active_hour = ? WHERE id = ?",
-        (count, calls, latest, hour_of(latest), session_id),
-    )
-
-
-def _number_of_calls(calls: Any) -> int:
-    """How many calls a message makes, by its field or by the JSON of it."""
-    calls = decode_json(calls) if isinstance(calls, str) else calls
-    return len(calls) if isinstance(calls, (list, tuple)) else 1

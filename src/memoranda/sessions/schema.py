@@ -3,8 +3,8 @@
 import secrets
 from typing import Any
 
+from memoranda.db.connection import Connection
 from memoranda.db.schema import Column, Migration, Schema, Table
-from memoranda.db.sqlite import Connection
 
 # Raised whenever a table, column, index or migration is added.
 VERSION = 5

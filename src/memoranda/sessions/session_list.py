@@ -1,22 +1,22 @@
-"""Lists of sessions for people and models: one line per conversation, newest first."""
+"""Lists sessions for people and models: one row per conversation, newest first."""
 
 from collections.abc import Collection
 from typing import Any
 
-from memoranda.db.sqlite import Connection
-from memoranda.sessions.copies import REFERRED_TO, read_fully
+from memoranda.db.connection import Connection
+from memoranda.sessions.copies import JOIN_ORIGINAL, read_columns
 from memoranda.sessions.lifecycle import COLUMNS, Row, decode_session
-from memoranda.sessions.lineage import chain_of
+from memoranda.sessions.lineage import conversation_chain
 from memoranda.sessions.message_rows import decode_content, text_of
 from memoranda.sessions.store_part import StorePart
 
-_PREVIEW = 60
-_OF_CONVERSATION = "(SELECT {} FROM sessions each WHERE each.conversation_id = sessions.conversation_id)"
+_PREVIEW_CHARS = 60
+_OF_CONVERSATION = "(SELECT {} FROM sessions member WHERE member.conversation_id = sessions.conversation_id)"
 _FIRST = "FROM sessions first WHERE first.id = sessions.conversation_id"
 
 
 class SessionList(StorePart):
-    """What there is, without reading it all: every list costs about as much as it returns."""
+    """Every list costs about as much as it returns."""
 
     def list_sessions_rich(
         self,
@@ -35,31 +35,32 @@ class SessionList(StorePart):
     ) -> list[Row]:
         """Conversations, newest first, each with `preview` and `last_active`.
 
-        A conversation that was compressed is one row: the session in which it goes on, with the start of its first
-        one and `_lineage_root_id`. Delegated work is left out unless `include_children`. `since` and `until` limit
-        the time of the last activity, `projects` what was worked on.
+        A compressed conversation is one row: its latest session, with the start of its first one and
+        `_lineage_root_id`. Delegated work is omitted unless `include_children`. `since` and `until` filter by the time
+        of the last activity, `projects` by project.
         """
-        conditions: list[str] = [self._seen]
+        conditions: list[str] = [self._in_scope]
         values: list[Any] = [*self._scope.values]
-        _limit(conditions, values, source, exclude_sources, since, until)
+        self._add_filters(conditions, values, source, exclude_sources, since, until)
         if min_message_count:
-            conditions.append(f"{_OF_CONVERSATION.format('sum(each.message_count)')} >= ?")
+            conditions.append(f"{_OF_CONVERSATION.format('sum(member.message_count)')} >= ?")
             values.append(min_message_count)
         if projects is not None:
-            conditions.append(f"sessions.project IN ({', '.join('?' * len(projects))})")
-            values += projects
+            condition, names = self._dialect.one_of("sessions.project", projects)
+            conditions.append(condition)
+            values += names
         if not include_archived:
             conditions.append("sessions.archived = 0")
         if not include_children:
             conditions.append(f"NOT EXISTS (SELECT 1 {_FIRST} AND first.relation = 'delegation')")
-        # Walking an index from its end finds a page of rows without looking at the others, but for those of that hour.
+        # The database walks an index from its end, so it reads only a page of rows and those of the same hour.
         if order_by_last_active:
             conditions.append("sessions.successor_id IS NULL")
             order = "sessions.active_hour DESC, sessions.last_active DESC, sessions.id DESC"
         else:
             conditions.append("sessions.conversation_id = sessions.id")
             order = "sessions.started_at DESC, sessions.id DESC"
-        with self._db.reading() as connection:
+        with self._engine.reading() as connection:
             rows = connection.execute(
                 f"SELECT {', '.join(COLUMNS)} FROM sessions WHERE {' AND '.join(conditions)}"
                 f" ORDER BY {order} LIMIT ? OFFSET ?",
@@ -68,12 +69,15 @@ class SessionList(StorePart):
             return [self._as_conversation(connection, decode_session(row)) for row in rows]
 
     def _as_conversation(self, connection: Connection, row: Row) -> Row:
-        """A session of a chain as the whole: begun when the first began, standing where the last stands."""
-        chain = chain_of(connection, row["id"], self._scope) or [row["id"]]
-        first, last = (row if each == row["id"] else self._load(connection, each) for each in (chain[0], chain[-1]))
+        """The row of a whole conversation: the start of its first session, the state of its last."""
+        chain = conversation_chain(connection, row["id"], self._scope) or [row["id"]]
+        first, last = (
+            row if session_id == row["id"] else self._load(connection, session_id)
+            for session_id in (chain[0], chain[-1])
+        )
         shown = last | {"started_at": first["started_at"], "preview": preview(connection, first["id"])}
         if len(chain) > 1:
-            members = [self._load(connection, each) for each in chain]
+            members = [self._load(connection, session_id) for session_id in chain]
             shown["_lineage_root_id"] = first["id"]
             for name in ("message_count", "tool_call_count"):
                 shown[name] = sum(member[name] for member in members)
@@ -85,49 +89,49 @@ class SessionList(StorePart):
         return decode_session(row)
 
     def known_projects(self) -> dict[str, int]:
-        """The projects that sessions in scope belong to, with how many, the one that was worked on last first."""
-        with self._db.reading() as connection:
+        """The projects of the sessions in scope and how many sessions each has, the last active one first."""
+        with self._engine.reading() as connection:
             rows = connection.execute(
-                f"SELECT project, count(*) FROM sessions WHERE project IS NOT NULL AND {self._seen}"
+                f"SELECT project, count(*) FROM sessions WHERE project IS NOT NULL AND {self._in_scope}"
                 " GROUP BY project ORDER BY max(last_active) DESC",
                 self._scope.values,
             )
             return dict(rows.fetchall())
 
     def session_count(self) -> int:
-        with self._db.reading() as connection:
-            return int(
-                connection.execute(f"SELECT count(*) FROM sessions WHERE {self._seen}", self._scope.values).fetchone()[
-                    0
-                ]
-            )
+        with self._engine.reading() as connection:
+            row = connection.execute(
+                f"SELECT count(*) FROM sessions WHERE {self._in_scope}", self._scope.values
+            ).fetchone()
+        return int(row[0])
 
-
-def _limit(
-    conditions: list[str],
-    values: list[Any],
-    source: str | Collection[str] | None,
-    exclude_sources: Collection[str],
-    since: float | None,
-    until: float | None,
-) -> None:
-    if source is not None:
-        sources = [source] if isinstance(source, str) else list(source)
-        conditions.append(f"sessions.source IN ({', '.join('?' * len(sources))})")
-        values += sources
-    if exclude_sources:
-        conditions.append(f"sessions.source NOT IN ({', '.join('?' * len(exclude_sources))})")
-        values += exclude_sources
-    for bound, sign in ((since, ">="), (until, "<=")):
-        if bound is not None:
-            conditions.append(f"{_OF_CONVERSATION.format('max(each.last_active)')} {sign} ?")
-            values.append(bound)
+    def _add_filters(
+        self,
+        conditions: list[str],
+        values: list[Any],
+        source: str | Collection[str] | None,
+        exclude_sources: Collection[str],
+        since: float | None,
+        until: float | None,
+    ) -> None:
+        if source is not None:
+            condition, names = self._dialect.one_of("sessions.source", [source] if isinstance(source, str) else source)
+            conditions.append(condition)
+            values += names
+        if exclude_sources:
+            condition, names = self._dialect.one_of("sessions.source", exclude_sources)
+            conditions.append(f"NOT ({condition})")
+            values += names
+        for bound, sign in ((since, ">="), (until, "<=")):
+            if bound is not None:
+                conditions.append(f"{_OF_CONVERSATION.format('max(member.last_active)')} {sign} ?")
+                values.append(bound)
 
 
 def preview(connection: Connection, session_id: str) -> str:
-    """The beginning of the first thing that the user said."""
+    """The start of the first message of the user."""
     rows = connection.execute(
-        f"SELECT {read_fully(('content', 'content_format'))} FROM messages m {REFERRED_TO}"
+        f"SELECT {read_columns(('content', 'content_format'))} FROM messages m {JOIN_ORIGINAL}"
         " WHERE m.session_id = ? AND m.role = 'user' AND m.is_summary IS NULL AND (m.active = 1 OR m.compacted = 1)"
         " AND (m.content IS NOT NULL OR m.copy_of IS NOT NULL) ORDER BY m.id LIMIT 5",
         (session_id,),
@@ -135,5 +139,5 @@ def preview(connection: Connection, session_id: str) -> str:
     for content, content_format in rows:
         words = " ".join(text_of(decode_content(content, content_format)).split())
         if words:
-            return words if len(words) <= _PREVIEW else words[:_PREVIEW] + "..."
+            return words if len(words) <= _PREVIEW_CHARS else words[:_PREVIEW_CHARS] + "..."
     return ""

@@ -1,52 +1,83 @@
-"""The session store: every part over one `state.db`, for one scope."""
+"""The session store: its parts over one engine, for one scope."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-from memoranda.db.schema import open_database
+from memoranda.db.engine import Engine
+from memoranda.db.open_engine import open_engine
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.conversations import Conversations
 from memoranda.sessions.deletion import Deletion
 from memoranda.sessions.feed import Feed
+from memoranda.sessions.lifecycle import Sessions
 from memoranda.sessions.lineage import Lineage
 from memoranda.sessions.maintenance import Maintenance
+from memoranda.sessions.message_edits import MessageEdits
+from memoranda.sessions.messages import Messages
 from memoranda.sessions.rotation import Rotation
 from memoranda.sessions.schema import SCHEMA
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.session_list import SessionList
+from memoranda.sessions.titles import Titles
 from memoranda.sessions.transfer import Transfer
 from memoranda.sessions.usage import Usage
 from memoranda.support.home import APPLICATION_ID
 
 
-class SessionStore(Transfer, Rotation, Lineage, SessionList, Conversations, Usage, Deletion, Maintenance, Feed):
-    """Sessions and messages in one file, durable when a call returns, shared by any number of processes."""
+class SessionStore:
+    """Sessions and messages, durable when a call returns, shared by any number of processes.
 
-    def __init__(self, db_path: Path | str, *, redactor: Redactor | None = None, wait: float = 10.0) -> None:
-        """Open the file, or make it. Without a redactor, text is stored as it comes."""
-        self._db = open_database(Path(db_path), SCHEMA, int.from_bytes(APPLICATION_ID, "big"), wait=wait)
-        self._scope = Scope.everyone()
+    Each attribute is one part of the store. `on_new_messages` is called after messages were committed.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        scope: Scope | None = None,
+        *,
+        redactor: Redactor | None = None,
+        on_new_messages: Callable[[], object] | None = None,
+    ) -> None:
+        """Use an engine that has the tables of `SCHEMA`. Without a redactor, text is stored unchanged."""
+        self.engine = engine
+        self.scope = scope = Scope.everyone() if scope is None else scope
         self._redactor = redactor
+        self._on_new_messages = on_new_messages
+        common = (engine, scope, redactor)
+        self.titles = Titles(*common)
+        self.sessions = Sessions(*common, self.titles)
+        self.messages = Messages(*common, on_new_messages)
+        self.edits = MessageEdits(*common, self.messages)
+        self.rotation = Rotation(*common, self.sessions, self.messages, self.titles)
+        self.lineage = Lineage(*common)
+        self.listing = SessionList(*common)
+        self.conversations = Conversations(*common)
+        self.usage = Usage(*common)
+        self.deletion = Deletion(*common)
+        self.transfer = Transfer(*common, self.sessions, self.messages, self.titles, on_new_messages)
+        self.maintenance = Maintenance(*common)
+        self.feed = Feed(*common)
 
-    @property
-    def path(self) -> Path:
-        return self._db.path
-
-    @property
-    def scope(self) -> Scope:
-        return self._scope
-
-    def scoped(self, scope: Scope) -> Self:
-        """The same store for one scope; it closes with the one that it came from."""
-        view = object.__new__(type(self))
-        view.__dict__ |= self.__dict__ | {"_scope": scope}
-        return view
+    def scoped(self, scope: Scope) -> "SessionStore":
+        """The same store for another scope; it closes with the one that it came from."""
+        return SessionStore(self.engine, scope, redactor=self._redactor, on_new_messages=self._on_new_messages)
 
     def close(self) -> None:
-        self._db.close()
+        self.engine.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def open_store(location: Path | str, *, redactor: Redactor | None = None, wait: float = 10.0) -> SessionStore:
+    """Open the store at a location, or create it; `wait` is how many seconds a write waits for other writers."""
+    return SessionStore(open_record(location, wait=wait), redactor=redactor)
+
+
+def open_record(location: Path | str, *, wait: float = 10.0) -> Engine:
+    """Open the database of a session store, or create it."""
+    return open_engine(location, SCHEMA, int.from_bytes(APPLICATION_ID, "big"), wait=wait)

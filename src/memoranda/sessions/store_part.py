@@ -1,55 +1,55 @@
-"""What the parts of the session store share: the database, the scope they may see, and the redactor."""
+"""What every part of the session store has: the engine, the scope it may see, and the redactor."""
 
 from typing import Any
 
-from memoranda.db.sqlite import Connection, Database
+from memoranda.db.connection import Connection
+from memoranda.db.engine import Engine
 from memoranda.errors import SessionError
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.scope import Scope
 
 
 class StorePart:
-    """A few methods of the store over the same database; `SessionStore` is all parts together."""
+    """Some operations on the tables of one store, for one scope."""
 
-    _db: Database
-    _scope: Scope
-    _redactor: Redactor | None
-
-    @property
-    def _seen(self) -> str:
-        """The scope as a condition on `sessions`; its values are `self._scope.values`."""
-        return self._scope.condition("sessions")
+    def __init__(self, engine: Engine, scope: Scope, redactor: Redactor | None) -> None:
+        self._engine = engine
+        self._dialect = engine.dialect
+        self._scope = scope
+        self._redactor = redactor
+        # A condition on `sessions`; its values are `self._scope.values`.
+        self._in_scope = scope.condition("sessions")
 
     def _require(self, connection: Connection, session_id: str) -> None:
-        """Raise unless the session is there for this scope."""
+        """Raise SessionError unless the session exists in this scope."""
         if not self._exists(connection, session_id):
-            raise unknown(session_id)
+            raise unknown_session(session_id)
 
     def _exists(self, connection: Connection, session_id: str) -> bool:
         found = connection.execute(
-            f"SELECT 1 FROM sessions WHERE id = ? AND {self._seen}", (session_id, *self._scope.values)
+            f"SELECT 1 FROM sessions WHERE id = ? AND {self._in_scope}", (session_id, *self._scope.values)
         )
         return found.fetchone() is not None
 
     def _require_everyone(self) -> None:
-        """Raise unless this store sees every user: what is asked for is not one user's."""
+        """Raise SessionError unless this store sees every user, because the answer would concern all of them."""
         if not self._scope.all:
-            raise SessionError("That concerns everybody's sessions; this store is open for one user.")
+            raise SessionError("That concerns the sessions of all users; this store is open for one user.")
 
     def _redact(self, value: Any) -> tuple[Any, int]:
-        """A value as it may be stored, and how many secrets were taken out of it."""
+        """Return the value as it may be stored, and how many secrets were removed from it."""
         try:
             return (value, 0) if self._redactor is None else self._redactor.value(value)
         except RecursionError:
-            raise SessionError("What is to be stored is nested too deeply, or contains itself.") from None
+            raise SessionError("The value to be stored is nested too deeply, or contains itself.") from None
 
 
-def unknown(session_id: str) -> SessionError:
+def unknown_session(session_id: str) -> SessionError:
     return SessionError(f"There is no session {session_id!r} here.")
 
 
 def count_redactions(connection: Connection, count: int) -> None:
-    """Add to the number of secrets that were kept out, in the transaction that stores the rest."""
+    """Add to the number of removed secrets, in the transaction that stores the rest."""
     if count:
         connection.execute(
             "INSERT INTO state_meta (key, value) VALUES ('redacted_secrets', ?)"

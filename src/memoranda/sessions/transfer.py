@@ -1,7 +1,8 @@
-"""Export and import: whole sessions as plain JSON objects, so that nobody is locked in.
+"""Exports and imports whole sessions as plain JSON objects.
 
-An exported session has its columns and `messages`, each with its own, compressed-away ones included; what was taken
-back stays behind. Importing the same thing twice adds nothing, and a session that has grown since gets what is new.
+An exported session has its columns and `messages`, each with its own columns, including messages that compression
+removed from the context but not rewound ones. Importing the same session twice adds nothing; a session that has grown
+since gets what is new.
 """
 
 import time
@@ -9,14 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from memoranda.db.connection import Connection
+from memoranda.db.engine import Engine
 from memoranda.db.schema import Column
-from memoranda.db.sqlite import Connection
 from memoranda.errors import SessionError
-from memoranda.sessions.copies import REFERRED_TO, read_fully
+from memoranda.safety.redaction import Redactor
+from memoranda.sessions.copies import JOIN_ORIGINAL, read_columns
 from memoranda.sessions.feed import note_change
-from memoranda.sessions.lifecycle import COLUMNS, RELATIONS, Lifecycle, check_new, insert_session
-from memoranda.sessions.message_edits import MessageEdits
-from memoranda.sessions.message_references import translated, without_numbers
+from memoranda.sessions.lifecycle import COLUMNS, RELATIONS, Sessions, check_new, insert_session
+from memoranda.sessions.message_counts import recount
+from memoranda.sessions.message_references import renumber_references, strip_references
 from memoranda.sessions.message_rows import (
     REDACTED,
     WRITTEN,
@@ -26,24 +29,25 @@ from memoranda.sessions.message_rows import (
     require_storable,
     seconds,
 )
-from memoranda.sessions.messages import insert, recount
+from memoranda.sessions.messages import Messages
 from memoranda.sessions.schema import SESSIONS
-from memoranda.sessions.store_part import count_redactions
-from memoranda.sessions.titles import Titles, claim_title, next_title
+from memoranda.sessions.scope import Scope
+from memoranda.sessions.store_part import StorePart, count_redactions
+from memoranda.sessions.titles import Titles
 from memoranda.sessions.usage import COSTS, COUNTERS, FACTS
 
-# By these sessions are told apart and found; they are no text, and never redacted.
-_NAMES = ("id", "parent_session_id", "source", "user_id", "relation", "project")
-# Set anew on the way in: they say how rows of this store hang together.
+# These columns identify sessions; they hold no prose and are never redacted.
+_IDENTIFYING = ("id", "parent_session_id", "source", "user_id", "relation", "project")
+# The store computes these columns itself: they link rows of this store.
 _DERIVED = ("conversation_id", "successor_id", "message_count", "tool_call_count", "last_active", "active_hour")
-# What is known of a session only later, and what grows.
+# Columns that are known only later, and columns that grow.
 _LATER = ("ended_at", "end_reason", "model", "system_prompt", *FACTS[1:])
 _GROWING = (*COUNTERS, *COSTS)
 
 
 @dataclass(slots=True)
 class ImportReport:
-    """What an import did; `errors` names what could not be taken, and why, `undated` what counts as begun now."""
+    """What an import did; `errors` names what was refused and why, `undated` the sessions that got the current time."""
 
     imported: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
@@ -54,30 +58,46 @@ class ImportReport:
     messages: int = 0
     errors: list[dict[str, Any]] = field(default_factory=list)
     new_ids: dict[int, int] = field(default_factory=dict, repr=False)
-    repeating: list[tuple[int, int]] = field(default_factory=list, repr=False)
-    """Messages here that repeat others by their ids there, which had not come in yet."""
+    pending_copies: list[tuple[int, int]] = field(default_factory=list, repr=False)
+    """Copies here, with the ids in the other store of originals that were not imported yet."""
 
     @property
     def ok(self) -> bool:
         return not self.errors
 
 
-class Transfer(Lifecycle, MessageEdits, Titles):
-    """Sessions on their way out and in."""
+class Transfer(StorePart):
+    """Export and import. `on_import` is called after every import, when its transactions are durable."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        scope: Scope,
+        redactor: Redactor | None,
+        sessions: Sessions,
+        messages: Messages,
+        titles: Titles,
+        on_import: Callable[[], object] | None = None,
+    ) -> None:
+        super().__init__(engine, scope, redactor)
+        self._sessions = sessions
+        self._messages = messages
+        self._titles = titles
+        self._on_import = on_import
 
     def export_session(self, session_id: str) -> dict[str, Any] | None:
-        """A session and its messages as JSON-like values; None when it is not there."""
-        session = self.get_session(session_id)
+        """A session and its messages as JSON values; None when it does not exist."""
+        session = self._sessions.get_session(session_id)
         if session is None:
             return None
-        return session | {"messages": self.get_messages(session_id, include_inactive=True)}
+        return session | {"messages": self._messages.get_messages(session_id, include_inactive=True)}
 
     def export_all(self, source: str | None = None) -> list[dict[str, Any]]:
-        """Every session in scope; see `iter_export` for stores that do not fit into memory."""
+        """Every session in scope; use `iter_export` for stores that do not fit into memory."""
         return list(self.iter_export(source))
 
     def iter_export(self, source: str | None = None) -> Iterator[dict[str, Any]]:
-        """Every session in scope, one after the other, parents before their children."""
+        """Every session in scope, one at a time, parents before their children."""
         for session_id in self._ids(source):
             exported = self.export_session(session_id)
             if exported is not None:
@@ -86,7 +106,7 @@ class Transfer(Lifecycle, MessageEdits, Titles):
     def import_sessions(
         self, sessions: Iterable[Mapping[str, Any]], progress: Callable[[int], None] | None = None
     ) -> ImportReport:
-        """Take in exported sessions, each in one commit; a broken one is reported and does not stop the others."""
+        """Import exported sessions, each in one transaction; a broken one is reported and does not stop the others."""
         report = ImportReport()
         waiting: list[tuple[int, Mapping[str, Any]]] = []
         index = -1
@@ -103,15 +123,19 @@ class Transfer(Lifecycle, MessageEdits, Titles):
             waiting = [item for item in waiting if item not in ready]
             for index, session in ready:
                 self._import(index, session, report)
-        self._link_repetitions(report)
+        self._link_copies(report)
+        if self._on_import is not None:
+            self._on_import()
         return report
 
-    def _link_repetitions(self, report: ImportReport) -> None:
-        """Say what messages repeat that came in before what they repeat."""
-        late = [(number, report.new_ids[copied]) for number, copied in report.repeating if copied in report.new_ids]
+    def _link_copies(self, report: ImportReport) -> None:
+        """Set `copy_of` of copies that were imported before their originals."""
+        late = [
+            (number, report.new_ids[copied]) for number, copied in report.pending_copies if copied in report.new_ids
+        ]
         if not late:
             return
-        with self._db.writing() as connection:
+        with self._engine.writing() as connection:
             for number, original in late:
                 (session_id,) = connection.execute(
                     "UPDATE messages SET copy_of = ?, external_id = NULL WHERE id = ? RETURNING session_id",
@@ -121,79 +145,80 @@ class Transfer(Lifecycle, MessageEdits, Titles):
                 note_change(connection, session_id, number)
 
     def _ids(self, source: str | None) -> list[str]:
-        condition, values = self._seen, [*self._scope.values]
+        condition, values = self._in_scope, [*self._scope.values]
         if source is not None:
             condition += " AND source = ?"
             values.append(source)
-        with self._db.reading() as connection:
+        with self._engine.reading() as connection:
             rows = connection.execute(f"SELECT id FROM sessions WHERE {condition} ORDER BY started_at, id", values)
             return [row[0] for row in rows]
 
     def _is_early(self, session: Any) -> bool:
         parent = session.get("parent_session_id") if isinstance(session, Mapping) else None
-        return isinstance(parent, str) and self.get_session(parent) is None
+        return isinstance(parent, str) and self._sessions.get_session(parent) is None
 
     def _import(self, index: int, session: Any, report: ImportReport) -> None:
         try:
-            self._take(_checked(session), report)
+            self._import_session(_check_session(session), report)
         except SessionError as error:
             name = session.get("id") if isinstance(session, Mapping) else None
             report.errors.append(
                 {"index": index, "session_id": name if isinstance(name, str) else None, "error": str(error)}
             )
 
-    def _take(self, session: Mapping[str, Any], report: ImportReport) -> None:
+    def _import_session(self, session: Mapping[str, Any], report: ImportReport) -> None:
         session_id: str = session["id"]
-        user = self._own_user(session.get("user_id"))
-        names = {key: session[key] for key in _NAMES if key in session}
+        user = self._sessions.own_user(session.get("user_id"))
+        identifying = {key: session[key] for key in _IDENTIFYING if key in session}
         clean, redacted = self._redact(
-            {key: value for key, value in session.items() if key != "messages" and key not in names}
+            {key: value for key, value in session.items() if key != "messages" and key not in identifying}
         )
-        clean |= names
+        clean |= identifying
         rows = []
         for message in session["messages"]:
-            kept, count = self._redact_message(message)
+            clean_message, count = self._messages.redact_fields(message)
             redacted += count
-            rows.append((message.get("id"), kept))
-        with self._db.writing() as connection:
-            there = connection.execute(
+            rows.append((message.get("id"), clean_message))
+        with self._engine.writing() as connection:
+            self._engine.lock_session(connection, session_id)
+            existing = connection.execute(
                 "SELECT user_id, started_at FROM sessions WHERE id = ?", (session_id,)
             ).fetchone()
-            if there is not None and not self._scope.covers(there[0]):
+            if existing is not None and not self._scope.covers(existing[0]):
                 raise SessionError(f"The session id {session_id!r} is taken.")
-            dated = _began(session, None if there is None else there[1])
-            began = time.time() if dated is None else dated
-            if there is None:
-                self._add_session(connection, clean | {"started_at": began}, user, report)
-            added = _add_messages(connection, session_id, rows, began, report)
-            if added or there is None:
+            dated = _start_time(session, None if existing is None else existing[1])
+            start = time.time() if dated is None else dated
+            if existing is None:
+                self._add_session(connection, clean | {"started_at": start}, user, report)
+            added = self._add_messages(connection, session_id, rows, start, report)
+            if added or existing is None:
                 recount(connection, session_id)
                 note_change(connection, session_id)
-            learned = there is not None and self._learn(connection, clean, report)
-            changed = bool(added or learned or there is None)
+            filled = existing is not None and self._fill_session(connection, clean, report)
+            changed = bool(added or filled or existing is None)
             count_redactions(connection, redacted if changed else 0)
         report.messages += added
         report.undated += [session_id] if dated is None else []
-        (report.imported if there is None else report.updated if changed else report.skipped).append(session_id)
+        (report.imported if existing is None else report.updated if changed else report.skipped).append(session_id)
 
-    def _learn(self, connection: Connection, session: Mapping[str, Any], report: ImportReport) -> bool:
-        """Take over what a session says of itself that ours does not know yet; whether there was anything."""
+    def _fill_session(self, connection: Connection, session: Mapping[str, Any], report: ImportReport) -> bool:
+        """Fill the empty columns of our session from the imported one; return whether anything changed."""
         session_id = session["id"]
         names = ("title", "last_active", *_LATER, *_GROWING)
         ours = dict(zip(names, connection.execute(
             f"SELECT {', '.join(names)} FROM sessions WHERE id = ?", (session_id,)
         ).fetchone(), strict=True))  # fmt: skip
-        given = {name: value for name in (*_LATER, *_GROWING) if (value := session.get(name)) is not None}
-        new = {name: given[name] for name in _LATER if name in given and ours[name] is None}
-        new |= {name: given[name] for name in _GROWING if name in given and given[name] > (ours[name] or 0)}
+        theirs = {name: value for name in (*_LATER, *_GROWING) if (value := session.get(name)) is not None}
+        new = {name: theirs[name] for name in _LATER if name in theirs and ours[name] is None}
+        new |= {name: theirs[name] for name in _GROWING if name in theirs and theirs[name] > (ours[name] or 0)}
         if new.get("ended_at", ours["last_active"]) < ours["last_active"]:
-            # It has gone on here since.
+            # The session has continued here since.
             new = {name: value for name, value in new.items() if name not in ("ended_at", "end_reason")}
         if new:
             assignments = ", ".join(f"{name} = ?" for name in new)
             connection.execute(f"UPDATE sessions SET {assignments} WHERE id = ?", (*new.values(), session_id))
         if session.get("title") and ours["title"] is None:
-            self._name(connection, session_id, session["title"], report)
+            self._set_title(connection, session_id, session["title"], report)
             return True
         return bool(new)
 
@@ -205,7 +230,7 @@ class Transfer(Lifecycle, MessageEdits, Titles):
             report.detached.append(session_id)
             parent = None
         relation = session.get("relation") if session.get("relation") in RELATIONS else None
-        lineage = self._lineage(connection, session_id, session["source"], parent, relation)
+        lineage = self._sessions.lineage_columns(connection, session_id, session["source"], parent, relation)
         values = {name: session.get(name) for name in COLUMNS if name not in _DERIVED and name != "extra"}
         known = {*COLUMNS, "messages"} - {"extra"}
         extra = {name: value for name, value in session.items() if name not in known}
@@ -217,20 +242,56 @@ class Transfer(Lifecycle, MessageEdits, Titles):
         }
         insert_session(connection, values)
         if session.get("title"):
-            self._name(connection, session_id, session["title"], report)
+            self._set_title(connection, session_id, session["title"], report)
 
-    def _name(self, connection: Connection, session_id: str, title: str, report: ImportReport) -> None:
+    def _set_title(self, connection: Connection, session_id: str, title: str, report: ImportReport) -> None:
         try:
-            claim_title(connection, session_id, title)
+            self._titles.claim_title(connection, session_id, title)
         except SessionError:
-            # Taken by another session, or longer than ours may be.
-            free = next_title(connection, title[:80], self._scope)
-            claim_title(connection, session_id, free)
+            # Another session has the title, or it is too long.
+            free = self._titles.next_title(connection, title[:80])
+            self._titles.claim_title(connection, session_id, free)
             report.renamed[session_id] = free
 
+    def _add_messages(
+        self,
+        connection: Connection,
+        session_id: str,
+        rows: list[tuple[Any, Mapping[str, Any]]],
+        started_at: float,
+        report: ImportReport,
+    ) -> int:
+        """Add the messages that the session does not have, and return how many.
 
-def _checked(session: Any) -> Mapping[str, Any]:
-    """The session with its parts of the right kind, or a SessionError that says what is wrong."""
+        The external id identifies a message; without one its content and time do, and its time if it was redacted here.
+        """
+        new_ids = report.new_ids
+        known = _known_messages(connection, session_id)
+        added = 0
+        for old_id, message in rows:
+            copied = message.get("copy_of")
+            # A copy whose original was not imported is the only record of that message.
+            original = new_ids.get(copied) if isinstance(copied, int) else None
+            row = encode({**renumber_references(message, new_ids), "copy_of": original}, started_at)
+            identity = _identity([row[index] for index in _IDENTITY_INDEXES])
+            same = None
+            if row[_EXTERNAL_ID] is None:
+                same = known.get(identity) or known.get((REDACTED, identity[0], identity[2]))
+            number, is_new = (same.pop(0), False) if same else self._messages.insert(connection, session_id, row)
+            if is_new and original is None and isinstance(copied, int):
+                report.pending_copies.append((number, copied))
+            if isinstance(old_id, int):
+                new_ids[old_id] = number
+            added += is_new
+            if message.get("compacted"):
+                connection.execute(
+                    "UPDATE messages SET active = 0, compacted = 1 WHERE id = ? AND active = 1", (number,)
+                )
+        return added
+
+
+def _check_session(session: Any) -> Mapping[str, Any]:
+    """Return the session with a list of messages; SessionError says which part has the wrong type."""
     if not isinstance(session, Mapping):
         raise SessionError(f"A session must be an object, not {type(session).__name__}.")
     for column in SESSIONS.columns:
@@ -242,15 +303,15 @@ def _checked(session: Any) -> Mapping[str, Any]:
     return {**session, "messages": messages}
 
 
-def _began(session: Mapping[str, Any], known: float | None) -> float | None:
-    """When a session began: as it says itself, as is known here, or with its first message; None if nobody says."""
+def _start_time(session: Mapping[str, Any], known: float | None) -> float | None:
+    """The start of a session: its own, the one known here, or that of its first message; None without any."""
     if session.get("started_at") is not None:
         return seconds(session["started_at"])
-    # What has no time of its own gets this one, so that it is the same at every import.
+    # Messages without a time get this one, so that it is the same at every import.
     if known is not None:
         return known
-    given = (message.get("timestamp") for message in session["messages"])
-    return min((seconds(each) for each in given if each is not None), default=None)
+    timestamps = (message.get("timestamp") for message in session["messages"])
+    return min((seconds(timestamp) for timestamp in timestamps if timestamp is not None), default=None)
 
 
 def _check_column(column: Column, value: Any) -> None:
@@ -264,60 +325,28 @@ def _check_column(column: Column, value: Any) -> None:
         seconds(value)
 
 
-def _add_messages(
-    connection: Connection,
-    session_id: str,
-    rows: list[tuple[Any, Mapping[str, Any]]],
-    started_at: float,
-    report: ImportReport,
-) -> int:
-    """Add those messages that the session does not have; how many.
-
-    A message is known by its external id; one without is known by what was said when, and one that was redacted since
-    by when that was.
-    """
-    new_ids = report.new_ids
-    known = _known(connection, session_id)
-    added = 0
-    for old_id, message in rows:
-        copied = message.get("copy_of")
-        # What repeats a message that did not come along is the only record of it.
-        repeats = new_ids.get(copied) if isinstance(copied, int) else None
-        row = encode({**translated(message, new_ids), "copy_of": repeats}, started_at)
-        mark = _mark([row[place] for place in _MARKED_PLACES])
-        same = (known.get(mark) or known.get((REDACTED, mark[0], mark[2]))) if row[_EXTERNAL_ID] is None else None
-        number, is_new = (same.pop(0), False) if same else insert(connection, session_id, row)
-        if is_new and repeats is None and isinstance(copied, int):
-            report.repeating.append((number, copied))
-        if isinstance(old_id, int):
-            new_ids[old_id] = number
-        added += is_new
-        if message.get("compacted"):
-            connection.execute("UPDATE messages SET active = 0, compacted = 1 WHERE id = ? AND active = 1", (number,))
-    return added
-
-
-def _known(connection: Connection, session_id: str) -> dict[tuple[Any, ...], list[int]]:
-    """The messages of a session that have no external id, by what was said when."""
+def _known_messages(connection: Connection, session_id: str) -> dict[tuple[Any, ...], list[int]]:
+    """The ids of a session's messages without an external id, by what identifies them."""
     known: dict[tuple[Any, ...], list[int]] = {}
     rows = connection.execute(
-        f"SELECT m.id, m.extra = '{dump_json({REDACTED: True})}', {read_fully(_MARKED)} FROM messages m {REFERRED_TO}"
+        f"SELECT m.id, m.extra = '{dump_json({REDACTED: True})}', {read_columns(_IDENTITY_COLUMNS)}"
+        f" FROM messages m {JOIN_ORIGINAL}"
         " WHERE m.session_id = ? AND m.external_id IS NULL ORDER BY m.id",
         (session_id,),
     )
     for number, is_redacted, *values in rows:
-        mark = _mark(values)
-        known.setdefault((REDACTED, mark[0], mark[2]) if is_redacted else mark, []).append(number)
+        identity = _identity(values)
+        known.setdefault((REDACTED, identity[0], identity[2]) if is_redacted else identity, []).append(number)
     return known
 
 
-# Not which message it repeats: a session may come in without the one that holds it.
-_MARKED = ("role", "content", "timestamp", "tool_call_id", "tool_calls", "is_summary")
-_MARKED_PLACES = tuple(WRITTEN.index(name) for name in _MARKED)
+# Not `copy_of`: a session may be imported without the original.
+_IDENTITY_COLUMNS = ("role", "content", "timestamp", "tool_call_id", "tool_calls", "is_summary")
+_IDENTITY_INDEXES = tuple(WRITTEN.index(name) for name in _IDENTITY_COLUMNS)
 _EXTERNAL_ID = WRITTEN.index("external_id")
 
 
-def _mark(values: Sequence[Any]) -> tuple[Any, ...]:
-    """What a message is known by: the columns in _MARKED, but for numbers that depend on the store."""
+def _identity(values: Sequence[Any]) -> tuple[Any, ...]:
+    """What identifies a message: the columns in _IDENTITY_COLUMNS, without ids that depend on the store."""
     role, content, *others, is_summary = values
-    return (role, without_numbers(content, is_summary=bool(is_summary)), *others, is_summary)
+    return (role, strip_references(content, is_summary=bool(is_summary)), *others, is_summary)

@@ -1,4 +1,4 @@
-"""Tokens and money: what sessions used, and what the store holds."""
+"""Counts tokens and costs per session, and gives statistics over all of them."""
 
 from typing import Any
 
@@ -14,12 +14,12 @@ FACTS = ("model", "billing_provider", "billing_base_url", "billing_mode", "cost_
 
 
 class Usage(StorePart):
-    """Accounting per session and over all of them."""
+    """Token counts, costs, statistics, and the facts that callers store under a key."""
 
-    def update_token_counts(self, session_id: str, *, absolute: bool = False, **amounts: Any) -> None:
+    def update_token_counts(self, /, session_id: str, *, absolute: bool = False, **amounts: Any) -> None:
         """Add tokens, calls and costs to a session, or set them when `absolute`.
 
-        The model, the billing fields and what is known about the cost are set when they are given.
+        The model, the billing fields and the facts about the cost replace the old ones unless they are None.
         """
         assignments, values = [], []
         for name, amount in amounts.items():
@@ -33,24 +33,24 @@ class Usage(StorePart):
                 raise SessionError(f"{name} is not accounted for; {', '.join((*COUNTERS, *COSTS, *FACTS))} are.")
             values.append(amount)
         clean, redacted = self._redact(values)
-        with self._db.writing() as connection:
+        with self._engine.writing() as connection:
             self._require(connection, session_id)
             count_redactions(connection, redacted)
             if assignments:
                 connection.execute(f"UPDATE sessions SET {', '.join(assignments)} WHERE id = ?", (*clean, session_id))
 
     def statistics(self) -> dict[str, Any]:
-        """Numbers over all sessions in scope, by source and by model; those of the whole store for no single user."""
+        """Totals over all sessions in scope, by source and by model; only a store for no single user counts secrets."""
         totals = ("count(*)", "sum(message_count)", "sum(tool_call_count)", *(f"sum({name})" for name in COUNTERS),
                   *(f"sum({name})" for name in COSTS), "min(started_at)", "max(last_active)")  # fmt: skip
         names = ("sessions", "messages", "tool_calls", *COUNTERS, *COSTS, "first", "last")
-        with self._db.reading() as connection:
+        with self._engine.reading() as connection:
             row = connection.execute(
-                f"SELECT {', '.join(totals)} FROM sessions WHERE {self._seen}", self._scope.values
+                f"SELECT {', '.join(totals)} FROM sessions WHERE {self._in_scope}", self._scope.values
             ).fetchone()
             groups = {
                 column: connection.execute(
-                    f"SELECT COALESCE({column}, ''), count(*), sum(message_count) FROM sessions WHERE {self._seen}"
+                    f"SELECT COALESCE({column}, ''), count(*), sum(message_count) FROM sessions WHERE {self._in_scope}"
                     f" GROUP BY COALESCE({column}, '') ORDER BY 3 DESC, 1",
                     self._scope.values,
                 ).fetchall()
@@ -71,20 +71,21 @@ class Usage(StorePart):
         )
 
     def _refuse_user(self) -> None:
+        """Raise SessionError in a store that is open for one user: the facts belong to the whole store."""
         if self._scope.user is not None:
-            raise SessionError(f"That is the whole store's; this one is open for {self._scope.user!r}.")
+            raise SessionError(f"That belongs to the whole store; this one is open for {self._scope.user!r}.")
 
     def get_meta(self, key: str) -> str | None:
-        """A fact that was kept with the store; the store is not one user's."""
+        """A value that was stored with `set_meta`, or None."""
         self._refuse_user()
-        with self._db.reading() as connection:
+        with self._engine.reading() as connection:
             row = connection.execute("SELECT value FROM state_meta WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None
 
     def set_meta(self, key: str, value: str) -> None:
         self._refuse_user()
         clean, redacted = self._redact(value)
-        with self._db.writing() as connection:
+        with self._engine.writing() as connection:
             count_redactions(connection, redacted)
             connection.execute(
                 "INSERT INTO state_meta (key, value) VALUES (?, ?)"

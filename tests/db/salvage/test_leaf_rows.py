@@ -18,7 +18,7 @@ from memoranda.db.salvage.pages import open_pages
 from memoranda.db.salvage.rebuild import open_damaged
 from memoranda.db.schema import STATE_META
 from memoranda.sessions.schema import CHANGES, DELETED_SESSIONS, MESSAGES, SESSIONS
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import open_store
 from tests.db.salvage.damaged_tables import (
     PAGE,
     THINGS,
@@ -94,10 +94,10 @@ def test_a_row_that_does_not_fill_its_room_is_left_out(tmp_path: Path) -> None:
 def test_a_row_without_a_value_that_it_must_have_is_left_out(tmp_path: Path) -> None:
     """A time that is no number is none."""
     path = tmp_path / "state.db"
-    with SessionStore(path) as store:
-        store.create_session("s", "cli")
+    with open_store(path) as store:
+        store.sessions.create_session("s", "cli")
         for number in range(3):
-            store.append_message("s", "user", f"m{number}", timestamp=1234.5678 + number)
+            store.messages.append_message("s", "user", f"m{number}", timestamp=1234.5678 + number)
     content = path.read_bytes()
     path.write_bytes(content.replace(struct.pack(">d", 1235.5678), struct.pack(">d", float("nan"))))
     assert [row["content"] for row in rows_in_pages(path, MESSAGES)] == ["m0", "m2"]
@@ -115,15 +115,15 @@ def test_rows_that_are_known_are_not_read_again(tmp_path: Path) -> None:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """A store with rows of all sizes, of which nothing is damaged."""
     path = tmp_path_factory.mktemp("whole") / "state.db"
-    with SessionStore(path) as store:
+    with open_store(path) as store:
         for session in ("a", "b", "c"):
-            store.create_session(session, "cli")
+            store.sessions.create_session(session, "cli")
             said = [
                 {"role": "user", "content": f"{each} " * (each % 50 * (200 if each % 9 == 0 else 5))}
                 for each in range(99)
             ]
-            store.append_messages(session, said)
-        store.delete_session("b")
+            store.messages.append_messages(session, said)
+        store.deletion.delete_session("b")
     return path.read_bytes()
 
 

@@ -13,7 +13,7 @@ from memoranda.db.schema import STATE_META, Column, Table
 from memoranda.errors import StorageError
 from memoranda.sessions.health import check
 from memoranda.sessions.schema import CHANGES, DELETED_SESSIONS, MESSAGES, SESSIONS
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import open_store
 from tests.db.salvage.damaged_tables import (
     PAGE,
     THINGS,
@@ -38,11 +38,13 @@ def _said(number: int) -> str:
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with many messages, of which nothing is damaged."""
     path = tmp_path_factory.mktemp("whole") / "state.db"
-    with SessionStore(path) as store:
+    with open_store(path) as store:
         for session in range(20):
-            store.create_session(f"s{session}", "cli")
+            store.sessions.create_session(f"s{session}", "cli")
             numbers = range(session * COUNT // 20, (session + 1) * COUNT // 20)
-            store.append_messages(f"s{session}", [{"role": "user", "content": _said(each)} for each in numbers])
+            store.messages.append_messages(
+                f"s{session}", [{"role": "user", "content": _said(each)} for each in numbers]
+            )
     return path
 
 
@@ -109,8 +111,8 @@ def test_the_doctor_saves_all_messages_and_says_how(path: Path, name: str) -> No
     told = str(found.repair())
     assert "saved 20 sessions and 1,000 messages" in told
     assert "behind damaged pages" in told
-    with SessionStore(path) as store:
-        said = [message["content"] for each in range(20) for message in store.get_messages(f"s{each}")]
+    with open_store(path) as store:
+        said = [message["content"] for each in range(20) for message in store.messages.get_messages(f"s{each}")]
     assert said == [_said(number) for number in range(COUNT)]
 
 
@@ -130,8 +132,8 @@ def test_a_file_without_our_rows_is_not_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["messages", "sessions", "the first page"])
 def test_deleted_messages_never_come_back(path: Path, name: str) -> None:
     """Neither from pages that became free, nor from those where others stand."""
-    with SessionStore(path) as store:
-        store.delete_sessions([f"s{number}" for number in range(20) if number % 3])
+    with open_store(path) as store:
+        store.deletion.delete_sessions([f"s{number}" for number in range(20) if number % 3])
     left = {number for number in range(COUNT) if number // (COUNT // 20) % 3 == 0}
     overwrite(path, 1 if name == "the first page" else root_of(path, name), noise(5))
     assert {row["content"] for row in saved_rows(path, MESSAGES)} == {_said(number) for number in left}
@@ -153,10 +155,10 @@ def test_what_a_careless_program_deleted_does_not_come_back(path: Path) -> None:
 @pytest.mark.parametrize("table", [SESSIONS, MESSAGES, CHANGES, DELETED_SESSIONS, STATE_META], ids=lambda it: it.name)
 def test_the_pages_hold_what_sqlite_says(path: Path, table: Table, columns_known: bool) -> None:
     """Each table's rows and no other's, with what only the log holds, and without what it takes away."""
-    with SessionStore(path) as store:
-        store.delete_session("s3")
-        store.rewind_to_message("s4", store.get_messages("s4")[-5]["id"])
-        store.append_messages("s5", [{"role": "user", "content": "in the log " * 2_000}] * 5)
+    with open_store(path) as store:
+        store.deletion.delete_session("s3")
+        store.edits.rewind_to_message("s4", store.messages.get_messages("s4")[-5]["id"])
+        store.messages.append_messages("s5", [{"role": "user", "content": "in the log " * 2_000}] * 5)
         asked = rows_by_sqlite(path, table)
         found = rows_in_pages(path, table, columns_known=columns_known)
         assert asked

@@ -15,7 +15,7 @@ from memoranda.db.salvage.rebuild import open_damaged, readable_rows
 from memoranda.db.salvage.wal_replay import stand_in
 from memoranda.sessions.salvage import salvage
 from memoranda.sessions.schema import MESSAGES
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import open_store
 from tests.db.orphaned_stores import LOSSES, killed_store
 from tests.examples import examples
 from tests.forked import forking, in_child
@@ -24,8 +24,8 @@ pytestmark = forking
 
 
 def _contents(path: Path) -> list[str]:
-    with SessionStore(path) as store:
-        return [row["content"] for row in store.get_messages("s")]
+    with open_store(path) as store:
+        return [row["content"] for row in store.messages.get_messages("s")]
 
 
 @pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
@@ -45,9 +45,9 @@ def test_a_log_that_holds_everything_needs_no_file(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
 
     def write_and_die() -> None:
-        store = SessionStore(path)
-        store.create_session("s", "cli")
-        store.append_messages("s", [{"role": "user", "content": f"{each} " * 200} for each in range(500)])
+        store = open_store(path)
+        store.sessions.create_session("s", "cli")
+        store.messages.append_messages("s", [{"role": "user", "content": f"{each} " * 200} for each in range(500)])
         os._exit(9)
 
     assert in_child(write_and_die) == 9
@@ -59,15 +59,15 @@ def test_a_log_that_holds_everything_needs_no_file(tmp_path: Path) -> None:
 def test_of_a_large_store_the_newest_messages_are_saved(tmp_path: Path) -> None:
     """What was in the file alone is lost; what was written since is there."""
     path = tmp_path / "state.db"
-    with SessionStore(path) as store:
-        store.create_session("s", "cli")
-        store.append_messages("s", [{"role": "user", "content": f"old {each} " * 100} for each in range(500)])
+    with open_store(path) as store:
+        store.sessions.create_session("s", "cli")
+        store.messages.append_messages("s", [{"role": "user", "content": f"old {each} " * 100} for each in range(500)])
     killed_more = 100
 
     def write_and_die() -> None:
-        store = SessionStore(path)
+        store = open_store(path)
         for number in range(killed_more):
-            store.append_message("s", "user", f"new {number} " * 100)
+            store.messages.append_message("s", "user", f"new {number} " * 100)
         os._exit(9)
 
     assert in_child(write_and_die) == 9
@@ -110,7 +110,7 @@ def test_pages_of_other_tables_are_not_read_as_ours(tmp_path: Path, create: str,
 def log_and_empty_store(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
     path = tmp_path_factory.mktemp("killed") / "state.db"
     empty = path.with_name("empty.db")
-    SessionStore(empty).close()
+    open_store(empty).close()
     return Path(f"{killed_store(path)}-wal").read_bytes(), empty.read_bytes()
 
 

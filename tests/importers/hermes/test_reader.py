@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoranda.importers.hermes import Hermes
-from memoranda.sessions.store import SessionStore
+from memoranda.sessions.store import open_store
 from tests.examples import examples
 from tests.importers.hermes.homes import HermesHome
 from tests.importers.import_home import Home
@@ -219,9 +219,9 @@ def test_what_is_no_database_of_hermes_says_so(home: Home, tmp_path: Path, conte
 
 def test_our_own_record_is_not_imported_into_itself(home: Home, tmp_path: Path) -> None:
     """It looks alike, but it is no Hermes."""
-    own = SessionStore(tmp_path / "own" / "state.db")
-    own.create_session("s", "cli")
-    own.append_message("s", "user", "hello")
+    own = open_store(tmp_path / "own" / "state.db")
+    own.sessions.create_session("s", "cli")
+    own.messages.append_message("s", "user", "hello")
     own.close()
     summary = home.take(Hermes(), tmp_path / "own")
     assert "Memoranda's own" in summary.problems[0].text

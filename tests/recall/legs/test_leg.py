@@ -26,8 +26,8 @@ class SubstringLeg:
 
     def candidates(self, query: Query, filters: Filters, limit: int) -> Candidates:
         found = []
-        for session in self._store.scoped(filters.scope).list_sessions_rich(limit=1_000):
-            for message in self._store.get_messages(session["id"]):
+        for session in self._store.scoped(filters.scope).listing.list_sessions_rich(limit=1_000):
+            for message in self._store.messages.get_messages(session["id"]):
                 if query.text in message["content"]:
                     found.append(
                         Candidate(
@@ -82,8 +82,8 @@ def test_what_no_word_matches_is_answered_by_the_other_leg(library: Library) -> 
 
 def test_every_leg_gets_the_filters(library: Library) -> None:
     """Fusion cannot take back what a leg should not have shown."""
-    library.store.create_session("hers", "cli", user_id="ann")
-    library.store.append_message("hers", "user", "Her cache is warm.")
+    library.store.sessions.create_session("hers", "cli", user_id="ann")
+    library.store.messages.append_message("hers", "user", "Her cache is warm.")
     mine = library.find("cache", among=Filters(Scope.of(None)))
     assert "hers" not in {hit.session_id for hit in mine.hits}
     assert [hit.session_id for hit in library.find("cache", among=Filters(Scope.of("ann"))).hits] == ["hers"]

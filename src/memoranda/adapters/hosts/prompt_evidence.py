@@ -7,8 +7,8 @@ from memoranda.recall.evidence import Evidence, excerpt, show_time
 from memoranda.recall.query import parse
 from memoranda.recall.relevance import relevant_hits
 from memoranda.recall.search import Hit
-from memoranda.recall.session_db import SessionDB
 from memoranda.safety.fence import build_memory_context_block
+from memoranda.session_db import SessionDB
 from memoranda.sessions.message_rows import text_of
 
 _MAX_CONVERSATIONS = 2
@@ -52,7 +52,7 @@ def is_own_session(hit: Hit, host: str, session_id: str) -> bool:
 def _format_conversation(db: SessionDB, hit: Hit, prompt: str) -> str:
     """Returns when and where a conversation took place, and the messages around the match."""
     session = db.get_session(hit.session_id)
-    evidence = Evidence(db)
+    evidence = Evidence(db.conversations)
     match = None if hit.message_id is None else evidence.find(hit.message_id)
     if session is None or match is None:
         return ""

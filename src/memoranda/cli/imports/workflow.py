@@ -19,7 +19,7 @@ from memoranda.cli.imports.summary_text import summary_lines, summary_on_one_lin
 from memoranda.cli.open_home import open_home
 from memoranda.importers.importer import Importer, import_lock
 from memoranda.importers.summary import ImportSummary, build_report, report_path, write_report
-from memoranda.recall.session_db import SessionDB
+from memoranda.session_db import SessionDB
 
 _FOLLOW_INTERVAL = 2.0
 # An import by a hook takes seconds; for a longer one a person decides whether to wait.

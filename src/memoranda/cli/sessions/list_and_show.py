@@ -20,7 +20,7 @@ from memoranda.db.orphaned_wal import database_exists
 from memoranda.importers.resume_command import resume_command
 from memoranda.recall.evidence import shorten_calls, show_time
 from memoranda.recall.guidance import NO_PROJECT
-from memoranda.recall.session_db import SessionDB
+from memoranda.session_db import SessionDB
 from memoranda.sessions.message_rows import text_of
 from memoranda.sessions.scope import Scope
 from memoranda.support.projects import project_name

@@ -5,7 +5,7 @@ import click
 from memoranda.cli.context import Invocation
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import SessionError
-from memoranda.recall.session_db import SessionDB
+from memoranda.session_db import SessionDB
 from memoranda.sessions.titles import TitledSession
 
 _MAX_OTHERS_SHOWN = 3

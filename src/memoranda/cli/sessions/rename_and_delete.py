@@ -15,7 +15,7 @@ from memoranda.cli.sessions.lookup import find_session
 from memoranda.cli.sessions.transfer import NewFile, write_sessions
 from memoranda.cli.terminal_text import local_time, terminal_line
 from memoranda.errors import SessionError, StorageError
-from memoranda.recall.session_db import SessionDB
+from memoranda.session_db import SessionDB
 
 _MAX_ROWS_SHOWN = 20
 _OVERWRITE_TIMEOUT = 1.0

@@ -45,12 +45,27 @@ def list_kept_files(keep_as: Path) -> str:
     return " and ".join(sorted(each.name for each in keep_as.parent.glob(f"{glob.escape(keep_as.name)}*")))
 
 
-def rebuild(
-    path: Path, keep_as: Path, make: Callable[[Path], object], fill: Callable[[Connection, Path], _Saved]
-) -> _Saved:
-    """Let `fill` make a new file from the damaged one, then put it in its place; what was there is kept.
+class DamagedDatabase:
+    """A damaged file that is open for reading."""
 
-    `make` makes an empty one. While another process has the damaged one open, nothing is done and it is said.
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.past_damage: Counter[str] = Counter()
+        """How many rows of each table were read from pages that SQLite itself does not reach."""
+
+    def rows(self, table: Table) -> Iterator[dict[str, Any]]:
+        """The rows of a table that can still be read, as far as the file has its columns."""
+        return readable_rows(self._connection, table, self.past_damage)
+
+
+def rebuild(
+    path: Path, keep_as: Path, make: Callable[[Path], object], fill: Callable[[DamagedDatabase, Path], _Saved]
+) -> _Saved:
+    """Save what can be read of a damaged file: the one function of this folder that other folders need.
+
+    `fill` copies rows of the damaged file into a new one, which then replaces it; the damaged file is kept as
+    `keep_as`. `make` creates an empty file. Raises LockTimeoutError, and changes nothing, while a process has the
+    damaged file open.
     """
     place = Path(os.path.realpath(path))
     fresh = place.with_name(f".{place.name}.salvaged")
@@ -59,14 +74,14 @@ def rebuild(
         if any(os.path.exists(f"{keep_as}{ending}") for ending in _ENDINGS):
             raise StorageError(f"{keep_as} is there already, and is not written over. Nothing was changed.")
         try:
-            # What a mend that was killed has left.
+            # An earlier repair may have been killed.
             _remove(fresh, scratch)
             if main_file_missing(place):
                 readable = _keep_log(place, keep_as, scratch, make)
             else:
                 readable = _keep(place, file, keep_as)
             with closing(open_damaged(readable)) as damaged:
-                saved = fill(damaged, fresh)
+                saved = fill(DamagedDatabase(damaged), fresh)
             sync_directory(keep_as.parent)
         except BaseException:
             _remove(fresh, scratch, keep_as)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from memoranda.db.schema import open_database
+from memoranda.db.schema_upgrade import open_database
 from memoranda.db.sqlite import Connection
 from memoranda.providers.holographic.algebra import Vector, pack, sketch, unpack
 from memoranda.providers.holographic.encoding import MOST_ENTITIES, Encoder

@@ -5,6 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 from memoranda.db.health import CheckedDatabase, check_store, take_rows
+from memoranda.db.salvage.rebuild import DamagedDatabase
 from memoranda.db.sqlite import Connection, Database
 from memoranda.errors import CorruptStoreError
 from memoranda.providers.holographic.fact_store import FactStore
@@ -34,7 +35,7 @@ def _facts(path: Path) -> CheckedDatabase:
         if wrong:
             yield HealthIssue("warning", path, wrong, "make them anew from the facts", lambda: _mend(path))
 
-    def save(damaged: Connection, fresh: Path) -> str:
+    def save(damaged: DamagedDatabase, fresh: Path) -> str:
         with closing(store.open(fresh)) as database, database.writing() as connection:
             for table in (ENTITIES, ALIASES, FACT_ENTITIES, STATE_META):
                 take_rows(connection, damaged, table)

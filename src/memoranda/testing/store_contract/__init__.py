@@ -13,6 +13,7 @@ fixtures: `store` and `other`, each an empty store without a redactor.
 
 from memoranda.testing.store_contract.conversations import ConversationContract
 from memoranda.testing.store_contract.deletion import DeletionContract
+from memoranda.testing.store_contract.external_ids import ExternalIdContract
 from memoranda.testing.store_contract.feed import FeedContract
 from memoranda.testing.store_contract.lineage import LineageContract
 from memoranda.testing.store_contract.messages import MessageContract
@@ -29,6 +30,7 @@ from memoranda.testing.store_contract.transfer import TransferContract
 class StoreContract(
     SessionContract,
     MessageContract,
+    ExternalIdContract,
     RewindContract,
     RotationContract,
     TitleContract,

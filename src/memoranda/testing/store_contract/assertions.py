@@ -22,30 +22,30 @@ def refused(*words: str) -> Iterator[None]:
 
 def say(store: SessionStore, session_id: str, *texts: str, role: str = "user") -> list[int]:
     """Append texts to a session."""
-    return [store.append_message(session_id, role, text) for text in texts]
+    return [store.messages.append_message(session_id, role, text) for text in texts]
 
 
 def chain(store: SessionStore, *names: str, user_id: str | None = None) -> None:
     """Make sessions that continue each other after compression, each with one message that is its name."""
     for number, name in enumerate(names):
         parent = names[number - 1] if number else None
-        store.create_session(name, "cli", user_id=user_id, parent_session_id=parent, started_at=100.0 + number)
-        store.append_message(name, "user", name, timestamp=100.5 + number)
+        store.sessions.create_session(name, "cli", user_id=user_id, parent_session_id=parent, started_at=100.0 + number)
+        store.messages.append_message(name, "user", name, timestamp=100.5 + number)
         if number < len(names) - 1:
-            store.end_session(name, "compression")
+            store.sessions.end_session(name, "compression")
 
 
 def compact(store: SessionStore, session_id: str, keep: int) -> list[int]:
     """Compress a session in place as an agent does: a summary, then its last messages once more."""
-    kept = store.get_messages(session_id)[-keep:] if keep else []
+    kept = store.messages.get_messages(session_id)[-keep:] if keep else []
     summary = {"role": "user", "content": "What was said before, in short.", "is_summary": True}
-    return store.archive_and_compact(session_id, [summary, *({**row, "copy_of": row["id"]} for row in kept)])
+    return store.edits.archive_and_compact(session_id, [summary, *({**row, "copy_of": row["id"]} for row in kept)])
 
 
 def contents(store: SessionStore, session_id: str, include_inactive: bool = False) -> list[object]:
-    return [row["content"] for row in store.get_messages(session_id, include_inactive=include_inactive)]
+    return [row["content"] for row in store.messages.get_messages(session_id, include_inactive=include_inactive)]
 
 
 def findable(store: SessionStore) -> list[object]:
     """What a follower of the store could find."""
-    return [message.content for message in store.messages_after(START, 10_000).messages]
+    return [message.content for message in store.feed.messages_after(START, 10_000).messages]

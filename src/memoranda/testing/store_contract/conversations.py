@@ -9,9 +9,9 @@ def _conversation(store: SessionStore) -> list[int]:
     ids = []
     for number, name in enumerate("abc"):
         parent = "abc"[number - 1] if number else None
-        store.create_session(name, "cli", parent_session_id=parent, relation="compression" if parent else None)
+        store.sessions.create_session(name, "cli", parent_session_id=parent, relation="compression" if parent else None)
         for role, text in (("user", "question"), ("tool", "output"), ("assistant", "answer")):
-            ids.append(store.append_message(name, role, f"{text} {number}"))
+            ids.append(store.messages.append_message(name, role, f"{text} {number}"))
     return ids
 
 
@@ -19,84 +19,84 @@ class ConversationContract:
     def test_a_window_reaches_across_sessions(self, store: SessionStore) -> None:
         """Up to so many messages on either side, and how many there are beyond."""
         ids = _conversation(store)
-        window = store.window_around(ids[3], 2)
+        window = store.conversations.window_around(ids[3], 2)
         assert window is not None
         assert [message.id for message in window.messages] == ids[1:6]
         assert (window.before, window.after) == (1, 3)
-        whole = store.window_around(ids[0], 100)
+        whole = store.conversations.window_around(ids[0], 100)
         assert whole is not None
         assert [message.id for message in whole.messages] == ids
         assert (whole.before, whole.after) == (0, 0)
-        alone = store.window_around(ids[8], 0)
+        alone = store.conversations.window_around(ids[8], 0)
         assert alone is not None
         assert ([message.id for message in alone.messages], alone.before, alone.after) == ([ids[8]], 8, 0)
 
     def test_neighbours_can_be_chosen(self, store: SessionStore) -> None:
         """By role, or left out by id; the message itself is always there."""
         ids = _conversation(store)
-        window = store.window_around(ids[4], 1, roles=("user", "assistant"))
+        window = store.conversations.window_around(ids[4], 1, roles=("user", "assistant"))
         assert window is not None
         assert [message.id for message in window.messages] == [ids[3], ids[4], ids[5]]
         assert (window.before, window.after) == (2, 2)
-        window = store.window_around(ids[4], 1, without=[ids[3], ids[5]])
+        window = store.conversations.window_around(ids[4], 1, without=[ids[3], ids[5]])
         assert window is not None
         assert [message.id for message in window.messages] == [ids[2], ids[4], ids[6]]
         assert (window.before, window.after) == (2, 2)
 
     def test_messages_without_words_are_no_neighbours_by_role(self, store: SessionStore) -> None:
         """One that only calls a tool says nothing to a reader."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         ids = say(store, "s", "1", "", "3")
-        store.append_message("s", "user", None)
-        last = store.append_message("s", "user", [{"type": "text", "text": "5"}])
-        window = store.window_around(ids[0], 9, roles=("user",))
+        store.messages.append_message("s", "user", None)
+        last = store.messages.append_message("s", "user", [{"type": "text", "text": "5"}])
+        window = store.conversations.window_around(ids[0], 9, roles=("user",))
         assert window is not None
         assert [message.id for message in window.messages] == [ids[0], ids[2], last]
 
     def test_what_cannot_be_seen_has_no_window(self, store: SessionStore) -> None:
         """Unknown, taken back, or a repetition or summary that compression wrote."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         say(store, "s", "1", "2")
         written = compact(store, "s", 1)
         (gone,) = say(store, "s", "gone")
-        store.rewind_to_message("s", gone)
+        store.edits.rewind_to_message("s", gone)
         for number in (*written, gone, 10**6, 0, -1):
-            assert store.window_around(number, 3) is None
+            assert store.conversations.window_around(number, 3) is None
 
     def test_a_conversation_is_read_in_pages(self, store: SessionStore) -> None:
         """From the beginning, page by page, to the end."""
         ids = _conversation(store)
-        place = store.conversation_of("b")
+        place = store.conversations.conversation_of("b")
         assert place is not None
         seen: list[int] = []
         last = 0
-        while page := store.messages_behind(place, last, 4).messages:
-            window = store.messages_behind(place, last, 4)
+        while page := store.conversations.messages_behind(place, last, 4).messages:
+            window = store.conversations.messages_behind(place, last, 4)
             assert window.before == len(seen)
             seen += [message.id for message in page]
             assert window.after == len(ids) - len(seen)
             last = seen[-1]
         assert seen == ids
-        end = store.messages_behind(place, last, 4)
+        end = store.conversations.messages_behind(place, last, 4)
         assert (end.messages, end.before, end.after) == ((), 9, 0)
-        without = store.messages_behind(place, 0, 2, without=ids[:2])
+        without = store.conversations.messages_behind(place, 0, 2, without=ids[:2])
         assert [message.id for message in without.messages] == ids[2:4]
 
     def test_both_ends_of_a_conversation(self, store: SessionStore) -> None:
         """The first and the last messages outside a range, without overlap."""
         ids = _conversation(store)
-        place = store.conversation_of("a")
+        place = store.conversations.conversation_of("a")
         assert place is not None
-        first, last = store.ends_of(place, 2, outside=(ids[3], ids[5]), roles=("user", "assistant"))
+        first, last = store.conversations.ends_of(place, 2, outside=(ids[3], ids[5]), roles=("user", "assistant"))
         assert [message.id for message in first] == [ids[0], ids[2]]
         assert [message.id for message in last] == [ids[6], ids[8]]
-        first, last = store.ends_of(place, 9, outside=(ids[0], ids[8]), roles=("user",))
+        first, last = store.conversations.ends_of(place, 9, outside=(ids[0], ids[8]), roles=("user",))
         assert (first, last) == ([], [])
 
     def test_a_session_knows_its_conversation(self, store: SessionStore) -> None:
         """All sessions of the chain; none for an unknown one."""
         chain(store, "a", "b")
-        place = store.conversation_of("b")
+        place = store.conversations.conversation_of("b")
         assert place is not None
         assert (place.conversation_id, sorted(place.sessions)) == ("a", ["a", "b"])
-        assert store.conversation_of("nobody") is None
+        assert store.conversations.conversation_of("nobody") is None

@@ -11,59 +11,59 @@ DAY = 86_400.0
 def old(store: SessionStore, name: str, days: float, source: str = "cli", parent: str | None = None) -> None:
     """An ended session with one message, last active so many days ago."""
     then = time.time() - days * DAY
-    store.create_session(name, source, started_at=then, parent_session_id=parent)
-    store.append_message(name, "user", name, timestamp=then)
-    store.end_session(name, "user_exit")
+    store.sessions.create_session(name, source, started_at=then, parent_session_id=parent)
+    store.messages.append_message(name, "user", name, timestamp=then)
+    store.sessions.end_session(name, "user_exit")
 
 
 class DeletionContract:
     def test_a_deleted_session_is_gone(self, store: SessionStore) -> None:
         """With its messages and its title; others stay."""
         for name in ("a", "b"):
-            store.create_session(name, "cli", title=name.upper())
+            store.sessions.create_session(name, "cli", title=name.upper())
             say(store, name, f"said in {name}")
-        head = store.head()
-        assert store.delete_session("a")
-        assert not store.delete_session("a")
-        assert store.get_session("a") is None
-        assert store.get_messages("a", include_inactive=True) == []
+        head = store.feed.head()
+        assert store.deletion.delete_session("a")
+        assert not store.deletion.delete_session("a")
+        assert store.sessions.get_session("a") is None
+        assert store.messages.get_messages("a", include_inactive=True) == []
         assert findable(store) == ["said in b"]
-        assert store.feed_sessions(["a", "b"]).keys() == {"b"}
-        assert "a" in [change.session_id for change in store.changes_after(head.change, 100)]
-        assert store.set_session_title("b", "A")
+        assert store.feed.feed_sessions(["a", "b"]).keys() == {"b"}
+        assert "a" in [change.session_id for change in store.feed.changes_after(head.change, 100)]
+        assert store.titles.set_session_title("b", "A")
 
     def test_a_store_knows_the_names_of_what_was_deleted(self, store: SessionStore) -> None:
         """However it was deleted, delegated work included, until a session of that name is there again."""
         old(store, "old", 100)
         for name in ("a", "b"):
-            store.create_session(name, "cli")
-        store.create_session("h", "subagent", parent_session_id="a")
+            store.sessions.create_session(name, "cli")
+        store.sessions.create_session("h", "subagent", parent_session_id="a")
         names = ["a", "b", "h", "old", "nobody"]
-        assert store.deleted_sessions(names) == set()
-        store.delete_session("a")
-        store.prune_sessions()
-        assert store.deleted_sessions(names) == {"a", "h", "old"}
-        store.create_session("a", "cli")
-        assert store.deleted_sessions([*names, *map(str, range(40_000))]) == {"h", "old"}
-        store.delete_sessions(["a"])
-        assert store.deleted_sessions(names) == {"a", "h", "old"}
+        assert store.deletion.deleted_sessions(names) == set()
+        store.deletion.delete_session("a")
+        store.deletion.prune_sessions()
+        assert store.deletion.deleted_sessions(names) == {"a", "h", "old"}
+        store.sessions.create_session("a", "cli")
+        assert store.deletion.deleted_sessions([*names, *map(str, range(40_000))]) == {"h", "old"}
+        store.deletion.delete_sessions(["a"])
+        assert store.deletion.deleted_sessions(names) == {"a", "h", "old"}
 
     def test_several_sessions_go_in_one_commit(self, store: SessionStore) -> None:
         """Named twice or unknown ones do no harm, nor one that goes along with its parent anyway."""
         for name in ("a", "b", "c"):
-            store.create_session(name, "cli")
-        store.create_session("h", "subagent", parent_session_id="a")
-        shown = [row["id"] for row in store.list_deletion(["a", "nobody", "b", "a"])]
+            store.sessions.create_session(name, "cli")
+        store.sessions.create_session("h", "subagent", parent_session_id="a")
+        shown = [row["id"] for row in store.deletion.list_deletion(["a", "nobody", "b", "a"])]
         assert shown == ["a", "h", "b"]
-        assert store.delete_sessions(["a", "nobody", "h", "b", "a"]) == 3
-        assert [row["id"] for row in store.export_all()] == ["c"]
+        assert store.deletion.delete_sessions(["a", "nobody", "h", "b", "a"]) == 3
+        assert [row["id"] for row in store.transfer.export_all()] == ["c"]
 
     def test_one_name_is_one_session(self, store: SessionStore) -> None:
         """Not those that are called like its letters."""
         for name in ("ab", "a", "b"):
-            store.create_session(name, "cli")
-        assert store.delete_sessions("ab") == 1
-        assert {row["id"] for row in store.export_all()} == {"a", "b"}
+            store.sessions.create_session(name, "cli")
+        assert store.deletion.delete_sessions("ab") == 1
+        assert {row["id"] for row in store.transfer.export_all()} == {"a", "b"}
 
     def test_pruning_takes_old_ended_sessions_only(self, store: SessionStore) -> None:
         """And says beforehand which."""
@@ -71,62 +71,64 @@ class DeletionContract:
         old(store, "older", 200, "telegram")
         old(store, "young", 10)
         old(store, "open", 100)
-        store.reopen_session("open")
+        store.sessions.reopen_session("open")
         old(store, "lively", 100)
-        store.append_message("lively", "user", "just now")
-        assert [row["id"] for row in store.list_prune_candidates()] == ["older", "old"]
-        assert {"id", "title", "source", "started_at", "message_count"} <= store.list_prune_candidates()[0].keys()
-        assert store.prune_sessions(older_than_days=30, source="telegram") == 1
-        assert store.prune_sessions(older_than_days=90) == 1
-        assert {row["id"] for row in store.export_all()} == {"young", "open", "lively"}
-        assert store.prune_sessions() == 0
+        store.messages.append_message("lively", "user", "just now")
+        assert [row["id"] for row in store.deletion.list_prune_candidates()] == ["older", "old"]
+        assert {"id", "title", "source", "started_at", "message_count"} <= store.deletion.list_prune_candidates()[
+            0
+        ].keys()
+        assert store.deletion.prune_sessions(older_than_days=30, source="telegram") == 1
+        assert store.deletion.prune_sessions(older_than_days=90) == 1
+        assert {row["id"] for row in store.transfer.export_all()} == {"young", "open", "lively"}
+        assert store.deletion.prune_sessions() == 0
 
     def test_pruning_takes_delegated_work_along(self, store: SessionStore) -> None:
         """Both are old; both are shown and go, whatever the source of the work is, and whether it was ended."""
         old(store, "p", 100, "cron")
         old(store, "h", 100, "subagent", parent="p")
-        store.reopen_session("h")
-        assert {row["id"] for row in store.list_prune_candidates(source="cron")} == {"p", "h"}
-        assert store.prune_sessions(source="cron") == 2
-        assert store.session_count() == 0
+        store.sessions.reopen_session("h")
+        assert {row["id"] for row in store.deletion.list_prune_candidates(source="cron")} == {"p", "h"}
+        assert store.deletion.prune_sessions(source="cron") == 2
+        assert store.listing.session_count() == 0
 
     def test_pruning_spares_a_conversation_whose_delegate_goes_on(self, store: SessionStore) -> None:
         """With every session of it, and with other work that was done for it."""
         chain(store, "p", "q")
-        store.end_session("q", "user_exit")
+        store.sessions.end_session("q", "user_exit")
         old(store, "h", 100, "subagent", parent="p")
-        store.create_session("k", "subagent", parent_session_id="h")
+        store.sessions.create_session("k", "subagent", parent_session_id="h")
         say(store, "k", "a second ago")
-        assert store.list_prune_candidates(0.5) == []
-        assert store.prune_sessions(0.5) == 0
-        assert store.session_count() == 4
+        assert store.deletion.list_prune_candidates(0.5) == []
+        assert store.deletion.prune_sessions(0.5) == 0
+        assert store.listing.session_count() == 4
 
     def test_pruning_spares_a_living_conversation(self, store: SessionStore) -> None:
         """Its earlier sessions are old, but it goes on."""
         old(store, "a", 200)
-        store.reopen_session("a")
-        store.end_session("a", "compression")
-        store.create_session("b", "cli", parent_session_id="a")
+        store.sessions.reopen_session("a")
+        store.sessions.end_session("a", "compression")
+        store.sessions.create_session("b", "cli", parent_session_id="a")
         say(store, "b", "today")
-        assert store.prune_sessions() == 0
-        store.end_session("b", "user_exit")
-        assert store.prune_sessions() == 0
-        assert store.session_count() == 2
+        assert store.deletion.prune_sessions() == 0
+        store.sessions.end_session("b", "user_exit")
+        assert store.deletion.prune_sessions() == 0
+        assert store.listing.session_count() == 2
 
     def test_pruning_looks_again_before_it_deletes(self, store: SessionStore) -> None:
         """What was reopened or spoken in since the list was made stays, and so does what was not on the list."""
         for name in ("a", "b", "c"):
             old(store, name, 100)
-        shown = [row["id"] for row in store.list_prune_candidates()]
-        store.reopen_session("a")
-        store.append_message("b", "user", "today")
+        shown = [row["id"] for row in store.deletion.list_prune_candidates()]
+        store.sessions.reopen_session("a")
+        store.messages.append_message("b", "user", "today")
         old(store, "d", 100)
-        assert store.prune_sessions(among=shown) == 1
-        assert {row["id"] for row in store.export_all()} == {"a", "b", "d"}
+        assert store.deletion.prune_sessions(among=shown) == 1
+        assert {row["id"] for row in store.transfer.export_all()} == {"a", "b", "d"}
 
     def test_a_chain_of_old_sessions_is_pruned_whole(self, store: SessionStore) -> None:
         """Every session of it."""
         chain(store, "a", "b", "c")
-        store.end_session("c", "user_exit")
-        assert store.prune_sessions() == 3
-        assert store.session_count() == 0
+        store.sessions.end_session("c", "user_exit")
+        assert store.deletion.prune_sessions() == 3
+        assert store.listing.session_count() == 0

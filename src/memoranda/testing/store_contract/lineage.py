@@ -5,7 +5,7 @@ from memoranda.testing.store_contract.assertions import chain, contents, findabl
 
 
 def relation(store: SessionStore, session_id: str) -> str | None:
-    session = store.get_session(session_id)
+    session = store.sessions.get_session(session_id)
     assert session is not None
     found = session["relation"]
     assert found is None or isinstance(found, str)
@@ -15,11 +15,11 @@ def relation(store: SessionStore, session_id: str) -> str | None:
 class LineageContract:
     def test_kinds_of_children_are_told_apart(self, store: SessionStore) -> None:
         """By what is said, else by how the parent ended and who the child is."""
-        store.create_session("open", "cli")
-        store.create_session("ended", "cli")
-        store.end_session("ended", "compression")
-        store.create_session("left", "cli")
-        store.end_session("left", "user_exit")
+        store.sessions.create_session("open", "cli")
+        store.sessions.create_session("ended", "cli")
+        store.sessions.end_session("ended", "compression")
+        store.sessions.create_session("left", "cli")
+        store.sessions.end_session("left", "user_exit")
         for name, source, parent, said, expected in (
             ("continuation", "cli", "ended", None, "compression"),
             ("helper", "subagent", "ended", None, "delegation"),
@@ -29,59 +29,59 @@ class LineageContract:
             ("said", "cli", "open", "delegation", "delegation"),
             ("second", "cli", "ended", "compression", "branch"),
         ):
-            store.create_session(name, source, parent_session_id=parent, relation=said)
+            store.sessions.create_session(name, source, parent_session_id=parent, relation=said)
             assert relation(store, name) == expected, name
         assert relation(store, "open") is None
 
     def test_a_helper_that_was_compressed_goes_on(self, store: SessionStore) -> None:
         """Its continuation is the same work, not work that it delegated."""
-        store.create_session("p", "cli")
-        store.create_session("h", "subagent", parent_session_id="p")
-        store.end_session("h", "compression")
-        store.create_session("h2", "subagent", parent_session_id="h")
+        store.sessions.create_session("p", "cli")
+        store.sessions.create_session("h", "subagent", parent_session_id="p")
+        store.sessions.end_session("h", "compression")
+        store.sessions.create_session("h2", "subagent", parent_session_id="h")
         assert relation(store, "h2") == "compression"
-        assert store.get_compression_tip("h") == "h2"
+        assert store.lineage.get_compression_tip("h") == "h2"
 
     def test_a_chain_has_one_tip_and_one_order(self, store: SessionStore) -> None:
         """From wherever one looks; helpers and branches are not on the way."""
         chain(store, "a", "b", "c")
-        store.create_session("helper", "subagent", parent_session_id="a", started_at=1.0)
-        store.create_session("branch", "cli", parent_session_id="b", relation="branch", started_at=1.0)
+        store.sessions.create_session("helper", "subagent", parent_session_id="a", started_at=1.0)
+        store.sessions.create_session("branch", "cli", parent_session_id="b", relation="branch", started_at=1.0)
         for member in "abc":
-            assert store.get_compression_lineage(member) == ["a", "b", "c"]
-            assert store.get_compression_tip(member) == "c"
-            place = store.conversation_of(member)
+            assert store.lineage.get_compression_lineage(member) == ["a", "b", "c"]
+            assert store.lineage.get_compression_tip(member) == "c"
+            place = store.conversations.conversation_of(member)
             assert place is not None
             assert (place.conversation_id, sorted(place.sessions)) == ("a", ["a", "b", "c"])
         for alone in ("helper", "branch"):
-            assert store.get_compression_lineage(alone) == [alone]
-            assert store.get_compression_tip(alone) == alone
-        assert store.get_conversation_root("branch") == "a"
-        assert store.get_compression_tip("nobody") is None
-        assert store.get_compression_lineage("nobody") == []
-        assert store.get_conversation_root("nobody") is None
+            assert store.lineage.get_compression_lineage(alone) == [alone]
+            assert store.lineage.get_compression_tip(alone) == alone
+        assert store.lineage.get_conversation_root("branch") == "a"
+        assert store.lineage.get_compression_tip("nobody") is None
+        assert store.lineage.get_compression_lineage("nobody") == []
+        assert store.lineage.get_conversation_root("nobody") is None
 
     def test_ancestors_and_descendants_are_found(self, store: SessionStore) -> None:
         """Along every kind of link."""
         chain(store, "a", "b")
-        store.create_session("c", "cli", parent_session_id="b", relation="branch", title="C")
-        assert [row["id"] for row in store.get_ancestors("c")] == ["c", "b", "a"]
-        assert store.get_ancestors("c")[0] == {"id": "c", "title": "C", "relation": "branch"}
-        assert {row["id"] for row in store.get_descendants("a")} == {"a", "b", "c"}
-        assert store.get_ancestors("nobody") == []
+        store.sessions.create_session("c", "cli", parent_session_id="b", relation="branch", title="C")
+        assert [row["id"] for row in store.lineage.get_ancestors("c")] == ["c", "b", "a"]
+        assert store.lineage.get_ancestors("c")[0] == {"id": "c", "title": "C", "relation": "branch"}
+        assert {row["id"] for row in store.lineage.get_descendants("a")} == {"a", "b", "c"}
+        assert store.lineage.get_ancestors("nobody") == []
 
     def test_a_conversation_is_read_as_a_whole(self, store: SessionStore) -> None:
         """Its sessions in the order of the chain, also when a clock went back; without what compression repeated."""
-        store.create_session("z", "cli", started_at=10.0)
-        number = store.append_message("z", "user", "first")
-        store.end_session("z", "compression")
-        store.create_session("a", "cli", parent_session_id="z", started_at=5.0)
-        store.append_message("a", "user", "summary", is_summary=True)
-        store.append_message("a", "user", "first", copy_of=number)
-        store.append_message("a", "assistant", "second")
-        said = [row["content"] for row in store.get_messages_as_conversation("a", include_ancestors=True)]
+        store.sessions.create_session("z", "cli", started_at=10.0)
+        number = store.messages.append_message("z", "user", "first")
+        store.sessions.end_session("z", "compression")
+        store.sessions.create_session("a", "cli", parent_session_id="z", started_at=5.0)
+        store.messages.append_message("a", "user", "summary", is_summary=True)
+        store.messages.append_message("a", "user", "first", copy_of=number)
+        store.messages.append_message("a", "assistant", "second")
+        said = [row["content"] for row in store.messages.get_messages_as_conversation("a", include_ancestors=True)]
         assert said == ["first", "second"]
-        earlier = [row["content"] for row in store.get_messages_as_conversation("z", include_ancestors=True)]
+        earlier = [row["content"] for row in store.messages.get_messages_as_conversation("z", include_ancestors=True)]
         assert earlier == ["first"]
 
     def test_deleting_any_member_leaves_a_consistent_rest(self, store: SessionStore) -> None:
@@ -89,56 +89,56 @@ class LineageContract:
         for gone in range(4):
             names = [f"{gone}{letter}" for letter in "abcd"]
             chain(store, *names)
-            assert store.delete_session(names[gone])
+            assert store.deletion.delete_session(names[gone])
             for part in (names[:gone], names[gone + 1 :]):
                 for member in part:
-                    assert store.get_compression_lineage(member) == part
-                    assert store.get_compression_tip(member) == part[-1]
-                    session = store.get_session(member)
+                    assert store.lineage.get_compression_lineage(member) == part
+                    assert store.lineage.get_compression_tip(member) == part[-1]
+                    session = store.sessions.get_session(member)
                     assert session is not None
                     assert session["conversation_id"] == part[0]
                     assert contents(store, member) == [member]
                 if part:
                     assert relation(store, part[0]) is None
-            shown = {row["id"] for row in store.list_sessions_rich(limit=100)}
+            shown = {row["id"] for row in store.listing.list_sessions_rich(limit=100)}
             assert shown & set(names) == {part[-1] for part in (names[:gone], names[gone + 1 :]) if part}
-            again = {row["id"] for row in store.list_sessions_rich(limit=100, order_by_last_active=True)}
+            again = {row["id"] for row in store.listing.list_sessions_rich(limit=100, order_by_last_active=True)}
             assert again == shown
 
     def test_a_chain_goes_on_where_its_tip_was_deleted(self, store: SessionStore) -> None:
         """A new continuation takes the place of the deleted one."""
         chain(store, "a", "b")
-        store.delete_session("b")
-        store.create_session("c", "cli", parent_session_id="a")
-        assert store.get_compression_lineage("c") == ["a", "c"]
+        store.deletion.delete_session("b")
+        store.sessions.create_session("c", "cli", parent_session_id="a")
+        assert store.lineage.get_compression_lineage("c") == ["a", "c"]
 
     def test_deleting_takes_delegated_work_along(self, store: SessionStore) -> None:
         """All of it, compressed or not, and nothing else."""
-        store.create_session("p", "cli")
-        store.create_session("h", "subagent", parent_session_id="p")
-        store.create_session("hh", "subagent", parent_session_id="h", relation="delegation")
-        store.end_session("h", "compression")
-        store.create_session("h2", "subagent", parent_session_id="h", relation="compression")
-        store.create_session("branch", "cli", parent_session_id="p")
-        store.append_message("h2", "user", "delegated")
-        assert store.delete_session("p")
-        assert [row["id"] for row in store.export_all()] == ["branch"]
+        store.sessions.create_session("p", "cli")
+        store.sessions.create_session("h", "subagent", parent_session_id="p")
+        store.sessions.create_session("hh", "subagent", parent_session_id="h", relation="delegation")
+        store.sessions.end_session("h", "compression")
+        store.sessions.create_session("h2", "subagent", parent_session_id="h", relation="compression")
+        store.sessions.create_session("branch", "cli", parent_session_id="p")
+        store.messages.append_message("h2", "user", "delegated")
+        assert store.deletion.delete_session("p")
+        assert [row["id"] for row in store.transfer.export_all()] == ["branch"]
         assert relation(store, "branch") is None
         assert findable(store) == []
 
     def test_what_was_only_repeated_is_found_when_its_origin_is_deleted(self, store: SessionStore) -> None:
         """The continuation then holds the only record of it."""
-        store.create_session("a", "cli")
-        number = store.append_message("a", "user", "a fact")
-        store.end_session("a", "compression")
-        store.create_session("b", "cli", parent_session_id="a")
-        copy = store.append_message("b", "user", "a fact", copy_of=number)
+        store.sessions.create_session("a", "cli")
+        number = store.messages.append_message("a", "user", "a fact")
+        store.sessions.end_session("a", "compression")
+        store.sessions.create_session("b", "cli", parent_session_id="a")
+        copy = store.messages.append_message("b", "user", "a fact", copy_of=number)
         assert findable(store) == ["a fact"]
-        head = store.head()
-        store.delete_session("a")
+        head = store.feed.head()
+        store.deletion.delete_session("a")
         assert findable(store) == ["a fact"]
-        session = store.get_session("b")
+        session = store.sessions.get_session("b")
         assert session is not None
         assert session["message_count"] == 1
-        again = [change for change in store.changes_after(head.change, 10) if change.session_id == "b"]
+        again = [change for change in store.feed.changes_after(head.change, 10) if change.session_id == "b"]
         assert any(change.from_message is not None and change.from_message <= copy for change in again)

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memoranda.db.position import START
-from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
 from memoranda.testing.store_contract.assertions import contents, findable, refused
 
@@ -47,31 +46,33 @@ STRUCTURES: tuple[Any, ...] = (
 class MessageContract:
     def test_every_field_of_a_message_comes_back(self, store: SessionStore) -> None:
         """Columns decoded, unknown fields beside them."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         sent = FULL | {"api_content": "exact bytes", "observed": False, "nested": {"é": [None, 1]}}
-        number = store.append_message("s", **sent)
-        message = store.get_message(number)
+        number = store.messages.append_message("s", **sent)
+        message = store.messages.get_message(number)
         assert message is not None
         assert {name: message[name] for name in sent} == sent
         assert (message["id"], message["session_id"]) == (number, "s")
-        assert store.get_messages("s") == [message]
+        assert store.messages.get_messages("s") == [message]
 
     def test_any_text_comes_back_as_it_was(self, store: SessionStore) -> None:
         """NUL, half of a surrogate pair, emoji, control characters: in every field that holds text."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         for text in TEXTS:
             fields = ("content", "tool_name", "tool_call_id", "finish_reason", "reasoning", "reasoning_content", "own")
-            number = store.append_message("s", "user", **dict.fromkeys(fields, text))
-            message = store.get_message(number)
+            number = store.messages.append_message("s", "user", **dict.fromkeys(fields, text))
+            message = store.messages.get_message(number)
             assert message is not None
             assert {name: message[name] for name in fields} == dict.fromkeys(fields, text)
 
     def test_structured_content_comes_back_as_it_was(self, store: SessionStore) -> None:
         """Lists, objects and plain values are not taken for text, nor text for them."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         for content in (*STRUCTURES, *(json.dumps(each) for each in STRUCTURES)):
-            number = store.append_message("s", "user", content, extra_field=content, reasoning_details={"x": content})
-            message = store.get_message(number)
+            number = store.messages.append_message(
+                "s", "user", content, extra_field=content, reasoning_details={"x": content}
+            )
+            message = store.messages.get_message(number)
             assert message is not None
             assert message["content"] == content
             assert type(message["content"]) is type(content)
@@ -80,37 +81,37 @@ class MessageContract:
 
     def test_half_pairs_stay_halves(self, store: SessionStore) -> None:
         """Two halves beside each other do not grow together."""
-        store.create_session("s", "cli")
-        number = store.append_message("s", "user", "\ud83d\ude00")
-        message = store.get_message(number)
+        store.sessions.create_session("s", "cli")
+        number = store.messages.append_message("s", "user", "\ud83d\ude00")
+        message = store.messages.get_message(number)
         assert message is not None
         assert message["content"] == "\ud83d\ude00"
 
     def test_text_behind_a_nul_can_be_found(self, store: SessionStore) -> None:
         """A scan of the store sees all of a message."""
-        store.create_session("s", "cli")
-        store.append_message("s", "user", "before\x00needle")
-        store.append_message("s", "user", [{"type": "text", "text": "before\x00needle"}])
-        assert len(store.messages_like(["%needle%"], START, 10)) == 2
+        store.sessions.create_session("s", "cli")
+        store.messages.append_message("s", "user", "before\x00needle")
+        store.messages.append_message("s", "user", [{"type": "text", "text": "before\x00needle"}])
+        assert len(store.feed.messages_like(["%needle%"], START, 10)) == 2
 
     def test_what_json_cannot_say_is_refused_or_kept(self, store: SessionStore) -> None:
         """Keys that are not text do not become text in silence."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         content = [{1: "one"}]
         try:
-            number = store.append_message("s", "user", content)
+            number = store.messages.append_message("s", "user", content)
         except ValueError:
             assert contents(store, "s") == []
             return
-        message = store.get_message(number)
+        message = store.messages.get_message(number)
         assert message is not None
         assert message["content"] == content
 
     def test_a_refused_message_leaves_nothing_behind(self, store: SessionStore) -> None:
         """The error says what is wrong, and nothing at all was counted or stored."""
-        store.create_session("s", "cli")
-        store.append_message("s", "user", "before")
-        before, head = store.get_session("s"), store.head()
+        store.sessions.create_session("s", "cli")
+        store.messages.append_message("s", "user", "before")
+        before, head = store.sessions.get_session("s"), store.feed.head()
         circle: list[Any] = []
         circle.append(circle)
         deep: list[Any] = []
@@ -137,252 +138,196 @@ class MessageContract:
         ]
         for fields, word in broken:
             with refused(word):
-                store.append_message("s", **({"role": "user", "content": "x"} | fields))
-        assert store.get_session("s") == before
-        assert store.head() == head
+                store.messages.append_message("s", **({"role": "user", "content": "x"} | fields))
+        assert store.sessions.get_session("s") == before
+        assert store.feed.head() == head
         assert contents(store, "s") == ["before"]
 
     def test_what_is_no_message_is_refused_clearly(self, store: SessionStore) -> None:
         """A single message in the place of several, or a text."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         for wrong in ({"role": "user", "content": "x"}, ["x"], [None]):
             with refused("object with a role"):
-                store.append_messages("s", wrong)  # type: ignore[arg-type]
+                store.messages.append_messages("s", wrong)  # type: ignore[arg-type]
         assert contents(store, "s") == []
 
     def test_numbers_that_no_database_holds_are_refused_clearly(self, store: SessionStore) -> None:
         """Not with an error from below."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         with refused("time"):
-            store.append_message("s", "user", "x", timestamp=10**400)
+            store.messages.append_message("s", "user", "x", timestamp=10**400)
         with refused("token_count"):
-            store.append_message("s", "user", "x", token_count=2**63)
+            store.messages.append_message("s", "user", "x", token_count=2**63)
         with refused("time"):
-            store.create_session("t", "cli", started_at=10**400)
+            store.sessions.create_session("t", "cli", started_at=10**400)
         assert contents(store, "s") == []
 
     def test_names_that_no_database_holds_are_refused_clearly(self, store: SessionStore) -> None:
         """Half a surrogate pair in an id, source, role or user is an error of ours, in every question and answer."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         with refused():
-            store.create_session("\ud800", "cli")
+            store.sessions.create_session("\ud800", "cli")
         with refused():
-            store.create_session("t", "\ud800")
+            store.sessions.create_session("t", "\ud800")
         with refused():
-            store.create_session("t", "cli", user_id="\ud800")
+            store.sessions.create_session("t", "cli", user_id="\ud800")
         with refused():
-            store.append_message("s", "\ud800", "x")
+            store.messages.append_message("s", "\ud800", "x")
         with suppress(ValueError):
-            assert store.get_session("\ud800") is None
+            assert store.sessions.get_session("\ud800") is None
         with suppress(ValueError):
-            assert store.get_messages("\ud800") == []
-        assert store.session_count() == 1
+            assert store.messages.get_messages("\ud800") == []
+        assert store.listing.session_count() == 1
 
     def test_a_system_prompt_comes_back_as_it_was(self, store: SessionStore) -> None:
         """Or is refused, when it is no text that can be written down."""
         for number, text in enumerate(TEXTS):
             try:
-                store.create_session(f"s{number}", "cli", system_prompt=text)
+                store.sessions.create_session(f"s{number}", "cli", system_prompt=text)
             except ValueError as error:
                 assert "system_prompt" in str(error) and not text.isprintable()
                 continue
-            session = store.get_session(f"s{number}")
+            session = store.sessions.get_session(f"s{number}")
             assert session is not None
             assert session["system_prompt"] == text
 
     def test_ids_grow_and_are_never_used_again(self, store: SessionStore) -> None:
         """Not even after the last message was deleted."""
-        store.create_session("s", "cli")
-        first, second = (store.append_message("s", "user", text) for text in ("1", "2"))
-        store.clear_messages("s")
-        third = store.append_message("s", "user", "3")
-        store.delete_session("s")
-        store.create_session("s", "cli")
-        assert first < second < third < store.append_message("s", "user", "4")
+        store.sessions.create_session("s", "cli")
+        first, second = (store.messages.append_message("s", "user", text) for text in ("1", "2"))
+        store.edits.clear_messages("s")
+        third = store.messages.append_message("s", "user", "3")
+        store.deletion.delete_session("s")
+        store.sessions.create_session("s", "cli")
+        assert first < second < third < store.messages.append_message("s", "user", "4")
 
     def test_ids_are_not_used_again_when_the_latest_goes_first(self, store: SessionStore) -> None:
         """What an earlier session deletes afterwards does not bring the ids of a later one back."""
         for name in ("a", "b"):
-            store.create_session(name, "cli")
-            last = store.append_message(name, "user", name)
-        store.delete_session("b")
-        store.delete_session("a")
-        store.create_session("c", "cli")
-        assert store.append_message("c", "user", "c") > last
+            store.sessions.create_session(name, "cli")
+            last = store.messages.append_message(name, "user", name)
+        store.deletion.delete_session("b")
+        store.deletion.delete_session("a")
+        store.sessions.create_session("c", "cli")
+        assert store.messages.append_message("c", "user", "c") > last
 
     def test_messages_come_in_the_order_in_which_they_were_recorded(self, store: SessionStore) -> None:
         """Whatever their timestamps say."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         for moment in (30.0, 10.0, 20.0, 20.0):
-            store.append_message("s", "user", str(moment), timestamp=moment)
+            store.messages.append_message("s", "user", str(moment), timestamp=moment)
         assert contents(store, "s") == ["30.0", "10.0", "20.0", "20.0"]
-        assert [row["timestamp"] for row in store.get_messages("s", limit=2, offset=1)] == [10.0, 20.0]
+        assert [row["timestamp"] for row in store.messages.get_messages("s", limit=2, offset=1)] == [10.0, 20.0]
 
     def test_the_timestamp_is_the_callers_else_now(self, store: SessionStore) -> None:
         """Numbers and datetimes, before 1970 too."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         moments: list[tuple[Any, float]] = [
             (5, 5.0), (-1.5, -1.5), (0, 0.0), (datetime(2020, 1, 1, tzinfo=UTC), 1577836800.0),
         ]  # fmt: skip
         for given, expected in moments:
-            store.append_message("s", "user", "x", timestamp=given)
-            assert store.get_messages("s")[-1]["timestamp"] == expected
+            store.messages.append_message("s", "user", "x", timestamp=given)
+            assert store.messages.get_messages("s")[-1]["timestamp"] == expected
         before = time.time()
-        store.append_message("s", "user", "x")
-        assert before <= store.get_messages("s")[-1]["timestamp"] <= time.time()
+        store.messages.append_message("s", "user", "x")
+        assert before <= store.messages.get_messages("s")[-1]["timestamp"] <= time.time()
 
     def test_the_last_activity_is_the_latest_message(self, store: SessionStore) -> None:
         """Not the start of the session, when the messages are older than that."""
-        store.create_session("s", "cli")
-        store.append_message("s", "user", "x", timestamp=1000.0)
-        store.append_message("s", "user", "x", timestamp=900.0)
-        session = store.get_session("s")
+        store.sessions.create_session("s", "cli")
+        store.messages.append_message("s", "user", "x", timestamp=1000.0)
+        store.messages.append_message("s", "user", "x", timestamp=900.0)
+        session = store.sessions.get_session("s")
         assert session is not None
         assert session["last_active"] == 1000.0
 
     def test_the_last_activity_is_the_same_counted_or_recounted(self, store: SessionStore) -> None:
         """What compression wrote is no activity, or always is."""
-        store.create_session("s", "cli", started_at=50.0)
-        store.archive_and_compact("s", [{"role": "user", "content": "in short", "is_summary": True, "timestamp": 90.0}])
-        store.append_message("s", "user", "x", timestamp=10.0)
-        counted = store.get_session("s")
-        store.recount_sessions(["s"])
-        assert store.get_session("s") == counted
+        store.sessions.create_session("s", "cli", started_at=50.0)
+        store.edits.archive_and_compact(
+            "s", [{"role": "user", "content": "in short", "is_summary": True, "timestamp": 90.0}]
+        )
+        store.messages.append_message("s", "user", "x", timestamp=10.0)
+        counted = store.sessions.get_session("s")
+        store.maintenance.recount_sessions(["s"])
+        assert store.sessions.get_session("s") == counted
 
     def test_a_batch_is_all_or_nothing(self, store: SessionStore) -> None:
         """One broken message keeps the others out."""
-        store.create_session("s", "cli")
-        ids = store.append_messages("s", [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}])
-        assert ids == [row["id"] for row in store.get_messages("s")]
+        store.sessions.create_session("s", "cli")
+        ids = store.messages.append_messages(
+            "s", [{"role": "user", "content": "1"}, {"role": "assistant", "content": "2"}]
+        )
+        assert ids == [row["id"] for row in store.messages.get_messages("s")]
         with refused("role"):
-            store.append_messages("s", [{"role": "user", "content": "3"}, {"content": "4"}])
+            store.messages.append_messages("s", [{"role": "user", "content": "3"}, {"content": "4"}])
         assert contents(store, "s") == ["1", "2"]
-        session = store.get_session("s")
+        session = store.sessions.get_session("s")
         assert session is not None
         assert session["message_count"] == 2
-        assert store.append_messages("s", []) == []
+        assert store.messages.append_messages("s", []) == []
 
     def test_messages_and_their_tool_calls_are_counted(self, store: SessionStore) -> None:
         """Calls given as a list or as JSON text."""
-        store.create_session("s", "cli")
-        store.append_message("s", "assistant", None, tool_calls=CALLS)
-        store.append_message("s", "assistant", None, tool_calls=json.dumps(CALLS))
-        store.append_message("s", "assistant", "none", tool_calls=[])
-        session = store.get_session("s")
+        store.sessions.create_session("s", "cli")
+        store.messages.append_message("s", "assistant", None, tool_calls=CALLS)
+        store.messages.append_message("s", "assistant", None, tool_calls=json.dumps(CALLS))
+        store.messages.append_message("s", "assistant", "none", tool_calls=[])
+        session = store.sessions.get_session("s")
         assert session is not None
         assert (session["message_count"], session["tool_call_count"]) == (3, 4)
-        assert [row["tool_calls"] for row in store.get_messages("s")][:2] == [CALLS, CALLS]
+        assert [row["tool_calls"] for row in store.messages.get_messages("s")][:2] == [CALLS, CALLS]
 
     def test_a_message_that_repeats_nothing_here_counts(self, store: SessionStore) -> None:
         """What it is said to repeat is not there, so that it is the only record."""
-        store.create_session("s", "cli")
-        store.append_message("s", "user", "said", copy_of=999_999)
-        session = store.get_session("s")
+        store.sessions.create_session("s", "cli")
+        store.messages.append_message("s", "user", "said", copy_of=999_999)
+        session = store.sessions.get_session("s")
         assert session is not None
         assert session["message_count"] == 1
-        assert store.miscounted_sessions() == []
+        assert store.maintenance.miscounted_sessions() == []
 
     def test_whether_something_is_a_summary_is_true_or_false(self, store: SessionStore) -> None:
         """A word in its place is refused: a summary is not found."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         with refused("is_summary"):
-            store.append_message("s", "user", "x", is_summary="no")
-        store.append_message("s", "user", "x", is_summary=0)
+            store.messages.append_message("s", "user", "x", is_summary="no")
+        store.messages.append_message("s", "user", "x", is_summary=0)
         assert findable(store) == ["x"]
 
     def test_a_message_that_is_no_summary_counts(self, store: SessionStore) -> None:
         """Saying so is the same as saying nothing."""
-        store.create_session("s", "cli")
-        number = store.append_message("s", "user", "said", is_summary=False)
-        session = store.get_session("s")
+        store.sessions.create_session("s", "cli")
+        number = store.messages.append_message("s", "user", "said", is_summary=False)
+        session = store.sessions.get_session("s")
         assert session is not None
         assert session["message_count"] == 1
-        assert store.window_around(number, 1) is not None
-
-    def test_external_ids_are_found_with_their_sessions(self, store: SessionStore) -> None:
-        """Only those that were asked for, only in the sessions that were named."""
-        for session in ("s", "t"):
-            store.create_session(session, "cli")
-            store.append_message(session, "user", "hi", external_id=f"of-{session}")
-        asked = [f"none-{number}" for number in range(1200)]
-        assert store.get_external_ids(["s", "t"], ["of-s", *asked, "of-t"]) == {"of-s": "s", "of-t": "t"}
-        assert store.get_external_ids(["s", "gone"], ["of-t"]) == {}
-        assert store.get_external_ids([], ["of-s"]) == store.get_external_ids(["s"], []) == {}
-        assert store.scoped(Scope.of("bob")).get_external_ids(["s"], ["of-s"]) == {}
-
-    def test_the_same_external_id_adds_nothing(self, store: SessionStore) -> None:
-        """The first message stays, its id is returned, and nothing is counted; per session, under any of its names."""
-        store.create_session("s", "cli")
-        store.create_session("t", "cli")
-        first = store.append_message("s", "user", "once", external_id="e")
-        again = store.append_messages(
-            "s",
-            [
-                {"role": "user", "content": "twice", "external_id": "e"},
-                {"role": "user", "content": "new", "platform_message_id": "f"},
-                {"role": "user", "content": "thrice", "message_id": "e"},
-                {"role": "user", "content": "new again", "external_id": "f"},
-            ],
-        )
-        assert again[0] == again[2] == first
-        assert again[1] == again[3]
-        assert contents(store, "s") == ["once", "new"]
-        session = store.get_session("s")
-        assert session is not None
-        assert session["message_count"] == 2
-        assert store.append_message("t", "user", "other session", external_id="e") not in again
-
-    def test_external_ids_that_cannot_be_told_apart_are_refused(self, store: SessionStore) -> None:
-        """Half characters would all be stored as the same one."""
-        store.create_session("s", "cli")
-        for half in ("a\ud800", "a\ud801"):
-            with refused("external_id"):
-                store.append_message("s", "user", half, external_id=half)
-        assert contents(store, "s") == []
-
-    def test_an_empty_external_id_is_none(self, store: SessionStore) -> None:
-        """Under any of its names: messages without a name are told apart, recorded or imported."""
-        store.create_session("s", "cli")
-        for name in ("external_id", "message_id", "platform_message_id"):
-            for word in ("one", "two"):
-                store.append_messages("s", [{"role": "user", "content": f"{name} {word}", name: ""}])
-        assert len(contents(store, "s")) == 6
-        messages = [{"role": "user", "content": word, "external_id": "", "message_id": word} for word in "abc"]
-        assert store.import_sessions([{"id": "t", "source": "cli", "messages": messages}]).messages == 3
-        assert store.get_external_ids(["t"], ["a", "b", "c"]) == dict.fromkeys("abc", "t")
-
-    def test_two_names_for_the_external_id_keep_their_values(self, store: SessionStore) -> None:
-        """The message is known by external_id, in whatever order they come."""
-        store.create_session("s", "cli")
-        number = store.append_message("s", "user", "x", message_id="m", external_id="e")
-        assert store.append_message("s", "user", "x", external_id="e") == number
-        (message,) = store.get_messages("s")
-        assert (message["external_id"], message["message_id"]) == ("e", "m")
+        assert store.conversations.window_around(number, 1) is not None
 
     def test_a_callers_own_fields_under_the_names_of_the_store_are_kept(self, store: SessionStore) -> None:
         """What says where a message stands is the store's; everything else comes back, after export and import too."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         own = {"id": "msg_1", "extra": {"a": 1}, "content_format": "markdown", "active": "yes"}
-        store.append_messages("s", [{"role": "user", "content": "x", "rewound": None, **own}])
-        (message,) = store.get_messages("s")
+        store.messages.append_messages("s", [{"role": "user", "content": "x", "rewound": None, **own}])
+        (message,) = store.messages.get_messages("s")
         assert message["shadowed"] == own
         assert isinstance(message["id"], int)
-        exported = store.export_session("s")
+        exported = store.transfer.export_session("s")
         assert exported is not None
-        store.import_sessions([exported | {"id": "t", "extra": {"of": "the session"}}])
-        assert store.get_messages("t")[0]["shadowed"] == own
-        session = store.export_session("t")
+        store.transfer.import_sessions([exported | {"id": "t", "extra": {"of": "the session"}}])
+        assert store.messages.get_messages("t")[0]["shadowed"] == own
+        session = store.transfer.export_session("t")
         assert session is not None
         assert session["extra"] == {"of": "the session"}
-        assert store.get_messages_as_conversation("t") == [{"role": "user", "content": "x"}]
+        assert store.messages.get_messages_as_conversation("t") == [{"role": "user", "content": "x"}]
 
     def test_chat_apis_get_what_they_understand(self, store: SessionStore) -> None:
         """What is not set is left out, and what only the store needs as well."""
-        store.create_session("s", "cli")
-        store.append_message("s", "user", "hi", timestamp=1.0, external_id="e", token_count=4)
-        store.append_message("s", "assistant", None, tool_calls=CALLS, reasoning="hm")
-        store.append_message("s", "tool", "done", tool_call_id="call_1", tool_name="terminal")
-        assert store.get_messages_as_conversation("s") == [
+        store.sessions.create_session("s", "cli")
+        store.messages.append_message("s", "user", "hi", timestamp=1.0, external_id="e", token_count=4)
+        store.messages.append_message("s", "assistant", None, tool_calls=CALLS, reasoning="hm")
+        store.messages.append_message("s", "tool", "done", tool_call_id="call_1", tool_name="terminal")
+        assert store.messages.get_messages_as_conversation("s") == [
             {"role": "user", "content": "hi"},
             {"role": "assistant", "content": None, "tool_calls": CALLS, "reasoning": "hm"},
             {"role": "tool", "content": "done", "tool_call_id": "call_1", "tool_name": "terminal"},
@@ -390,7 +335,7 @@ class MessageContract:
 
     def test_the_callers_objects_stay_as_they_are(self, store: SessionStore) -> None:
         """Nothing is added to a message on its way in."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         message = json.loads(json.dumps(FULL))
-        store.append_messages("s", [message])
+        store.messages.append_messages("s", [message])
         assert message == FULL

@@ -9,7 +9,7 @@ ONE, TWO = "github.com/ana/one#aaaaaaaaaaaa", "two#bbbbbbbbbbbb"
 
 
 def project_in(store: SessionStore, session_id: str) -> object:
-    session = store.get_session(session_id)
+    session = store.sessions.get_session(session_id)
     assert session is not None
     return session["project"]
 
@@ -17,62 +17,62 @@ def project_in(store: SessionStore, session_id: str) -> object:
 class ProjectContract:
     def test_a_session_carries_its_project(self, store: SessionStore) -> None:
         """As it was given; one without has none."""
-        store.create_session("a", "cli", project=ONE)
-        store.create_session("b", "cli")
-        store.create_session("c", "cli", project="")
+        store.sessions.create_session("a", "cli", project=ONE)
+        store.sessions.create_session("b", "cli")
+        store.sessions.create_session("c", "cli", project="")
         assert [project_in(store, name) for name in "abc"] == [ONE, None, None]
 
     def test_a_project_that_becomes_known_is_filled_in_and_stays(self, store: SessionStore) -> None:
         """Creating again fills it, and does not change it; followers hear of what search is limited by."""
-        store.create_session("a", "cli")
-        before = store.head().change
-        store.create_session("a", "cli", project=ONE)
-        told = store.head().change
-        store.create_session("a", "cli", project=TWO)
+        store.sessions.create_session("a", "cli")
+        before = store.feed.head().change
+        store.sessions.create_session("a", "cli", project=ONE)
+        told = store.feed.head().change
+        store.sessions.create_session("a", "cli", project=TWO)
         assert project_in(store, "a") == ONE
-        assert before < told == store.head().change
+        assert before < told == store.feed.head().change
 
     def test_a_project_can_be_set(self, store: SessionStore) -> None:
         """And taken away; followers hear of both."""
-        store.create_session("a", "cli", project=ONE)
-        heard = [store.head().change]
+        store.sessions.create_session("a", "cli", project=ONE)
+        heard = [store.feed.head().change]
         for project in (TWO, None):
-            assert store.update_session("a", project=project)
+            assert store.sessions.update_session("a", project=project)
             assert project_in(store, "a") == project
-            heard.append(store.head().change)
+            heard.append(store.feed.head().change)
         assert heard == sorted(set(heard))
         with refused("project"):
-            store.update_session("a", project="half \ud800")
+            store.sessions.update_session("a", project="half \ud800")
 
     def test_what_goes_on_and_what_branches_off_is_about_the_same_project(self, store: SessionStore) -> None:
         """After compression, and in a branch."""
-        store.create_session("a", "cli", project=ONE)
+        store.sessions.create_session("a", "cli", project=ONE)
         say(store, "a", "1", "2")
         rotate(store, "a", "b", 1)
-        store.branch_session("b", "c")
+        store.rotation.branch_session("b", "c")
         assert [project_in(store, name) for name in "abc"] == [ONE, ONE, ONE]
 
     def test_a_project_comes_along(self, store: SessionStore, other: SessionStore) -> None:
         """Exported and imported."""
-        store.create_session("a", "cli", project=ONE)
+        store.sessions.create_session("a", "cli", project=ONE)
         say(store, "a", "1")
-        other.import_sessions(store.export_all())
+        other.transfer.import_sessions(store.transfer.export_all())
         assert project_in(other, "a") == ONE
 
     def test_lists_can_be_limited_to_projects(self, store: SessionStore) -> None:
         """To one, to several, and to none at all."""
         for name, project in (("a", ONE), ("b", TWO), ("c", None)):
-            store.create_session(name, "cli", project=project, started_at=ord(name))
+            store.sessions.create_session(name, "cli", project=project, started_at=ord(name))
         for wanted, shown in (([ONE], ["a"]), ([ONE, TWO], ["b", "a"]), ([], []), (["else"], []), (None, [*"cba"])):
             for order in (False, True):
-                rows = store.list_sessions_rich(projects=wanted, order_by_last_active=order)
+                rows = store.listing.list_sessions_rich(projects=wanted, order_by_last_active=order)
                 assert [row["id"] for row in rows] == shown
 
     def test_the_projects_that_there_are(self, store: SessionStore) -> None:
         """Each once with the number of its sessions, the latest first, and never those of another user."""
         for name, project, user in (("a", ONE, None), ("b", TWO, None), ("c", ONE, None), ("d", "theirs", "ana")):
-            store.create_session(name, "cli", project=project, user_id=user, started_at=ord(name))
-        store.create_session("e", "cli")
-        assert list(store.known_projects().items()) == [("theirs", 1), (ONE, 2), (TWO, 1)]
-        assert list(store.scoped(Scope.of(None)).known_projects()) == [ONE, TWO]
-        assert store.scoped(Scope.of("ben")).known_projects() == {}
+            store.sessions.create_session(name, "cli", project=project, user_id=user, started_at=ord(name))
+        store.sessions.create_session("e", "cli")
+        assert list(store.listing.known_projects().items()) == [("theirs", 1), (ONE, 2), (TWO, 1)]
+        assert list(store.scoped(Scope.of(None)).listing.known_projects()) == [ONE, TWO]
+        assert store.scoped(Scope.of("ben")).listing.known_projects() == {}

@@ -10,26 +10,26 @@ from memoranda.testing.store_contract.assertions import chain, compact, contents
 
 def seen(store: SessionStore, session_id: str, ids: list[int]) -> str:
     """Everything that any read of the store shows of a session and some messages, as one text."""
-    place = store.conversation_of(session_id)
+    place = store.conversations.conversation_of(session_id)
     assert place is not None
     views: list[Any] = [
-        store.get_session(session_id),
-        store.get_messages(session_id),
-        store.get_messages(session_id, include_inactive=True),
-        store.get_messages_as_conversation(session_id),
-        store.get_messages_as_conversation(session_id, include_ancestors=True),
-        [store.get_message(number) for number in ids],
-        [store.window_around(number, 20) for number in ids],
-        store.messages_behind(place, 0, 100),
-        store.ends_of(place, 100, outside=(10**9, 0), roles=("user", "assistant", "tool")),
-        store.list_sessions_rich(),
-        store.list_sessions_rich(order_by_last_active=True, include_children=True, include_archived=True),
-        store.export_session(session_id),
-        store.export_all(),
-        store.messages_after(START, 1000).messages,
-        store.messages_from(session_id, 0),
-        store.messages_by_id(ids),
-        store.messages_like(["%"], START, 1000),
+        store.sessions.get_session(session_id),
+        store.messages.get_messages(session_id),
+        store.messages.get_messages(session_id, include_inactive=True),
+        store.messages.get_messages_as_conversation(session_id),
+        store.messages.get_messages_as_conversation(session_id, include_ancestors=True),
+        [store.messages.get_message(number) for number in ids],
+        [store.conversations.window_around(number, 20) for number in ids],
+        store.conversations.messages_behind(place, 0, 100),
+        store.conversations.ends_of(place, 100, outside=(10**9, 0), roles=("user", "assistant", "tool")),
+        store.listing.list_sessions_rich(),
+        store.listing.list_sessions_rich(order_by_last_active=True, include_children=True, include_archived=True),
+        store.transfer.export_session(session_id),
+        store.transfer.export_all(),
+        store.feed.messages_after(START, 1000).messages,
+        store.feed.messages_from(session_id, 0),
+        store.feed.messages_by_id(ids),
+        store.feed.messages_like(["%"], START, 1000),
     ]
     return repr(views)
 
@@ -37,222 +37,224 @@ def seen(store: SessionStore, session_id: str, ids: list[int]) -> str:
 class RewindContract:
     def test_what_was_taken_back_is_in_no_view(self, store: SessionStore) -> None:
         """Not in lists, windows, exports, nor for a follower; counts and last activity are those of the rest."""
-        store.create_session("s", "cli", started_at=1.0)
-        keep = store.append_message("s", "user", "keep", timestamp=2.0)
+        store.sessions.create_session("s", "cli", started_at=1.0)
+        keep = store.messages.append_message("s", "user", "keep", timestamp=2.0)
         gone = [
-            store.append_message("s", "user", "gone question", timestamp=3.0),
-            store.append_message("s", "assistant", "gone answer", timestamp=4.0, tool_calls=[{"id": "gone call"}]),
-            store.append_message("s", "tool", "gone output", timestamp=5.0, tool_name="gone tool"),
+            store.messages.append_message("s", "user", "gone question", timestamp=3.0),
+            store.messages.append_message(
+                "s", "assistant", "gone answer", timestamp=4.0, tool_calls=[{"id": "gone call"}]
+            ),
+            store.messages.append_message("s", "tool", "gone output", timestamp=5.0, tool_name="gone tool"),
         ]
-        answer = store.rewind_to_message("s", gone[0])
+        answer = store.edits.rewind_to_message("s", gone[0])
         assert (answer["rewound_count"], answer["new_head_id"]) == (3, keep)
         assert answer["target_message_id"] == gone[0]
         assert "gone" not in seen(store, "s", [keep, *gone])
-        assert store.live_message_ids("s") == {keep}
-        session = store.get_session("s")
+        assert store.messages.live_message_ids("s") == {keep}
+        session = store.sessions.get_session("s")
         assert session is not None
         assert (session["message_count"], session["tool_call_count"], session["rewind_count"]) == (1, 0, 1)
         assert session["last_active"] == 2.0
-        assert [change.session_id for change in store.changes_after(START, 100)][-1] == "s"
-        assert store.statistics()["messages"] == 1
+        assert [change.session_id for change in store.feed.changes_after(START, 100)][-1] == "s"
+        assert store.usage.statistics()["messages"] == 1
 
     def test_only_a_live_message_of_the_user_can_be_taken_back_to(self, store: SessionStore) -> None:
         """Everything else is refused and changes nothing."""
-        store.create_session("s", "cli")
-        store.create_session("t", "cli")
+        store.sessions.create_session("s", "cli")
+        store.sessions.create_session("t", "cli")
         (mine,) = say(store, "s", "mine")
         (answer,) = say(store, "s", "answer", role="assistant")
         (elsewhere,) = say(store, "t", "elsewhere")
         for number in (answer, elsewhere, 10**6, 0, -1):
             with refused(str(number)):
-                store.rewind_to_message("s", number)
+                store.edits.rewind_to_message("s", number)
         assert contents(store, "s") == ["mine", "answer"]
-        store.rewind_to_message("s", mine)
+        store.edits.rewind_to_message("s", mine)
         with refused(str(mine)):
-            store.rewind_to_message("s", mine)
+            store.edits.rewind_to_message("s", mine)
 
     def test_what_was_taken_back_can_be_brought_back(self, store: SessionStore) -> None:
         """Until the conversation has gone on."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         ids = say(store, "s", "1", "2", "3")
-        store.rewind_to_message("s", ids[1])
-        assert store.restore_rewound("s", ids[1]) == 2
+        store.edits.rewind_to_message("s", ids[1])
+        assert store.edits.restore_rewound("s", ids[1]) == 2
         assert contents(store, "s") == ["1", "2", "3"]
         assert findable(store) == ["1", "2", "3"]
-        session = store.get_session("s")
+        session = store.sessions.get_session("s")
         assert session is not None
         assert session["message_count"] == 3
-        store.rewind_to_message("s", ids[1])
+        store.edits.rewind_to_message("s", ids[1])
         say(store, "s", "other")
-        with refused("gone on"):
-            store.restore_rewound("s", ids[1])
+        with refused("newer messages"):
+            store.edits.restore_rewound("s", ids[1])
         assert contents(store, "s") == ["1", "other"]
 
     def test_what_was_taken_back_can_be_said_in_other_words_under_its_external_id(self, store: SessionStore) -> None:
         """As chat platforms do with an edited message; the same words are the message that was taken back."""
-        store.create_session("s", "cli")
-        first = store.append_message("s", "user", "alpha", external_id="e")
-        store.rewind_to_message("s", first)
-        assert store.append_message("s", "user", "alpha", external_id="e") == first
+        store.sessions.create_session("s", "cli")
+        first = store.messages.append_message("s", "user", "alpha", external_id="e")
+        store.edits.rewind_to_message("s", first)
+        assert store.messages.append_message("s", "user", "alpha", external_id="e") == first
         assert contents(store, "s") == []
-        edited = store.append_message("s", "user", "beta", external_id="e")
+        edited = store.messages.append_message("s", "user", "beta", external_id="e")
         assert edited != first
-        assert store.append_message("s", "user", "gamma", external_id="e") == edited
+        assert store.messages.append_message("s", "user", "gamma", external_id="e") == edited
         assert contents(store, "s") == ["beta"]
 
     def test_bringing_back_undoes_the_last_time_only(self, store: SessionStore) -> None:
         """What was taken back and replaced before stays away."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         ids = say(store, "s", "1", "2", "first try")
-        store.rewind_to_message("s", ids[2])
+        store.edits.rewind_to_message("s", ids[2])
         say(store, "s", "second try")
-        store.rewind_to_message("s", ids[1])
-        store.restore_rewound("s", ids[1])
+        store.edits.rewind_to_message("s", ids[1])
+        store.edits.restore_rewound("s", ids[1])
         assert contents(store, "s") == ["1", "2", "second try"]
 
     def test_bringing_back_never_revives_what_was_compressed(self, store: SessionStore) -> None:
         """Old turns do not return beside their summary."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         ids = say(store, "s", "old 1", "old 2")
         compact(store, "s", 0)
         (new,) = say(store, "s", "new")
-        store.rewind_to_message("s", new)
+        store.edits.rewind_to_message("s", new)
         with suppress(ValueError):
             # May be refused: the summary, which lives, is behind it.
-            store.restore_rewound("s", ids[0])
-        store.restore_rewound("s", new)
+            store.edits.restore_rewound("s", ids[0])
+        store.edits.restore_rewound("s", new)
         assert contents(store, "s")[1:] == ["new"]
         assert findable(store).count("old 1") == 1
 
     def test_compressing_changes_the_context_and_not_the_record(self, store: SessionStore) -> None:
         """What was said stays countable, findable and exportable, each message once, in order."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         ids = say(store, "s", "1", "2", "3", "4")
         compact(store, "s", 1)
-        live = store.get_messages("s")
+        live = store.messages.get_messages("s")
         assert [row["content"] for row in live][1:] == ["4"]
         assert live[0]["is_summary"]
-        said = [row["content"] for row in store.get_messages_as_conversation("s", include_ancestors=True)]
+        said = [row["content"] for row in store.messages.get_messages_as_conversation("s", include_ancestors=True)]
         assert said == ["1", "2", "3", "4"]
         assert [text for text in findable(store) if text in ("1", "2", "3", "4")] == ["1", "2", "3", "4"]
-        assert store.live_message_ids("s") == {row["id"] for row in live} | {ids[3]}
-        window = store.window_around(ids[1], 5)
+        assert store.messages.live_message_ids("s") == {row["id"] for row in live} | {ids[3]}
+        window = store.conversations.window_around(ids[1], 5)
         assert window is not None
         assert [message.content for message in window.messages] == ["1", "2", "3", "4"]
-        session = store.get_session("s")
+        session = store.sessions.get_session("s")
         assert session is not None
         assert session["message_count"] == 4
         assert session["rewind_count"] == 0
 
     def test_compressing_again_and_again_doubles_nothing(self, store: SessionStore) -> None:
         """A repeated message that is repeated once more is still the one that was said."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         say(store, "s", "1", "2", "3")
         for text in ("4", "5", "6"):
             compact(store, "s", 2)
             say(store, "s", text)
         assert [text for text in findable(store) if len(str(text)) == 1] == ["1", "2", "3", "4", "5", "6"]
         assert contents(store, "s")[1:] == ["4", "5", "6"]
-        session = store.get_session("s")
+        session = store.sessions.get_session("s")
         assert session is not None
         assert session["message_count"] == 6
 
     def test_repeated_messages_may_have_external_ids(self, store: SessionStore) -> None:
         """The context holds them, and importing them again still adds nothing."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         for text in ("1", "2", "3"):
-            store.append_message("s", "user", text, external_id=f"id {text}")
+            store.messages.append_message("s", "user", text, external_id=f"id {text}")
         compact(store, "s", 2)
         assert contents(store, "s")[1:] == ["2", "3"]
-        store.append_message("s", "user", "3 again", external_id="id 3")
+        store.messages.append_message("s", "user", "3 again", external_id="id 3")
         assert contents(store, "s")[1:] == ["2", "3"]
-        session = store.get_session("s")
+        session = store.sessions.get_session("s")
         assert session is not None
         assert session["message_count"] == 3
 
     def test_taking_back_a_repeated_message_takes_back_the_one_it_repeats(self, store: SessionStore) -> None:
         """It is in no view, under neither of its ids."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         ids = say(store, "s", "1", "2", "gone 3", "gone 4")
         repeated = compact(store, "s", 2)[1:]
-        store.rewind_to_message("s", repeated[0])
+        store.edits.rewind_to_message("s", repeated[0])
         assert "gone" not in seen(store, "s", [*ids, *repeated])
-        session = store.get_session("s")
+        session = store.sessions.get_session("s")
         assert session is not None
         assert session["message_count"] == 2
-        assert store.restore_rewound("s", repeated[0]) == 2
+        assert store.edits.restore_rewound("s", repeated[0]) == 2
         assert contents(store, "s")[1:] == ["gone 3", "gone 4"]
         assert findable(store).count("gone 3") == 1
 
     def test_only_the_present_session_of_a_conversation_can_be_taken_back(self, store: SessionStore) -> None:
         """What an earlier one holds may be in the context of the present one."""
         chain(store, "a", "b")
-        (message,) = store.get_messages("a")
+        (message,) = store.messages.get_messages("a")
         with refused("goes on in 'b'"):
-            store.rewind_to_message("a", message["id"])
+            store.edits.rewind_to_message("a", message["id"])
         assert contents(store, "a") == ["a"]
 
     def test_a_branch_keeps_what_is_taken_back_where_it_came_from(self, store: SessionStore) -> None:
         """In its context and in search, counted as its own; everything else of the original is gone."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         ids = say(store, "s", "one", "two", "three")
-        store.branch_session("s", "b")
-        store.rewind_to_message("s", ids[1])
+        store.rotation.branch_session("s", "b")
+        store.edits.rewind_to_message("s", ids[1])
         assert (contents(store, "s"), contents(store, "b")) == (["one"], ["one", "two", "three"])
         assert set(findable(store)) == {"one", "two", "three"}
         assert len(findable(store)) == 3
-        assert not store.miscounted_sessions() and not store.lost_repetitions()
-        store.delete_session("s")
+        assert not store.maintenance.miscounted_sessions() and not store.maintenance.lost_repetitions()
+        store.deletion.delete_session("s")
         assert contents(store, "b") == ["one", "two", "three"]
 
     def test_taking_back_what_was_repeated_twice(self, store: SessionStore) -> None:
         """A repetition of a repetition leads to the message that was said."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         ids = say(store, "s", "1", "gone 2")
         repeated = [compact(store, "s", 1)[1], compact(store, "s", 1)[1]]
-        store.rewind_to_message("s", repeated[-1])
+        store.edits.rewind_to_message("s", repeated[-1])
         assert "gone" not in seen(store, "s", [*ids, *repeated])
-        session = store.get_session("s")
+        session = store.sessions.get_session("s")
         assert session is not None
         assert session["message_count"] == 1
 
     def test_a_refused_compression_changes_nothing(self, store: SessionStore) -> None:
         """The context is replaced as a whole or not at all."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         say(store, "s", "1", "2")
-        before = store.export_session("s")
+        before = store.transfer.export_session("s")
         with refused("role"):
-            store.archive_and_compact("s", [{"role": "user", "content": "ok"}, {"content": "no role"}])
-        assert store.export_session("s") == before
+            store.edits.archive_and_compact("s", [{"role": "user", "content": "ok"}, {"content": "no role"}])
+        assert store.transfer.export_session("s") == before
 
     def test_clearing_keeps_the_session(self, store: SessionStore) -> None:
         """Without messages and without counts; followers are told."""
-        store.create_session("s", "cli", started_at=1.0, title="T")
+        store.sessions.create_session("s", "cli", started_at=1.0, title="T")
         ids = say(store, "s", "gone 1", "gone 2")
-        head = store.head()
-        assert store.clear_messages("s") == 2
+        head = store.feed.head()
+        assert store.edits.clear_messages("s") == 2
         assert "gone" not in seen(store, "s", ids)
-        session = store.get_session("s")
+        session = store.sessions.get_session("s")
         assert session is not None
         assert (session["message_count"], session["tool_call_count"], session["title"]) == (0, 0, "T")
         assert session["last_active"] == 1.0
-        assert any(change.from_message is not None for change in store.changes_after(head.change, 10))
+        assert any(change.from_message is not None for change in store.feed.changes_after(head.change, 10))
 
     def test_redacting_takes_every_word_of_a_message(self, store: SessionStore) -> None:
         """Its place stays; followers are told."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         words = dict.fromkeys(("content", "reasoning", "reasoning_content", "unknown"), "secret")
-        number = store.append_message(
+        number = store.messages.append_message(
             "s", "assistant", **words, tool_calls=[{"secret": 1}], reasoning_details=["secret"],
             codex_message_items=["secret"], codex_reasoning_items=["secret"],
         )  # fmt: skip
-        head = store.head()
-        assert store.redact_message(number, "[gone]")
+        head = store.feed.head()
+        assert store.edits.redact_message(number, "[gone]")
         assert "secret" not in seen(store, "s", [number])
         assert contents(store, "s") == ["[gone]"]
-        assert [change.from_message for change in store.changes_after(head.change, 10)] == [number]
-        assert not store.redact_message(10**6)
-        session = store.get_session("s")
+        assert [change.from_message for change in store.feed.changes_after(head.change, 10)] == [number]
+        assert not store.edits.redact_message(10**6)
+        session = store.sessions.get_session("s")
         assert session is not None
         assert (session["message_count"], session["tool_call_count"]) == (1, 0)
 
@@ -260,8 +262,8 @@ class RewindContract:
         """Whichever of them is named."""
         for which in (0, 1, 2):
             name = f"s{which}"
-            store.create_session(name, "cli")
+            store.sessions.create_session(name, "cli")
             (number,) = say(store, name, f"secret {which}")
             numbers = [number, compact(store, name, 1)[1], compact(store, name, 1)[1]]
-            assert store.redact_message(numbers[which])
+            assert store.edits.redact_message(numbers[which])
             assert f"secret {which}" not in seen(store, name, numbers)

@@ -18,16 +18,18 @@ from memoranda.testing.store_contract.transfer import picture
 
 def rotate(store: SessionStore, old: str, new: str, keep: int = 2) -> tuple[int, ...]:
     """Go on in a new session with a summary and the last messages; the rows of the new context."""
-    live = store.live_context(old)
+    live = store.rotation.live_context(old)
     context: list[ContextItem] = [Summary("In short.")]
     context += [KeptMessage(each.id) for each in live[-keep:]]
-    done = store.rotate_session(old, new, context, last_seen=live[-1].id)
+    done = store.rotation.rotate_session(old, new, context, last_seen=live[-1].id)
     assert isinstance(done, Rotated)
     return done.message_ids
 
 
 def begin(store: SessionStore, name: str, *texts: str, user_id: str | None = None) -> list[int]:
-    store.create_session(name, "cli", user_id=user_id, model="m", system_prompt="old prompt", title=name.upper())
+    store.sessions.create_session(
+        name, "cli", user_id=user_id, model="m", system_prompt="old prompt", title=name.upper()
+    )
     return say(store, name, *texts)
 
 
@@ -35,17 +37,17 @@ class RotationContract:
     def test_a_conversation_goes_on_in_a_child(self, store: SessionStore) -> None:
         """The old session is ended, the child linked, its title numbered, its prompt the new one."""
         ids = begin(store, "a", "1", "2", "3", "4")
-        store.update_session("a", model_config={"t": 1})
+        store.sessions.update_session("a", model_config={"t": 1})
         items: list[ContextItem] = [
             KeptMessage(ids[0]),
             Summary("In short: 2."),
             KeptMessage(ids[2]),
             KeptMessage(ids[3]),
         ]
-        done = store.rotate_session("a", "b", items, last_seen=ids[3], system_prompt="new prompt")
+        done = store.rotation.rotate_session("a", "b", items, last_seen=ids[3], system_prompt="new prompt")
         assert isinstance(done, Rotated)
         assert (done.session_id, done.title) == ("b", "A #2")
-        old, new = store.get_session("a"), store.get_session("b")
+        old, new = store.sessions.get_session("a"), store.sessions.get_session("b")
         assert old is not None and new is not None
         assert (old["end_reason"], old["successor_id"], old["system_prompt"]) == ("compression", "b", "old prompt")
         assert old["ended_at"] is not None
@@ -53,7 +55,7 @@ class RotationContract:
         assert (new["source"], new["model"], new["model_config"]) == ("cli", "m", {"t": 1})
         assert (new["system_prompt"], new["ended_at"], new["message_count"]) == ("new prompt", None, 0)
         assert contents(store, "b") == ["1", "In short: 2.", "3", "4"]
-        live = store.live_context("b")
+        live = store.rotation.live_context("b")
         assert [each.id for each in live] == list(done.message_ids)
         assert [each.original_id for each in live] == [ids[0], 0, ids[2], ids[3]]
         assert [each.is_summary for each in live] == [False, True, False, False]
@@ -62,26 +64,28 @@ class RotationContract:
 
     def test_what_is_repeated_has_every_field(self, store: SessionStore) -> None:
         """Tool calls, structured content, reasoning and fields without a column, as they were recorded."""
-        store.create_session("a", "cli")
+        store.sessions.create_session("a", "cli")
         calls = [{"id": "c", "type": "function", "function": {"name": "ls", "arguments": "{}"}}]
-        store.append_messages("a", [
+        store.messages.append_messages("a", [
             {"role": "user", "content": [{"type": "text", "text": "é"}, {"type": "image_url", "image_url": "x"}]},
             {"role": "assistant", "content": None, "tool_calls": calls, "reasoning_details": [{"sig": 1}], "own": "o"},
             {"role": "tool", "content": "out \ud800\udc00", "tool_call_id": "c", "tool_name": "ls", "external_id": "e"},
         ])  # fmt: skip
-        before = store.get_messages_as_conversation("a")
+        before = store.messages.get_messages_as_conversation("a")
         rotate(store, "a", "b", 3)
-        assert store.get_messages_as_conversation("b")[1:] == before
+        assert store.messages.get_messages_as_conversation("b")[1:] == before
         rotate(store, "b", "c", 3)
-        assert store.get_messages_as_conversation("c")[1:] == before
+        assert store.messages.get_messages_as_conversation("c")[1:] == before
 
     def test_no_text_is_stored_twice(self, store: SessionStore) -> None:
         """A repeated message is a row that refers, also when a caller hands its text over again."""
         begin(store, "a", "1", "2")
         rotate(store, "a", "b", 2)
         rotate(store, "b", "c", 2)
-        store.archive_and_compact("c", [{**row, "copy_of": row["id"]} for row in store.get_messages("c")])
-        with store._db.reading() as connection:
+        store.edits.archive_and_compact(
+            "c", [{**row, "copy_of": row["id"]} for row in store.messages.get_messages("c")]
+        )
+        with store.engine.reading() as connection:
             rows = connection.execute("SELECT content FROM messages WHERE content IN ('1', '2')").fetchall()
         assert sorted(rows) == [("1",), ("2",)]
         assert contents(store, "c")[1:] == ["1", "2"]
@@ -94,20 +98,20 @@ class RotationContract:
             say(store, new, f"said in {new}")
         expected = ["1", "2", "3", "said in b", "said in c", "said in d"]
         assert findable(store) == expected
-        said = [row["content"] for row in store.get_messages_as_conversation("d", include_ancestors=True)]
+        said = [row["content"] for row in store.messages.get_messages_as_conversation("d", include_ancestors=True)]
         assert said == expected
         assert contents(store, "d") == ["In short.", "said in b", "said in c", "said in d"]
-        assert store.miscounted_sessions() == []
-        assert store.get_compression_lineage("a") == ["a", "b", "c", "d"]
+        assert store.maintenance.miscounted_sessions() == []
+        assert store.lineage.get_compression_lineage("a") == ["a", "b", "c", "d"]
 
     def test_one_conversation_is_one_line_in_a_list(self, store: SessionStore) -> None:
         """It begins with what the user said first, whichever of its sessions are left."""
         begin(store, "a", "the first words", "2")
         rotate(store, "a", "b")
-        (row,) = store.list_sessions_rich()
+        (row,) = store.listing.list_sessions_rich()
         assert (row["id"], row["preview"], row["message_count"]) == ("b", "the first words", 2)
-        store.delete_session("a")
-        (row,) = store.list_sessions_rich()
+        store.deletion.delete_session("a")
+        (row,) = store.listing.list_sessions_rich()
         assert (row["id"], row["preview"], row["message_count"]) == ("b", "the first words", 2)
 
     def test_a_session_is_continued_once(self, store: SessionStore) -> None:
@@ -115,7 +119,7 @@ class RotationContract:
         ids = begin(store, "a", "1", "2")
         rotate(store, "a", "b")
         before = picture(store)
-        again = store.rotate_session("a", "c", [Summary("x")], last_seen=ids[-1])
+        again = store.rotation.rotate_session("a", "c", [Summary("x")], last_seen=ids[-1])
         assert again == NotRotated("rotated", "b")
         assert picture(store) == before
 
@@ -123,11 +127,11 @@ class RotationContract:
         """It has grown, or something was taken back: what was compressed is not what is there."""
         ids = begin(store, "a", "1", "2")
         say(store, "a", "3")
-        assert store.rotate_session("a", "b", [Summary("x")], last_seen=ids[-1]) == NotRotated("changed")
-        store.rewind_to_message("a", ids[1])
-        assert store.rotate_session("a", "b", [Summary("x")], last_seen=ids[1]) == NotRotated("changed")
-        assert store.get_session("b") is None
-        session = store.get_session("a")
+        assert store.rotation.rotate_session("a", "b", [Summary("x")], last_seen=ids[-1]) == NotRotated("changed")
+        store.edits.rewind_to_message("a", ids[1])
+        assert store.rotation.rotate_session("a", "b", [Summary("x")], last_seen=ids[1]) == NotRotated("changed")
+        assert store.sessions.get_session("b") is None
+        session = store.sessions.get_session("a")
         assert session is not None
         assert (session["ended_at"], session["successor_id"]) == (None, None)
 
@@ -144,24 +148,24 @@ class RotationContract:
         ]
         for new, items, word in wrong:
             with refused(word):
-                store.rotate_session("a", new, items, last_seen=ids[-1])
+                store.rotation.rotate_session("a", new, items, last_seen=ids[-1])
         with refused("nobody"):
-            store.rotate_session("nobody", "b", [], last_seen=0)
+            store.rotation.rotate_session("nobody", "b", [], last_seen=0)
         assert picture(store) == before
 
     def test_what_is_cut_short_can_still_be_looked_up(self, store: SessionStore) -> None:
         """The context has the short form, the record the long one, and only what is there in full is in context."""
-        store.create_session("a", "cli")
-        long = store.append_message("a", "tool", "a very long output", tool_call_id="c", tool_name="ls")
+        store.sessions.create_session("a", "cli")
+        long = store.messages.append_message("a", "tool", "a very long output", tool_call_id="c", tool_name="ls")
         (last,) = say(store, "a", "go on")
         short = {"role": "tool", "content": "[cut]", "tool_call_id": "c", "tool_name": "ls"}
-        store.rotate_session("a", "b", [KeptMessage(long, short), KeptMessage(last)], last_seen=last)
+        store.rotation.rotate_session("a", "b", [KeptMessage(long, short), KeptMessage(last)], last_seen=last)
         rotate(store, "b", "c", 2)
         assert contents(store, "c") == ["In short.", "[cut]", "go on"]
         assert findable(store) == ["a very long output", "go on"]
-        assert long not in store.live_message_ids("c")
-        assert last in store.live_message_ids("c")
-        window = store.window_around(long, 3)
+        assert long not in store.messages.live_message_ids("c")
+        assert last in store.messages.live_message_ids("c")
+        window = store.conversations.window_around(long, 3)
         assert window is not None
         assert [each.content for each in window.messages] == ["a very long output", "go on"]
 
@@ -173,21 +177,23 @@ class RotationContract:
             rotate(store, names[0], names[1])
             rotate(store, names[1], names[2])
             for letter in gone:
-                assert store.delete_session(f"{gone}-{letter}")
+                assert store.deletion.delete_session(f"{gone}-{letter}")
             left = [name for name in names if name[-1] not in gone]
             for name in left:
                 assert contents(store, name)[-2:] == [f"{gone} 1", f"{gone} 2"]
             found = [text for text in findable(store) if str(text).startswith(gone + " ")]
             assert found == [f"{gone} 1", f"{gone} 2"]
-        assert store.miscounted_sessions() == []
-        assert store.lost_repetitions() == []
+        assert store.maintenance.miscounted_sessions() == []
+        assert store.maintenance.lost_repetitions() == []
 
     def test_what_was_cut_short_is_all_that_is_left_when_the_rest_is_deleted(self, store: SessionStore) -> None:
         """And it can be found."""
-        store.create_session("a", "cli")
-        long = store.append_message("a", "tool", "a very long output")
-        store.rotate_session("a", "b", [KeptMessage(long, {"role": "tool", "content": "[cut]"})], last_seen=long)
-        store.delete_session("a")
+        store.sessions.create_session("a", "cli")
+        long = store.messages.append_message("a", "tool", "a very long output")
+        store.rotation.rotate_session(
+            "a", "b", [KeptMessage(long, {"role": "tool", "content": "[cut]"})], last_seen=long
+        )
+        store.deletion.delete_session("a")
         assert contents(store, "b") == ["[cut]"]
         assert findable(store) == ["[cut]"]
 
@@ -195,20 +201,20 @@ class RotationContract:
         """What a session repeats is part of it."""
         begin(store, "a", "1", "2")
         rotate(store, "a", "b")
-        assert store.clear_messages("a") == 2
+        assert store.edits.clear_messages("a") == 2
         assert contents(store, "b") == ["In short.", "1", "2"]
         assert findable(store) == ["1", "2"]
-        assert store.miscounted_sessions() == []
+        assert store.maintenance.miscounted_sessions() == []
 
     def test_taking_back_reaches_the_session_before(self, store: SessionStore) -> None:
         """What is repeated and taken back is in no view; brought back it is as it was, on both sides."""
         ids = begin(store, "a", "1", "gone 2", "gone 3")
         made = rotate(store, "a", "b", 2)
-        store.rewind_to_message("b", made[1])
+        store.edits.rewind_to_message("b", made[1])
         assert "gone" not in seen(store, "b", [*ids, *made])
         assert contents(store, "a") == ["1"]
-        assert store.miscounted_sessions() == []
-        assert store.restore_rewound("b", made[1]) == 2
+        assert store.maintenance.miscounted_sessions() == []
+        assert store.edits.restore_rewound("b", made[1]) == 2
         assert contents(store, "a") == ["1", "gone 2", "gone 3"]
         assert contents(store, "b") == ["In short.", "gone 2", "gone 3"]
         assert findable(store) == ["1", "gone 2", "gone 3"]
@@ -218,7 +224,7 @@ class RotationContract:
         begin(store, "a", "1", "2")
         made = rotate(store, "a", "b")
         with refused(str(made[0])):
-            store.rewind_to_message("b", made[0])
+            store.edits.rewind_to_message("b", made[0])
 
     def test_redacting_reaches_every_continuation(self, store: SessionStore) -> None:
         """Whichever row is named."""
@@ -227,7 +233,7 @@ class RotationContract:
             (number,) = begin(store, names[0], f"secret {which}")
             rows = [number, rotate(store, names[0], names[1], 1)[-1]]
             rows.append(rotate(store, names[1], names[2], 1)[-1])
-            assert store.redact_message(rows[which])
+            assert store.edits.redact_message(rows[which])
             for name in names:
                 assert contents(store, name)[-1] == "[redacted]"
                 assert f"secret {which}" not in seen(store, name, rows)
@@ -235,10 +241,10 @@ class RotationContract:
     def test_redacting_in_a_branch_reaches_what_it_repeats_and_nobody_else(self, store: SessionStore) -> None:
         """The message is one; another user who claims to repeat it keeps their own words."""
         (number,) = begin(store, "a", "secret")
-        done = store.branch_session("a", "b")
+        done = store.rotation.branch_session("a", "b")
         begin(store, "x", user_id="bob")
-        store.append_message("x", "user", "bob's own words", copy_of=number)
-        assert store.redact_message(done.message_ids[0])
+        store.messages.append_message("x", "user", "bob's own words", copy_of=number)
+        assert store.edits.redact_message(done.message_ids[0])
         assert contents(store, "a") == contents(store, "b") == ["[redacted]"]
         assert contents(store, "x") == ["bob's own words"]
 
@@ -247,8 +253,8 @@ class RotationContract:
         begin(store, "a", "1", "2")
         made = rotate(store, "a", "b", 2)
         (new,) = say(store, "b", "3")
-        store.rewind_to_message("b", new)
-        assert store.restore_rewound("b", made[-1]) == 1
+        store.edits.rewind_to_message("b", new)
+        assert store.edits.restore_rewound("b", made[-1]) == 1
         assert (contents(store, "a"), contents(store, "b")) == (["1", "2"], ["In short.", "1", "2", "3"])
 
     def test_export_then_import_gives_the_same_conversation(self, store: SessionStore, other: SessionStore) -> None:
@@ -257,124 +263,124 @@ class RotationContract:
         rotate(store, "a", "b")
         say(store, "b", "4")
         rotate(store, "b", "c")
-        exported = store.export_all()
+        exported = store.transfer.export_all()
         assert [row["content"] for row in exported[-1]["messages"]] == ["In short.", "3", "4"]
-        assert other.import_sessions(exported).ok
+        assert other.transfer.import_sessions(exported).ok
         assert picture(other) == picture(store)
         assert findable(other) == findable(store)
-        assert other.import_sessions(exported).messages == 0
-        with other._db.reading() as connection:
+        assert other.transfer.import_sessions(exported).messages == 0
+        with other.engine.reading() as connection:
             assert connection.execute("SELECT count(*) FROM messages WHERE content = '3'").fetchone() == (1,)
 
     def test_importing_a_continuation_alone_twice_adds_nothing(self, store: SessionStore, other: SessionStore) -> None:
         """Here, where its origin is, and elsewhere, where it is the record itself."""
         begin(store, "a", "1", "2")
         rotate(store, "a", "b")
-        exported = store.export_session("b")
+        exported = store.transfer.export_session("b")
         assert exported is not None
-        assert store.import_sessions([exported]).messages == 0
-        assert other.import_sessions([exported]).messages == 3
-        assert other.import_sessions([exported]).messages == 0
+        assert store.transfer.import_sessions([exported]).messages == 0
+        assert other.transfer.import_sessions([exported]).messages == 3
+        assert other.transfer.import_sessions([exported]).messages == 0
         assert findable(other) == ["1", "2"]
 
     def test_another_users_message_is_never_referred_to(self, store: SessionStore) -> None:
         """Whatever a caller says that a message repeats, its own text stays its own."""
         (theirs,) = begin(store, "a", "the same words", user_id="ann")
         begin(store, "b", user_id="bob")
-        store.append_message("b", "user", "the same words", copy_of=theirs)
-        store.append_message("b", "user", "other words", copy_of=theirs)
-        store.redact_message(theirs)
+        store.messages.append_message("b", "user", "the same words", copy_of=theirs)
+        store.messages.append_message("b", "user", "other words", copy_of=theirs)
+        store.edits.redact_message(theirs)
         assert contents(store, "b") == ["the same words", "other words"]
-        store.delete_session("a")
+        store.deletion.delete_session("a")
         assert contents(store, "b") == ["the same words", "other words"]
 
     def test_one_at_a_time_may_compress(self, store: SessionStore) -> None:
         """A lease is held until it is given back or runs out, and its holder may renew it."""
         ids = begin(store, "a", "1")
-        first = store.take_compression_lease("a", "one", 60)
+        first = store.rotation.take_compression_lease("a", "one", 60)
         assert isinstance(first, Lease)
-        assert store.take_compression_lease("a", "two") == NoLease("busy")
-        assert isinstance(store.take_compression_lease("a", "one", -1), Lease)
-        second = store.take_compression_lease("a", "two")
+        assert store.rotation.take_compression_lease("a", "two") == NoLease("busy")
+        assert isinstance(store.rotation.take_compression_lease("a", "one", -1), Lease)
+        second = store.rotation.take_compression_lease("a", "two")
         assert isinstance(second, Lease)
-        store.release_compression_lease(first)
-        assert store.take_compression_lease("a", "one") == NoLease("busy")
-        store.release_compression_lease(second)
-        assert isinstance(store.take_compression_lease("a", "one"), Lease)
-        store.rotate_session("a", "b", [KeptMessage(ids[0])], last_seen=ids[0])
-        assert store.take_compression_lease("a", "three") == NoLease("rotated", "b")
-        assert isinstance(store.take_compression_lease("b", "three"), Lease)
+        store.rotation.release_compression_lease(first)
+        assert store.rotation.take_compression_lease("a", "one") == NoLease("busy")
+        store.rotation.release_compression_lease(second)
+        assert isinstance(store.rotation.take_compression_lease("a", "one"), Lease)
+        store.rotation.rotate_session("a", "b", [KeptMessage(ids[0])], last_seen=ids[0])
+        assert store.rotation.take_compression_lease("a", "three") == NoLease("rotated", "b")
+        assert isinstance(store.rotation.take_compression_lease("b", "three"), Lease)
         with refused("nobody"):
-            store.take_compression_lease("nobody", "one")
+            store.rotation.take_compression_lease("nobody", "one")
 
     def test_a_lease_that_nobody_understands_holds_up_nobody(self, store: SessionStore) -> None:
         """Somebody wrote over it."""
         begin(store, "a", "1")
         for garbage in ("", "{}", "[1]", "null", '["x", "y"]'):
-            store.set_meta("compression_lease:a", garbage)
-            lease = store.take_compression_lease("a", "one")
+            store.usage.set_meta("compression_lease:a", garbage)
+            lease = store.rotation.take_compression_lease("a", "one")
             assert isinstance(lease, Lease)
 
     def test_notes_belong_to_the_conversation(self, store: SessionStore) -> None:
         """They are read and written from any session of it, and go with it."""
         begin(store, "a", "1", "2")
-        assert store.compression_notes("a") is None
-        store.note_compression("a", "one")
+        assert store.rotation.compression_notes("a") is None
+        store.rotation.note_compression("a", "one")
         rotate(store, "a", "b")
-        assert store.compression_notes("b") == "one"
-        store.note_compression("b", "two")
-        assert store.compression_notes("a") == "two"
-        store.delete_sessions(["a", "b"])
+        assert store.rotation.compression_notes("b") == "one"
+        store.rotation.note_compression("b", "two")
+        assert store.rotation.compression_notes("a") == "two"
+        store.deletion.delete_sessions(["a", "b"])
         begin(store, "a", "1")
-        assert store.compression_notes("a") is None
+        assert store.rotation.compression_notes("a") is None
 
     def test_a_context_is_read_with_what_compression_needs(self, store: SessionStore) -> None:
         """Ids, and whether a message repeats another; a message that repeats none was said under its own id."""
         ids = begin(store, "a", "1")
-        assert store.live_context("a") == [LiveMessage(ids[0], {"role": "user", "content": "1"})]
-        assert store.live_context("a")[0].said_as == ids[0]
+        assert store.rotation.live_context("a") == [LiveMessage(ids[0], {"role": "user", "content": "1"})]
+        assert store.rotation.live_context("a")[0].said_as == ids[0]
         made = rotate(store, "a", "b", 1)
-        assert [each.said_as for each in store.live_context("b")] == [made[0], ids[0]]
+        assert [each.said_as for each in store.rotation.live_context("b")] == [made[0], ids[0]]
 
     def test_a_title_of_any_length_is_numbered(self, store: SessionStore) -> None:
         """Through several continuations, and among sessions that have such titles already."""
         begin(store, "a", "1")
-        store.set_session_title("a", "x" * 100)
+        store.titles.set_session_title("a", "x" * 100)
         begin(store, "other", "1")
-        store.set_session_title("other", "Plan #2")
+        store.titles.set_session_title("other", "Plan #2")
         rotate(store, "a", "b", 1)
         rotate(store, "b", "c", 1)
-        titles = [store.get_session_title(name) for name in "abc"]
+        titles = [store.titles.get_session_title(name) for name in "abc"]
         assert titles[0] == "x" * 100
         assert titles[1] is not None and titles[1].endswith(" #2")
         assert titles[2] is not None and titles[2].endswith(" #3")
         begin(store, "p", "1")
-        store.set_session_title("p", "Plan")
+        store.titles.set_session_title("p", "Plan")
         rotate(store, "p", "q", 1)
-        assert store.get_session_title("q") == "Plan #3"
+        assert store.titles.get_session_title("q") == "Plan #3"
 
     def test_a_branch_has_the_same_context(self, store: SessionStore) -> None:
         """By rows that refer, with the same prompt; what is done to either does not touch the other."""
         ids = begin(store, "a", "1", "2", "3")
-        done = store.branch_session("a", "b")
-        assert (done.title, store.branch_session("a", "c", "Other way").title) == ("A (branch)", "Other way")
-        store.set_session_title("a", "T" * 100)
-        assert store.branch_session("a", "e").title == "T" * 90 + "… (branch)"
-        session = store.get_session("b")
+        done = store.rotation.branch_session("a", "b")
+        assert (done.title, store.rotation.branch_session("a", "c", "Other way").title) == ("A (branch)", "Other way")
+        store.titles.set_session_title("a", "T" * 100)
+        assert store.rotation.branch_session("a", "e").title == "T" * 90 + "… (branch)"
+        session = store.sessions.get_session("b")
         assert session is not None
         assert (session["relation"], session["conversation_id"]) == ("branch", "b")
         assert session["system_prompt"] == "old prompt"
         assert contents(store, "b") == ["1", "2", "3"]
-        store.rewind_to_message("b", done.message_ids[1])
+        store.edits.rewind_to_message("b", done.message_ids[1])
         say(store, "b", "another 2")
         assert (contents(store, "a"), contents(store, "b")) == (["1", "2", "3"], ["1", "another 2"])
         assert findable(store) == ["1", "2", "3", "another 2"]
-        assert ids[0] in store.live_message_ids("b")
+        assert ids[0] in store.messages.live_message_ids("b")
         rotate(store, "b", "d")
-        store.delete_session("a")
+        store.deletion.delete_session("a")
         assert contents(store, "d") == ["In short.", "1", "another 2"]
         assert contents(store, "c") == ["1", "2", "3"]
         assert sorted(map(str, findable(store))) == ["1", "2", "3", "another 2"]
-        assert store.miscounted_sessions() == []
+        assert store.maintenance.miscounted_sessions() == []
         with refused("taken"):
-            store.branch_session("b", "c")
+            store.rotation.branch_session("b", "c")

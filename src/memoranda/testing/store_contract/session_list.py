@@ -6,8 +6,8 @@ from memoranda.testing.store_contract.assertions import chain, say
 
 def listed(store: SessionStore, **filters: object) -> list[str]:
     """Ids in a list, by start and, when that is the same set, also by last activity."""
-    by_start = [row["id"] for row in store.list_sessions_rich(**filters)]  # type: ignore[arg-type]
-    by_activity = [row["id"] for row in store.list_sessions_rich(order_by_last_active=True, **filters)]  # type: ignore[arg-type]
+    by_start = [row["id"] for row in store.listing.list_sessions_rich(**filters)]  # type: ignore[arg-type]
+    by_activity = [row["id"] for row in store.listing.list_sessions_rich(order_by_last_active=True, **filters)]  # type: ignore[arg-type]
     assert sorted(by_start) == sorted(by_activity), "the two orders show different conversations"
     return by_start
 
@@ -16,21 +16,21 @@ class SessionListContract:
     def test_the_newest_come_first(self, store: SessionStore) -> None:
         """By start, or by the last thing said; in pages."""
         for number, (started, said) in enumerate(((1.0, 90.0), (2.0, 10.0), (3.0, 50.0))):
-            store.create_session(f"s{number}", "cli", started_at=started)
-            store.append_message(f"s{number}", "user", "x", timestamp=said)
-        assert [row["id"] for row in store.list_sessions_rich()] == ["s2", "s1", "s0"]
-        by_activity = store.list_sessions_rich(order_by_last_active=True)
+            store.sessions.create_session(f"s{number}", "cli", started_at=started)
+            store.messages.append_message(f"s{number}", "user", "x", timestamp=said)
+        assert [row["id"] for row in store.listing.list_sessions_rich()] == ["s2", "s1", "s0"]
+        by_activity = store.listing.list_sessions_rich(order_by_last_active=True)
         assert [(row["id"], row["last_active"]) for row in by_activity] == [("s0", 90.0), ("s2", 50.0), ("s1", 10.0)]
-        pages = [store.list_sessions_rich(limit=1, offset=page)[0]["id"] for page in range(3)]
+        pages = [store.listing.list_sessions_rich(limit=1, offset=page)[0]["id"] for page in range(3)]
         assert pages == ["s2", "s1", "s0"]
-        assert store.list_sessions_rich(offset=3) == []
+        assert store.listing.list_sessions_rich(offset=3) == []
 
     def test_a_list_is_short_unless_more_is_asked_for(self, store: SessionStore) -> None:
         """Twenty rows."""
         for number in range(25):
-            store.create_session(f"s{number}", "cli", started_at=float(number))
-        assert len(store.list_sessions_rich()) == 20
-        assert len(store.list_sessions_rich(limit=100)) == 25
+            store.sessions.create_session(f"s{number}", "cli", started_at=float(number))
+        assert len(store.listing.list_sessions_rich()) == 20
+        assert len(store.listing.list_sessions_rich(limit=100)) == 25
 
     def test_a_preview_is_the_beginning_of_what_the_user_said_first(self, store: SessionStore) -> None:
         """On one line, shortened, whatever form the content has."""
@@ -42,22 +42,22 @@ class SessionListContract:
             "nul": ("a\x00b", "a\x00b"),
         }
         for name, (content, _) in said.items():
-            store.create_session(name, "cli")
-            store.append_message(name, "system", "never shown")
-            store.append_message(name, "user", None)
-            store.append_message(name, "user", "")
-            store.append_message(name, "user", content)
-            store.append_message(name, "user", "later")
-        store.create_session("empty", "cli")
-        previews = {row["id"]: row["preview"] for row in store.list_sessions_rich()}
+            store.sessions.create_session(name, "cli")
+            store.messages.append_message(name, "system", "never shown")
+            store.messages.append_message(name, "user", None)
+            store.messages.append_message(name, "user", "")
+            store.messages.append_message(name, "user", content)
+            store.messages.append_message(name, "user", "later")
+        store.sessions.create_session("empty", "cli")
+        previews = {row["id"]: row["preview"] for row in store.listing.list_sessions_rich()}
         assert previews == {name: shown for name, (_, shown) in said.items()} | {"empty": ""}
 
     def test_a_compressed_conversation_is_one_row(self, store: SessionStore) -> None:
         """The session in which it goes on, begun when the first began, counted as a whole."""
         chain(store, "a", "b", "c")
-        store.set_session_title("a", "Plan")
+        store.titles.set_session_title("a", "Plan")
         for order in (False, True):
-            (row,) = store.list_sessions_rich(order_by_last_active=order)
+            (row,) = store.listing.list_sessions_rich(order_by_last_active=order)
             assert (row["id"], row["_lineage_root_id"], row["started_at"]) == ("c", "a", 100.0)
             assert (row["preview"], row["last_active"], row["message_count"]) == ("a", 102.5, 3)
             assert row["title"] == "Plan"
@@ -65,18 +65,18 @@ class SessionListContract:
 
     def test_delegated_work_is_left_out(self, store: SessionStore) -> None:
         """Also after it was compressed; branches are shown."""
-        store.create_session("p", "cli")
-        store.create_session("branch", "cli", parent_session_id="p")
-        store.create_session("h", "subagent", parent_session_id="p")
-        store.end_session("h", "compression")
-        store.create_session("h2", "subagent", parent_session_id="h", relation="compression")
+        store.sessions.create_session("p", "cli")
+        store.sessions.create_session("branch", "cli", parent_session_id="p")
+        store.sessions.create_session("h", "subagent", parent_session_id="p")
+        store.sessions.end_session("h", "compression")
+        store.sessions.create_session("h2", "subagent", parent_session_id="h", relation="compression")
         assert sorted(listed(store)) == ["branch", "p"]
         assert sorted(listed(store, include_children=True)) == ["branch", "h2", "p"]
 
     def test_sources_can_be_chosen_and_left_out(self, store: SessionStore) -> None:
         """One, several, or all but some."""
         for source in ("cli", "telegram", "cron"):
-            store.create_session(source, source)
+            store.sessions.create_session(source, source)
         assert listed(store, source="cli") == ["cli"]
         assert sorted(listed(store, source=["cli", "cron"])) == ["cli", "cron"]
         assert sorted(listed(store, exclude_sources=("cron", "nothing"))) == ["cli", "telegram"]
@@ -85,12 +85,12 @@ class SessionListContract:
     def test_an_archived_conversation_is_left_out(self, store: SessionStore) -> None:
         """As a whole, whichever of its sessions was put away."""
         chain(store, "a", "b", "c")
-        store.create_session("other", "cli")
+        store.sessions.create_session("other", "cli")
         for member in "abc":
-            assert store.set_session_archived(member, True)
+            assert store.sessions.set_session_archived(member, True)
             assert listed(store) == ["other"], member
             assert sorted(listed(store, include_archived=True)) == ["c", "other"]
-            assert store.set_session_archived(member, False)
+            assert store.sessions.set_session_archived(member, False)
             assert sorted(listed(store)) == ["c", "other"], member
 
     def test_a_time_range_is_about_the_last_activity(self, store: SessionStore) -> None:
@@ -104,9 +104,9 @@ class SessionListContract:
     def test_a_least_number_of_messages_is_about_the_whole_conversation(self, store: SessionStore) -> None:
         """A continuation in which nothing was said yet hides nothing."""
         chain(store, "a", "b")
-        store.end_session("b", "compression")
-        store.create_session("c", "cli", parent_session_id="b")
-        store.create_session("empty", "cli")
+        store.sessions.end_session("b", "compression")
+        store.sessions.create_session("c", "cli", parent_session_id="b")
+        store.sessions.create_session("empty", "cli")
         assert listed(store, min_message_count=2) == ["c"]
         assert listed(store, min_message_count=3) == []
 
@@ -114,4 +114,4 @@ class SessionListContract:
         """Every one of them, members of chains too."""
         chain(store, "a", "b")
         say(store, "b", "x")
-        assert store.session_count() == 2
+        assert store.listing.session_count() == 2

@@ -11,11 +11,11 @@ from memoranda.testing.store_contract.assertions import refused, say
 class SessionContract:
     def test_a_session_has_what_it_was_created_with(self, store: SessionStore) -> None:
         """Every field comes back, and counters start at nothing."""
-        made = store.create_session(
+        made = store.sessions.create_session(
             session_id="s", source="cli", model="some/model", user_id="user_1", parent_session_id=None,
             system_prompt="Be kind.", model_config={"temperature": 0.5, "名": ["é"]}, title="A title", started_at=12.5,
         )  # fmt: skip
-        session = store.get_session("s")
+        session = store.sessions.get_session("s")
         assert made == "s"
         assert session is not None
         expected = {
@@ -30,35 +30,37 @@ class SessionContract:
     def test_a_session_starts_now_unless_the_caller_knows_better(self, store: SessionStore) -> None:
         """The clock is asked only when nothing was said."""
         before = time.time()
-        store.create_session("s", "cli")
-        session = store.get_session("s")
+        store.sessions.create_session("s", "cli")
+        session = store.sessions.get_session("s")
         assert session is not None
         assert before <= session["started_at"] <= time.time()
 
     def test_a_session_that_is_not_there_is_none(self, store: SessionStore) -> None:
         """Asking is no error."""
-        assert store.get_session("nobody") is None
-        assert store.get_session("") is None
-        assert store.get_messages("nobody") == []
-        assert store.export_session("nobody") is None
-        assert store.get_session_title("nobody") is None
+        assert store.sessions.get_session("nobody") is None
+        assert store.sessions.get_session("") is None
+        assert store.messages.get_messages("nobody") == []
+        assert store.transfer.export_session("nobody") is None
+        assert store.titles.get_session_title("nobody") is None
 
     def test_creating_again_fills_gaps_and_changes_nothing_else(self, store: SessionStore) -> None:
         """Source, user and start stay; what was unknown becomes known; what was known stays."""
-        store.create_session("s", "cli", user_id="u", started_at=1.0, model="first")
-        store.append_message("s", "user", "hello")
-        store.create_session("s", "telegram", started_at=2.0, model="second", system_prompt="late", title="Late")
-        session = store.get_session("s")
+        store.sessions.create_session("s", "cli", user_id="u", started_at=1.0, model="first")
+        store.messages.append_message("s", "user", "hello")
+        store.sessions.create_session(
+            "s", "telegram", started_at=2.0, model="second", system_prompt="late", title="Late"
+        )
+        session = store.sessions.get_session("s")
         assert session is not None
         assert (session["source"], session["user_id"], session["started_at"]) == ("cli", "u", 1.0)
         assert (session["model"], session["system_prompt"], session["title"]) == ("first", "late", "Late")
         assert session["message_count"] == 1
-        assert store.session_count() == 1
+        assert store.listing.session_count() == 1
 
     def test_unknown_fields_of_a_session_are_kept(self, store: SessionStore) -> None:
         """They come back beside the columns."""
-        store.create_session("s", "cli", cwd="/srv/été", chat={"id": 5})
-        session = store.get_session("s")
+        store.sessions.create_session("s", "cli", cwd="/srv/été", chat={"id": 5})
+        session = store.sessions.get_session("s")
         assert session is not None
         assert session["cwd"] == "/srv/été"
         assert session["chat"] == {"id": 5}
@@ -68,126 +70,128 @@ class SessionContract:
         given: dict[str, Any] = {"archived": 1, "input_tokens": 5, "end_reason": "done"}
         for name, value in given.items():
             try:
-                store.create_session(f"with {name}", "cli", **{name: value})
+                store.sessions.create_session(f"with {name}", "cli", **{name: value})
             except ValueError:
                 continue
-            session = store.get_session(f"with {name}")
+            session = store.sessions.get_session(f"with {name}")
             assert session is not None
             assert session[name] == value
 
     def test_a_session_needs_an_id_and_a_source(self, store: SessionStore) -> None:
         """Neither may be empty."""
         with refused("id", "source"):
-            store.create_session("", "cli")
+            store.sessions.create_session("", "cli")
         with refused("id", "source"):
-            store.create_session("s", "")
-        assert store.session_count() == 0
+            store.sessions.create_session("s", "")
+        assert store.listing.session_count() == 0
 
     def test_an_unknown_parent_or_relation_is_refused(self, store: SessionStore) -> None:
         """And no session is made."""
         with refused("nobody"):
-            store.create_session("s", "cli", parent_session_id="nobody")
-        store.create_session("p", "cli")
+            store.sessions.create_session("s", "cli", parent_session_id="nobody")
+        store.sessions.create_session("p", "cli")
         with refused("relation"):
-            store.create_session("s", "cli", parent_session_id="p", relation="cousin")
-        assert store.session_count() == 1
+            store.sessions.create_session("s", "cli", parent_session_id="p", relation="cousin")
+        assert store.listing.session_count() == 1
 
     def test_the_first_end_reason_stays(self, store: SessionStore) -> None:
         """Ending twice is harmless; reopening clears both."""
-        store.create_session("s", "cli")
-        assert store.end_session("s", end_reason="user_exit")
-        ended = store.get_session("s")
-        assert not store.end_session("s", end_reason="shutdown")
-        assert store.get_session("s") == ended
+        store.sessions.create_session("s", "cli")
+        assert store.sessions.end_session("s", end_reason="user_exit")
+        ended = store.sessions.get_session("s")
+        assert not store.sessions.end_session("s", end_reason="shutdown")
+        assert store.sessions.get_session("s") == ended
         assert ended is not None
         assert ended["end_reason"] == "user_exit"
         assert abs(ended["ended_at"] - time.time()) < 60
-        assert store.reopen_session("s")
-        assert not store.reopen_session("s")
-        session = store.get_session("s")
+        assert store.sessions.reopen_session("s")
+        assert not store.sessions.reopen_session("s")
+        session = store.sessions.get_session("s")
         assert session is not None
         assert (session["ended_at"], session["end_reason"]) == (None, None)
 
     def test_an_unknown_session_cannot_be_changed(self, store: SessionStore) -> None:
         """Every change of it is refused and says which session is meant."""
         with refused("nobody"):
-            store.end_session("nobody", "x")
+            store.sessions.end_session("nobody", "x")
         with refused("nobody"):
-            store.reopen_session("nobody")
+            store.sessions.reopen_session("nobody")
         with refused("nobody"):
-            store.update_session("nobody", model="m")
+            store.sessions.update_session("nobody", model="m")
         with refused("nobody"):
-            store.update_token_counts("nobody", input_tokens=1)
+            store.usage.update_token_counts("nobody", input_tokens=1)
         with refused("nobody"):
-            store.append_message("nobody", "user", "lost?")
+            store.messages.append_message("nobody", "user", "lost?")
         with refused("nobody"):
-            store.append_messages("nobody", [])
+            store.messages.append_messages("nobody", [])
         with refused("nobody"):
-            store.clear_messages("nobody")
+            store.edits.clear_messages("nobody")
         with refused("nobody"):
-            store.archive_and_compact("nobody", [])
-        assert not store.delete_session("nobody")
-        assert not store.set_session_title("nobody", "T")
-        assert not store.set_session_archived("nobody", True)
-        assert store.session_count() == 0
+            store.edits.archive_and_compact("nobody", [])
+        assert not store.deletion.delete_session("nobody")
+        assert not store.titles.set_session_title("nobody", "T")
+        assert not store.sessions.set_session_archived("nobody", True)
+        assert store.listing.session_count() == 0
 
     def test_fields_that_describe_a_session_can_be_set(self, store: SessionStore) -> None:
         """Those that say where it belongs cannot."""
-        store.create_session("s", "cli")
-        assert store.update_session("s", model="m", system_prompt="p", model_config={"a": 1})
-        session = store.get_session("s")
+        store.sessions.create_session("s", "cli")
+        assert store.sessions.update_session("s", model="m", system_prompt="p", model_config={"a": 1})
+        session = store.sessions.get_session("s")
         assert session is not None
         assert (session["model"], session["system_prompt"], session["model_config"]) == ("m", "p", {"a": 1})
         for name in ("id", "user_id", "source", "started_at", "parent_session_id", "nonsense"):
             with refused(name):
-                store.update_session("s", **{name: "x"})
+                store.sessions.update_session("s", **{name: "x"})
 
     def test_no_setting_makes_a_session_unreadable(self, store: SessionStore) -> None:
         """A value of the wrong kind is refused, or kept so that it can be read."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         for name, value in {"extra": "text", "model_config": "text", "archived": "yes", "model": ["m"]}.items():
             with suppress(ValueError):
-                store.update_session("s", **{name: value})
-            assert store.get_session("s") is not None
-            assert store.export_session("s") is not None
-            assert len(store.list_sessions_rich(include_archived=True)) == 1
+                store.sessions.update_session("s", **{name: value})
+            assert store.sessions.get_session("s") is not None
+            assert store.transfer.export_session("s") is not None
+            assert len(store.listing.list_sessions_rich(include_archived=True)) == 1
 
     def test_tokens_and_costs_add_up(self, store: SessionStore) -> None:
         """Amounts are added, or set when they are absolute; facts are set when they are given."""
-        store.create_session("s", "cli")
-        store.update_token_counts("s", input_tokens=10, output_tokens=3, estimated_cost_usd=0.25, api_call_count=1)
-        store.update_token_counts("s", input_tokens=5, reasoning_tokens=2, estimated_cost_usd=0.5, model="m")
-        store.update_token_counts("s", model=None, cost_status="estimated")
-        session = store.get_session("s")
+        store.sessions.create_session("s", "cli")
+        store.usage.update_token_counts(
+            "s", input_tokens=10, output_tokens=3, estimated_cost_usd=0.25, api_call_count=1
+        )
+        store.usage.update_token_counts("s", input_tokens=5, reasoning_tokens=2, estimated_cost_usd=0.5, model="m")
+        store.usage.update_token_counts("s", model=None, cost_status="estimated")
+        session = store.sessions.get_session("s")
         assert session is not None
         assert (session["input_tokens"], session["output_tokens"], session["reasoning_tokens"]) == (15, 3, 2)
         assert (session["estimated_cost_usd"], session["actual_cost_usd"]) == (0.75, None)
         assert (session["model"], session["cost_status"], session["api_call_count"]) == ("m", "estimated", 1)
-        store.update_token_counts("s", absolute=True, input_tokens=7, estimated_cost_usd=0.1)
-        session = store.get_session("s")
+        store.usage.update_token_counts("s", absolute=True, input_tokens=7, estimated_cost_usd=0.1)
+        session = store.sessions.get_session("s")
         assert session is not None
         assert (session["input_tokens"], session["output_tokens"]) == (7, 3)
         assert session["estimated_cost_usd"] == 0.1
 
     def test_what_is_not_accounted_for_is_refused(self, store: SessionStore) -> None:
         """An unknown counter, or an amount that is no number, changes nothing."""
-        store.create_session("s", "cli")
-        before = store.get_session("s")
+        store.sessions.create_session("s", "cli")
+        before = store.sessions.get_session("s")
         with refused("message_count"):
-            store.update_token_counts("s", input_tokens=1, message_count=5)
+            store.usage.update_token_counts("s", input_tokens=1, message_count=5)
         for amount in ("5", True, None, 1.5):
             with refused("input_tokens"):
-                store.update_token_counts("s", output_tokens=1, input_tokens=amount)
-        assert store.get_session("s") == before
+                store.usage.update_token_counts("s", output_tokens=1, input_tokens=amount)
+        assert store.sessions.get_session("s") == before
 
     def test_statistics_are_the_sums(self, store: SessionStore) -> None:
         """By source and by model, and over all."""
-        assert store.statistics()["sessions"] == 0
+        assert store.usage.statistics()["sessions"] == 0
         for name, source, model in (("a", "cli", "m"), ("b", "cli", None), ("c", "cron", "m")):
-            store.create_session(name, source, model=model, started_at=5.0)
+            store.sessions.create_session(name, source, model=model, started_at=5.0)
             say(store, name, "one", "two")
-            store.update_token_counts(name, input_tokens=10, actual_cost_usd=1.5)
-        numbers = store.statistics()
+            store.usage.update_token_counts(name, input_tokens=10, actual_cost_usd=1.5)
+        numbers = store.usage.statistics()
         assert (numbers["sessions"], numbers["messages"], numbers["input_tokens"]) == (3, 6, 30)
         assert numbers["actual_cost_usd"] == 4.5
         assert numbers["first"] == 5.0
@@ -196,21 +200,21 @@ class SessionContract:
 
     def test_facts_about_the_store_can_be_kept_with_it(self, store: SessionStore) -> None:
         """A key has one value, the last one."""
-        assert store.get_meta("k") is None
-        store.set_meta("k", "ü")
-        store.set_meta("k", "v")
-        assert store.get_meta("k") == "v"
+        assert store.usage.get_meta("k") is None
+        store.usage.set_meta("k", "ü")
+        store.usage.set_meta("k", "v")
+        assert store.usage.get_meta("k") == "v"
 
     def test_a_session_is_found_by_the_beginning_of_its_id(self, store: SessionStore) -> None:
         """Only when there is one such session; signs that databases know are plain characters."""
         for name in ("abc", "abd", "abcd", "x_1", "x%2", "xy3"):
-            store.create_session(name, "cli")
-        assert store.resolve_session_id("abc") == "abc"
-        assert store.resolve_session_id("abd") == "abd"
-        assert store.resolve_session_id("abcd") == "abcd"
-        assert store.resolve_session_id("ab") is None
-        assert store.resolve_session_id("x_") == "x_1"
-        assert store.resolve_session_id("x%") == "x%2"
-        assert store.resolve_session_id("xy") == "xy3"
-        assert store.resolve_session_id("") is None
-        assert store.resolve_session_id("\\") is None
+            store.sessions.create_session(name, "cli")
+        assert store.sessions.resolve_session_id("abc") == "abc"
+        assert store.sessions.resolve_session_id("abd") == "abd"
+        assert store.sessions.resolve_session_id("abcd") == "abcd"
+        assert store.sessions.resolve_session_id("ab") is None
+        assert store.sessions.resolve_session_id("x_") == "x_1"
+        assert store.sessions.resolve_session_id("x%") == "x%2"
+        assert store.sessions.resolve_session_id("xy") == "xy3"
+        assert store.sessions.resolve_session_id("") is None
+        assert store.sessions.resolve_session_id("\\") is None

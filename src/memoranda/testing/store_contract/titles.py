@@ -8,42 +8,42 @@ from memoranda.testing.store_contract.assertions import chain, refused
 class TitleContract:
     def test_a_session_can_be_named_renamed_and_unnamed(self, store: SessionStore) -> None:
         """A blank title takes the name away."""
-        store.create_session("s", "cli")
-        assert store.get_session_title("s") is None
-        assert store.set_session_title("s", "Fix Docker Build")
-        assert store.get_session_title("s") == "Fix Docker Build"
-        assert store.set_session_title("s", "Fix Docker Build")
+        store.sessions.create_session("s", "cli")
+        assert store.titles.get_session_title("s") is None
+        assert store.titles.set_session_title("s", "Fix Docker Build")
+        assert store.titles.get_session_title("s") == "Fix Docker Build"
+        assert store.titles.set_session_title("s", "Fix Docker Build")
         for blank in ("", "  \n", "\u200b", None):
-            store.set_session_title("s", "Some title")
-            assert store.set_session_title("s", blank)
-            assert store.get_session_title("s") is None
+            store.titles.set_session_title("s", "Some title")
+            assert store.titles.set_session_title("s", blank)
+            assert store.titles.get_session_title("s") is None
 
     def test_a_title_belongs_to_one_session(self, store: SessionStore) -> None:
         """A second session is refused and keeps the title it had; letters' case tells titles apart."""
-        store.create_session("a", "cli", title="Plan")
-        store.create_session("b", "cli", title="Other")
+        store.sessions.create_session("a", "cli", title="Plan")
+        store.sessions.create_session("b", "cli", title="Other")
         with refused("Plan", "taken"):
-            store.set_session_title("b", " Plan ")
+            store.titles.set_session_title("b", " Plan ")
         with refused("Plan", "taken"):
-            store.create_session("c", "cli", title="Plan")
-        assert store.get_session("c") is None
-        assert store.get_session_title("b") == "Other"
-        assert store.set_session_title("b", "plan")
+            store.sessions.create_session("c", "cli", title="Plan")
+        assert store.sessions.get_session("c") is None
+        assert store.titles.get_session_title("b") == "Other"
+        assert store.titles.set_session_title("b", "plan")
 
     def test_a_title_is_unique_for_its_user_only(self, store: SessionStore) -> None:
         """Users do not learn of each other by a collision, the nameless one included."""
         for user in ("ann", "bob", None, ""):
             try:
-                store.create_session(f"of {user!r}", "cli", user_id=user, title="Plan")
+                store.sessions.create_session(f"of {user!r}", "cli", user_id=user, title="Plan")
             except ValueError as error:
                 # A store may refuse an empty name, but not because of somebody else's title.
                 assert user == "" and "of None" not in str(error), error
                 continue
-            assert store.scoped(Scope.of(user)).resolve_session_by_title("Plan") == f"of {user!r}"
+            assert store.scoped(Scope.of(user)).titles.resolve_session_by_title("Plan") == f"of {user!r}"
 
     def test_a_title_is_one_line_that_can_be_seen(self, store: SessionStore) -> None:
         """Controls, zero-width and direction characters go; emoji stay whole."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         for given, kept in {
             "  a \t b\r\nc ": "a b c",
             "a\x00b\x1b[31mc": "ab[31mc",
@@ -51,86 +51,86 @@ class TitleContract:
             "half \ud800 pair": "half pair",
             "家族 👨\u200d👩\u200d👧": "家族 👨\u200d👩\u200d👧",
         }.items():
-            store.set_session_title("s", given)
-            assert store.get_session_title("s") == kept
+            store.titles.set_session_title("s", given)
+            assert store.titles.get_session_title("s") == kept
 
     def test_a_title_has_at_most_one_hundred_characters(self, store: SessionStore) -> None:
         """A longer one is refused and changes nothing."""
-        store.create_session("s", "cli", title="before")
+        store.sessions.create_session("s", "cli", title="before")
         with refused("100", "101"):
-            store.set_session_title("s", "x" * 101)
+            store.titles.set_session_title("s", "x" * 101)
         with refused("100"):
-            store.create_session("t", "cli", title="x" * 101)
-        assert store.get_session_title("s") == "before"
-        assert store.get_session("t") is None
-        assert store.set_session_title("s", "é" * 100)
+            store.sessions.create_session("t", "cli", title="x" * 101)
+        assert store.titles.get_session_title("s") == "before"
+        assert store.sessions.get_session("t") is None
+        assert store.titles.set_session_title("s", "é" * 100)
 
     def test_the_next_title_is_numbered(self, store: SessionStore) -> None:
         """After the highest number there is; what is not a number does not count."""
-        assert store.get_next_title_in_lineage("Fix Docker Build") == "Fix Docker Build"
-        assert store.get_next_title_in_lineage("Fresh #7") == "Fresh"
+        assert store.titles.get_next_title_in_lineage("Fix Docker Build") == "Fix Docker Build"
+        assert store.titles.get_next_title_in_lineage("Fresh #7") == "Fresh"
         titles = ("Plan", "plan #2", "Plan #draft", "Plan #07", "Planet #9", "Plan 50%", "Plan_")
         for number, title in enumerate(titles):
-            store.create_session(f"s{number}", "cli", title=title)
-        assert store.get_next_title_in_lineage("Plan") == "Plan #2"
-        store.create_session("t2", "cli", title="Plan #2")
-        store.create_session("t5", "cli", title="Plan #5")
-        assert store.get_next_title_in_lineage("Plan") == "Plan #6"
-        assert store.get_next_title_in_lineage(" Plan #2 ") == "Plan #6"
-        assert store.get_next_title_in_lineage("Plan #draft") == "Plan #draft #2"
-        assert store.get_next_title_in_lineage("Plan%") == "Plan%"
-        assert store.get_next_title_in_lineage("Pla_") == "Pla_"
+            store.sessions.create_session(f"s{number}", "cli", title=title)
+        assert store.titles.get_next_title_in_lineage("Plan") == "Plan #2"
+        store.sessions.create_session("t2", "cli", title="Plan #2")
+        store.sessions.create_session("t5", "cli", title="Plan #5")
+        assert store.titles.get_next_title_in_lineage("Plan") == "Plan #6"
+        assert store.titles.get_next_title_in_lineage(" Plan #2 ") == "Plan #6"
+        assert store.titles.get_next_title_in_lineage("Plan #draft") == "Plan #draft #2"
+        assert store.titles.get_next_title_in_lineage("Plan%") == "Plan%"
+        assert store.titles.get_next_title_in_lineage("Pla_") == "Pla_"
         with refused("blank"):
-            store.get_next_title_in_lineage(" ")
+            store.titles.get_next_title_in_lineage(" ")
 
     def test_a_long_title_can_be_numbered_too(self, store: SessionStore) -> None:
         """It is shortened to make room, again and again."""
         base = ("A very long title " * 6)[:98] + "!!"
         titles = []
         for number in range(12):
-            title = store.get_next_title_in_lineage(base)
-            store.create_session(f"s{number}", "cli", title=title, started_at=float(number))
+            title = store.titles.get_next_title_in_lineage(base)
+            store.sessions.create_session(f"s{number}", "cli", title=title, started_at=float(number))
             titles.append(title)
         assert len(set(titles)) == 12
         assert all(len(each) <= 100 for each in titles)
         assert [each.rpartition(" #")[2] for each in titles[1:]] == [str(number) for number in range(2, 13)]
-        assert store.resolve_session_by_title(base) == "s11"
+        assert store.titles.resolve_session_by_title(base) == "s11"
 
     def test_a_title_leads_to_the_latest_of_its_lineage(self, store: SessionStore) -> None:
         """By number, exactly as written; never to a namesake."""
-        store.create_session("one", "cli", title="Plan", started_at=5.0)
-        store.create_session("draft", "cli", title="Plan #draft", started_at=50.0)
-        store.create_session("lower", "cli", title="plan #9", started_at=50.0)
-        assert store.resolve_session_by_title("Plan") == "one"
-        store.create_session("ten", "cli", title="Plan #10", started_at=3.0)
-        store.create_session("two", "cli", title="Plan #2", started_at=4.0)
-        assert store.resolve_session_by_title("Plan") == "ten"
-        assert store.resolve_session_by_title("Plan #2") == "two"
-        assert store.resolve_session_by_title("Plan #draft") == "draft"
-        assert store.resolve_session_by_title("PLAN") is None
-        assert store.resolve_session_by_title("Pla%") is None
-        assert store.resolve_session_by_title("") is None
+        store.sessions.create_session("one", "cli", title="Plan", started_at=5.0)
+        store.sessions.create_session("draft", "cli", title="Plan #draft", started_at=50.0)
+        store.sessions.create_session("lower", "cli", title="plan #9", started_at=50.0)
+        assert store.titles.resolve_session_by_title("Plan") == "one"
+        store.sessions.create_session("ten", "cli", title="Plan #10", started_at=3.0)
+        store.sessions.create_session("two", "cli", title="Plan #2", started_at=4.0)
+        assert store.titles.resolve_session_by_title("Plan") == "ten"
+        assert store.titles.resolve_session_by_title("Plan #2") == "two"
+        assert store.titles.resolve_session_by_title("Plan #draft") == "draft"
+        assert store.titles.resolve_session_by_title("PLAN") is None
+        assert store.titles.resolve_session_by_title("Pla%") is None
+        assert store.titles.resolve_session_by_title("") is None
 
     def test_a_title_is_told_from_the_numbers_after_it(self, store: SessionStore) -> None:
         """Exactly as written, of every user in sight, and those with numbers in their order."""
         for number, title in enumerate(("Plan #10", "Plan", "Plan #2", "plan", "Plan #draft", "Plan #1")):
-            store.create_session(f"s{number}", "cli", title=title)
-        store.create_session("hers", "cli", user_id="ann", title="Plan", started_at=5.0)
-        exact, numbered = store.list_titled(" Plan ")
+            store.sessions.create_session(f"s{number}", "cli", title=title)
+        store.sessions.create_session("hers", "cli", user_id="ann", title="Plan", started_at=5.0)
+        exact, numbered = store.titles.list_titled(" Plan ")
         assert [each.session_id for each in exact] == ["hers", "s1"]
         assert [each.title for each in numbered] == ["Plan #1", "Plan #2", "Plan #10"]
-        exact, numbered = store.scoped(Scope.of("ann")).list_titled("Plan")
+        exact, numbered = store.scoped(Scope.of("ann")).titles.list_titled("Plan")
         assert [each.session_id for each in (*exact, *numbered)] == ["hers"]
-        assert [[each.session_id for each in some] for some in store.list_titled("Plan #2")] == [["s2"], []]
+        assert [[each.session_id for each in some] for some in store.titles.list_titled("Plan #2")] == [["s2"], []]
         for nothing in ("", "Pla%", "PLAN", "x" * 101, "\ud800"):
-            assert store.list_titled(nothing) == ([], [])
+            assert store.titles.list_titled(nothing) == ([], [])
 
     def test_a_title_moves_on_with_its_conversation(self, store: SessionStore) -> None:
         """A continuation may take the title of an earlier session of the chain; a branch may not."""
         chain(store, "a", "b", "c")
-        store.set_session_title("a", "Plan")
-        assert store.set_session_title("c", "Plan")
-        assert (store.get_session_title("a"), store.get_session_title("c")) == (None, "Plan")
-        store.create_session("branch", "cli", parent_session_id="c", relation="branch")
+        store.titles.set_session_title("a", "Plan")
+        assert store.titles.set_session_title("c", "Plan")
+        assert (store.titles.get_session_title("a"), store.titles.get_session_title("c")) == (None, "Plan")
+        store.sessions.create_session("branch", "cli", parent_session_id="c", relation="branch")
         with refused("taken"):
-            store.set_session_title("branch", "Plan")
+            store.titles.set_session_title("branch", "Plan")

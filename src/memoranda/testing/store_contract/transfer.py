@@ -14,7 +14,7 @@ _NUMBERS = ("id", "copy_of")
 def picture(store: SessionStore) -> list[dict[str, Any]]:
     """Everything in a store, message numbers left out: they are each store's own."""
     sessions = []
-    for session in store.export_all():
+    for session in store.transfer.export_all():
         places = {row["id"]: place for place, row in enumerate(session["messages"])}
         messages = [
             {name: value for name, value in row.items() if name not in _NUMBERS}
@@ -29,66 +29,68 @@ class TransferContract:
     def test_export_then_import_gives_the_same_store(self, store: SessionStore, other: SessionStore) -> None:
         """Chains, branches, titles, counters, costs, compressed and repeated messages; also by way of JSON text."""
         chain(store, "a", "b", "c", user_id="ann")
-        store.set_session_title("c", "Chain")
-        store.create_session("h", "subagent", parent_session_id="a", user_id="ann", cwd="/é", model_config={"x": [1]})
-        store.append_message("h", **FULL, own={"field": "kept"})
-        store.create_session("x", "cli", parent_session_id="b", relation="branch", title="Branch")
+        store.titles.set_session_title("c", "Chain")
+        store.sessions.create_session(
+            "h", "subagent", parent_session_id="a", user_id="ann", cwd="/é", model_config={"x": [1]}
+        )
+        store.messages.append_message("h", **FULL, own={"field": "kept"})
+        store.sessions.create_session("x", "cli", parent_session_id="b", relation="branch", title="Branch")
         say(store, "x", "1", "2", "3")
         compact(store, "x", 2)
-        store.update_token_counts("x", input_tokens=5, actual_cost_usd=0.5, model="m", billing_mode="b")
-        store.update_session("x", system_prompt="prompt")
-        store.set_session_archived("x", True)
-        exported = json.loads(json.dumps(store.export_all()))
-        report = other.import_sessions(exported)
+        store.usage.update_token_counts("x", input_tokens=5, actual_cost_usd=0.5, model="m", billing_mode="b")
+        store.sessions.update_session("x", system_prompt="prompt")
+        store.sessions.set_session_archived("x", True)
+        exported = json.loads(json.dumps(store.transfer.export_all()))
+        report = other.transfer.import_sessions(exported)
         assert report.ok
         assert sorted(report.imported) == ["a", "b", "c", "h", "x"]
         assert report.messages == 10
         assert picture(other) == picture(store)
         assert findable(other) == findable(store)
-        assert other.get_compression_lineage("a") == ["a", "b", "c"]
+        assert other.lineage.get_compression_lineage("a") == ["a", "b", "c"]
         assert contents(other, "x") == contents(store, "x")
 
     def test_one_session_can_be_exported(self, store: SessionStore) -> None:
         """All its columns and messages, those that were compressed away included, those taken back not."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         ids = say(store, "s", "1", "2", "3")
-        store.rewind_to_message("s", ids[2])
+        store.edits.rewind_to_message("s", ids[2])
         compact(store, "s", 1)
-        data = store.export_session("s")
-        session = store.get_session("s")
+        data = store.transfer.export_session("s")
+        session = store.sessions.get_session("s")
         assert data is not None and session is not None
-        assert data == session | {"messages": store.get_messages("s", include_inactive=True)}
+        assert data == session | {"messages": store.messages.get_messages("s", include_inactive=True)}
         assert [row["content"] for row in data["messages"]][:2] == ["1", "2"]
         assert "3" not in [row["content"] for row in data["messages"]]
 
     def test_exports_can_be_limited_to_a_source(self, store: SessionStore) -> None:
         """All at once or one by one."""
-        store.create_session("a", "cli")
-        store.create_session("b", "cron")
-        assert [row["id"] for row in store.export_all(source="cli")] == ["a"]
-        assert [row["id"] for row in store.iter_export("cron")] == ["b"]
+        store.sessions.create_session("a", "cli")
+        store.sessions.create_session("b", "cron")
+        assert [row["id"] for row in store.transfer.export_all(source="cli")] == ["a"]
+        assert [row["id"] for row in store.transfer.iter_export("cron")] == ["b"]
 
     def test_importing_twice_adds_nothing(self, store: SessionStore, other: SessionStore) -> None:
         """Equal messages of one session included; the report says so."""
-        store.create_session("s", "cli", title="T")
+        store.sessions.create_session("s", "cli", title="T")
         for _ in range(3):
-            store.append_message("s", "user", "again", timestamp=5.0)
-        store.append_message("s", **FULL)
-        other.import_sessions(store.export_all())
-        before, head = picture(other), other.head()
-        report = other.import_sessions(store.export_all())
+            store.messages.append_message("s", "user", "again", timestamp=5.0)
+        store.messages.append_message("s", **FULL)
+        other.transfer.import_sessions(store.transfer.export_all())
+        before, head = picture(other), other.feed.head()
+        report = other.transfer.import_sessions(store.transfer.export_all())
         assert (report.imported, report.updated, report.skipped, report.messages) == ([], [], ["s"], 0)
         assert picture(other) == before
-        assert other.head() == head
-        assert store.import_sessions(store.export_all()).messages == 0
+        assert other.feed.head() == head
+        assert store.transfer.import_sessions(store.transfer.export_all()).messages == 0
 
     def test_importing_what_was_repeated_twice_adds_nothing(self, store: SessionStore, other: SessionStore) -> None:
         """A message with an external id is not taken for its own repetition, which has none."""
-        store.create_session("s", "cli")
-        store.append_message("s", "user", "x", external_id="e", timestamp=5.0)
+        store.sessions.create_session("s", "cli")
+        store.messages.append_message("s", "user", "x", external_id="e", timestamp=5.0)
         compact(store, "s", 1)
-        assert other.import_sessions(store.export_all()).messages == 3
-        assert other.import_sessions(store.export_all()).messages == 0
+        assert other.transfer.import_sessions(store.transfer.export_all()).messages == 3
+        assert other.transfer.import_sessions(store.transfer.export_all()).messages == 0
         assert picture(other) == picture(store)
 
     def test_importing_messages_without_time_or_id_twice_adds_nothing(self, store: SessionStore) -> None:
@@ -97,61 +99,63 @@ class TransferContract:
             "id": "s", "source": "x",
             "messages": [{"role": "user", "content": text} for text in ("ok", "ok", "fine")],
         }  # fmt: skip
-        assert store.import_sessions([session]).messages == 3
-        assert store.import_sessions([session]).messages == 0
+        assert store.transfer.import_sessions([session]).messages == 3
+        assert store.transfer.import_sessions([session]).messages == 0
         assert contents(store, "s") == ["ok", "ok", "fine"]
 
     def test_a_session_without_any_time_is_dated_now(self, store: SessionStore) -> None:
         """At its first import, and again when messages with times are added: what was there stays as it is."""
         before = time.time()
         plain = {"role": "user", "content": "when?"}
-        assert store.import_sessions([{"id": "s", "source": "x", "messages": [plain]}]).undated == ["s"]
-        (message,) = store.get_messages("s")
+        assert store.transfer.import_sessions([{"id": "s", "source": "x", "messages": [plain]}]).undated == ["s"]
+        (message,) = store.messages.get_messages("s")
         assert before <= message["timestamp"] <= time.time()
         timed = [plain, plain | {"timestamp": 5.0}]
-        report = store.import_sessions([{"id": "s", "source": "x", "messages": timed}])
+        report = store.transfer.import_sessions([{"id": "s", "source": "x", "messages": timed}])
         assert (report.messages, report.undated) == (1, [])
-        assert store.import_sessions([{"id": "t", "source": "x", "messages": timed}]).undated == []
-        assert [each["timestamp"] for each in store.get_messages("t")] == [5.0, 5.0]
-        report = store.import_sessions([{"id": "u", "source": "x", "messages": [plain, {"content": "no role"}]}])
+        assert store.transfer.import_sessions([{"id": "t", "source": "x", "messages": timed}]).undated == []
+        assert [each["timestamp"] for each in store.messages.get_messages("t")] == [5.0, 5.0]
+        report = store.transfer.import_sessions(
+            [{"id": "u", "source": "x", "messages": [plain, {"content": "no role"}]}]
+        )
         assert (report.undated, len(report.errors)) == ([], 1)
 
     def test_a_session_that_has_grown_gets_what_is_new(self, store: SessionStore, other: SessionStore) -> None:
         """Only that, in order."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         say(store, "s", "1", "2")
-        other.import_sessions(store.export_all())
+        other.transfer.import_sessions(store.transfer.export_all())
         say(store, "s", "3", "4")
-        report = other.import_sessions(store.export_all())
+        report = other.transfer.import_sessions(store.transfer.export_all())
         assert (report.updated, report.messages) == (["s"], 2)
         assert picture(other) == picture(store)
 
     def test_a_session_compressed_since_is_compressed_here_too(self, store: SessionStore, other: SessionStore) -> None:
         """Old turns do not stay in the context beside their summary."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         say(store, "s", "1", "2", "3")
-        other.import_sessions(store.export_all())
+        other.transfer.import_sessions(store.transfer.export_all())
         compact(store, "s", 1)
-        other.import_sessions(store.export_all())
+        other.transfer.import_sessions(store.transfer.export_all())
         assert contents(other, "s") == contents(store, "s")
         assert picture(other) == picture(store)
 
     def test_what_was_taken_back_here_is_not_brought_back(self, store: SessionStore, other: SessionStore) -> None:
         """An import knows messages that nobody sees any more."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         ids = say(store, "s", "1", "2")
-        other.import_sessions(store.export_all())
-        exported = store.export_all()
-        store.rewind_to_message("s", ids[1])
-        assert store.import_sessions(exported).messages == 0
+        other.transfer.import_sessions(store.transfer.export_all())
+        exported = store.transfer.export_all()
+        store.edits.rewind_to_message("s", ids[1])
+        assert store.transfer.import_sessions(exported).messages == 0
         assert contents(store, "s") == ["1"]
 
     def test_messages_with_different_external_ids_are_different(self, store: SessionStore) -> None:
         """Even when they say the same at the same moment; with the same id they are one."""
         message = {"role": "user", "content": "ok", "timestamp": 5.0}
         session = {"id": "s", "source": "x"}
-        store.import_sessions([session | {"messages": [message | {"external_id": "1"}]}])
-        report = store.import_sessions(
+        store.transfer.import_sessions([session | {"messages": [message | {"external_id": "1"}]}])
+        report = store.transfer.import_sessions(
             [session | {"messages": [message | {"external_id": "2"}, message | {"external_id": "1", "content": "no"}]}]
         )
         assert report.messages == 1
@@ -159,9 +163,9 @@ class TransferContract:
 
     def test_a_taken_title_gets_a_number(self, store: SessionStore) -> None:
         """Nothing is refused for its title, and the report says what it is called now."""
-        store.create_session("a", "cli", title="Plan")
-        store.create_session("b", "cli", title="x" * 100)
-        report = store.import_sessions(
+        store.sessions.create_session("a", "cli", title="Plan")
+        store.sessions.create_session("b", "cli", title="x" * 100)
+        report = store.transfer.import_sessions(
             [
                 {"id": "c", "source": "x", "title": "Plan"},
                 {"id": "d", "source": "x", "title": "x" * 100},
@@ -170,15 +174,15 @@ class TransferContract:
             ]
         )
         assert report.ok
-        assert report.renamed["c"] == store.get_session_title("c") == "Plan #2"
-        titles = {name: store.get_session_title(name) for name in "abcdef"}
+        assert report.renamed["c"] == store.titles.get_session_title("c") == "Plan #2"
+        titles = {name: store.titles.get_session_title(name) for name in "abcdef"}
         assert len(set(titles.values())) == 6
         assert titles["f"] is None
         assert report.renamed.keys() == {"c", "d", "e"}
 
     def test_a_missing_parent_detaches_a_session(self, store: SessionStore) -> None:
         """It is imported all the same; a parent that comes later in the same import is waited for."""
-        report = store.import_sessions(
+        report = store.transfer.import_sessions(
             [
                 {"id": "orphan", "source": "x", "parent_session_id": "nobody", "relation": "branch"},
                 {"id": "child", "source": "x", "parent_session_id": "parent", "relation": "compression"},
@@ -186,17 +190,17 @@ class TransferContract:
             ]
         )
         assert report.detached == ["orphan"]
-        assert store.get_compression_lineage("child") == ["parent", "child"]
-        assert store.get_conversation_root("orphan") == "orphan"
+        assert store.lineage.get_compression_lineage("child") == ["parent", "child"]
+        assert store.lineage.get_conversation_root("orphan") == "orphan"
 
     def test_sessions_that_name_each_other_as_parents_end_somewhere(self, store: SessionStore) -> None:
         """A circle is cut open."""
         circle = [{"id": a, "source": "x", "parent_session_id": b} for a, b in ("ab", "bc", "ca", "ss")]
-        report = store.import_sessions(circle)
+        report = store.transfer.import_sessions(circle)
         assert sorted(report.imported) == ["a", "b", "c", "s"]
-        assert len(store.get_ancestors("a")) <= 3
-        assert store.get_ancestors("s") == [{"id": "s", "title": None, "relation": None}]
-        assert len(store.list_sessions_rich()) >= 1
+        assert len(store.lineage.get_ancestors("a")) <= 3
+        assert store.lineage.get_ancestors("s") == [{"id": "s", "title": None, "relation": None}]
+        assert len(store.listing.list_sessions_rich()) >= 1
 
     def test_a_broken_session_is_reported_and_the_others_come_in(self, store: SessionStore) -> None:
         """Whatever is wrong with it, nothing of it is stored."""
@@ -212,11 +216,11 @@ class TransferContract:
         ]  # fmt: skip
         for number, session in enumerate(broken):
             one = good | {"id": f"good {number}"}
-            report = store.import_sessions([session, one])
+            report = store.transfer.import_sessions([session, one])
             assert report.imported == [one["id"]], session
             assert [error["index"] for error in report.errors] == [0]
             assert report.errors[0]["error"]
-        assert store.get_session("b") is None
+        assert store.sessions.get_session("b") is None
 
     def test_values_that_no_database_holds_are_reported(self, store: SessionStore) -> None:
         """With the session that has them, not as an error from below."""
@@ -229,91 +233,91 @@ class TransferContract:
         ]  # fmt: skip
         for number, wrong in enumerate(broken):
             one = {"id": f"good {number}", "source": "x"}
-            report = store.import_sessions([{"id": "b", "source": "x", **wrong}, one])
+            report = store.transfer.import_sessions([{"id": "b", "source": "x", **wrong}, one])
             assert one["id"] in report.imported
             assert len(report.errors) + len(report.imported) == 2
             if "b" in report.imported:
-                store.delete_session("b")
+                store.deletion.delete_session("b")
 
     def test_an_imported_number_is_a_number(self, store: SessionStore) -> None:
         """Text in its place is reported or counts as nothing; sums work."""
-        store.import_sessions(
+        store.transfer.import_sessions(
             [
                 {"id": "a", "source": "x", "input_tokens": "abc"},
                 {"id": "b", "source": "x", "archived": "x", "rewind_count": "no"},
                 {"id": "c", "source": "x", "input_tokens": 5},
             ]
         )
-        assert store.statistics()["input_tokens"] == 5
-        store.update_token_counts("c", input_tokens=1)
-        for row in store.export_all():
+        assert store.usage.statistics()["input_tokens"] == 5
+        store.usage.update_token_counts("c", input_tokens=1)
+        for row in store.transfer.export_all():
             assert all(isinstance(row[name], int) for name in ("input_tokens", "archived", "rewind_count"))
 
     def test_what_is_repeated_of_a_session_that_is_not_here_can_be_found(
         self, store: SessionStore, other: SessionStore
     ) -> None:
         """A continuation that is imported alone holds the only record of what it repeats."""
-        store.create_session("a", "cli")
-        number = store.append_message("a", "user", "a fact")
-        store.end_session("a", "compression")
-        store.create_session("b", "cli", parent_session_id="a")
-        store.append_message("b", "user", "a fact", copy_of=number)
-        whole = store.export_all()
-        exported = store.export_session("b")
+        store.sessions.create_session("a", "cli")
+        number = store.messages.append_message("a", "user", "a fact")
+        store.sessions.end_session("a", "compression")
+        store.sessions.create_session("b", "cli", parent_session_id="a")
+        store.messages.append_message("b", "user", "a fact", copy_of=number)
+        whole = store.transfer.export_all()
+        exported = store.transfer.export_session("b")
         assert exported is not None
-        other.import_sessions([exported])
+        other.transfer.import_sessions([exported])
         assert findable(other) == ["a fact"]
-        store.delete_session("b")
-        store.delete_session("a")
-        store.import_sessions(whole)
+        store.deletion.delete_session("b")
+        store.deletion.delete_session("a")
+        store.transfer.import_sessions(whole)
         assert findable(store) == ["a fact"]
 
     def test_what_is_known_later_comes_in_with_what_is_new(self, store: SessionStore, other: SessionStore) -> None:
         """Title, end and counts; what is known here stays, and a session that goes on here is not ended."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         say(store, "s", "one")
-        other.import_sessions(store.export_all())
-        store.set_session_title("s", "Named later")
-        store.update_token_counts("s", input_tokens=10, model="m")
-        store.end_session("s", "done")
-        exported = store.export_all()
-        assert other.import_sessions(exported).updated == ["s"]
+        other.transfer.import_sessions(store.transfer.export_all())
+        store.titles.set_session_title("s", "Named later")
+        store.usage.update_token_counts("s", input_tokens=10, model="m")
+        store.sessions.end_session("s", "done")
+        exported = store.transfer.export_all()
+        assert other.transfer.import_sessions(exported).updated == ["s"]
         names = ("title", "ended_at", "end_reason", "input_tokens", "model")
-        ours, theirs = store.get_session("s"), other.get_session("s")
+        ours, theirs = store.sessions.get_session("s"), other.sessions.get_session("s")
         assert ours is not None and theirs is not None
         assert [theirs[name] for name in names] == [ours[name] for name in names]
-        assert other.import_sessions(exported).skipped == ["s"]
-        other.reopen_session("s")
-        other.set_session_title("s", "Mine")
+        assert other.transfer.import_sessions(exported).skipped == ["s"]
+        other.sessions.reopen_session("s")
+        other.titles.set_session_title("s", "Mine")
         say(other, "s", "two")
-        other.import_sessions(exported)
-        kept = other.get_session("s")
+        other.transfer.import_sessions(exported)
+        kept = other.sessions.get_session("s")
         assert kept is not None
         assert (kept["title"], kept["ended_at"]) == ("Mine", None)
 
     def test_what_was_redacted_here_is_not_brought_back(self, store: SessionStore) -> None:
         """By an export from before, whose messages have no external ids."""
-        store.create_session("s", "cli")
+        store.sessions.create_session("s", "cli")
         (message, _) = say(store, "s", "a secret", "other words")
-        before = store.export_all()
-        store.redact_message(message)
-        assert store.import_sessions(before).messages == 0
+        before = store.transfer.export_all()
+        store.edits.redact_message(message)
+        assert store.transfer.import_sessions(before).messages == 0
         assert contents(store, "s") == ["[redacted]", "other words"]
-        assert store.get_messages_as_conversation("s")[0] == {"role": "user", "content": "[redacted]"}
+        assert store.messages.get_messages_as_conversation("s")[0] == {"role": "user", "content": "[redacted]"}
 
     def test_a_repetition_may_come_before_what_it_repeats(self, store: SessionStore, other: SessionStore) -> None:
         """It is found and counted once, there as here."""
         said = {"id": 7, "role": "user", "content": "all of it"}
         cut = {"id": 3, "role": "user", "content": "cut short", "copy_of": 7}
         sessions = [{"id": "a", "source": "cli", "messages": [cut]}, {"id": "b", "source": "cli", "messages": [said]}]
-        store.import_sessions(sessions)
-        other.import_sessions(store.export_all())
+        store.transfer.import_sessions(sessions)
+        other.transfer.import_sessions(store.transfer.export_all())
         for each in (store, other):
             assert findable(each) == ["all of it"]
-            assert not each.miscounted_sessions()
+            assert not each.maintenance.miscounted_sessions()
 
     def test_progress_is_told(self, store: SessionStore) -> None:
         """After every session."""
         steps: list[int] = []
-        store.import_sessions(({"id": str(each), "source": "x"} for each in range(3)), progress=steps.append)
+        store.transfer.import_sessions(({"id": str(each), "source": "x"} for each in range(3)), progress=steps.append)
         assert steps == [1, 2, 3]

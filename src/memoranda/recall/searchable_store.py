@@ -1,10 +1,11 @@
-"""`SessionDB`: the session store together with the index beside it, so that what is recorded can be found."""
+"""The session store together with its search index."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Literal
 
+from memoranda.db.engine import Engine
 from memoranda.errors import SessionError
 from memoranda.index.follower import Follower
 from memoranda.index.message_text import searchable_text
@@ -14,9 +15,10 @@ from memoranda.recall.evidence import snippet
 from memoranda.recall.query import parse
 from memoranda.recall.search import Search, SearchResult
 from memoranda.safety.redaction import Redactor
+from memoranda.sessions.feed import Feed
 from memoranda.sessions.message_rows import text_of
+from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
-from memoranda.sessions.transfer import ImportReport
 
 _CONTEXT = 200
 
@@ -43,33 +45,28 @@ def index_path(db_path: Path) -> Path:
     return db_path.with_name(f"{db_path.stem}.index.db")
 
 
-class SessionDB(SessionStore):
-    """Sessions and messages in `state.db`, found again through an index that can be deleted at any time."""
+class SearchableStore(SessionStore):
+    """A session store with a search index beside it, which can be deleted at any time."""
 
-    def __init__(self, db_path: Path | str, *, redactor: Redactor | None = None, wait: float = 10.0) -> None:
-        super().__init__(db_path, redactor=redactor, wait=wait)
-        self.index = SearchIndex(index_path(Path(db_path)), self)
-        self._search = Search(self.index)
-        self._follower = Follower(self.index)
-
-    def append_messages(
-        self, session_id: str, messages: Iterable[Mapping[str, Any]], *, fail_if_continued: bool = False
-    ) -> list[int]:
-        """Record several messages in one commit: all of them or none. The index follows by itself."""
-        ids = super().append_messages(session_id, messages, fail_if_continued=fail_if_continued)
-        self._follower.nudge()
-        return ids
-
-    def import_sessions(
-        self, sessions: Iterable[Mapping[str, Any]], progress: Callable[[int], None] | None = None
-    ) -> ImportReport:
-        """Take in exported sessions, each in one commit. The index follows by itself."""
-        report = super().import_sessions(sessions, progress)
-        self._follower.nudge()
-        return report
+    def __init__(
+        self,
+        engine: Engine,
+        index: Path | SearchIndex,
+        scope: Scope | None = None,
+        *,
+        redactor: Redactor | None = None,
+        follower: Follower | None = None,
+    ) -> None:
+        """`index` is the path of the index file, or, in a view for another scope, the index of the whole store."""
+        if isinstance(index, Path):
+            index = SearchIndex(index, Feed(engine, Scope.everyone(), None))
+        self.index = index
+        self._follower = follower = follower or Follower(index)
+        self._search = Search(index)
+        super().__init__(engine, scope, redactor=redactor, on_new_messages=follower.nudge)
 
     def find(self, query: str, filters: Filters, **options: Any) -> SearchResult:
-        """The conversations that match best; see `Search.find`. An index that is far behind goes on behind it."""
+        """The conversations that match best; see `Search.find`. The follower continues with an index that is behind."""
         found = self._search.find(query, filters, now=time.time(), **options)
         if found.note or found.missing or not found.hits:
             # What is not found may have been lost from the index.
@@ -107,11 +104,11 @@ class SessionDB(SessionStore):
         parsed = parse(query)
         results = []
         for message_id in self._search.messages(query, filters, limit=limit, offset=max(0, offset), sort=sort):
-            window = self.window_around(message_id, 1)
+            window = self.conversations.window_around(message_id, 1)
             if window is None:
                 continue
             message = next(each for each in window.messages if each.id == message_id)
-            session = self.get_session(message.session_id) or {}
+            session = self.sessions.get_session(message.session_id) or {}
             words = searchable_text(message)
             results.append(
                 {
@@ -130,6 +127,10 @@ class SessionDB(SessionStore):
                 }
             )
         return results
+
+    def scoped(self, scope: Scope) -> "SearchableStore":
+        """The same store and index for another scope; it closes with the one that it came from."""
+        return SearchableStore(self.engine, self.index, scope, redactor=self._redactor, follower=self._follower)
 
     def close(self) -> None:
         self._follower.close()

@@ -1,0 +1,114 @@
+"""The database behind the record: everything that the session store needs of one, and all that differs between them.
+
+`sessions/` names tables and columns; an engine gives it connections, transactions, locks and the few statements that
+databases phrase differently. `memoranda.testing` has the contracts that a store over an engine must pass.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
+
+from memoranda.db.connection import Connection
+from memoranda.db.position import Position
+from memoranda.db.schema import Schema
+
+
+class Condition(NamedTuple):
+    """A condition of a statement, and the values for its `?`."""
+
+    text: str
+    values: Sequence[Any]
+
+
+class Dialect(Protocol):
+    """What an engine says in words of its own."""
+
+    def __hash__(self) -> int: ...
+
+    @property
+    def row_refused(self) -> type[Exception]:
+        """The error for a row that breaks a rule of its table, such as a reference to a missing row."""
+
+    def add_row(self, connection: Connection, statement: str, values: Sequence[Any]) -> int | None:
+        """Execute an INSERT into a table with an id; return the id, or None when a conflict kept the row out."""
+
+    def add_row_if_valid(self, connection: Connection, table: str, row: Mapping[str, Any]) -> int:
+        """Insert a row unless it breaks a rule of the table; return how many rows were added."""
+
+    def defer_references(self, connection: Connection) -> None:
+        """Check references at the end of this transaction, so that rows may come before those they refer to."""
+
+    def next_id(self, table: str, minimum: str) -> str:
+        """An expression for the id of a new row: greater than every id there and than `minimum` if that is not null."""
+
+    def like(self, column: str) -> str:
+        """A condition with one `?`: the column matches a LIKE pattern, `\\` escapes, ASCII case does not matter."""
+
+    def one_of(self, column: str, values: Collection[Any]) -> Condition:
+        """The column has one of the values; with no values, never."""
+
+    def contains_nul(self, column: str) -> str:
+        """A condition: `like` may stop reading the text of the column too early, because it contains a NUL."""
+
+    def not_ascii(self, column: str) -> str:
+        """A condition: the text of the column contains a character outside ASCII."""
+
+    def position_columns(self, column: str) -> str:
+        """The two columns of which a `Position` is made; `column` is the id of a feed table."""
+
+    def after(self, column: str, position: Position) -> Condition:
+        """The rows behind a position. No row may appear there later than one with a greater position."""
+
+    def up_to(self, column: str, position: Position) -> Condition:
+        """The rows at or before a position."""
+
+    def position_order(self, column: str, direction: str = "") -> str:
+        """The terms of ORDER BY that sort rows by position."""
+
+
+class Engine(Protocol):
+    """A database that is open. A transaction is durable when its block ends, and undone when the block raises."""
+
+    @property
+    def dialect(self) -> Dialect: ...
+    @property
+    def location(self) -> str:
+        """Where the database is, for messages."""
+
+    @property
+    def read_only(self) -> bool: ...
+    @property
+    def journal(self) -> str:
+        """How the engine keeps commits safe; `wal` where readers and writers do not wait for each other."""
+
+    @property
+    def closed(self) -> bool: ...
+
+    def create_tables(self, schema: Schema) -> None:
+        """Create the tables of `schema`, or add what an older store lacks."""
+
+    def writing(self) -> AbstractContextManager[Connection]:
+        """One transaction that may write; its connection reads too."""
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """One consistent view. Inside another one it is the same view."""
+
+    def lock_session(self, connection: Connection, session_id: str) -> None:
+        """Until the transaction ends, keep other transactions from locking this session.
+
+        Every operation that reads a session and writes what follows from it takes this lock first.
+        """
+
+    def lock_titles(self, connection: Connection, user_id: str | None) -> None:
+        """The same for the titles of a user's sessions, which are unique."""
+
+    def shrink_log(self) -> bool:
+        """Remove deleted text from the engine's log; False while a reader still needs it."""
+
+    def check(self) -> list[str]:
+        """Describe damage in the engine's words; empty when the database is whole."""
+
+    def vacuum(self) -> None:
+        """Give the space of deleted rows back to the disk."""
+
+    def close(self) -> None: ...

@@ -1,0 +1,116 @@
+"""Creates the tables of a schema in a SQLite file, and brings an older file up to date.
+
+A table that lacks a column gets it without a migration. Other changes are named migrations, each applied once, in one
+transaction with the record of its name. A file at the current version is opened without looking at its tables, so
+opening costs the same at any size.
+"""
+
+from pathlib import Path
+
+from memoranda.db.schema import Migration, Schema
+from memoranda.db.sqlite import Connection, Database
+from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
+
+
+def open_database(path: Path, schema: Schema, application_id: int, *, wait: float = 10.0) -> Database:
+    """Open a file, or create it, with the tables of `schema`; a file that a newer program wrote is refused."""
+    database = Database(
+        path,
+        application_id=application_id,
+        inspect=lambda connection: refuse_newer(connection, schema, path),
+        wait=wait,
+    )
+    try:
+        upgrade_schema(database, schema)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def upgrade_schema(database: Database, schema: Schema) -> None:
+    """Create the tables of `schema`, or what is missing of them."""
+    found = _version(database)
+    if found == schema.version:
+        return
+    if database.read_only:
+        _refuse_outdated(database, schema)
+        return
+    with database.writing() as connection:
+        for table in schema.all_tables:
+            connection.execute(table.create())
+            existing = {row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")}
+            for column in table.columns:
+                if column.name not in existing:
+                    connection.execute(f"ALTER TABLE {table.name} ADD COLUMN {column.declaration()}")
+        for index in schema.indexes:
+            connection.execute(index)
+        if found == 0:
+            for migration in schema.migrations:
+                migration.apply(connection)
+                _record(connection, migration)
+    for migration in schema.migrations:
+        _apply(database, migration)
+    with database.writing() as connection:
+        if _stored_version(connection) < schema.version:
+            connection.execute("DELETE FROM schema_version")
+            connection.execute("INSERT INTO schema_version (version) VALUES (?)", (schema.version,))
+
+
+def refuse_newer(connection: Connection, schema: Schema, path: Path) -> None:
+    """Raise NewerStoreError when a newer program wrote the store."""
+    found = _stored_version(connection)
+    if found > schema.version:
+        raise NewerStoreError(
+            f"{path} has schema version {found}, and this Memoranda knows versions up to {schema.version}. "
+            "It was written by a newer Memoranda and is left as it is; upgrade this one to use it."
+        )
+
+
+def _refuse_outdated(database: Database, schema: Schema) -> None:
+    """Raise when a read-only store lacks a column, since statements that name the column would fail."""
+    with database.reading() as connection:
+        for table in schema.all_tables:
+            existing = {row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")}
+            if existing and any(column.name not in existing for column in table.columns):
+                raise StorageError(
+                    f"{database.path} was written by an older Memoranda and has to be brought up to date, but it "
+                    "cannot be written. Make the file and its directory writable once, or copy them to where they are."
+                )
+
+
+def _version(database: Database) -> int:
+    with database.reading() as connection:
+        return _stored_version(connection)
+
+
+def _stored_version(connection: Connection) -> int:
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'").fetchone():
+        return 0
+    (found,) = connection.execute("SELECT max(version) FROM schema_version").fetchone()
+    if found is None:
+        return 0
+    if not isinstance(found, int) or found < 0:
+        (_, _, file) = connection.execute("PRAGMA database_list").fetchone()
+        raise CorruptStoreError(
+            f"{file} is damaged: its schema_version is {repr(found)[:40]}, which is no version. It is left as it is. "
+            "'memoranda doctor' says how to save what is in it."
+        )
+    return found
+
+
+def _record(connection: Connection, migration: Migration) -> None:
+    connection.execute(
+        "INSERT INTO state_meta (key, value) VALUES (?, 'done') ON CONFLICT (key) DO NOTHING", (_key(migration),)
+    )
+
+
+def _key(migration: Migration) -> str:
+    return f"migration:{migration.name}"
+
+
+def _apply(database: Database, migration: Migration) -> None:
+    with database.writing() as connection:
+        if not connection.execute("SELECT 1 FROM state_meta WHERE key = ?", (_key(migration),)).fetchone():
+            migration.apply(connection)
+            _record(connection, migration)

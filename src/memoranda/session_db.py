@@ -1,0 +1,178 @@
+"""`SessionDB`: sessions, messages and search in one object, with the method names that its users know.
+
+The methods belong to the parts of `SessionStore`; here each is one line that says which part has it. Code inside
+Memoranda that needs one part takes the part.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+
+from memoranda.db.engine import Engine
+from memoranda.index.follower import Follower
+from memoranda.index.search_index import SearchIndex
+from memoranda.recall.searchable_store import SearchableStore, index_path
+from memoranda.safety.redaction import Redactor
+from memoranda.sessions.conversations import Conversations
+from memoranda.sessions.deletion import Deletion
+from memoranda.sessions.feed import Feed
+from memoranda.sessions.lifecycle import Sessions
+from memoranda.sessions.lineage import Lineage
+from memoranda.sessions.maintenance import Maintenance
+from memoranda.sessions.message_edits import MessageEdits
+from memoranda.sessions.messages import Messages
+from memoranda.sessions.rotation import Rotation
+from memoranda.sessions.scope import Scope
+from memoranda.sessions.session_list import SessionList
+from memoranda.sessions.store import open_record
+from memoranda.sessions.titles import Titles
+from memoranda.sessions.transfer import Transfer
+from memoranda.sessions.usage import Usage
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class _Delegate(Generic[_P, _R]):
+    """A method of `SessionDB` that calls the method of the same name on one of the store's parts."""
+
+    def __init__(self, part: str, method: Callable[Concatenate[Any, _P], _R]) -> None:
+        self._part = part
+        self._method = method
+        self.__doc__ = method.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, db: None, owner: type) -> Callable[Concatenate[Any, _P], _R]: ...
+    @overload
+    def __get__(self, db: "SessionDB", owner: type) -> Callable[_P, _R]: ...
+    def __get__(self, db: "SessionDB | None", owner: type) -> Callable[..., _R]:
+        if db is None:
+            return self._method
+        # Stored in the object, so that the next call finds it there.
+        bound: Callable[_P, _R] = self._method.__get__(getattr(db, self._part))
+        db.__dict__[self._name] = bound
+        return bound
+
+
+class SessionDB(SearchableStore):
+    """Sessions and messages in `state.db`, found through an index that can be deleted at any time."""
+
+    def __init__(self, db_path: Path | str, *, redactor: Redactor | None = None, wait: float = 10.0) -> None:
+        """Open the database, or create it; `wait` is how many seconds a write waits for other writers."""
+        super().__init__(open_record(db_path, wait=wait), index_path(Path(db_path)), redactor=redactor)
+
+    @classmethod
+    def over(
+        cls,
+        engine: Engine,
+        index: Path | SearchIndex,
+        scope: Scope | None = None,
+        *,
+        redactor: Redactor | None = None,
+        follower: Follower | None = None,
+    ) -> "SessionDB":
+        """Use an engine that is open already; see `SearchableStore`."""
+        db = cls.__new__(cls)
+        SearchableStore.__init__(db, engine, index, scope, redactor=redactor, follower=follower)
+        return db
+
+    def scoped(self, scope: Scope) -> "SessionDB":
+        """The same database for another scope; it closes with the one that it came from."""
+        return self.over(self.engine, self.index, scope, redactor=self._redactor, follower=self._follower)
+
+    @property
+    def path(self) -> Path:
+        return Path(self.engine.location)
+
+    @property
+    def journal(self) -> str:
+        return self.maintenance.journal
+
+    @property
+    def read_only(self) -> bool:
+        return self.maintenance.read_only
+
+    create_session = _Delegate("sessions", Sessions.create_session)
+    get_session = _Delegate("sessions", Sessions.get_session)
+    resolve_session_id = _Delegate("sessions", Sessions.resolve_session_id)
+    end_session = _Delegate("sessions", Sessions.end_session)
+    reopen_session = _Delegate("sessions", Sessions.reopen_session)
+    update_session = _Delegate("sessions", Sessions.update_session)
+    set_session_archived = _Delegate("sessions", Sessions.set_session_archived)
+    append_message = _Delegate("messages", Messages.append_message)
+    append_messages = _Delegate("messages", Messages.append_messages)
+    get_messages = _Delegate("messages", Messages.get_messages)
+    get_messages_as_conversation = _Delegate("messages", Messages.get_messages_as_conversation)
+    get_numbered_conversation = _Delegate("messages", Messages.get_numbered_conversation)
+    get_message = _Delegate("messages", Messages.get_message)
+    get_messages_with = _Delegate("messages", Messages.get_messages_with)
+    last_message_id = _Delegate("messages", Messages.last_message_id)
+    get_external_ids = _Delegate("messages", Messages.get_external_ids)
+    live_message_ids = _Delegate("messages", Messages.live_message_ids)
+    rewind_to_message = _Delegate("edits", MessageEdits.rewind_to_message)
+    restore_rewound = _Delegate("edits", MessageEdits.restore_rewound)
+    archive_and_compact = _Delegate("edits", MessageEdits.archive_and_compact)
+    clear_messages = _Delegate("edits", MessageEdits.clear_messages)
+    redact_message = _Delegate("edits", MessageEdits.redact_message)
+    live_context = _Delegate("rotation", Rotation.live_context)
+    take_compression_lease = _Delegate("rotation", Rotation.take_compression_lease)
+    release_compression_lease = _Delegate("rotation", Rotation.release_compression_lease)
+    rotate_session = _Delegate("rotation", Rotation.rotate_session)
+    branch_session = _Delegate("rotation", Rotation.branch_session)
+    compression_notes = _Delegate("rotation", Rotation.compression_notes)
+    note_compression = _Delegate("rotation", Rotation.note_compression)
+    get_compression_tip = _Delegate("lineage", Lineage.get_compression_tip)
+    get_compression_lineage = _Delegate("lineage", Lineage.get_compression_lineage)
+    get_conversation_root = _Delegate("lineage", Lineage.get_conversation_root)
+    get_ancestors = _Delegate("lineage", Lineage.get_ancestors)
+    get_descendants = _Delegate("lineage", Lineage.get_descendants)
+    set_session_title = _Delegate("titles", Titles.set_session_title)
+    get_session_title = _Delegate("titles", Titles.get_session_title)
+    list_titled = _Delegate("titles", Titles.list_titled)
+    resolve_session_by_title = _Delegate("titles", Titles.resolve_session_by_title)
+    get_next_title_in_lineage = _Delegate("titles", Titles.get_next_title_in_lineage)
+    list_sessions_rich = _Delegate("listing", SessionList.list_sessions_rich)
+    known_projects = _Delegate("listing", SessionList.known_projects)
+    session_count = _Delegate("listing", SessionList.session_count)
+    one_view = _Delegate("conversations", Conversations.one_view)
+    conversation_of = _Delegate("conversations", Conversations.conversation_of)
+    window_around = _Delegate("conversations", Conversations.window_around)
+    messages_behind = _Delegate("conversations", Conversations.messages_behind)
+    ends_of = _Delegate("conversations", Conversations.ends_of)
+    update_token_counts = _Delegate("usage", Usage.update_token_counts)
+    statistics = _Delegate("usage", Usage.statistics)
+    get_meta = _Delegate("usage", Usage.get_meta)
+    set_meta = _Delegate("usage", Usage.set_meta)
+    delete_session = _Delegate("deletion", Deletion.delete_session)
+    list_deletion = _Delegate("deletion", Deletion.list_deletion)
+    delete_sessions = _Delegate("deletion", Deletion.delete_sessions)
+    deleted_sessions = _Delegate("deletion", Deletion.deleted_sessions)
+    list_prune_candidates = _Delegate("deletion", Deletion.list_prune_candidates)
+    prune_sessions = _Delegate("deletion", Deletion.prune_sessions)
+    empty_log = _Delegate("deletion", Deletion.empty_log)
+    vacuum = _Delegate("deletion", Deletion.vacuum)
+    export_session = _Delegate("transfer", Transfer.export_session)
+    export_all = _Delegate("transfer", Transfer.export_all)
+    iter_export = _Delegate("transfer", Transfer.iter_export)
+    import_sessions = _Delegate("transfer", Transfer.import_sessions)
+    check_integrity = _Delegate("maintenance", Maintenance.check_integrity)
+    miscounted_sessions = _Delegate("maintenance", Maintenance.miscounted_sessions)
+    recount_sessions = _Delegate("maintenance", Maintenance.recount_sessions)
+    lost_repetitions = _Delegate("maintenance", Maintenance.lost_repetitions)
+    give_up_lost_repetitions = _Delegate("maintenance", Maintenance.give_up_lost_repetitions)
+    take_rows = _Delegate("maintenance", Maintenance.take_rows)
+    store_id = _Delegate("feed", Feed.store_id)
+    head = _Delegate("feed", Feed.head)
+    mark = _Delegate("feed", Feed.mark)
+    mark_of = _Delegate("feed", Feed.mark_of)
+    messages_after = _Delegate("feed", Feed.messages_after)
+    messages_from = _Delegate("feed", Feed.messages_from)
+    sample_messages = _Delegate("feed", Feed.sample_messages)
+    messages_by_id = _Delegate("feed", Feed.messages_by_id)
+    messages_like = _Delegate("feed", Feed.messages_like)
+    messages_beyond_ascii = _Delegate("feed", Feed.messages_beyond_ascii)
+    changes_after = _Delegate("feed", Feed.changes_after)
+    feed_sessions = _Delegate("feed", Feed.feed_sessions)
