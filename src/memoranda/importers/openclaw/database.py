@@ -1,4 +1,4 @@
-"""OpenClaw's database of one agent, where transcripts have been kept since the summer of 2026; only ever read."""
+"""Reads the transcripts in OpenClaw's database of one agent, where they have been kept since the summer of 2026."""
 
 import json
 import sqlite3
@@ -17,29 +17,29 @@ _HELP = f"{MISSING_LIBRARY}, and import again"
 
 
 def database_item(file: Path) -> ImportItem | None:
-    """A database as an item; what is written and not yet in the file itself counts as its change too."""
+    """Return a database as an item; its write-ahead log counts as part of it."""
     return database_at(file, "database")
 
 
 def read_database(item: ImportItem) -> Iterator[ReadEvent]:
-    """Every session of a database, one after the other, event by event."""
-    lacking = 0
+    """Yield every session of a database, event by event."""
+    still_packed = 0
     try:
-        # As bytes that can be had back: an event is known by them.
+        # Keeps the original bytes, because events without an id are known by them.
         with open_database(item.file, "surrogateescape") as connection:
             columns = _columns(connection, "transcript_events")
             if not columns:
-                # An agent that nobody has spoken to, or a version that kept its transcripts in files.
+                # An unused agent, or a version that kept its transcripts in files.
                 return
             for session_id in _sessions(connection):
-                for given in _session(connection, item.file, session_id, columns):
-                    lacking += isinstance(given, Problem) and given.text.endswith(_HELP)
-                    yield given
+                for event in _read_session(connection, item.file, session_id, columns):
+                    still_packed += isinstance(event, Problem) and event.text.endswith(_HELP)
+                    yield event
     except OSError as error:
         yield Problem(item.file, None, f"the database cannot be read: {error}", unread=True)
-    if lacking:
-        # Not read to its end: it is looked at again next time, although it may not have changed by then.
-        raise ValueError(f"{lacking:,} of its events wait to be unpacked")
+    if still_packed:
+        # An error marks the item as unread, so that the next import reads it although it has not changed.
+        raise ValueError(f"{still_packed:,} of its events wait to be unpacked")
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
@@ -47,28 +47,30 @@ def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
 
 
 def _sessions(connection: sqlite3.Connection) -> list[str]:
-    """The sessions in the order in which they began."""
+    """Return the sessions in the order in which they started."""
     rows = connection.execute("SELECT session_id FROM transcript_events GROUP BY session_id ORDER BY min(created_at)")
     return [row[0] for row in rows]
 
 
-def _session(connection: sqlite3.Connection, file: Path, session_id: str, columns: set[str]) -> Iterator[ReadEvent]:
-    thread = _thread(connection, session_id)
+def _read_session(
+    connection: sqlite3.Connection, file: Path, session_id: str, columns: set[str]
+) -> Iterator[ReadEvent]:
+    thread = _new_thread(connection, session_id)
     packed = "event_zstd" if "event_zstd" in columns else "NULL"
     rows = connection.execute(
         f"SELECT seq, event_json, {packed} FROM transcript_events WHERE session_id = ? ORDER BY seq", (session_id,)
     )
     for seq, plain, frame in rows:
-        event = _event(plain, frame)
+        event = _parse_event(plain, frame)
         if isinstance(event, str):
             yield Problem(file, None, f"event {seq} of session {session_id}: {event}")
         else:
-            yield from thread.given(event[0], None, event[1], seq)
-    yield from thread.ended()
+            yield from thread.convert(event[0], None, event[1], seq)
+    yield from thread.finish()
 
 
-def _event(plain: str | None, frame: bytes | None) -> tuple[dict[str, Any], bytes] | str:
-    """An event with its text, or what is wrong with it."""
+def _parse_event(plain: str | None, frame: bytes | None) -> tuple[dict[str, Any], bytes] | str:
+    """Return an event with its bytes, or what is wrong with it."""
     try:
         raw = plain.encode("utf-8", "surrogateescape") if plain is not None else unpack(frame or b"")
         if raw is None:
@@ -79,8 +81,8 @@ def _event(plain: str | None, frame: bytes | None) -> tuple[dict[str, Any], byte
     return (value, raw) if isinstance(value, dict) else f"a JSON object is expected, not {type(value).__name__}"
 
 
-def _thread(connection: sqlite3.Connection, session_id: str) -> EventThread:
-    """What the database says of a session beside its events; each version has had a little more of it."""
+def _new_thread(connection: sqlite3.Connection, session_id: str) -> EventThread:
+    """Return a session with what its row says; every version stores a little more."""
     thread = EventThread(session_id)
     windows = _row(connection, "session_windows", "session_id", session_id) or _row(
         connection, "sessions", "session_id", session_id

@@ -1,7 +1,7 @@
-"""The lines of an OpenClaw transcript, in a file or in a database: messages, and what else happened in between.
+"""Converts the events of an OpenClaw transcript, from a file or a database, to messages in chat form.
 
-Every version has written the same kind of events: first one of type `session`, then `message`, `compaction`,
-`model_change` and others. Messages keep text, thinking, tool calls and their results as blocks.
+Every version writes the same kinds of events: first one of type `session`, then `message`, `compaction`,
+`model_change` and others. Messages hold text, thinking, tool calls and their results as blocks.
 """
 
 import hashlib
@@ -14,13 +14,13 @@ from memoranda.importers.chat_messages import parse_timestamp
 from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ReadEvent, Skipped
 
 Event = dict[str, Any]
-_LONGEST_UNKNOWN = 20_000
+_MAX_UNKNOWN_CHARS = 20_000
 _ROLES = {"user": "user", "assistant": "assistant", "system": "system", "toolResult": "tool", "tool": "tool"}
 
 
 @dataclass(slots=True)
 class EventThread:
-    """One session on its way: what its events have said of it so far."""
+    """One session: collects what its events tell about it, and converts them."""
 
     host_id: str
     title: str | None = None
@@ -29,24 +29,24 @@ class EventThread:
     started_at: float | None = None
     parent: str | None = None
     extra: dict[str, Any] = field(default_factory=dict)
-    _said: ImportedConversation | None = None
+    _yielded: ImportedConversation | None = None
 
-    def given(self, event: Event, number: int | None, raw: bytes, place: int) -> Iterator[ReadEvent]:
-        """What an event gives; `number` is its line for people, `place` what tells equal lines apart."""
+    def convert(self, event: Event, line: int | None, raw: bytes, index: int) -> Iterator[ReadEvent]:
+        """Yield the message of an event, or what it is instead; `index` tells equal lines apart."""
         kind = event.get("type")
         self._learn(event, kind)
         message = _message_of(event, kind)
         if message is None:
-            yield Skipped(_name_of(event, kind))
+            yield Skipped(_label(event, kind))
             return
         yield from self._conversation()
-        message["external_id"] = _external_id(event, raw, place)
-        message["timestamp"] = _time_of(event)
-        yield ImportedMessage(message, number)
+        message["external_id"] = _external_id(event, raw, index)
+        message["timestamp"] = _timestamp(event)
+        yield ImportedMessage(message, line)
 
-    def ended(self) -> Iterator[ReadEvent]:
-        """What became known after the last message."""
-        if self._said is not None:
+    def finish(self) -> Iterator[ReadEvent]:
+        """Yield the conversation again if something became known after the last message."""
+        if self._yielded is not None:
             yield from self._conversation()
 
     def _conversation(self) -> Iterator[ReadEvent]:
@@ -54,8 +54,8 @@ class EventThread:
             self.host_id, self.title, self.model, self.directory, self.started_at,
             parent_host_id=self.parent, relation="branch" if self.parent else None, extra=dict(self.extra),
         )  # fmt: skip
-        if known != self._said:
-            self._said = known
+        if known != self._yielded:
+            self._yielded = known
             yield known
 
     def _learn(self, event: Event, kind: Any) -> None:
@@ -75,58 +75,72 @@ class EventThread:
 
 
 def _message_of(event: Event, kind: Any) -> dict[str, Any] | None:
-    """The message of an event in chat form; None when it holds none."""
+    """Return the message of an event in chat form; None when it has none."""
     message = event.get("message")
     if kind == "message" and isinstance(message, dict):
-        return _said(message)
-    if kind == "custom_message" and (words := _words(event.get("content"))):
-        return {"role": "system", "content": words}
+        return _convert_message(message)
+    if kind == "custom_message" and (text := _content_text(event.get("content"))):
+        return {"role": "system", "content": text}
     if kind in ("compaction", "branch_summary") and (summary := _text(event.get("summary"))):
         return {"role": "user", "content": summary, "is_summary": True}
     return None
 
 
-def _said(message: Event) -> dict[str, Any] | None:
+def _convert_message(message: Event) -> dict[str, Any] | None:
+    """Return a message in chat form; None when it is empty."""
     role = message.get("role")
     if role == "bashExecution":
-        # A command that the user ran, and what came of it.
+        # A command that the user ran, with its output.
         parts = [f"$ {_text(message.get('command')) or ''}", _text(message.get("output")) or ""]
         return {"role": "user", "content": "\n".join(part for part in parts if part)}
     if role in ("compactionSummary", "branchSummary"):
-        text = _text(message.get("summary")) or _words(message.get("content"))
+        text = _text(message.get("summary")) or _content_text(message.get("content"))
         return {"role": "user", "content": text, "is_summary": True} if text else None
-    content = message.get("content")
-    made: dict[str, Any] = {"role": _ROLES.get(str(role), "system"), "content": _words(content)}
+    error = _text(message.get("errorMessage"))
+    content = _content_text(message.get("content")) or (f"[{error}]" if error else "")
+    converted = {"role": _ROLES.get(str(role), "system"), "content": content}
+    converted |= _reasoning_and_calls(message.get("content"))
+    if converted["role"] == "tool":
+        converted |= _result_fields(message)
+    elif not (content or "reasoning" in converted or "tool_calls" in converted):
+        return None
+    if reason := _text(message.get("stopReason")):
+        converted["finish_reason"] = reason
+    return converted
+
+
+def _reasoning_and_calls(content: Any) -> dict[str, Any]:
+    """Return the fields that the thinking and tool call blocks of a message make."""
     blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
     thoughts = [_text(block.get("thinking")) for block in blocks if block.get("type") == "thinking"]
-    thought = "\n\n".join(filter(None, thoughts))
-    calls = [_call(block) for block in blocks if block.get("type") in ("toolCall", "tool_use")]
-    if thought:
-        made["reasoning"] = thought
+    calls = [_tool_call(block) for block in blocks if block.get("type") in ("toolCall", "tool_use")]
+    fields: dict[str, Any] = {}
+    if reasoning := "\n\n".join(filter(None, thoughts)):
+        fields["reasoning"] = reasoning
     if calls:
-        made["tool_calls"] = calls
-    if made["role"] == "tool":
-        made["tool_call_id"] = _text(message.get("toolCallId")) or ""
-        if name := _text(message.get("toolName")):
-            made["tool_name"] = name
-        if message.get("isError") is True:
-            made["is_error"] = True
-    if reason := _text(message.get("stopReason")):
-        made["finish_reason"] = reason
-    if error := _text(message.get("errorMessage")):
-        made["content"] = made["content"] or f"[{error}]"
-    return made if made["content"] or thought or calls or made["role"] == "tool" else None
+        fields["tool_calls"] = calls
+    return fields
 
 
-def _call(block: Event) -> dict[str, Any]:
+def _result_fields(message: Event) -> dict[str, Any]:
+    """Return the fields that only the result of a tool has."""
+    fields: dict[str, Any] = {"tool_call_id": _text(message.get("toolCallId")) or ""}
+    if name := _text(message.get("toolName")):
+        fields["tool_name"] = name
+    if message.get("isError") is True:
+        fields["is_error"] = True
+    return fields
+
+
+def _tool_call(block: Event) -> dict[str, Any]:
     arguments = block.get("arguments") if "arguments" in block else block.get("input")
     text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
     name = _text(block.get("name")) or ""
     return {"id": _text(block.get("id")) or "", "type": "function", "function": {"name": name, "arguments": text}}
 
 
-def _words(content: Any) -> str:
-    """The words of some content; pictures and other things are named, with their size."""
+def _content_text(content: Any) -> str:
+    """Return the text of a content; images and other blocks are named with their size."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -146,25 +160,25 @@ def _block_text(block: Any) -> str:
     if isinstance(data, str):
         return f"[{kind}: {block.get('mimeType') or 'unknown'}, {len(data) * 3 // 4:,} bytes, not imported]"
     text = json.dumps(block, ensure_ascii=False)
-    return text if len(text) <= _LONGEST_UNKNOWN else f"[{kind}: {len(text):,} characters, not imported]"
+    return text if len(text) <= _MAX_UNKNOWN_CHARS else f"[{kind}: {len(text):,} characters, not imported]"
 
 
-def _name_of(event: Event, kind: Any) -> str:
+def _label(event: Event, kind: Any) -> str:
     custom = event.get("customType")
     name = str(kind or "without type")[:40]
     return f"{name} ({custom[:40]})" if isinstance(custom, str) else name
 
 
-def _external_id(event: Event, raw: bytes, place: int) -> str:
-    """The event's own id; the oldest transcripts have none, and are known by what they say and where."""
+def _external_id(event: Event, raw: bytes, index: int) -> str:
+    """Return the event's id; the oldest transcripts have none, so their events are known by content and index."""
     found = event.get("id")
     if isinstance(found, str) and found:
         return found
-    return f"{place}-{hashlib.sha256(raw.rstrip()).hexdigest()[:16]}"
+    return f"{index}-{hashlib.sha256(raw.rstrip()).hexdigest()[:16]}"
 
 
-def _time_of(event: Event) -> Any:
-    """When it was said: an event has the moment at which it was written down, a message often the one before."""
+def _timestamp(event: Event) -> Any:
+    """Return when the event was written; without that, when its message was sent."""
     message = event.get("message")
     return event.get("timestamp") or (message.get("timestamp") if isinstance(message, dict) else None)
 

@@ -1,11 +1,11 @@
 """Reads the transcripts of OpenClaw: files of JSON lines until the summer of 2026, one database per agent since then.
 
     agents/<agent>/sessions/<session>.jsonl               and <session>-topic-<thread>.jsonl for a thread
-    agents/<agent>/sessions/<session>.jsonl.reset.<time>   what was there before somebody began anew
-    agents/<agent>/agent/openclaw-agent.sqlite             everything, in today's versions
+    agents/<agent>/sessions/<session>.jsonl.reset.<time>   the session before it was reset
+    agents/<agent>/agent/openclaw-agent.sqlite             everything, in current versions
 
-When a version moved the files into the database, it kept them in a directory of its own. A session that is found in
-both is one session: its events have the same ids.
+When a version moved the files into the database, it kept them in a directory of its own. A session in both is one
+session: its events have the same ids.
 """
 
 import json
@@ -25,13 +25,13 @@ from memoranda.importers.source_files import find_files, item_at, read_json_line
 from memoranda.safety.redaction import Redactor
 from memoranda.support.text_file import TextFile, read_text
 
-# What a person deleted there does not come back here.
+# Files that OpenClaw marks as deleted are not imported.
 _TRANSCRIPT = re.compile(r"(?P<id>.+?)\.jsonl(?:\.reset\..+|\.bak(?:[.-].*)?|\.migrated.*)?")
 _DELETED = re.compile(r"\.deleted\.|\.lock$|\.tmp$|\.trajectory\b")
 # Other programs that an agent works with keep their own transcripts there.
-_OTHERS = frozenset(("codex-home", "node_modules", ".git"))
-_SHORTEST = 8
-_KEPT = ("title", "model", "directory", "started_at", "parent", "extra")
+_OTHER_PROGRAMS = frozenset(("codex-home", "node_modules", ".git"))
+_MIN_CREDENTIAL_CHARS = 8
+_STATE_FIELDS = ("title", "model", "directory", "started_at", "parent", "extra")
 
 
 class OpenClaw:
@@ -40,14 +40,14 @@ class OpenClaw:
     name = "openclaw"
 
     def __init__(self) -> None:
-        self._redactors: dict[Path, _Known] = {}
+        self._redactors: dict[Path, _CredentialFilter] = {}
 
-    def scan(self, where: Path | None) -> Sequence[ImportItem]:
-        """The databases and transcripts of all agents; the oldest first."""
-        if where is not None and (single := _single(where)):
+    def scan(self, path: Path | None) -> Sequence[ImportItem]:
+        """Return the databases and transcripts of all agents, the oldest first."""
+        if path is not None and (single := _single_item(path)):
             return [single]
         found: list[ImportItem] = []
-        for root in [where] if where is not None else find_directories():
+        for root in [path] if path is not None else find_directories():
             agents = root / "agents" if (root / "agents").is_dir() else root
             found += find_files(agents, _is_transcript, "session")
             databases = [item.file for item in find_files(agents, lambda file: file.name == FILE_NAME, "database")]
@@ -55,67 +55,66 @@ class OpenClaw:
         return sorted(found, key=lambda item: (item.label != "session", item.modified_at, str(item.file)))
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """The messages of a transcript, or of every session in a database."""
-        known = self._known(item.file)
-        for given in read_database(item) if item.label == "database" else _read_lines(item):
-            yield known.without(given) if isinstance(given, ImportedMessage) else given
+        """Yield the messages of a transcript, or of every session in a database."""
+        credentials = self._credential_filter(item.file)
+        for event in read_database(item) if item.label == "database" else _read_lines(item):
+            yield credentials.redact(event) if isinstance(event, ImportedMessage) else event
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
-        """The command that speaks to the same session again."""
+        """Return the command that sends a message to the session."""
         session = re.sub(r"-topic-[^-]*$", "", host_id)
         return f"openclaw agent --session-id {shlex.quote(session)} --message '...'"
 
-    def _known(self, file: Path) -> "_Known":
-        """The credentials that OpenClaw keeps where a transcript comes from."""
-        above = [place for place in file.parents if place.name == "agents"]
+    def _credential_filter(self, file: Path) -> "_CredentialFilter":
+        """Return a filter for the credentials of the installation that a transcript belongs to."""
+        above = [parent for parent in file.parents if parent.name == "agents"]
         root = above[0].parent if above else file.parent
         if root not in self._redactors:
             credentials = find_credentials(inspect_installation(root, moved=True)) if above else []
-            self._redactors[root] = _Known(credential.value for credential in credentials)
+            self._redactors[root] = _CredentialFilter(credential.value for credential in credentials)
         return self._redactors[root]
 
 
-class _Known:
-    """Takes known credentials out of messages; others are found by their form when they are recorded."""
+class _CredentialFilter:
+    """Redacts known credentials in messages; the record finds others by their form."""
 
     def __init__(self, values: Iterable[str]) -> None:
-        known = [value for value in values if len(value) >= _SHORTEST]
+        known = [value for value in values if len(value) >= _MIN_CREDENTIAL_CHARS]
         self._redactor = Redactor(known)
         self._values = tuple(json.dumps(value, ensure_ascii=False)[1:-1] for value in known)
 
-    def without(self, given: ImportedMessage) -> ImportedMessage:
-        # Nearly no message has one in it, and this is a quick look.
-        text = json.dumps(given.message, ensure_ascii=False, default=str) if self._values else ""
+    def redact(self, imported: ImportedMessage) -> ImportedMessage:
+        # Very few messages hold one, and this check is quick.
+        text = json.dumps(imported.message, ensure_ascii=False, default=str) if self._values else ""
         if not any(value in text for value in self._values):
-            return given
-        names: dict[str, Any] = {
-            name: given.message[name] for name in ("external_id", "timestamp") if name in given.message
-        }
-        return ImportedMessage({**self._redactor.value(given.message)[0], **names}, given.line)
+            return imported
+        message = imported.message
+        kept: dict[str, Any] = {name: message[name] for name in ("external_id", "timestamp") if name in message}
+        return ImportedMessage({**self._redactor.value(message)[0], **kept}, imported.line)
 
 
-def _single(where: Path) -> ImportItem | None:
-    return database_item(where) if where.name == FILE_NAME else item_at(where, "session")
+def _single_item(path: Path) -> ImportItem | None:
+    return database_item(path) if path.name == FILE_NAME else item_at(path, "session")
 
 
 def _is_transcript(file: Path) -> bool:
-    if _OTHERS.isdisjoint(file.parts):
+    if _OTHER_PROGRAMS.isdisjoint(file.parts):
         return bool(_TRANSCRIPT.fullmatch(file.name)) and not _DELETED.search(file.name)
     return False
 
 
 def _read_lines(item: ImportItem) -> Iterator[ReadEvent]:
-    thread = _thread_at(item)
+    thread = _restore_thread(item)
     return read_line_events(
         read_json_lines(item),
-        lambda line: thread.given(line.value, line.number, line.raw, line.number),
-        lambda: _state(thread),
-        thread.ended,
+        lambda line: thread.convert(line.value, line.number, line.raw, line.number),
+        lambda: _thread_state(thread),
+        thread.finish,
     )
 
 
-def _thread_at(item: ImportItem) -> EventThread:
-    """A session as its file begins, or as it was known at a mark."""
+def _restore_thread(item: ImportItem) -> EventThread:
+    """Return a session as it is at the start of its file, or at its checkpoint."""
     named = _TRANSCRIPT.fullmatch(item.file.name)
     thread = EventThread(named["id"] if named else item.file.stem)
     if item.checkpoint is not None and item.checkpoint.state:
@@ -132,13 +131,13 @@ def _thread_at(item: ImportItem) -> EventThread:
     return thread
 
 
-def _state(thread: EventThread) -> str:
+def _thread_state(thread: EventThread) -> str:
     known = asdict(thread)
-    return json.dumps({name: known[name] for name in _KEPT})
+    return json.dumps({name: known[name] for name in _STATE_FIELDS})
 
 
 def _stored_entry(store: Path, host_id: str) -> dict[str, Any]:
-    """What the list of sessions beside the transcripts says of one."""
+    """Return what the list of sessions beside the transcripts says about one."""
     state = read_text(store)
     try:
         stored = json.loads(state.text) if isinstance(state, TextFile) else {}
