@@ -61,7 +61,7 @@ def test_what_is_no_entry_is_counted() -> None:
         "---\na: 1\n---\n<!-- x -->\n- same\n- same\n\n---\n\n- **Name:**\n  _(a hint)_\n- [ ] Do it\n\n# Later\n"
     )
     assert parsed.entries == ["same", "[ ] Do it"]
-    assert parsed.aside == {
+    assert parsed.skipped == {
         "front matter": 1,
         "comments": 1,
         "rules": 1,

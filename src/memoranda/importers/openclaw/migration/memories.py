@@ -65,7 +65,7 @@ def gather(found: Installation, target: Target, redactor: MigrationRedactor) -> 
             continue
         gathered.files.append(file)
         parsed = parse_entries(text, day)
-        gathered.aside.update(parsed.aside)
+        gathered.aside.update(parsed.skipped)
         gathered.left += [OmittedEntry(redactor.text(entry), "it no longer holds", file) for entry in parsed.superseded]
         for entry in parsed.entries:
             if is_template_entry(entry):
