@@ -116,7 +116,7 @@ def test_environments_and_headers_lose_every_value() -> None:
     assert redactor.settings({"env": {"A": "x", "B": "${B}"}, "headers": {"X-Any": "y"}, "port": 1, "on": True}) == {
         "env": {"A": "[redacted]", "B": "${B}"}, "headers": {"X-Any": "[redacted]"}, "port": 1, "on": True,
     }  # fmt: skip
-    assert redactor.taken_out == 2
+    assert redactor.redacted_count == 2
 
 
 _settings = st.recursive(

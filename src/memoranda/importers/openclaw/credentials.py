@@ -1,4 +1,4 @@
-"""The credentials that OpenClaw holds: which of them could be used here, and which have no use here."""
+"""Finds the credentials in OpenClaw's files, and says which of them can be used here."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -16,23 +16,23 @@ from memoranda.importers.source_databases import open_database
 from memoranda.llm.vendors import VENDORS
 from memoranda.support.text_file import TextFile, read_text
 
-# The only ones that ever move: keys of the models and of the external memories that can be used here.
+# Only these are ever copied: keys of the models and external memories that can be used here.
 USABLE = frozenset(
     {vendor.key for vendor in VENDORS.values() if vendor.key}
     | {"HONCHO_API_KEY", "MEM0_API_KEY", "HINDSIGHT_API_KEY", "OPENVIKING_API_KEY", "RETAINDB_API_KEY", "BRV_API_KEY"}
     | {"SUPERMEMORY_API_KEY"}
 )
-_LONGEST = 4096
+_MAX_CHARS = 4096
 _KNOWN_MODELS = tuple(f"models.providers.{name}" for name in VENDORS)
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """One credential; `name` is what it is called in an environment, or its place in the settings."""
+    """One credential; `name` is its environment variable, or its path in the settings."""
 
     name: str
     value: str
-    where: Path
+    file: Path
 
     @property
     def is_usable(self) -> bool:
@@ -40,14 +40,14 @@ class Credential:
 
     def __repr__(self) -> str:
         # Never printed by accident.
-        return f"Credential({self.name}, in {self.where})"
+        return f"Credential({self.name}, in {self.file})"
 
 
 def find_credentials(found: Installation) -> list[Credential]:
-    """Every credential in the files that are read, the first of a name only."""
+    """Return every credential in the files; of several with one name, the first."""
     kept: dict[str, Credential] = {}
     for credential in _all(found):
-        if 0 < len(credential.value) <= _LONGEST and not is_reference(credential.value):
+        if 0 < len(credential.value) <= _MAX_CHARS and not is_reference(credential.value):
             kept.setdefault(credential.name, credential)
     return list(kept.values())
 
@@ -85,27 +85,27 @@ def _in_config(config: Mapping[str, Any], where: Path) -> Iterator[Credential]:
 def _secret_settings(value: Any, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         for name, each in value.items():
-            place = f"{path}.{name}" if path else str(name)
+            full_path = f"{path}.{name}" if path else str(name)
             if isinstance(each, str) and is_secret_name(str(name)):
-                # Those of the environment and of models that are known here have been named already.
+                # Those of the environment and of known models were found by name already.
                 if path not in ("env", "env.vars", *_KNOWN_MODELS):
-                    yield place, each
+                    yield full_path, each
             else:
-                yield from _secret_settings(each, place)
+                yield from _secret_settings(each, full_path)
     elif isinstance(value, list):
         for number, each in enumerate(value):
             yield from _secret_settings(each, f"{path}[{number}]")
 
 
 def _databases(root: Path) -> Iterator[tuple[Path, tuple[str, str]]]:
-    """Where profiles are kept today: for all agents together, or by each of them."""
+    """Yield the databases with auth profiles: one for all agents, or one per agent."""
     yield root / "state" / "openclaw.sqlite", ("config_machine_state", "value_json")
     for database in sorted(root.glob(f"agents/*/agent/{FILE_NAME}")):
         yield database, ("auth_profile_store", "store_json")
 
 
 def _column(database: Path, table: str, column: str) -> list[str]:
-    """The texts in a column; none where there is no such thing."""
+    """Return the texts in a column; none when the database or table is missing."""
     try:
         with open_database(database, "surrogateescape") as connection:
             rows = connection.execute(f"SELECT {column} FROM {table}").fetchall()
@@ -115,7 +115,7 @@ def _column(database: Path, table: str, column: str) -> list[str]:
 
 
 def _in_profiles(text: str, path: Path) -> Iterator[Credential]:
-    """API keys among the profiles that an agent signs in with; other accounts are of no use elsewhere."""
+    """Yield the credentials in the auth profiles of an agent; only API keys can be used elsewhere."""
     try:
         stored = json.loads(text or "{}")
     except (ValueError, RecursionError):

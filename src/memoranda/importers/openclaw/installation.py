@@ -1,8 +1,7 @@
-"""Where OpenClaw keeps things: its directory, its configuration, and the workspaces of its agents.
+"""Finds OpenClaw's directory, its configuration, and the workspaces of its agents.
 
-The directory is `~/.openclaw`, or `~/.clawdbot` or `~/.moltbot` from before it was renamed. A workspace is what an
-agent calls its home: MEMORY.md, USER.md, SOUL.md, daily notes and skills. There is one per agent, and over the versions
-it has been found in several places.
+The directory is `~/.openclaw`, or `~/.clawdbot` or `~/.moltbot` from before it was renamed. A workspace holds the
+files of one agent: MEMORY.md, USER.md, SOUL.md, daily notes and skills. Versions have kept it in several directories.
 """
 
 import os
@@ -30,7 +29,7 @@ class OtherAgent:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """An OpenClaw directory and what is known of it; a file is taken from the first workspace that has it."""
+    """An OpenClaw directory; a file is taken from the first workspace that has it."""
 
     root: Path
     config: Mapping[str, Any]
@@ -41,21 +40,21 @@ class Installation:
     problems: tuple[str, ...] = ()
 
     def find(self, name: str) -> Path | None:
-        """A file or directory of the agent's workspace, wherever it lies."""
-        return next((place / name for place in self.workspaces if (place / name).exists()), None)
+        """Return a file or directory of the first workspace that has it."""
+        return next((path for workspace in self.workspaces if (path := workspace / name).exists()), None)
 
 
 def find_directories(home: Path | None = None) -> list[Path]:
-    """The directories that OpenClaw, by any of its names, has left in a user's home."""
+    """Return the directories of OpenClaw, by any of its names, in a user's home directory."""
     home = home or Path.home()
     return [home / name for name in DIRECTORIES if (home / name).is_dir()]
 
 
 def inspect_installation(root: Path, agent: str | None = None, *, moved: bool = False) -> Installation:
-    """What there is in an OpenClaw directory, for its default agent or another one.
+    """Inspect an OpenClaw directory, for its default agent or another one.
 
-    `moved` means that somebody named the place, perhaps a copy: then its own workspaces come before those that its
-    configuration points to.
+    `moved` means that the user named the directory, which may be a copy: then the workspaces in it come before those
+    that its configuration names.
     """
     root = root.expanduser().absolute()
     config_file = next((root / name for name in CONFIG_FILES if (root / name).is_file()), None)
@@ -65,11 +64,11 @@ def inspect_installation(root: Path, agent: str | None = None, *, moved: bool = 
     is_main = chosen == _default_agent(agents)
     inside = [root / name for name in _IN_TREE] if is_main else []
     inside.append(root / f"workspace-{chosen}")
-    configured = _configured(config, agents, chosen, is_main)
-    workspaces = _present([*inside, *configured] if moved else [*configured, *inside])
-    others = _others(root, config, agents, chosen)
+    configured = _configured_workspaces(config, agents, chosen, is_main)
+    workspaces = _existing([*inside, *configured] if moved else [*configured, *inside])
+    others = _other_agents(root, config, agents, chosen)
     if not workspaces and is_main and agent is None and others:
-        # Nothing belongs to the main agent; the first one there is takes its place.
+        # The main agent has no workspace; use the first agent that has one.
         chosen, workspaces, others = others[0].id, [others[0].workspace], others[1:]
     left = tuple(other for other in others if other.workspace not in workspaces)
     return Installation(root, config, config_file, chosen, tuple(workspaces), left, tuple(problems))
@@ -86,15 +85,15 @@ def _read_config(path: Path | None) -> tuple[Mapping[str, Any], list[str]]:
     try:
         found = parse_json5(state.text)
     except JsonTextError as error:
-        return {}, [f"{path} cannot be understood: {error}"]
+        return {}, [f"{path} is not valid: {error}"]
     if not isinstance(found, dict):
-        return {}, [f"{path} holds no settings"]
+        return {}, [f"{path} is not an object"]
     problems = [f"{path} includes other files, which were not read"] if "$include" in found else []
     return found, problems
 
 
 def section(config: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    """A part of the configuration; empty when it is not there or is something else."""
+    """Return a section of the configuration; empty when it is missing or not an object."""
     found: Any = config
     for name in names:
         found = found.get(name) if isinstance(found, Mapping) else None
@@ -102,22 +101,22 @@ def section(config: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
 
 
 def _agents(config: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The agents that are configured: `entries` by id today, a `list` before that."""
+    """Return the configured agents: `entries` by id in current versions, a `list` before."""
     entries = section(config, "agents", "entries")
-    found = {str(name): each for name, each in entries.items() if isinstance(each, Mapping)}
+    found = {str(name): agent for name, agent in entries.items() if isinstance(agent, Mapping)}
     listed = section(config, "agents").get("list")
-    for each in listed if isinstance(listed, list) else ():
-        if isinstance(each, Mapping) and isinstance(each.get("id"), str):
-            found.setdefault(each["id"], each)
+    for agent in listed if isinstance(listed, list) else ():
+        if isinstance(agent, Mapping) and isinstance(agent.get("id"), str):
+            found.setdefault(agent["id"], agent)
     return found
 
 
 def _default_agent(agents: Mapping[str, Mapping[str, Any]]) -> str:
-    marked = [name for name, each in agents.items() if each.get("default") is True]
+    marked = [name for name, agent in agents.items() if agent.get("default") is True]
     return marked[0] if marked else _MAIN if _MAIN in agents or not agents else next(iter(agents))
 
 
-def _configured(
+def _configured_workspaces(
     config: Mapping[str, Any], agents: Mapping[str, Mapping[str, Any]], agent: str, is_main: bool
 ) -> list[Path]:
     own = agents.get(agent, {}).get("workspace")
@@ -128,7 +127,7 @@ def _configured(
     return found
 
 
-def _others(
+def _other_agents(
     root: Path, config: Mapping[str, Any], agents: Mapping[str, Mapping[str, Any]], chosen: str
 ) -> list[OtherAgent]:
     names = dict.fromkeys(
@@ -136,15 +135,18 @@ def _others(
     )
     found = []
     for name in names:
-        places = [*_configured(config, agents, name, name == _default_agent(agents)), root / f"workspace-{name}"]
-        present = _present(places)
+        candidates = [
+            *_configured_workspaces(config, agents, name, name == _default_agent(agents)),
+            root / f"workspace-{name}",
+        ]
+        present = _existing(candidates)
         if name != chosen and present:
             found.append(OtherAgent(name, present[0]))
     return found
 
 
-def _present(places: Sequence[Path]) -> list[Path]:
-    return [place for place in dict.fromkeys(places) if place.is_dir()]
+def _existing(directories: Sequence[Path]) -> list[Path]:
+    return [directory for directory in dict.fromkeys(directories) if directory.is_dir()]
 
 
 def _path(text: str) -> Path:

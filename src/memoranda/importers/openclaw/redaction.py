@@ -1,4 +1,4 @@
-"""No credential leaves OpenClaw's files but by `--migrate-secrets`: every text that is taken over passes here first."""
+"""Redacts credentials in every text that is migrated; only `--migrate-secrets` copies a credential."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -6,46 +6,47 @@ from typing import Any
 
 from memoranda.safety.redaction import Redactor
 
-_TAKEN_OUT = "[redacted]"
-# What a key must end in for its value to be a credential, written without signs and capitals.
+_REDACTED = "[redacted]"
+# A setting whose name ends like this is a credential; lower case, without punctuation.
 _SECRET_ENDINGS = (
     "token", "secret", "password", "passwd", "passphrase", "apikey", "accesskey", "privatekey", "signingkey",
     "secretkey", "encryptionkey", "authkey", "botkey", "credential", "credentials", "cookie", "authorization",
     "webhookurl",
 )  # fmt: skip
-# Names stay, values do not: environments and headers hold credentials under any name.
+# Environments and headers hold credentials under any name, so that all their values are redacted.
 _ALL_VALUES = ("env", "vars", "headers")
-# A name of a variable in place of its value.
+# The name of a variable instead of its value.
 _REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 
 
 class MigrationRedactor:
-    """Takes credentials out of what passes, and counts them."""
+    """Redacts credentials, and counts them."""
 
     def __init__(self, known_values: Iterable[str] = ()) -> None:
         self._redactor = Redactor(known_values)
-        self.taken_out = 0
+        self.redacted_count = 0
 
     def text(self, text: str) -> str:
-        """A text without credentials."""
+        """Redact the credentials in a text."""
         clean, count = self._redactor.text(text)
-        self.taken_out += count
+        self.redacted_count += count
         return clean
 
     def settings(self, value: Any, key: str = "", *, all_values: bool = False) -> Any:
-        """Settings without credentials: by the names of their keys, and by what they look like."""
+        """Redact the credentials in settings, by the names of their keys and by their form."""
         if isinstance(value, Mapping):
             every = all_values or key in _ALL_VALUES
             return {
-                self.text(str(name)): self.settings(each, str(name), all_values=every) for name, each in value.items()
+                self.text(str(name)): self.settings(element, str(name), all_values=every)
+                for name, element in value.items()
             }
         if isinstance(value, list):
-            return [self.settings(each, key, all_values=all_values) for each in value]
+            return [self.settings(element, key, all_values=all_values) for element in value]
         if not isinstance(value, str):
             return value
         if value and (all_values or is_secret_name(key)) and not _REFERENCE.fullmatch(value):
-            self.taken_out += 1
-            return _TAKEN_OUT
+            self.redacted_count += 1
+            return _REDACTED
         return self.text(value)
 
 
@@ -55,5 +56,5 @@ def is_secret_name(key: str) -> bool:
 
 
 def is_reference(value: str) -> bool:
-    """Whether a value only names the variable that holds it."""
+    """Whether a value only names the variable that holds the credential."""
     return bool(_REFERENCE.fullmatch(value))

@@ -1,4 +1,4 @@
-"""A copy of the home as it was before a move, in one zip file that its owner alone can read."""
+"""Backs up a home before a migration, in one zip file that only its owner can read."""
 
 import os
 import sqlite3
@@ -19,30 +19,30 @@ from memoranda.support.durable_files import (
 
 DIRECTORY = "backups"
 _PREFIX = "before-import-"
-_KEPT = 5
-# What is made of other things, or is a copy itself; and other profiles, which a move does not touch.
-_LEFT_OUT = (DIRECTORY, "migration", "imports", "profiles", "logs", "cache")
+_MAX_BACKUPS = 5
+# Derived data and copies; and other profiles, which a migration does not change.
+_EXCLUDED = (DIRECTORY, "migration", "imports", "profiles", "logs", "cache")
 _DERIVED = "state.index.db"
 _DATABASE = b"SQLite format 3\0"
 
 
 def back_up(root: Path) -> Path | None:
-    """Copy everything that matters in a home; None when there is nothing. The five newest copies are kept."""
+    """Copy everything that is not derived, and keep the newest five backups; None when the home is empty."""
     files = list(_files(root))
     if not files:
         return None
-    place = root / DIRECTORY
-    make_private_directory(place)
-    for leftover in place.glob(f".{_PREFIX}*.tmp"):
+    directory = root / DIRECTORY
+    make_private_directory(directory)
+    for leftover in directory.glob(f".{_PREFIX}*.tmp"):
         leftover.unlink()
-    target = place / f"{_PREFIX}{datetime.now(UTC):%Y%m%dT%H%M%S%f}.zip"
+    target = directory / f"{_PREFIX}{datetime.now(UTC):%Y%m%dT%H%M%S%f}.zip"
     try:
         _write(Path(staged_path(target)), root, files)
         publish(target)
     except BaseException:
         discard_staged(target)
         raise
-    for old in sorted(place.glob(f"{_PREFIX}*.zip"))[:-_KEPT]:
+    for old in sorted(directory.glob(f"{_PREFIX}*.zip"))[:-_MAX_BACKUPS]:
         old.unlink()
     return target
 
@@ -62,7 +62,7 @@ def _write(staged: Path, root: Path, files: list[Path]) -> None:
 
 
 def _add_database(archive: zipfile.ZipFile, file: Path, name: str, copy: Path) -> None:
-    """A database by SQLite's own means, so that the copy is whole even while somebody writes."""
+    """Add a database through SQLite's backup, so that the copy is consistent while other processes write."""
     try:
         with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(copy)) as target:
             source.backup(target)
@@ -74,13 +74,13 @@ def _add_database(archive: zipfile.ZipFile, file: Path, name: str, copy: Path) -
 
 
 def _files(root: Path) -> Iterator[Path]:
-    for place, folders, names in os.walk(root):
-        at = Path(place)
-        folders[:] = sorted(name for name in folders if at != root or name not in _LEFT_OUT)
+    for parent, folders, names in os.walk(root):
+        directory = Path(parent)
+        folders[:] = sorted(name for name in folders if directory != root or name not in _EXCLUDED)
         for name in sorted(names):
-            file = at / name
-            passing = name.endswith(("-wal", "-shm", ".tmp", ".lock")) or name.startswith(_DERIVED)
-            if not passing and file.is_file() and not file.is_symlink():
+            file = directory / name
+            is_temporary = name.endswith(("-wal", "-shm", ".tmp", ".lock")) or name.startswith(_DERIVED)
+            if not is_temporary and file.is_file() and not file.is_symlink():
                 yield file
 
 

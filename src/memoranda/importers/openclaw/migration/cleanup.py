@@ -1,4 +1,4 @@
-"""Puts OpenClaw's directory aside after a move: it gets another name, and nothing in it is touched."""
+"""Renames OpenClaw's directory after a migration; its content is not changed."""
 
 import os
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _SUFFIX = ".pre-migration"
 
 @dataclass(frozen=True, slots=True)
 class DirectoryRename:
-    """A directory, the name that it would get, and how much is in it."""
+    """The planned rename of a directory, with the size of its content."""
 
     directory: Path
     new_path: Path
@@ -21,21 +21,21 @@ class DirectoryRename:
 
 
 def plan_rename(directory: Path) -> DirectoryRename:
-    """What would become of a directory; a link is resolved, so that the directory itself is meant."""
+    """Return how a directory would be renamed."""
     directory = directory.absolute()
     files = total = 0
-    for place, _, names in os.walk(directory):
+    for parent, _, names in os.walk(directory):
         for name in names:
             files += 1
             try:
-                total += os.lstat(os.path.join(place, name)).st_size
+                total += os.lstat(os.path.join(parent, name)).st_size
             except OSError:
                 continue
     return DirectoryRename(directory, _free_name(directory), files, total)
 
 
 def rename_directory(planned: DirectoryRename) -> Path:
-    """Give a directory its other name; raises OSError when that is not possible."""
+    """Rename a directory and return its new path; raises OSError."""
     new_path = _free_name(planned.directory)
     os.rename(planned.directory, new_path)
     sync_directory(new_path.parent)

@@ -1,4 +1,4 @@
-"""What was taken over before, so that a second move adds nothing, not even what has been removed here since."""
+"""Records what earlier migrations added, so that the next one adds none of it again, even if it was removed here."""
 
 import json
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ _FILE = "taken.json"
 
 
 class MigrationHistory:
-    """Digests of entries that were added or left, and of texts that were archived; the texts are not in it."""
+    """Digests of entries that were added or omitted, and of texts that were archived; it holds no text."""
 
     def __init__(self, root: Path) -> None:
         self.directory = root / DIRECTORY
@@ -21,41 +21,41 @@ class MigrationHistory:
         try:
             stored = json.loads(state.text) if isinstance(state, TextFile) else {}
         except ValueError:
-            # Then everything is looked at once more: what is there already is found by its text.
+            # Without it, entries that are here already are recognized by their text.
             stored = {}
         self._known = {
-            kind: set(filter(_is_text, stored.get(kind, ()))) for kind in ("added", "left", "archived")
+            kind: set(filter(_is_string, stored.get(kind, ()))) for kind in ("added", "left", "archived")
         }  # fmt: skip
 
     def was_added(self, target: str, text: str) -> bool:
-        return _mark(target, text) in self._known["added"]
+        return _entry_digest(target, text) in self._known["added"]
 
-    def was_left(self, target: str, text: str) -> bool:
-        return _mark(target, text) in self._known["left"]
+    def was_omitted(self, target: str, text: str) -> bool:
+        return _entry_digest(target, text) in self._known["left"]
 
     def was_archived(self, name: str, text: str) -> bool:
-        return _mark(name, text) in self._known["archived"]
+        return _entry_digest(name, text) in self._known["archived"]
 
-    def note_entries(self, target: str, added: Iterable[str], left: Iterable[str]) -> None:
-        """Note what became of some entries; what was left may be added another time."""
-        self._known["added"] |= {_mark(target, text) for text in added}
-        self._known["left"] |= {_mark(target, text) for text in left}
+    def record_entries(self, target: str, added: Iterable[str], omitted: Iterable[str]) -> None:
+        """Record which entries were added and which were omitted; those may be added later."""
+        self._known["added"] |= {_entry_digest(target, text) for text in added}
+        self._known["left"] |= {_entry_digest(target, text) for text in omitted}
         self._known["left"] -= self._known["added"]
         self._write()
 
-    def note_archived(self, name: str, text: str) -> None:
-        self._known["archived"].add(_mark(name, text))
+    def record_archived(self, name: str, text: str) -> None:
+        self._known["archived"].add(_entry_digest(name, text))
         self._write()
 
     def _write(self) -> None:
         make_private_directory(self.directory)
-        content = {kind: sorted(marks) for kind, marks in self._known.items()}
+        content = {kind: sorted(digests) for kind, digests in self._known.items()}
         write_private(self.directory / _FILE, json.dumps(content, indent=1).encode() + b"\n")
 
 
-def _mark(kind: str, text: str) -> str:
+def _entry_digest(kind: str, text: str) -> str:
     return digest(f"{kind}\n{text}")[:32]
 
 
-def _is_text(value: object) -> bool:
+def _is_string(value: object) -> bool:
     return isinstance(value, str)

@@ -165,7 +165,7 @@ def _entries_of_item(item: _Item) -> list[str]:
 
 
 def _items(lines: list[str]) -> list[_Item]:
-    """The items of a list, each with those that stand further in below it."""
+    """Return the items of a list, with the items that are nested in each."""
     top: list[_Item] = []
     path: list[_Item] = []
     for line in lines:

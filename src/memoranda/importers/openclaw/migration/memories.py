@@ -97,7 +97,7 @@ def plan_entries(
     except StorageError as error:
         return MigrationStep(kind, source, destination, "error", str(error))
     sorted_out = _sort_out(gathered, target, store, history, current)
-    new_left = [left for left in sorted_out.left if not history.was_left(target, left.text)]
+    new_left = [left for left in sorted_out.left if not history.was_omitted(target, left.text)]
     work = AddEntries(target, tuple(sorted_out.added), tuple(new_left))
     planned = bool(sorted_out.added or new_left)
     details = {

@@ -1,4 +1,4 @@
-"""Whether OpenClaw is at work on this machine right now."""
+"""Finds running processes of OpenClaw."""
 
 import os
 import re
@@ -8,18 +8,18 @@ _NAMES = frozenset(
     ("openclaw", "clawdbot", "moltbot", "openclaw-gateway", "openclaw.mjs", "clawdbot.mjs", "moltbot.mjs")
 )
 _RUNTIMES = frozenset(("node", "bun", "deno"))
-_PATIENCE = 5.0
+_PS_TIMEOUT = 5.0
 
 
 def find_openclaw_processes() -> list[int]:
-    """The processes of OpenClaw by their numbers; empty as well where nobody can tell."""
+    """Return the process ids of OpenClaw; empty also where processes cannot be listed."""
     try:
-        listed = subprocess.run(
-            ["ps", "-axo", "pid=,command="], capture_output=True, timeout=_PATIENCE, check=False
+        output = subprocess.run(
+            ["ps", "-axo", "pid=,command="], capture_output=True, timeout=_PS_TIMEOUT, check=False
         ).stdout.decode("utf-8", "replace")
     except (OSError, subprocess.SubprocessError):
         return []
-    found = (line.strip().partition(" ") for line in listed.splitlines())
+    found = (line.strip().partition(" ") for line in output.splitlines())
     return [int(number) for number, _, command in found if number.isdigit() and is_openclaw_command(command)]
 
 
@@ -33,7 +33,7 @@ def is_openclaw_command(command: str) -> bool:
         return True
     if program not in _RUNTIMES and not program.startswith("node"):
         return False
-    runs = next((place for place, word in enumerate(words[1:]) if not word.startswith("-")), None)
-    if runs is None:
+    script = next((index for index, word in enumerate(words[1:]) if not word.startswith("-")), None)
+    if script is None:
         return False
-    return following[runs] in _NAMES or bool(re.search(r"/(?:openclaw|clawdbot|moltbot)/dist/", words[1:][runs]))
+    return following[script] in _NAMES or bool(re.search(r"/(?:openclaw|clawdbot|moltbot)/dist/", words[1:][script]))

@@ -98,7 +98,7 @@ def plan_migration(found: Installation, home: MigrationTarget, options: Migratio
     more += plan_secrets(credentials, home, options)
     more += plan_omitted_files(found)
     steps_found = (*(step for step in steps if step is not None), *more)
-    return MigrationPlan(found.root, found.agent, steps_found, redactor.taken_out, found.problems)
+    return MigrationPlan(found.root, found.agent, steps_found, redactor.redacted_count, found.problems)
 
 
 def run_migration(
@@ -165,10 +165,10 @@ def _done(step: MigrationStep, home: MigrationTarget, history: MigrationHistory,
                 return replace(step, status="error", reason=outcome.message, work=None)
         case ArchiveText() as work:
             _write(directory / "archive" / work.name, work.text)
-            history.note_archived(work.name, work.text)
+            history.record_archived(work.name, work.text)
             return replace(step, status="archived", destination=str(directory / "archive" / work.name), work=None)
         case StoreSecret() as work:
-            home.keep_secret(work.name, work.value)
+            home.store_secret(work.name, work.value)
         case _:
             assert_never(step.work)
     return replace(step, status="migrated", work=None)
@@ -178,18 +178,18 @@ def _keep_entries(
     step: MigrationStep, work: AddEntries, home: MigrationTarget, history: MigrationHistory, directory: Path
 ) -> MigrationStep:
     details = dict(step.details)
-    if work.left:
+    if work.omitted:
         # Before anything else: what finds no room must not be lost if the rest is interrupted.
         place = directory / "overflow" / home.curated.path(work.target).name
-        _write(place, serialise([left.text for left in work.left]))
+        _write(place, serialise([left.text for left in work.omitted]))
         details["overflow_file"] = str(place)
         details["left"] = [
-            {"text": left.text, "reason": left.reason, "file": str(left.file)} for left in work.left
+            {"text": left.text, "reason": left.reason, "file": str(left.file)} for left in work.omitted
         ]  # fmt: skip
     outcome = keep_entries(work, home.curated)
     if isinstance(outcome, MemoryRefusal):
         return replace(step, status="error", reason=outcome.message, details=details, work=None)
-    history.note_entries(work.target, work.entries, [left.text for left in work.left])
+    history.record_entries(work.target, work.entries, [left.text for left in work.omitted])
     if outcome is not None and outcome.change is not None:
         details["change"] = outcome.change
     return replace(step, status="migrated" if work.entries else "archived", details=details, work=None)

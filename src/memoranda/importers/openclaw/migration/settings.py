@@ -62,7 +62,7 @@ def plan_secrets(
     if useless:
         names = ", ".join(credential.name for credential in useless[:10])
         more = f" and {len(useless) - 10} more" if len(useless) > 10 else ""
-        where = ", ".join(sorted({str(credential.where) for credential in useless}))
+        where = ", ".join(sorted({str(credential.file) for credential in useless}))
         yield MigrationStep("secret", where, "", "skipped", f"Of no use here, and left there: {names}{more}.")
 
 
@@ -93,7 +93,7 @@ def model_of(found: Installation) -> str:
 
 
 def _secret(credential: Credential, home: MigrationTarget, options: MigrationOptions) -> MigrationStep:
-    source, destination = str(credential.where), str(home.root / ".env")
+    source, destination = str(credential.file), str(home.root / ".env")
     details = {"name": credential.name}
     present = home.secrets.get(credential.name)
     if present == credential.value:

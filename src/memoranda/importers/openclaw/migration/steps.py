@@ -1,4 +1,4 @@
-"""A move from OpenClaw in steps: what would be done with what, and after it what was done. Values, not closures."""
+"""The steps of a migration from OpenClaw as values: what would be done, and afterwards what was done."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ SkillConflict = Literal["skip", "overwrite", "rename"]
 
 @dataclass(frozen=True, slots=True)
 class MigrationOptions:
-    """What a person asked for."""
+    """The options of a migration."""
 
     preset: Preset = "full"
     overwrite: bool = False
@@ -27,18 +27,18 @@ class MigrationOptions:
 
 @dataclass(frozen=True, slots=True)
 class MigrationTarget:
-    """The home that everything moves into, part by part."""
+    """The home that a migration writes to, part by part."""
 
     root: Path
     curated: MemoryStore
     skills: SkillStore
     secrets: Mapping[str, str] = field(repr=False)
-    keep_secret: Callable[[str, str], None]
+    store_secret: Callable[[str, str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class OmittedEntry:
-    """An entry that is not taken over, and why."""
+    """An entry that is not migrated, and why."""
 
     text: str
     reason: str
@@ -47,16 +47,16 @@ class OmittedEntry:
 
 @dataclass(frozen=True, slots=True)
 class AddEntries:
-    """Add entries to curated memory in one change; what does not go there is written down beside it."""
+    """Add entries to curated memory in one change; the omitted ones are written to a file."""
 
     target: Target
     entries: tuple[str, ...]
-    left: tuple[OmittedEntry, ...] = ()
+    omitted: tuple[OmittedEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class WriteText:
-    """Write a file of the home or of a workspace, if it still has the content that was seen (None: is not there)."""
+    """Write a file of the home or of a workspace, if its content is still the one that was seen (None: no file)."""
 
     path: Path
     text: str
@@ -65,7 +65,7 @@ class WriteText:
 
 @dataclass(frozen=True, slots=True)
 class WriteSkill:
-    """Make a skill, or bring the files of one up to what they are there; by their paths, SKILL.md first."""
+    """Create a skill, or update its files; by path, SKILL.md first."""
 
     name: str
     files: Mapping[str, str]
@@ -73,7 +73,7 @@ class WriteSkill:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveText:
-    """Keep a text that has no place here, for a person to look at."""
+    """Archive a text that has no equivalent here, for a person to look at."""
 
     name: str
     text: str
@@ -92,7 +92,7 @@ Work = AddEntries | WriteText | WriteSkill | ArchiveText | StoreSecret
 
 @dataclass(frozen=True, slots=True)
 class MigrationStep:
-    """One thing that was found, what becomes of it, and the work that this takes."""
+    """One thing that was found, its status, and the work that it needs."""
 
     kind: str
     source: str
@@ -103,7 +103,7 @@ class MigrationStep:
     work: Work | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The step for a report; never with a credential in it."""
+        """Return the step for a report, without credentials."""
         status = self.status
         if status == "planned" and isinstance(self.work, ArchiveText):
             plan = "archive"

@@ -1,7 +1,7 @@
-"""Texts that OpenClaw puts into a new workspace by itself; nobody said them, so they are no memories.
+"""Recognizes the texts that OpenClaw itself puts into a new workspace, which are not memories.
 
-They are known by digests, of whole files and of the entries that the files would make. A text that is not known here is
-taken for somebody's own, which costs at most an entry.
+They are known by digests of whole files and of their entries. An unknown text counts as written by the user, which
+costs at most an entry.
 """
 
 from memoranda.support.canonical_text import digest
@@ -43,15 +43,15 @@ _ENTRIES = """
 
 
 def is_template(text: str) -> bool:
-    """Whether a file is just as OpenClaw made it."""
-    return mark(text) in _FILES.split()
+    """Whether a file is unchanged since OpenClaw created it."""
+    return text_digest(text) in _FILES.split()
 
 
 def is_template_entry(text: str) -> bool:
-    """Whether an entry comes from a file that OpenClaw made."""
-    return mark(text) in _ENTRIES.split()
+    """Whether an entry comes from a file that OpenClaw created."""
+    return text_digest(text) in _ENTRIES.split()
 
 
-def mark(text: str) -> str:
-    """What a text is known by, whatever its blanks."""
+def text_digest(text: str) -> str:
+    """Return the digest of a text, whatever its white space."""
     return digest(" ".join(text.split()))[:16]
