@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.prompt.builder import PromptInputs, build_prompt
-from memoranda.prompt.date import date_line, today
+from memoranda.prompt.builder import PromptInputs, build_prompt, date_line, today
 from memoranda.prompt.guidance import guidance_for
 from memoranda.prompt.platforms import HINTS, hint_for
 from memoranda.prompt.settings import PromptSettings

@@ -7,8 +7,7 @@ from typing import Any, Self
 
 from memoranda.curated.store import MemoryStore
 from memoranda.prompt.assembly import Prompt, restore_prompt
-from memoranda.prompt.builder import PromptInputs, build_prompt
-from memoranda.prompt.date import today
+from memoranda.prompt.builder import PromptInputs, build_prompt, today
 from memoranda.prompt.memory_changes import MemoryChanges
 from memoranda.prompt.settings import PromptSettings
 

@@ -2,16 +2,19 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memoranda.prompt.assembly import Prompt, Section, assemble
-from memoranda.prompt.date import date_line
 from memoranda.prompt.guidance import guidance_for
 from memoranda.prompt.identity import DEFAULT_IDENTITY, read_identity
 from memoranda.prompt.platforms import hint_for
 from memoranda.prompt.project_files import ProjectFiles, read_project_files
 from memoranda.prompt.settings import PromptSettings
+
+# Not from the locale, which differs between processes.
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +56,17 @@ def build_prompt(settings: PromptSettings, inputs: PromptInputs) -> Prompt:
         Section("platform", hint_for(inputs.platform, settings.platform_hints)),
     ]
     return assemble(sections, [*identity.notices, *project.notices])
+
+
+def date_line(day: date) -> str:
+    """The day without the time, so that prompts of one day are equal byte for byte."""
+    return f"This conversation began on {_WEEKDAYS[day.weekday()]}, {day.isoformat()}."
+
+
+def today(timezone: str = "") -> date:
+    """Today in a time zone by its IANA name; in the machine's when the name is empty or not known."""
+    try:
+        zone = ZoneInfo(timezone) if timezone else None
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        zone = None
+    return datetime.now(zone).date()
