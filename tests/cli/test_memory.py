@@ -91,7 +91,7 @@ def test_purge_asks_first(terminal: Terminal) -> None:
     """It cannot be undone."""
     terminal.ok("memory", "add", "one")
     assert terminal.run("memory", "purge", input="n\n").exit_code == 1
-    assert "Forgot 1 changes" in terminal.ok("memory", "purge", "--yes")
+    assert "Deleted 1 changes" in terminal.ok("memory", "purge", "--yes")
 
 
 def test_reset_asks_first_and_can_be_undone(terminal: Terminal) -> None:

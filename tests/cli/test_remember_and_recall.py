@@ -115,7 +115,7 @@ def test_a_file_that_cannot_be_read_does_not_hide_the_rest(person: Person) -> No
     (person.home / "memories" / "MEMORY.md").write_bytes(b"\xff\xfe\xfa")
     result = person.run("recall", "staging")
     assert result.exit_code == 0
-    assert "MEMORY.md is left out" in result.stderr and "migrations" in result.stdout
+    assert "MEMORY.md was skipped" in result.stderr and "migrations" in result.stdout
 
 
 def test_a_question_must_say_something(person: Person) -> None:

@@ -17,7 +17,7 @@ def test_looking_works_on_an_empty_home_and_makes_none(skills: Terminal) -> None
     """In words and in JSON."""
     assert "no skills yet" in skills.ok("list") and "No changes" in skills.ok("log")
     assert skills.json("list") == {"skills": [], "problems": []} and skills.json("log") == []
-    assert "Forgot 0" in skills.ok("purge", "--yes")
+    assert "Deleted 0" in skills.ok("purge", "--yes")
     assert not skills.home.exists()
 
 

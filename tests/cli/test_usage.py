@@ -69,9 +69,9 @@ def test_a_stretch_of_time_and_a_user_can_be_named(home: Path) -> None:
     assert _json(home, "--user", "ann")["total"]["calls"] == 1
 
 
-def test_an_empty_home_is_told_of_and_stays_empty(tmp_path: Path) -> None:
+def test_an_empty_home_is_reported_and_stays_empty(tmp_path: Path) -> None:
     """Looking leaves no trace."""
-    assert "No calls of models" in _run(tmp_path)
+    assert "no model calls" in _run(tmp_path)
     assert _json(tmp_path)["rows"] == []
     assert list(tmp_path.iterdir()) == []
 

@@ -26,7 +26,7 @@ def list_settings() -> None:
     invocation = Invocation.current()
     loaded = config.load(invocation.locate_home())
     rows = [(key, config.value_of(loaded, key)) for key in config.KEYS]
-    text = "\n".join(f"{key.name} = {_show(value)}\n    {key.meaning} ({key.variable})" for key, value in rows)
+    text = "\n".join(f"{key.name} = {_format_value(value)}\n    {key.meaning} ({key.variable})" for key, value in rows)
     invocation.respond(text, {key.name: value for key, value in rows})
 
 
@@ -37,7 +37,7 @@ def get(name: str) -> None:
     """Show one setting."""
     invocation = Invocation.current()
     value = config.value_of(config.load(invocation.locate_home()), config.find_key(name))
-    invocation.respond(_show(value), {name: value})
+    invocation.respond(_format_value(value), {name: value})
 
 
 @command.command("set")
@@ -49,17 +49,17 @@ def set_setting(name: str, value: str) -> None:
     invocation = Invocation.current()
     home = invocation.locate_home()
     stored = config.set_value(home, name, value)
-    invocation.respond(f"{name} = {_show(stored)}  ({home.config_file})", {"success": True, name: stored})
+    invocation.respond(f"{name} = {_format_value(stored)}  ({home.config_file})", {"success": True, name: stored})
 
 
 @command.command()
 @common_options
 def path() -> None:
-    """Show where config.yaml lies."""
+    """Show the path of config.yaml."""
     invocation = Invocation.current()
     home = invocation.locate_home()
     invocation.respond(str(home.config_file), {"path": str(home.config_file), "exists": home.config_file.exists()})
 
 
-def _show(value: object) -> str:
+def _format_value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""The `memoranda` command: finds the noun that was asked for and loads nothing else."""
+"""The `memoranda` command: loads only the subcommand that is called."""
 
 import sys
 from importlib import import_module
@@ -11,23 +11,23 @@ from memoranda.cli.context import EXIT_REFUSED, EXIT_UNUSABLE, Invocation, memor
 from memoranda.errors import MemorandaError
 
 _COMMANDS = {
-    "remember": ("memoranda.cli.remember", "Keep a fact."),
+    "remember": ("memoranda.cli.remember", "Save a fact."),
     "recall": ("memoranda.cli.recall", "Ask memory what it knows."),
     "memory": ("memoranda.cli.memory", "See and change what the agent remembers."),
     "search": ("memoranda.cli.search", "Search every past conversation."),
     "sessions": ("memoranda.cli.sessions", "See, name, export and delete past conversations."),
     "chat": ("memoranda.cli.chat", "Talk to an agent that remembers."),
-    "import": ("memoranda.cli.imports", "Bring conversations and memories of other programs along."),
-    "install": ("memoranda.cli.hosts.install", "Put memory into Claude Code, Codex, Cursor and others."),
-    "uninstall": ("memoranda.cli.hosts.uninstall", "Take memory out of such a program again."),
+    "import": ("memoranda.cli.imports", "Import conversations and memories of other programs."),
+    "install": ("memoranda.cli.hosts.install", "Give memory to Claude Code, Codex, Cursor and others."),
+    "uninstall": ("memoranda.cli.hosts.uninstall", "Remove memory from such a program."),
     "hook": ("memoranda.cli.hosts.hook", "Answer an event of a host (called by the host)."),
     "mcp": ("memoranda.cli.mcp", "Offer memory to any program that speaks MCP."),
     "skills": ("memoranda.cli.skills", "See and change the procedures the agent follows."),
     "usage": ("memoranda.cli.usage", "See what models cost, and what is left of the budget."),
     "provider": ("memoranda.cli.provider", "Use an external memory beside the built-in one."),
-    "doctor": ("memoranda.cli.doctor", "Check the home and say how to fix what is wrong."),
+    "doctor": ("memoranda.cli.doctor", "Check the home and fix what is wrong."),
     "config": ("memoranda.cli.config", "See and change the settings."),
-    "secret": ("memoranda.cli.secret", "Keep API keys in .env; values are never printed."),
+    "secret": ("memoranda.cli.secret", "Store API keys in .env; values are never printed."),
     "profile": ("memoranda.cli.profile", "List the profiles of a home."),
     "demo": ("memoranda.cli.demo", "Watch memory and search at work on a throw-away home."),
 }
@@ -77,11 +77,11 @@ class _LazyGroup(click.Group):
 @click.version_option(__version__, prog_name="memoranda")
 @memory_options
 def command() -> None:
-    """A memory for AI agents: small files the agent curates, and every conversation, kept and found again."""
+    """A memory for AI agents: small files that the agent curates, and every conversation, recorded and searchable."""
 
 
 def main() -> None:
-    """Run the command; output that somebody stopped reading, or that a terminal cannot show, is no error."""
+    """Runs the command. Output that is no longer read, or that the terminal cannot encode, is not an error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -15,15 +15,15 @@ Examples:
 @click.group(epilog=_EPILOG)
 @common_options
 def command() -> None:
-    """Profiles keep separate memories, settings and secrets; --profile NAME uses one, the first write makes it."""
+    """Profiles have separate memories, settings and secrets. --profile NAME uses one; the first write creates it."""
 
 
 @command.command("list")
 @common_options
 def list_profiles() -> None:
-    """Show the profiles of the home and where they lie."""
+    """Show the profiles of the home and their directories."""
     invocation = Invocation.current()
     base = locate_home(invocation.home, "default")
-    places = {name: str(locate_home(base.root, name).root) for name in base.profiles()}
-    text = "\n".join(f"{name}  {place}" for name, place in places.items())
-    invocation.respond(text, {"profiles": places})
+    directories = {name: str(locate_home(base.root, name).root) for name in base.profiles()}
+    text = "\n".join(f"{name}  {directory}" for name, directory in directories.items())
+    invocation.respond(text, {"profiles": directories})

@@ -1,4 +1,4 @@
-"""`memoranda remember`: keep a fact, in so many words."""
+"""`memoranda remember`: save a fact to curated memory."""
 
 import sys
 from typing import get_args
@@ -22,15 +22,20 @@ Examples:
 
 @click.command(epilog=_EPILOG)
 @click.argument("words", nargs=-1, required=True)
-@click.option("--target", type=click.Choice(get_args(Target)), default="memory", show_default=True,
-              help="The agent's notes, or the profile of the user.")  # fmt: skip
+@click.option(
+    "--target",
+    type=click.Choice(get_args(Target)),
+    default="memory",
+    show_default=True,
+    help="The agent's notes, or the profile of the user.",
+)
 @click.option("--allow", multiple=True, metavar="FINDING", help="Accept a scanner finding in the text.")
 @memory_options
 def command(words: tuple[str, ...], target: Target, allow: tuple[str, ...]) -> None:
-    """Keep a fact for every agent that uses this home. '-' reads it from standard input.
+    """Save a fact for every agent that uses this home. '-' reads it from standard input.
 
-    It is on disk when this answers, and known from the next session on. 'memoranda memory' lists, changes, removes and
-    undoes.
+    The fact is on disk when the command answers, and agents know it from their next session on. 'memoranda memory'
+    lists, changes, removes and undoes.
     """
     invocation = Invocation.current()
     text = sys.stdin.read() if words == ("-",) else " ".join(words)

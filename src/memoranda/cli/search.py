@@ -32,15 +32,20 @@ Examples:
   memoranda search 数据库 --why
 """
 
+# Options whose argument of the session_search tool has another name.
+_ARGUMENT_NAMES = {"role": "role_filter", "offset": "cursor"}
+
 
 @click.command(epilog=_EPILOG)
 @click.argument("words", nargs=-1, required=True)
-@click.option("--limit", type=click.IntRange(1, 10), default=5, show_default=True, help="How many conversations.")
-@click.option("--offset", type=click.IntRange(0), default=0, help="Leave out so many first.")
-@click.option("--source", multiple=True, help="Only from there: cli, telegram … Can be repeated.")
-@click.option("--role", multiple=True, help="Only what these said: user, assistant, tool. Can be repeated.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10), default=5, show_default=True, help="How many conversations to show."
+)
+@click.option("--offset", type=click.IntRange(0), default=0, help="Skip this many first.")
+@click.option("--source", multiple=True, help="Only from this source: cli, telegram … Can be repeated.")
+@click.option("--role", multiple=True, help="Only messages of this role: user, assistant, tool. Can be repeated.")
 @click.option("--sort", type=click.Choice(["newest", "oldest"]), help="Order by time instead of by relevance.")
-@click.option("--why", is_flag=True, help="Say which signals put each result there.")
+@click.option("--why", is_flag=True, help="Show the signals that ranked each result.")
 @project_option
 @since_option
 @until_option
@@ -49,24 +54,23 @@ def command(words: tuple[str, ...], **options: Any) -> None:
     """Search every past conversation: words, "a phrase", AND OR NOT, ( ), prefix*, or a plain question."""
     invocation = Invocation.current()
     if not " ".join(words).strip():
-        invocation.fail("Say what to look for; 'memoranda sessions list' shows the latest conversations.")
-    names = {"role": "role_filter", "offset": "cursor"}
-    given = {names.get(name, name): list(value) or None if isinstance(value, tuple) else value
-             for name, value in options.items()}  # fmt: skip
+        invocation.fail("The query is empty. 'memoranda sessions list' shows the latest conversations.")
+    arguments: dict[str, Any] = {"query": " ".join(words)}
+    for name, value in options.items():
+        arguments[_ARGUMENT_NAMES.get(name, name)] = list(value) or None if isinstance(value, tuple) else value
     with open_home(invocation) as memory:
         db = memory.sessions
         _catch_up(db, invocation)
         tool = SessionSearchTool(lambda: db, memory.config.recall, here=current_project)
-        arguments = {"query": " ".join(words), **given}
-        asked = db.index.files
+        searched_files = db.index.files
         answer = tool.call(arguments)
         if answer.get("count") == 0:
             db.index.check()
-            if db.index.files != asked:
-                # A damaged one had lost something, and is made again now.
+            if db.index.files != searched_files:
+                # The index was damaged and is being rebuilt, so the first answer may have missed something.
                 _catch_up(db, invocation)
                 answer = tool.call(arguments)
-        _add_commands(answer, db)
+        add_resume_commands(answer, db)
         others = describe_known_projects(db) if answer.get("message") == NO_PROJECT else ""
     if not answer["success"]:
         invocation.fail(answer["error"], answer)
@@ -76,66 +80,71 @@ def command(words: tuple[str, ...], **options: Any) -> None:
         click.echo("\n".join(filter(None, (format_search_answer(answer), others))))
 
 
-def _add_commands(answer: dict[str, Any], db: SessionDB) -> None:
-    """Say of each conversation from another program how to take it up again there."""
+def add_resume_commands(answer: dict[str, Any], db: SessionDB) -> None:
+    """Adds the command that resumes a conversation in the program it came from."""
     for result in answer.get("results", ()):
         if command := resume_command(db.get_session(result["session_id"]) or {}):
             result["resume"] = command
 
 
 def _catch_up(db: SessionDB, invocation: Invocation) -> None:
-    """Bring the index up to date, and say so when it takes a while."""
-    shown = False
+    """Updates the index, with progress on a terminal when that takes a while."""
+    is_shown = False
 
     def progress(done: int, total: int) -> None:
-        nonlocal shown
+        nonlocal is_shown
         if sys.stderr.isatty() and not invocation.as_json and done < total:
-            shown = True
+            is_shown = True
             click.echo(f"\rIndexing {done:,} of {total:,} messages", nl=False, err=True)
 
     db.index.catch_up(progress=progress)
-    if shown:
+    if is_shown:
         click.echo(err=True)
 
 
 def format_search_answer(answer: dict[str, Any]) -> str:
-    """What was found, for a person."""
-    why = [dim(_why(answer["why"]))] if "why" in answer else []
+    """Formats the answer of a search for a person."""
+    why = [dim(_format_ranking(answer["why"]))] if "why" in answer else []
     if not answer["results"]:
-        said = (terminal_line(answer[part]) for part in ("message", "note") if answer.get(part))
-        return "\n".join([*said, *why])
+        texts = (terminal_line(answer[field]) for field in ("message", "note") if answer.get(field))
+        return "\n".join([*texts, *why])
     count = answer["sessions_matched"]
     head = f"{count:,} session{'' if count == 1 else 's'} match{'es' if count == 1 else ''} ({answer['matched']})"
     lines = [dim(terminal_line(head + (f" · {answer['note']}" if answer.get("note") else ""))), *why, ""]
     for number, result in enumerate(answer["results"], start=1):
-        lines += _result(number, result)
+        lines += _format_result(number, result)
     if answer.get("cursor"):
         lines.append(dim(f"More: --offset {answer['cursor']}"))
     return "\n".join(lines)
 
 
-def _why(why: dict[str, Any]) -> str:
-    """In which order the results stand, what was looked for, and among what."""
-    filters = [f"{name.replace('_', ' ')} {_listed(value)}" for name, value in why["filters"].items()]
-    parts = [why["order"], f"looked for: {_listed(why['terms']) or 'nothing'}"]
+def _format_ranking(why: dict[str, Any]) -> str:
+    """Says how the results are ordered, which terms were searched, and with which filters."""
+    filters = [f"{name.replace('_', ' ')} {_join_values(value)}" for name, value in why["filters"].items()]
+    parts = [why["order"], f"looked for: {_join_values(why['terms']) or 'nothing'}"]
     return terminal_line("why: " + "; ".join([*parts, f"filters: {', '.join(filters) or 'none'}"]))
 
 
-def _local(when: str | None) -> str:
-    """A moment of an answer in the reader's time zone; what no calendar holds stays as it is."""
+def _to_local_time(when: str | None) -> str:
+    """Converts a timestamp of an answer to the local time zone; one that cannot be read stays as it is."""
     try:
         return local_time(datetime.fromisoformat(when).timestamp()) if when else ""
     except ValueError:
         return when or ""
 
 
-def _listed(value: Any) -> str:
+def _join_values(value: Any) -> str:
     return " | ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _result(number: int, result: dict[str, Any]) -> list[str]:
+def _format_result(number: int, result: dict[str, Any]) -> list[str]:
     title = terminal_line(result["title"] or "(no title)", 70)
-    parts = (_local(result["when"]), result["source"], result["session_id"], project_name(result.get("project")))
+    parts = (
+        _to_local_time(result["when"]),
+        result["source"],
+        result["session_id"],
+        project_name(result.get("project")),
+    )
     facts = terminal_line(" · ".join(part for part in parts if part))
     lines = [
         f"{number}. {bold(title)}",

@@ -18,7 +18,7 @@ Examples:
 @click.group(epilog=_EPILOG)
 @common_options
 def command() -> None:
-    """Keep API keys in the home's .env file, readable by you alone. Values are never printed."""
+    """Store API keys in the home's .env file, which only you can read. Values are never printed."""
 
 
 @command.command("list")
@@ -34,11 +34,11 @@ def list_secrets() -> None:
 @click.argument("name")
 @common_options
 def set_secret(name: str) -> None:
-    """Store a secret. It is asked for without echo, or read from standard input when that is a pipe."""
+    """Store a secret. The command prompts for it without echo, or reads it from a pipe."""
     invocation = Invocation.current()
     value = click.prompt(name, hide_input=True, err=True) if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
     if not value:
-        invocation.fail(f"No value was given for {name}. Nothing was written.")
+        invocation.fail(f"The value of {name} is empty. Nothing was written.")
     home = invocation.locate_home()
     config.set_secret(home, name, value)
     invocation.respond(f"Stored {name} in {home.secrets_file}.", {"success": True, "name": name})

@@ -1,4 +1,4 @@
-"""`memoranda skills`: the procedures that the agent keeps, as a person sees and changes them."""
+"""`memoranda skills`: see and change the procedures that an agent follows."""
 
 import sys
 from pathlib import Path
@@ -30,14 +30,14 @@ Examples:
 @click.group(epilog=_EPILOG)
 @memory_options
 def command() -> None:
-    """See and change skills: procedures in skills/<name>/SKILL.md that the agent follows and mends.
+    """See and change skills: procedures in skills/<name>/SKILL.md that the agent follows and improves.
 
-    Every change goes through the same checks as the agent's own, and can be undone.
+    Every change is checked like the agent's own changes, and can be undone.
     """
 
 
 def open_skills(invocation: Invocation) -> SkillStore:
-    """The skills of the home, profile and user that were named."""
+    """Opens the skills of the command's home, profile and user."""
     home = invocation.locate_home()
     home.refuse_if_foreign()
     shared = () if invocation.user is None else (home.skills(),)
@@ -47,18 +47,19 @@ def open_skills(invocation: Invocation) -> SkillStore:
 @command.command("list")
 @memory_options
 def list_skills() -> None:
-    """Show every skill and what it is for, and what is wrong with any."""
+    """Show every skill with its description, and the problems of those that cannot be used."""
     invocation = Invocation.current()
     catalogue = open_skills(invocation).catalogue()
     lines = [f"{skill.name}\n    {printable(skill.description)}" for skill in catalogue.skills]
-    lines += [f"! {printable(str(each.path))}: {printable(each.problem)}" for each in catalogue.problems]
+    lines += [f"! {printable(str(problem.path))}: {printable(problem.problem)}" for problem in catalogue.problems]
     data = {
         "skills": [
             {"name": skill.name, "description": skill.description, "path": str(skill.directory)}
             for skill in catalogue.skills
         ],
         "problems": [
-            {"path": str(each.path), "problem": each.problem, "fatal": each.fatal} for each in catalogue.problems
+            {"path": str(problem.path), "problem": problem.problem, "fatal": problem.fatal}
+            for problem in catalogue.problems
         ],
     }
     invocation.respond("\n".join(lines) or "There are no skills yet.", data)
@@ -69,13 +70,13 @@ def list_skills() -> None:
 @click.argument("file", default=SKILL_FILE)
 @memory_options
 def show(name: str, file: str) -> None:
-    """Print SKILL.md, or another FILE of a skill, as the agent gets it: suspicious passages are withheld."""
+    """Print SKILL.md, or another FILE of a skill, as the agent sees it: suspicious passages are withheld."""
     invocation = Invocation.current()
     view = open_skills(invocation).view(name, file)
     if isinstance(view, SkillRefusal):
         _refuse(invocation, view)
-    lines = [_terminal(view.shown.text).rstrip("\n")]
-    lines += ["", "Files:", *(f"  {printable(each)}" for each in view.files)] if view.files else []
+    lines = [_printable_lines(view.shown.text).rstrip("\n")]
+    lines += ["", "Files:", *(f"  {printable(name)}" for name in view.files)] if view.files else []
     lines += ["", f"Withheld: {', '.join(view.shown.findings)}"] if view.shown.passages else []
     data = {
         "name": name, "file": file, "path": str(view.skill.directory), "content": view.shown.text,
@@ -87,11 +88,11 @@ def show(name: str, file: str) -> None:
 @command.command()
 @click.argument("name")
 @click.argument("source", metavar="FILE")
-@click.option("--description", default="", help="What it is for, if FILE has no front matter that says so.")
+@click.option("--description", default="", help="What the skill is for, if FILE has no front matter.")
 @click.option("--allow", multiple=True, metavar="FINDING", help="Accept a scanner finding in the text.")
 @memory_options
 def create(name: str, source: str, description: str, allow: tuple[str, ...]) -> None:
-    """Make a skill of a Markdown file; '-' reads standard input."""
+    """Create a skill from a Markdown file; '-' reads standard input."""
     invocation = Invocation.current()
     try:
         content = sys.stdin.read() if source == "-" else Path(source).read_text("utf-8")
@@ -107,7 +108,7 @@ def create(name: str, source: str, description: str, allow: tuple[str, ...]) -> 
 @click.argument("file", required=False)
 @memory_options
 def remove(name: str, file: str | None) -> None:
-    """Take a skill, or one FILE of it, out of use. Undo brings it back."""
+    """Remove a skill, or one FILE of it. Undo restores it."""
     invocation = Invocation.current()
     store = open_skills(invocation)
     _report(invocation, store.remove_file(name, file, PERSON) if file else store.delete(name, PERSON))
@@ -116,10 +117,10 @@ def remove(name: str, file: str | None) -> None:
 @command.command()
 @click.argument("name")
 @click.argument("file", default=SKILL_FILE)
-@click.option("--revoke", is_flag=True, help="Take back what was allowed before.")
+@click.option("--revoke", is_flag=True, help="Withdraw an earlier permission.")
 @memory_options
 def allow(name: str, file: str, revoke: bool) -> None:
-    """Accept what the scanner found in a file of a skill, so that all of it is shown. Recorded in the journal."""
+    """Accept the scanner findings in a file of a skill, so that all of it is shown. The journal records it."""
     invocation = Invocation.current()
     store = open_skills(invocation)
     if revoke:
@@ -127,8 +128,8 @@ def allow(name: str, file: str, revoke: bool) -> None:
         if isinstance(revoked, SkillRefusal):
             _refuse(invocation, revoked)
         if not revoked:
-            invocation.fail(f"Nothing was allowed in {file} of {name}.")
-        invocation.respond(f"{file} of {name} is judged like any other again.", {"success": True, "skill": name})
+            invocation.fail(f"No findings were allowed in {file} of {name}.")
+        invocation.respond(f"{file} of {name} is scanned like any other file again.", {"success": True, "skill": name})
         return
     accepted = store.allow(name, file, PERSON)
     if isinstance(accepted, SkillRefusal):
@@ -139,10 +140,12 @@ def allow(name: str, file: str, revoke: bool) -> None:
 
 @command.command()
 @click.argument("name", required=False)
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many, newest first.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many changes, newest first."
+)
 @memory_options
 def log(name: str | None, limit: int) -> None:
-    """Show what changed: number, time, who, which session, and the passage before and after."""
+    """Show the changes: number, time, actor, session, and the text before and after."""
     invocation = Invocation.current()
     changes = describe_log(open_skills(invocation), name, limit)
     lines: list[str] = []
@@ -157,7 +160,7 @@ def log(name: str | None, limit: int) -> None:
 @click.argument("number", type=click.IntRange(min=1), required=False)
 @memory_options
 def undo(number: int | None) -> None:
-    """Take change NUMBER back (default: the latest that was not). The undo is a change too, and can be undone."""
+    """Undo change NUMBER (default: the latest). The undo is a change too, and can be undone."""
     invocation = Invocation.current()
     _report(invocation, change_history.undo(open_skills(invocation), number, PERSON))
 
@@ -166,13 +169,13 @@ def undo(number: int | None) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @memory_options
 def purge(yes: bool) -> None:
-    """Forget for good: the journal's history, and everything that was removed. The skills themselves stay."""
+    """Delete the journal's history and all removed skills and files for good. The skills themselves stay."""
     invocation = Invocation.current()
     if not yes:
-        click.confirm("Forget the history of skills for good? It cannot be undone.", abort=True, err=True)
+        click.confirm("Delete the history of skills for good? This cannot be undone.", abort=True, err=True)
     store = open_skills(invocation)
     purged = change_history.purge(store) if store.root.is_dir() else change_history.PurgedSkills(0, 0)
-    text = f"Forgot {purged.changes} changes and {purged.archived} removed skills and files."
+    text = f"Deleted {purged.changes} changes and {purged.archived} removed skills and files."
     invocation.respond(text, {"success": True, "changes": purged.changes, "archived": purged.archived})
 
 
@@ -187,5 +190,5 @@ def _refuse(invocation: Invocation, refusal: SkillRefusal) -> NoReturn:
     invocation.fail(refusal.message, describe(refusal))
 
 
-def _terminal(text: str) -> str:
+def _printable_lines(text: str) -> str:
     return "\n".join(printable(line.replace("\t", "    ")) for line in text.split("\n"))

@@ -23,25 +23,28 @@ Examples:
   memoranda usage --by session --json
 """
 _NUMBERS = ("calls", "input", "cached", "output", "cost")
-_LONGEST_NAME = 44
+_MAX_NAME_CHARS = 44
 
 
 @click.command(epilog=_EPILOG)
 @click.option(
-    "--by", type=click.Choice(["day", "model", "purpose", "session"]), default="day", show_default=True,
-    help="One line for each.",
-)  # fmt: skip
+    "--by",
+    type=click.Choice(["day", "model", "purpose", "session"]),
+    default="day",
+    show_default=True,
+    help="What each line of the table sums up.",
+)
 @since_option
 @until_option
 @memory_options
 def command(by: Grouping, since: float | None, until: float | None) -> None:
     """See what models cost: calls, tokens and money, and what is left for background work today."""
     invocation = Invocation.current()
-    ledger = _ledger(invocation.locate_home())
-    span: dict[str, Any] = {name: value for name, value in (("since", since), ("until", until)) if value is not None}
+    ledger = _open_ledger(invocation.locate_home())
+    period: dict[str, Any] = {name: value for name, value in (("since", since), ("until", until)) if value is not None}
     try:
-        rows = ledger.totals(by, **span, user=invocation.user)
-        whole = ledger.total(**span, user=invocation.user)
+        rows = ledger.totals(by, **period, user=invocation.user)
+        whole = ledger.total(**period, user=invocation.user)
         today = ledger.today()
     finally:
         ledger.close()
@@ -49,13 +52,13 @@ def command(by: Grouping, since: float | None, until: float | None) -> None:
         "by": by,
         "rows": [_as_json(row) for row in rows],
         "total": _as_json(whole),
-        "background_today": _left(today, ledger.settings),
+        "background_today": _budget_as_json(today, ledger.settings),
         "prices_as_of": AS_OF,
     }
-    invocation.respond("\n".join([*_table(by, rows, whole), *_budget(today, ledger.settings)]), data)
+    invocation.respond("\n".join([*_format_table(by, rows, whole), *_format_budget(today, ledger.settings)]), data)
 
 
-def _ledger(home: Home) -> Ledger:
+def _open_ledger(home: Home) -> Ledger:
     home.refuse_if_foreign()
     return Ledger(home.root, config.load(home).budget)
 
@@ -64,7 +67,7 @@ def _as_json(total: Total) -> dict[str, Any]:
     return asdict(total) | {"cached_share": round(total.cached, 4)}
 
 
-def _left(today: BackgroundSpending, settings: BudgetSettings) -> dict[str, Any]:
+def _budget_as_json(today: BackgroundSpending, settings: BudgetSettings) -> dict[str, Any]:
     usd, tokens = settings.daily_usd, settings.daily_tokens
     return {
         "spent_usd": today.usd,
@@ -77,13 +80,13 @@ def _left(today: BackgroundSpending, settings: BudgetSettings) -> dict[str, Any]
     }
 
 
-def _table(by: str, rows: list[Total], whole: Total) -> list[str]:
+def _format_table(by: str, rows: list[Total], whole: Total) -> list[str]:
     if not rows:
-        return ["No calls of models are in the ledger for that time."]
-    cells = [[terminal_line(row.name, _LONGEST_NAME) or "(none)", *_numbers(row)] for row in rows]
-    cells = [[by, *_NUMBERS], *cells, ["total", *_numbers(whole)]]
-    widths = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))]
-    lines = [_line(row, widths) for row in cells]
+        return ["The ledger has no model calls for that time."]
+    cells = [[terminal_line(row.name, _MAX_NAME_CHARS) or "(none)", *_format_numbers(row)] for row in rows]
+    cells = [[by, *_NUMBERS], *cells, ["total", *_format_numbers(whole)]]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [_format_line(row, widths) for row in cells]
     notes = []
     if whole.failed:
         notes.append(f"{whole.failed:,} of the calls failed or were interrupted.")
@@ -92,32 +95,31 @@ def _table(by: str, rows: list[Total], whole: Total) -> list[str]:
     return [dim(lines[0]), *lines[1:-1], bold(lines[-1]), *map(dim, notes)]
 
 
-def _line(row: list[str], widths: list[int]) -> str:
-    name, *numbers = (cell.ljust(width) if not place else cell.rjust(width)
-                      for place, (cell, width) in enumerate(zip(row, widths, strict=True)))  # fmt: skip
-    return "  ".join([name, *numbers])
+def _format_line(row: list[str], widths: list[int]) -> str:
+    numbers = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+    return "  ".join([row[0].ljust(widths[0]), *numbers])
 
 
-def _numbers(total: Total) -> list[str]:
+def _format_numbers(total: Total) -> list[str]:
     return [
         f"{total.calls:,}",
         f"{total.input_tokens:,}",
         f"{total.cached:.0%}",
         f"{total.output_tokens:,}",
-        "?" if total.unpriced and not total.cost_usd else _dollars(total.cost_usd),
+        "?" if total.unpriced and not total.cost_usd else _format_dollars(total.cost_usd),
     ]
 
 
-def _budget(today: BackgroundSpending, settings: BudgetSettings) -> list[str]:
+def _format_budget(today: BackgroundSpending, settings: BudgetSettings) -> list[str]:
     if settings.allows_nothing:
         return ["", "Background work is switched off: its daily budget is 0."]
     usd, tokens = settings.daily_usd, settings.daily_tokens
-    money = _dollars(today.usd) + ("" if usd is None else f" of {_dollars(usd)}")
+    money = _format_dollars(today.usd) + ("" if usd is None else f" of {_format_dollars(usd)}")
     count = f"{today.tokens:,}" + ("" if tokens is None else f" of {tokens:,}")
     state = " Nothing is left until tomorrow." if today.is_over(settings) else ""
     return ["", f"Background work today: {money}, {count} tokens.{state}"]
 
 
-def _dollars(amount: float) -> str:
+def _format_dollars(amount: float) -> str:
     exact = f"{amount:.4f}"
     return f"${amount:.2f}" if amount >= 1 or exact.endswith("00") else f"${exact}"

@@ -1,4 +1,4 @@
-"""`memoranda memory`: what the agent remembers, as a person sees and changes it."""
+"""`memoranda memory`: see and change the curated memory of an agent."""
 
 import click
 
@@ -21,7 +21,7 @@ Examples:
 def command() -> None:
     """See and change MEMORY.md (the agent's notes) and USER.md (the user's profile).
 
-    Every change goes through the same checks as the agent's own, and can be undone.
+    Every change is checked like the agent's own changes, and can be undone.
     """
 
 

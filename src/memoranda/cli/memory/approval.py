@@ -1,4 +1,4 @@
-"""What the agent proposed and a person decides: pending, approve, reject."""
+"""`memoranda memory pending`, `approve` and `reject`: decide on the changes that the agent proposed."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -13,59 +13,63 @@ from memoranda.curated.settings import FILE_NAMES
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.tool import describe
 
+_NOTHING_PENDING = "Nothing is waiting for approval."
+
 
 @click.command()
 @memory_options
 def pending() -> None:
-    """List what the agent proposed and nobody has decided yet (memory.write_approval: propose)."""
+    """List the proposals that await a decision (memory.write_approval: propose)."""
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
-    waiting = store.proposals.all()
-    text = "\n".join(_show(store, proposal) for proposal in waiting) or "Nothing is waiting for approval."
-    invocation.respond(text, [_as_data(store, proposal) for proposal in waiting])
+    proposals = store.proposals.all()
+    text = "\n".join(_format_proposal(store, proposal) for proposal in proposals) or _NOTHING_PENDING
+    invocation.respond(text, [_as_data(store, proposal) for proposal in proposals])
 
 
 @click.command()
 @click.argument("ids", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="Approve whatever is waiting.")
+@click.option("--all", "everything", is_flag=True, help="Approve all pending proposals.")
 @memory_options
 def approve(ids: tuple[str, ...], everything: bool) -> None:
-    """Carry proposals out. Each is checked again; one that no longer fits stays pending, with the reason."""
+    """Apply proposals. Each is checked again; one that no longer fits stays pending, with the reason."""
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
     results = []
-    for proposal in _chosen(invocation, store, ids, everything):
+    for proposal in _select_proposals(invocation, store, ids, everything):
         results.append({"id": proposal.id} | describe(store.approve(proposal), store))
     _report(invocation, "approved", results)
 
 
 @click.command()
 @click.argument("ids", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="Reject whatever is waiting.")
+@click.option("--all", "everything", is_flag=True, help="Reject all pending proposals.")
 @memory_options
 def reject(ids: tuple[str, ...], everything: bool) -> None:
-    """Turn proposals down. Their text is kept until 'memoranda memory purge'."""
+    """Reject proposals. Their text is kept until 'memoranda memory purge'."""
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
     results: list[dict[str, Any]] = []
-    for proposal in _chosen(invocation, store, ids, everything):
+    for proposal in _select_proposals(invocation, store, ids, everything):
         store.proposals.reject(proposal)
         results.append({"id": proposal.id, "success": True, "message": "Nothing was saved."})
     _report(invocation, "rejected", results)
 
 
-def _chosen(invocation: Invocation, store: MemoryStore, ids: Sequence[str], everything: bool) -> list[Proposal]:
+def _select_proposals(
+    invocation: Invocation, store: MemoryStore, ids: Sequence[str], everything: bool
+) -> list[Proposal]:
     if everything == bool(ids):
-        raise click.UsageError("Name the proposals by id, or say --all.")
+        raise click.UsageError("Name the proposals by id, or use --all.")
     if everything:
         return store.proposals.all()
-    chosen = []
+    selected = []
     for name in dict.fromkeys(ids):
         proposal = store.proposals.get(name)
         if proposal is None:
-            invocation.fail(f"No proposal {name} is waiting. 'memoranda memory pending' lists them.")
-        chosen.append(proposal)
-    return chosen
+            invocation.fail(f"There is no pending proposal {name}. 'memoranda memory pending' lists them.")
+        selected.append(proposal)
+    return selected
 
 
 def _report(invocation: Invocation, verb: str, results: list[dict[str, Any]]) -> None:
@@ -76,16 +80,16 @@ def _report(invocation: Invocation, verb: str, results: list[dict[str, Any]]) ->
         for result in results
     ]
     if all(result["success"] for result in results):
-        invocation.respond("\n".join(lines) or "Nothing is waiting for approval.", results)
+        invocation.respond("\n".join(lines) or _NOTHING_PENDING, results)
     else:
         invocation.fail("\n".join(lines), {"results": results})
 
 
-def _show(store: MemoryStore, proposal: Proposal) -> str:
-    when = printable(proposal.at[:19].replace("T", " "))
+def _format_proposal(store: MemoryStore, proposal: Proposal) -> str:
+    time = printable(proposal.at[:19].replace("T", " "))
     session = f", session {printable(proposal.session)}" if proposal.session else ""
-    by = f"{FILE_NAMES[proposal.target]}, by {printable(proposal.actor)}{session}"
-    lines = [f"{proposal.id}  {when}  {by}"]
+    author = f"{FILE_NAMES[proposal.target]}, by {printable(proposal.actor)}{session}"
+    lines = [f"{proposal.id}  {time}  {author}"]
     lines += [f"    - {store.visible_text(proposal.target, text)}" for text in proposal.replaced if text is not None]
     for operation in proposal.operations:
         if "content" in (fields := encode_operation(operation)):

@@ -1,4 +1,4 @@
-"""Listing and changing entries: list, add, replace, remove, edit, reset, allow."""
+"""`memoranda memory list`, `add`, `replace`, `remove`, `edit`, `reset` and `allow`."""
 
 import sys
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from memoranda.curated.write_result import PERSON, MemoryRefusal, MemoryWriteRes
 from memoranda.errors import StorageError
 
 target_option = click.option(
-    "--target", type=click.Choice(get_args(Target)), default="memory", show_default=True, help="Which file."
+    "--target", type=click.Choice(get_args(Target)), default="memory", show_default=True, help="The file to change."
 )
 _allow_option = click.option("--allow", multiple=True, metavar="FINDING", help="Accept a scanner finding in the text.")
 
@@ -30,7 +30,7 @@ _allow_option = click.option("--allow", multiple=True, metavar="FINDING", help="
 @click.argument("target", type=click.Choice(TARGETS), required=False)
 @memory_options
 def list_entries(target: Target | None) -> None:
-    """Show the live entries, numbered, with how full each file is."""
+    """Show the entries, numbered, and how full each file is."""
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
     texts, data, unreadable = [], {}, False
@@ -48,7 +48,7 @@ def list_entries(target: Target | None) -> None:
 
 
 def format_entries(view: MemoryView) -> str:
-    """The entries of one file, numbered, with how full it is."""
+    """Formats the entries of one file, numbered, and how full it is."""
     lines = [f"{FILE_NAMES[view.target]}  {view.usage}"]
     for number, entry in enumerate(view.entries, start=1):
         first, *rest = entry.visible_text.split("\n")
@@ -72,7 +72,7 @@ def _as_data(view: MemoryView) -> dict[str, object]:
 @memory_options
 def add(text: str, target: Target, allow: tuple[str, ...]) -> None:
     """Add an entry. '-' reads it from standard input."""
-    _apply(target, [Add(_text(text))], allow)
+    _apply(target, [Add(_read_text(text))], allow)
 
 
 @click.command()
@@ -82,8 +82,8 @@ def add(text: str, target: Target, allow: tuple[str, ...]) -> None:
 @_allow_option
 @memory_options
 def replace(old_text: str, text: str, target: Target, allow: tuple[str, ...]) -> None:
-    """Put TEXT in the place of the entry that contains OLD_TEXT (or has it as its handle)."""
-    _apply(target, [Replace(old_text, _text(text))], allow)
+    """Replace the entry that contains OLD_TEXT (or has it as its handle) by TEXT."""
+    _apply(target, [Replace(old_text, _read_text(text))], allow)
 
 
 @click.command()
@@ -91,7 +91,7 @@ def replace(old_text: str, text: str, target: Target, allow: tuple[str, ...]) ->
 @target_option
 @memory_options
 def remove(old_text: str, target: Target) -> None:
-    """Remove the entry that contains OLD_TEXT (or has it as its handle). Undo brings it back."""
+    """Remove the entry that contains OLD_TEXT (or has it as its handle). Undo restores it."""
     _apply(target, [Remove(old_text)], ())
 
 
@@ -100,9 +100,9 @@ def remove(old_text: str, target: Target) -> None:
 @_allow_option
 @memory_options
 def edit(target: Target, allow: tuple[str, ...]) -> None:
-    """Open a file in your editor; what you save goes through the same checks as any other change.
+    """Open a file in your editor; what you save is checked like any other change.
 
-    Blocked entries appear as their text here, because you are about to decide what becomes of them.
+    Blocked entries are shown in full here, because you are about to decide about them.
     """
     invocation = Invocation.current()
     if not editor_is_set() and not sys.stdin.isatty():
@@ -110,7 +110,7 @@ def edit(target: Target, allow: tuple[str, ...]) -> None:
     store = open_curated_memory(invocation)
     view = store.view(target)
     before = DELIMITER.join(entry.text for entry in view.entries) + "\n"
-    # What a person typed is kept until it is saved, so the file that is edited is ours and not the editor's.
+    # The draft is a file of ours and not the editor's, so that typed text is kept until it is saved.
     with NamedTemporaryFile("wb", prefix=f"{target}-edit-", suffix=".md", delete=False) as draft:
         draft.write(before.encode())
     try:
@@ -144,15 +144,15 @@ def _save_edit(store: MemoryStore, view: MemoryView, draft: Path, allow: frozens
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @memory_options
 def reset(target: str, yes: bool) -> None:
-    """Remove every entry of a file, or of both. The journal keeps them: undo brings them back."""
+    """Remove every entry of a file, or of both. The journal keeps them: undo restores them."""
     invocation = Invocation.current()
     if not yes:
-        what = "both files" if target == "all" else FILE_NAMES["memory" if target == "memory" else "user"]
-        click.confirm(f"Remove every entry of {what}?", abort=True, err=True)
+        files = "both files" if target == "all" else FILE_NAMES["memory" if target == "memory" else "user"]
+        click.confirm(f"Remove every entry of {files}?", abort=True, err=True)
     store = open_curated_memory(invocation)
-    # Of both files, those are meant that are in use; one that is named is meant in any case.
-    named = store.settings.targets() if target == "all" else [name for name in TARGETS if name == target]
-    outcomes = [store.reset(name, PERSON) for name in named]
+    # "all" means the files that are in use; a file that is named counts in any case.
+    targets = store.settings.targets() if target == "all" else [name for name in TARGETS if name == target]
+    outcomes = [store.reset(name, PERSON) for name in targets]
     results = [describe(outcome, store) for outcome in outcomes]
     text = "\n".join(str(result.get("message") or result["error"]) for result in results)
     if all(result["success"] for result in results):
@@ -163,27 +163,27 @@ def reset(target: str, yes: bool) -> None:
 
 @click.command()
 @click.argument("handle")
-@click.option("--revoke", is_flag=True, help="Take back what was allowed before.")
+@click.option("--revoke", is_flag=True, help="Withdraw an earlier permission.")
 @target_option
 @memory_options
 def allow(handle: str, revoke: bool, target: Target) -> None:
-    """Accept what the scanner found in a blocked entry, so that it is shown again. Recorded in the journal."""
+    """Accept the scanner findings in a blocked entry, so that it is shown again. The journal records it."""
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
     if revoke:
         if store.revoke(target, handle, PERSON) is None:
-            invocation.fail(f"Nothing was allowed for {handle} in {FILE_NAMES[target]}.")
-        invocation.respond(f"{handle} is judged like any other entry again.", {"success": True, "handle": handle})
+            invocation.fail(f"No findings were allowed for {handle} in {FILE_NAMES[target]}.")
+        invocation.respond(f"{handle} is scanned like any other entry again.", {"success": True, "handle": handle})
         return
     entry = store.allow(target, handle, PERSON)
     if entry is None:
         invocation.fail(f"{FILE_NAMES[target]} has no blocked entry {handle}. 'memoranda memory list' shows them.")
-    text = f"Allowed {', '.join(entry.findings)} in {handle}; it is shown from the next session on."
+    text = f"Allowed {', '.join(entry.findings)} in {handle}; agents see it from their next session on."
     invocation.respond(text, {"success": True, "handle": handle, "allowed": list(entry.findings)})
 
 
 def report(invocation: Invocation, store: MemoryStore, outcome: MemoryWriteResult) -> None:
-    """Print an outcome; a refusal ends the command with its exit code."""
+    """Prints an outcome; a refusal ends the command with an error."""
     data = describe(outcome, store)
     if isinstance(outcome, MemoryRefusal):
         backup = f" A copy of the file as it was found is at {outcome.backup}." if outcome.backup else ""
@@ -202,7 +202,7 @@ def _apply(target: Target, operations: Sequence[Operation], allow: tuple[str, ..
     report(invocation, store, store.apply(target, operations, PERSON, frozenset(allow)))
 
 
-def _text(argument: str) -> str:
+def _read_text(argument: str) -> str:
     return sys.stdin.read() if argument == "-" else argument
 
 

@@ -1,4 +1,4 @@
-"""Looking back and going back: log, diff, undo, purge."""
+"""`memoranda memory log`, `diff`, `undo` and `purge`: the history of curated memory."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -19,17 +19,19 @@ from memoranda.curated.write_result import PERSON
 
 @click.command()
 @click.argument("target", type=click.Choice(TARGETS), required=False)
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many, newest first.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="How many changes, newest first."
+)
 @memory_options
 def log(target: Target | None, limit: int) -> None:
-    """Show what changed: number, time, who, which session, and each entry before and after."""
+    """Show the changes: number, time, actor, session, and each entry before and after."""
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
     changes = [_as_data(store, change) for change in change_history.log(store, target)[-limit:][::-1]]
-    invocation.respond("\n".join(map(_show, changes)) or "No changes yet.", changes)
+    invocation.respond("\n".join(map(_format_entry, changes)) or "No changes yet.", changes)
 
 
-def _show(change: Mapping[str, Any]) -> str:
+def _format_entry(change: Mapping[str, Any]) -> str:
     lines = [format_change(change, FILE_NAMES[change["target"]])]
     sides = [(sign, edit[side]) for edit in change["edits"] for sign, side in (("-", "before"), ("+", "after"))]
     lines += [f"      {sign} {_indent(text)}" for sign, text in sides if text is not None]
@@ -55,17 +57,17 @@ def _as_data(store: MemoryStore, change: MemoryChange) -> dict[str, Any]:
 @click.argument("number", type=click.IntRange(min=1), required=False)
 @memory_options
 def diff(number: int | None) -> None:
-    """Show what differs between the state before change NUMBER (default: the latest) and the files now.
+    """Show the difference between the state before change NUMBER (default: the latest) and the files now.
 
-    A change that another program made and that nobody has written over yet shows up here too.
+    This includes a change of another program that is not in the journal yet.
     """
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
     last = store.journal.last()
     since = number or (last.number if last else 1)
-    found = [change_history.difference_since(store, target, since) for target in TARGETS]
+    differences = [change_history.difference_since(store, target, since) for target in TARGETS]
     lines: list[str] = []
-    for difference in found:
+    for difference in differences:
         if difference.added or difference.removed:
             lines.append(FILE_NAMES[difference.target])
             lines += [f"  - {_indent(store.visible_text(difference.target, entry))}" for entry in difference.removed]
@@ -75,7 +77,7 @@ def diff(number: int | None) -> None:
             "added": [store.visible_text(item.target, entry) for entry in item.added],
             "removed": [store.visible_text(item.target, entry) for entry in item.removed],
         }
-        for item in found
+        for item in differences
     }
     invocation.respond("\n".join(lines) or "No difference.", data)
 
@@ -84,23 +86,23 @@ def diff(number: int | None) -> None:
 @click.argument("number", type=click.IntRange(min=1), required=False)
 @memory_options
 def undo(number: int | None) -> None:
-    """Take change NUMBER back (default: the latest that was not). The undo is a change too, and can be undone."""
+    """Undo change NUMBER (default: the latest). The undo is a change too, and can be undone."""
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
     report(invocation, store, change_history.undo(store, number, PERSON))
 
 
 @click.command()
-@click.option("--through", type=click.IntRange(min=1), help="Forget changes up to this number only (default: all).")
+@click.option("--through", type=click.IntRange(min=1), help="Delete changes up to this number only (default: all).")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @memory_options
 def purge(through: int | None, yes: bool) -> None:
-    """Forget for good: the journal's history, backups and rejected proposals. The entries themselves stay."""
+    """Delete the journal's history, backups and rejected proposals for good. The entries themselves stay."""
     invocation = Invocation.current()
     if not yes:
-        click.confirm("Forget the history for good? It cannot be undone.", abort=True, err=True)
+        click.confirm("Delete the history for good? This cannot be undone.", abort=True, err=True)
     purged = change_history.purge(open_curated_memory(invocation), through)
-    text = f"Forgot {purged.changes} changes, {purged.backups} backups and {purged.proposals} rejected proposals."
+    text = f"Deleted {purged.changes} changes, {purged.backups} backups and {purged.proposals} rejected proposals."
     invocation.respond(text, {"success": True} | asdict(purged))
 
 
