@@ -175,7 +175,7 @@ def test_users_memories_are_examined_too(home: Home) -> None:
 def test_waiting_proposals_are_a_note(home: Home) -> None:
     """They are easy to forget."""
     MemoryStore(home.memories(), CuratedSettings(write_approval="propose")).add("memory", "two")
-    assert _problems(home) == ["pending 1 proposals wait"]
+    assert _problems(home) == ["pending 1 proposals await approval"]
 
 
 def test_a_damaged_index_is_found_and_made_anew(tmp_path: Path) -> None:

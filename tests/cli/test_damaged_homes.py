@@ -195,4 +195,4 @@ def test_the_demo_tells_the_same_story_whatever_the_environment_says(
     monkeypatch.setenv("MEMORANDA_MEMORY_MEMORY_CHAR_LIMIT", "5")
     monkeypatch.setenv("MEMORANDA_MEMORY_WRITE_APPROVAL", "propose")
     monkeypatch.setenv("MEMORANDA_PROFILE", "work")
-    assert "Took change 3 (replace) back" in Terminal(tmp_path).ok("demo")
+    assert "Undid change 3 (replace)" in Terminal(tmp_path).ok("demo")

@@ -82,7 +82,7 @@ def test_log_diff_and_undo(terminal: Terminal) -> None:
     assert "- one" in log and "+ two" in log
     assert terminal.json("memory", "diff")["memory"] == {"added": ["two"], "removed": ["one"]}
     assert terminal.json("memory", "diff", "1")["memory"] == {"added": ["two"], "removed": []}
-    assert "Took change 2 (replace) back" in terminal.ok("memory", "undo")
+    assert "Undid change 2 (replace)" in terminal.ok("memory", "undo")
     assert terminal.json("memory", "log", "--limit", "1")[0]["refers_to"] == 2
     assert terminal.run("memory", "undo", "77").exit_code == 1
 

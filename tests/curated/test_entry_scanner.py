@@ -136,7 +136,7 @@ def test_screening_again_after_a_change_equals_screening_afresh(directory: Path)
             del entries[place - 1]
         else:
             entries.insert(place, chance.choice(texts) + f" {chance.randint(0, 3)}")
-        assert kept.screen(entries) == EntryScanner(directory / "allowed.json").screen(entries)
+        assert kept.scan_entries(entries) == EntryScanner(directory / "allowed.json").scan_entries(entries)
 
 
 def test_an_equal_entry_between_two_halves_of_a_phrase_does_not_hide_it(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memoranda.curated import change_history
-from memoranda.curated.backups import KEPT_PER_FILE, backups_of
+from memoranda.curated.backups import MAX_BACKUPS_PER_FILE, list_backups
 from memoranda.curated.store import MemoryStore
 from memoranda.curated.tool import MemoryTool
 from memoranda.curated.write_result import PERSON, MemoryReceipt, MemoryRefusal, Origin
@@ -114,7 +114,7 @@ def test_a_file_that_cannot_be_rewritten_faithfully_waits_for_a_person(
         assert refused["reason"] == "drift"
         assert "memoranda memory edit memory" in refused["error"]
     assert path.read_bytes() == content.encode()
-    assert [backup.read_bytes() for backup in backups_of(path)] == [content.encode()]
+    assert [backup.read_bytes() for backup in list_backups(path)] == [content.encode()]
 
 
 def test_a_person_mends_an_odd_file_by_editing_it(directory: Path, write: Callable[..., Path]) -> None:
@@ -124,7 +124,7 @@ def test_a_person_mends_an_odd_file_by_editing_it(directory: Path, write: Callab
     view = store.view("memory")
     assert isinstance(store.edit("memory", view.fingerprint, ["a", "b"], PERSON, frozenset()), MemoryReceipt)
     assert path.read_text() == "a\n§\nb"
-    assert backups_of(path)[0].read_text() == "a\n§\n\n§\nb"
+    assert list_backups(path)[0].read_text() == "a\n§\n\n§\nb"
     assert isinstance(store.add("memory", "c"), MemoryReceipt)
 
 
@@ -158,19 +158,19 @@ def test_a_trailing_newline_needs_no_backup(directory: Path, write: Callable[...
     path = write("a\n§\nb\n")
     store = MemoryStore(directory)
     assert isinstance(store.add("memory", "c"), MemoryReceipt)
-    assert backups_of(path) == []
+    assert list_backups(path) == []
 
 
 def test_the_number_of_backups_is_bounded(store: MemoryStore, directory: Path) -> None:
     """The newest ones are kept, also when many are made within a second."""
     store.add("memory", "one")
     path = directory / "MEMORY.md"
-    for number in range(KEPT_PER_FILE + 5):
+    for number in range(MAX_BACKUPS_PER_FILE + 5):
         path.write_text(f"one glued {number}")
         assert isinstance(store.add("memory", "x"), MemoryRefusal)
-    kept = backups_of(path)
-    assert len(kept) == KEPT_PER_FILE
-    assert kept[-1].read_text() == f"one glued {KEPT_PER_FILE + 4}"
+    kept = list_backups(path)
+    assert len(kept) == MAX_BACKUPS_PER_FILE
+    assert kept[-1].read_text() == f"one glued {MAX_BACKUPS_PER_FILE + 4}"
 
 
 def test_entries_over_a_lowered_limit_are_not_drift_when_we_wrote_them(store: MemoryStore, directory: Path) -> None:

@@ -108,4 +108,4 @@ def test_the_shell_commands_of_the_tutorial_run(tmp_path: Path) -> None:
     )
     assert result.returncode == 0, result.stderr
     assert "Project uses pytest with xdist." in result.stdout
-    assert "Took change 2 (add) back in USER.md." in result.stdout
+    assert "Undid change 2 (add) in USER.md." in result.stdout

@@ -1,4 +1,4 @@
-"""Writes that wait for a person: one file each under `pending/`, removed only when the write is really done."""
+"""Proposed writes that await approval: one file each under `pending/`, removed only when the write is durable."""
 
 import json
 import re
@@ -34,7 +34,7 @@ class Proposal:
 
     @property
     def origin(self) -> Origin:
-        """Who wants it, now with a person's word."""
+        """The origin of the write, now explicitly approved by a person."""
         return Origin(self.actor, self.session, explicit=True)
 
 
@@ -56,7 +56,7 @@ class ApprovalQueue:
         return proposal
 
     def get(self, proposal_id: str) -> Proposal | None:
-        """The proposal with this id; anything that is not an id names none."""
+        """The proposal with this id; None for an unknown or invalid id."""
         if not _ID.fullmatch(proposal_id):
             return None
         try:
@@ -64,21 +64,21 @@ class ApprovalQueue:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise StorageError(f"{self._path(proposal_id)} cannot be read ({error}). Mend or delete it.") from error
+            raise StorageError(f"{self._path(proposal_id)} cannot be read ({error}). Repair or delete it.") from error
 
     def all(self) -> list[Proposal]:
-        """Every proposal that waits, oldest first."""
+        """Every proposal that awaits approval, oldest first."""
         ids = [path.stem for path in self.directory.glob("*.json") if _ID.fullmatch(path.stem)]
         found = [proposal for proposal_id in ids if (proposal := self.get(proposal_id))]
         return sorted(found, key=lambda proposal: proposal.at)
 
-    def done(self, proposal: Proposal) -> None:
-        """Take a proposal that was carried out off the list."""
+    def remove_applied(self, proposal: Proposal) -> None:
+        """Remove a proposal whose write is done."""
         self._path(proposal.id).unlink(missing_ok=True)
         sync_directory(self.directory)
 
     def reject(self, proposal: Proposal) -> None:
-        """Take a proposal off the list but keep its text until the history is purged."""
+        """Remove a proposal from the queue but keep its text until the history is purged."""
         make_private_directory(self._rejected)
         self._path(proposal.id).replace(self._rejected / f"{proposal.id}.json")
         sync_directory(self.directory)
@@ -99,7 +99,7 @@ class ApprovalQueue:
 
 
 def encode_operation(operation: Operation) -> dict[str, str]:
-    """An operation as the memory tool would be called."""
+    """An operation as arguments of the memory tool."""
     return {"action": type(operation).__name__.lower()} | asdict(operation)
 
 

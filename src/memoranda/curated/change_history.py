@@ -1,10 +1,10 @@
-"""Looking back and going back: the log, the difference since a change, undo, and purging for good."""
+"""The history of curated memory: the log, the difference since a change, undo, and purging the history."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memoranda.curated import refusals
-from memoranda.curated.backups import backups_of
+from memoranda.curated.backups import list_backups
 from memoranda.curated.journal import MemoryChange, restate
 from memoranda.curated.operations import EntryPlan, apply_edit
 from memoranda.curated.settings import FILE_NAMES, TARGETS, Target
@@ -16,7 +16,7 @@ from memoranda.support.journal_file import find_undoable, undone_numbers
 
 @dataclass(frozen=True, slots=True)
 class EntryDifference:
-    """What came and what went between two states of a target, in file order."""
+    """The entries that were added and removed between two states of a target, in file order."""
 
     target: Target
     added: tuple[str, ...]
@@ -37,17 +37,17 @@ def log(store: MemoryStore, target: Target | None = None) -> list[MemoryChange]:
 
 def difference_since(store: MemoryStore, target: Target, number: int) -> EntryDifference:
     """What differs between the state before a change and the file as it is now, outside changes included."""
-    began = [change.number for change in log(store, target) if change.action == "found"]
-    # Before the first line that took entries down as they were found, nothing is known.
-    before = store.journal.entries_after(target, max([number - 1, *[each for each in began if each <= number]]))
+    found = [change.number for change in log(store, target) if change.action == "found"]
+    # Before the first line that recorded entries as found, the journal knows nothing.
+    before = store.journal.entries_after(target, max([number - 1, *(first for first in found if first <= number)]))
     after = [entry.text for entry in store.view(target).entries]
     return EntryDifference(target, tuple(_without(after, before or [])), tuple(_without(before or [], after)))
 
 
 def undo(store: MemoryStore, number: int | None, origin: Origin) -> MemoryReceipt | MemoryRefusal:
-    """Take one change back (by default the latest that was not taken back), as a new change of its own.
+    """Undo one change (by default the latest that was not undone), as a new change of its own.
 
-    The rest of the file may have moved on since; only the entries that the change touched must still be there.
+    Other entries may have changed since; only the entries that the change wrote must still be there.
     """
     changes = [change for change in log(store) if number is not None or store.settings.enabled(change.target)]
     change = find_undoable(changes, number, lambda change: bool(change.edits) and change.action != "found")
@@ -59,8 +59,8 @@ def undo(store: MemoryStore, number: int | None, origin: Origin) -> MemoryReceip
             change.target,
             "undo",
             origin,
-            lambda current: _reverse_if_it_stands(store, change, current),
-            done=f"Took change {change.number} ({change.action}) back in {FILE_NAMES[change.target]}.",
+            lambda current: _reverse_unless_undone(store, change, current),
+            done=f"Undid change {change.number} ({change.action}) in {FILE_NAMES[change.target]}.",
             refers_to=change.number,
             restores=frozenset(edit.before for edit in change.edits if edit.before is not None),
         )
@@ -68,27 +68,27 @@ def undo(store: MemoryStore, number: int | None, origin: Origin) -> MemoryReceip
 
 
 def purge(store: MemoryStore, through: int | None = None) -> PurgedMemory:
-    """Forget for good: the journal's lines, every backup and every rejected proposal.
+    """Delete the history for good: the lines of the journal, all backups and all rejected proposals.
 
-    With a number, only the lines up to that change are forgotten and the rest stays.
+    With a number, purge deletes only the lines up to that change.
     """
     with store.exclusive():
-        forgotten = [change for change in log(store) if through is None or change.number <= through]
-        base = _restatement(store, forgotten[-1]) if forgotten else []
-        count = store.journal.purge(forgotten[-1].number if forgotten else 0, base)
+        purged = [change for change in log(store) if through is None or change.number <= through]
+        base = _restatement(store, purged[-1]) if purged else []
+        count = store.journal.purge(purged[-1].number if purged else 0, base)
         if through is not None:
             return PurgedMemory(count, 0, 0)
         store.remove_leftovers()
-        backups = [backup for target in TARGETS for backup in backups_of(store.path(target))]
+        backups = [backup for target in TARGETS for backup in list_backups(store.path(target))]
         for backup in backups:
             backup.unlink()
         return PurgedMemory(count, len(backups), store.proposals.purge_rejected())
 
 
 def _restatement(store: MemoryStore, newest: MemoryChange) -> list[MemoryChange]:
-    """Lines that say what stood in each file after a change, in the place of all lines up to it."""
+    """Lines with the entries of each file after a change, which replace all lines up to it."""
     found = [(target, store.journal.entries_after(target, newest.number)) for target in TARGETS]
-    # What damaged lines made unknown is taken down when the file is next written.
+    # Entries that damaged lines made unknown are recorded when the file is next written.
     known = {str(target) for target, entries in found if entries is not None}
     heads = {target: head for target, head in newest.heads.items() if target in known}
     return [
@@ -96,10 +96,10 @@ def _restatement(store: MemoryStore, newest: MemoryChange) -> list[MemoryChange]
     ]
 
 
-def _reverse_if_it_stands(
+def _reverse_unless_undone(
     store: MemoryStore, change: MemoryChange, current: Sequence[str]
 ) -> EntryPlan | MemoryRefusal:
-    # Asked again under the lock: somebody else may have undone it a moment ago.
+    # Checked again under the lock, because another process may have undone it since.
     if change.number in undone_numbers(log(store)):
         return refusals.nothing_to_undo(change.target, change.number)
     return _reverse(change, current)

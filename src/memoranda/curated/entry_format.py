@@ -1,8 +1,8 @@
-"""The format of MEMORY.md and USER.md: entries with a line that holds only `§` between them.
+"""The format of MEMORY.md and USER.md: entries separated by a line that contains only `§`.
 
-Nothing stands before the first entry or after the last, and there is no trailing newline; other programs read and
-write the same files, so the rules here are theirs too. What we write is canonical (line ends are LF, Unicode is
-NFC, no blank edges); what others wrote is read leniently and kept as it is.
+Nothing precedes the first entry or follows the last, and there is no trailing newline. Other programs read and write
+the same files by the same rules. Memoranda writes canonical files (LF line ends, NFC, no blank edges), reads the files
+of other programs leniently, and leaves their text as it is.
 """
 
 import re
@@ -26,12 +26,12 @@ def serialise(entries: Sequence[str]) -> str:
 
 
 def serialise_to_bytes(entries: Sequence[str]) -> bytes:
-    """The same in UTF-8; encoding entry by entry is far faster, because most are ASCII and the delimiter is not."""
+    """The same in UTF-8. Encoding entry by entry is much faster, because most are ASCII and the delimiter is not."""
     return DELIMITER.encode().join(map(str.encode, entries))
 
 
 def size(entries: Sequence[str]) -> int:
-    """What these entries cost against the limit: code points of the whole text, delimiters included."""
+    """How much of the limit these entries use: code points of the whole text, delimiters included."""
     return sum(map(len, entries)) + len(DELIMITER) * max(0, len(entries) - 1)
 
 
@@ -41,12 +41,12 @@ def is_faithful(text: str, entries: Sequence[str]) -> bool:
 
 
 def reads_back_as_itself(entry: str) -> bool:
-    """Whether an entry reads back as itself wherever it stands: no line of it ends the entry, no mark begins it."""
+    """Whether an entry survives writing and reading: no line of it is a delimiter, and no byte order mark starts it."""
     return all(parse(serialise(entries)) == entries for entries in ([entry, "x"], ["x", entry, "x"]))
 
 
 def handle(entry: str) -> str:
-    """A name for an entry that shows nothing of its text; accepted wherever a part of the text is."""
+    """A name for an entry that reveals nothing of its text; tools accept it wherever they accept a part of the text."""
     return "entry:" + digest(entry)[:8]
 
 

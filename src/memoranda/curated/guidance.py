@@ -1,4 +1,4 @@
-"""What a model reads about curated memory: the description of the tool and of its arguments."""
+"""The texts about curated memory that a model reads: the descriptions of the tool and of its arguments."""
 
 TOOL_DESCRIPTION = """\
 Keep durable facts across sessions. Two targets: 'memory' for your own notes (environment, project conventions, \
@@ -23,6 +23,6 @@ OPERATIONS = "Several changes to one target, applied together or not at all; lat
 VISIBLE_FROM = "next session"
 NOTE = "On disk now. The system prompt shows it from the next session on; do not send it again."
 STOP = (
-    "Several memory calls in this turn have failed. Stop trying to save and go on with what the user asked; "
+    "Several memory calls in this turn have failed. Stop trying to save and continue with what the user asked; "
     "nothing was lost, and it can be saved another time."
 )

@@ -1,10 +1,10 @@
-"""What can be wrong with a memory directory, and how to mend it."""
+"""Checks a memory directory for the doctor: files, journal, allowances, proposals, leftovers and permissions."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from memoranda.curated import memory_file
-from memoranda.curated.backups import backups_of
+from memoranda.curated.backups import list_backups
 from memoranda.curated.journal import MemoryJournal
 from memoranda.curated.memory_file import ReadableMemoryFile, UndecodableFile, UnreadableFile
 from memoranda.curated.settings import FILE_NAMES, TARGETS, CuratedSettings, Target
@@ -14,14 +14,14 @@ from memoranda.safety.allowances import read_allowances
 from memoranda.support.health_issues import HealthIssue, check_permissions, check_writable, issues_until_error
 
 
-def check(directory: Path, settings: CuratedSettings, whose: str = "") -> Iterator[HealthIssue]:
-    """Every finding about one memory directory; `whose` is the option by which commands reach it."""
+def check(directory: Path, settings: CuratedSettings, option: str = "") -> Iterator[HealthIssue]:
+    """Every issue of one memory directory; `option` is the option by which commands reach it."""
     if not directory.is_dir():
         return
     store = MemoryStore(directory, settings)
     checks: list[Callable[[], Iterator[HealthIssue]]] = [
-        lambda: _check_file(store, "memory", whose),
-        lambda: _check_file(store, "user", whose),
+        lambda: _check_file(store, "memory", option),
+        lambda: _check_file(store, "user", option),
         lambda: _check_journal(directory),
         lambda: _check_allowances(directory),
         lambda: _check_proposals(store),
@@ -29,8 +29,8 @@ def check(directory: Path, settings: CuratedSettings, whose: str = "") -> Iterat
         lambda: check_writable(directory),
         lambda: _check_permissions(directory),
     ]
-    for each in checks:
-        yield from issues_until_error(directory, each)
+    for check_part in checks:
+        yield from issues_until_error(directory, check_part)
 
 
 def _check_permissions(directory: Path) -> Iterator[HealthIssue]:
@@ -39,7 +39,7 @@ def _check_permissions(directory: Path) -> Iterator[HealthIssue]:
 
 
 def _own_files(directory: Path) -> Iterator[Path]:
-    """Everything in a memory directory, the directories of users left out: each is examined by itself."""
+    """Everything in a memory directory except the directories of users, which are checked separately."""
     for path in sorted(directory.iterdir()):
         if path.is_dir() and path.name == "pending":
             yield from (path, *sorted(path.rglob("*")))
@@ -47,27 +47,27 @@ def _own_files(directory: Path) -> Iterator[Path]:
             yield path
 
 
-def _check_file(store: MemoryStore, target: Target, whose: str) -> Iterator[HealthIssue]:
+def _check_file(store: MemoryStore, target: Target, option: str) -> Iterator[HealthIssue]:
     path = store.path(target)
     state = memory_file.read(path)
     if path.is_symlink():
         yield HealthIssue(
             "error",
             path,
-            f"is a link to {path.resolve()}, which is never written over",
-            "put the file itself in its place",
+            f"is a link to {path.resolve()}, which is never replaced",
+            "put the file itself there",
         )
     if isinstance(state, UnreadableFile):
         yield HealthIssue("error", path, f"cannot be read: {state.problem}", "give yourself read permission: chmod 600")
     elif isinstance(state, UndecodableFile):
         yield HealthIssue("error", path, f"is not UTF-8: {state.problem}", "convert it, for example with iconv")
     elif isinstance(state, ReadableMemoryFile):
-        yield from _check_content(store, target, state, whose)
+        yield from _check_content(store, target, state, option)
 
 
-def _check_content(store: MemoryStore, target: Target, state: ReadableMemoryFile, whose: str) -> Iterator[HealthIssue]:
+def _check_content(store: MemoryStore, target: Target, state: ReadableMemoryFile, option: str) -> Iterator[HealthIssue]:
     path, limit = state.path, store.settings.limit(target)
-    edit = f"memoranda memory edit {target}{whose}"
+    edit = f"memoranda memory edit {target}{option}"
     if not state.is_rewritable(limit):
         yield HealthIssue(
             "warning", path, "has blank or oversized pieces; the agent cannot write to it", f"run '{edit}'"
@@ -81,7 +81,7 @@ def _check_content(store: MemoryStore, target: Target, state: ReadableMemoryFile
                 "warning",
                 path,
                 f"{entry.handle} is hidden from the agent: {', '.join(entry.findings)}",
-                f"'memoranda memory remove {entry.handle} --target {target}{whose}', or 'allow' instead of 'remove'",
+                f"'memoranda memory remove {entry.handle} --target {target}{option}', or 'allow' instead of 'remove'",
             )
     last = store.journal.last()
     if last and last.heads.get(target, state.fingerprint) != state.fingerprint:
@@ -106,7 +106,7 @@ def _check_journal(directory: Path) -> Iterator[HealthIssue]:
         yield HealthIssue(
             "warning",
             path,
-            f"has unreadable lines ({', '.join(map(str, damaged))}), which are passed over",
+            f"has unreadable lines ({', '.join(map(str, damaged))}), which are skipped",
             "nothing to do; 'memoranda memory purge' drops them with the history",
         )
 
@@ -115,29 +115,31 @@ def _check_allowances(directory: Path) -> Iterator[HealthIssue]:
     try:
         read_allowances(directory / "allowed.json")
     except StorageError as error:
-        yield HealthIssue("error", directory / "allowed.json", str(error), "mend or delete the file")
+        yield HealthIssue("error", directory / "allowed.json", str(error), "repair or delete the file")
 
 
 def _check_proposals(store: MemoryStore) -> Iterator[HealthIssue]:
     try:
         waiting = len(store.proposals.all())
     except StorageError as error:
-        yield HealthIssue("error", store.directory / "pending", str(error), "mend or delete the file")
+        yield HealthIssue("error", store.directory / "pending", str(error), "repair or delete the file")
         return
     if waiting:
-        yield HealthIssue("note", store.directory / "pending", f"{waiting} proposals wait", "memoranda memory pending")
+        yield HealthIssue(
+            "note", store.directory / "pending", f"{waiting} proposals await approval", "memoranda memory pending"
+        )
 
 
 def _check_leftovers(store: MemoryStore) -> Iterator[HealthIssue]:
     for path in store.leftovers():
-        # While somebody holds the lock it may be alive; mending then says so and leaves it.
+        # A writer that holds the lock may still need it; the repair then says so and leaves it.
         yield HealthIssue("warning", path, "was left by a writer that was killed", "delete it", store.repair)
-    kept = sum(len(backups_of(store.path(target))) for target in TARGETS)
+    kept = sum(len(list_backups(store.path(target))) for target in TARGETS)
     if kept:
         names = " and ".join(f"{name}.bak.*" for name in FILE_NAMES.values())
         yield HealthIssue(
             "note",
             store.directory,
             f"keeps {kept} backups ({names})",
-            "delete them when you need them no more, or run 'memoranda memory purge'",
+            "delete them when they are no longer needed, or run 'memoranda memory purge'",
         )

@@ -1,11 +1,11 @@
-"""The journal: every applied change to a memory directory, in one file that only grows.
+"""The journal of curated memory: every applied change to a memory directory, one per line.
 
-`journal.jsonl` holds one change per line: who, when, which session, and each entry before and after. A change is
-journalled (and synced) *before* the memory file is replaced, so no applied change is ever missing. A writer killed
-between the two steps leaves its staged file behind; the next one then marks the change as void (see `writer`).
+A line of `journal.jsonl` says who made a change, when, in which session, and each entry before and after. A change is
+in the journal *before* the memory file is replaced, so no applied change is ever missing. A writer that is killed
+between the two steps leaves its staged file behind, and the next writer marks the change as void (see `writer`).
 
-`heads` is the fingerprint of every memory file after the change. The last line alone therefore tells whether
-somebody else has touched a file since, and replaying the edits gives the entries as we last knew them.
+`heads` has the fingerprint of every memory file after the change. So the last line is enough to see whether another
+program has changed a file since, and replaying the edits gives the entries that Memoranda last knew.
 """
 
 from collections.abc import Sequence
@@ -22,17 +22,17 @@ from memoranda.support.journal_file import JournalFile
 
 MemoryAction = Literal[
     "add", "replace", "remove", "batch", "edit", "reset", "undo",
-    "found",  # entries that were there before the journal began
-    "outside",  # somebody else changed the file
+    "found",  # entries that were there before the journal started
+    "outside",  # another program changed the file
     "allow",  # a person accepted a scanner finding
-    "revoke",  # and took that back
+    "revoke",  # a person revoked that
     "void",  # the change named by `refers_to` was journalled but never reached the file
 ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryChange:
-    """One line of the journal; `refers_to` is the change that an undo or a void is about."""
+    """One line of the journal; `refers_to` is the number of the change that an undo or a void cancels."""
 
     number: int
     target: Target
@@ -46,7 +46,7 @@ class MemoryChange:
     note: str = ""
 
 
-# A later version may write more fields; they are passed over.
+# A later version may write more fields; they are ignored.
 _FIELDS = tuple(item.name for item in fields(MemoryChange))
 
 
@@ -74,8 +74,8 @@ class MemoryJournal(JournalFile[MemoryChange]):
         super().__init__(path, _from_record)
 
     def void_of(self, change: MemoryChange, origin: Origin) -> MemoryChange:
-        """The line that takes the newest change back; what is known of the files is what was known before it."""
-        before = [each for each in self.changes() if each.number < change.number]
+        """The line that cancels the newest change; its heads are those of the line before that change."""
+        before = [earlier for earlier in self.changes() if earlier.number < change.number]
         heads = before[-1].heads if before else {}
         number = change.number + 1
         return MemoryChange(number, change.target, "void", origin.actor, "", (), dict(heads), refers_to=change.number)
@@ -104,7 +104,7 @@ def _replay(change: MemoryChange, entries: list[str] | None) -> list[str] | None
 
 
 def restate(change: MemoryChange, target: Target, entries: Sequence[str], heads: dict[str, str]) -> MemoryChange:
-    """A change that stands for everything before it: the entries as found, under the number of `change`."""
+    """A line that replaces everything up to `change`: the entries as found, under the same number."""
     edits = tuple(EntryEdit(index, None, entry) for index, entry in enumerate(entries))
     note = "history purged"
     return replace(change, target=target, action="found", edits=edits, heads=heads, refers_to=None, note=note)
@@ -118,7 +118,7 @@ def _from_record(record: Any) -> MemoryChange | None:
 
 
 def _is_sound(change: MemoryChange) -> bool:
-    """Whether a line that somebody may have edited has the types that the rest of the program relies on."""
+    """Whether a line, which a person may have edited, has the types that the rest of the program relies on."""
     if (
         change.target not in TARGETS
         or change.action not in get_args(MemoryAction)

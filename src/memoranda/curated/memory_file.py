@@ -1,6 +1,6 @@
-"""Reading a memory file: missing, readable, unreadable and undecodable are four different things.
+"""Reads a memory file and parses its entries; see `memoranda.support.text_file` for the four states of a file.
 
-Only the first two may ever be written over. A file that could not be read is never taken for an empty one.
+Only missing and readable files may be replaced. A file that cannot be read is never treated as an empty one.
 """
 
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ MemoryFileState = WritableState | UnreadableFile | UndecodableFile
 
 
 def read(path: Path, known: ReadableMemoryFile | None = None) -> MemoryFileState:
-    """What a memory file holds at this moment; when that is just what is `known`, it need not be parsed again."""
+    """The present content of a memory file; returns `known` itself when the bytes are the same."""
     state = text_file.read_text(path, known)
     if isinstance(state, text_file.MissingFile):
         return MissingMemoryFile(path)

@@ -1,4 +1,4 @@
-"""The three things one can do to a list of entries, and what a batch of them makes of it."""
+"""Adds, replaces and removes entries in a list, singly or as a batch."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ Operation = Add | Replace | Remove
 
 @dataclass(frozen=True, slots=True)
 class EntryPlan:
-    """The entries after a batch, and the edits that lead there, each index as of its own moment."""
+    """The entries after a batch, and the edits that lead there; each index counts in the list as that edit finds it."""
 
     entries: tuple[str, ...]
     edits: tuple[EntryEdit, ...]
@@ -38,7 +38,7 @@ class EntryPlan:
 
 @dataclass(frozen=True, slots=True)
 class NoMatch:
-    """No entry holds the text; `number` is the operation's place in its batch, from 1."""
+    """No entry contains the text; `number` counts the operations of the batch from 1."""
 
     number: int
     similar: tuple[str, ...]
@@ -46,19 +46,19 @@ class NoMatch:
 
 @dataclass(frozen=True, slots=True)
 class Ambiguous:
-    """Several different entries hold the text."""
+    """Several different entries contain the text."""
 
     number: int
     matches: tuple[str, ...]
 
 
 def plan(entries: Sequence[str], operations: Sequence[Operation]) -> EntryPlan | NoMatch | Ambiguous:
-    """Apply operations in order to a copy, each seeing the ones before it; the first that fits nothing ends it."""
+    """Apply operations in order to a copy; stop at the first that matches no entry, or several."""
     current = list(entries)
     edits: list[EntryEdit] = []
     for number, operation in enumerate(operations, start=1):
         if isinstance(operation, Add):
-            if not _holds(current, operation.content):
+            if not _contains(current, operation.content):
                 edits.append(EntryEdit(len(current), None, operation.content))
                 current.append(operation.content)
             continue
@@ -80,8 +80,8 @@ def _edit_at(current: list[str], index: int, operation: Replace | Remove) -> Ent
         return EntryEdit(index, before, None)
     if before == operation.content:
         return None
-    # Becoming a copy of another entry would only waste the budget: the two become one.
-    becomes_copy = _holds(current[:index] + current[index + 1 :], operation.content)
+    # A copy of another entry would only waste space, so the two become one.
+    becomes_copy = _contains(current[:index] + current[index + 1 :], operation.content)
     return EntryEdit(index, before, None if becomes_copy else operation.content)
 
 
@@ -104,10 +104,10 @@ def apply_edit(entries: list[str], edit: EntryEdit) -> None:
 
 
 def locate(entries: Sequence[str], old_text: str) -> int | tuple[str, ...] | None:
-    """The index of the one entry meant; several different candidates come back as a tuple, none as None.
+    """The index of the entry that matches; a tuple of the texts when several differ, None when none matches.
 
-    A handle names its entry. Otherwise an entry that *is* the text wins over entries that contain it; among equal
-    entries the first is taken. Composed and decomposed letters count as the same.
+    A handle names its entry. Otherwise an entry that *is* the text wins over entries that contain it, and the first
+    of equal entries wins. Composed and decomposed letters count as the same.
     """
     prefix = digest_prefix(old_text)
     if prefix is not None:
@@ -128,7 +128,7 @@ def locate(entries: Sequence[str], old_text: str) -> int | tuple[str, ...] | Non
 
 
 def rewrite_edits(before: Sequence[str], after: Sequence[str]) -> tuple[EntryEdit, ...]:
-    """The edits that turn one list of entries into another: what both ends share stays, the middle is exchanged."""
+    """The edits that turn one list of entries into another: shared ends stay, the middle is replaced."""
     head, tail = shared_ends(before, after)
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     swapped = min(len(old), len(new))
@@ -139,16 +139,16 @@ def rewrite_edits(before: Sequence[str], after: Sequence[str]) -> tuple[EntryEdi
 
 
 def shared_ends(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
-    """How many entries two lists share at their beginning, and of the rest at their end."""
+    """How many entries two lists share at their start, and how many of the rest at their end."""
     one, other = tuple(before), tuple(after)
     shortest = min(len(one), len(other))
-    head = _agreement(one, other, shortest)
-    return head, min(_agreement(one[::-1], other[::-1], shortest), shortest - head)
+    head = _shared_prefix(one, other, shortest)
+    return head, min(_shared_prefix(one[::-1], other[::-1], shortest), shortest - head)
 
 
-def _agreement(one: tuple[str, ...], other: tuple[str, ...], most: int) -> int:
-    """How many of the first `most` items agree, found by halving because comparing slices is fast."""
-    low, high = 0, most
+def _shared_prefix(one: tuple[str, ...], other: tuple[str, ...], limit: int) -> int:
+    """How many of the first `limit` items agree; a binary search, because comparing slices is fast."""
+    low, high = 0, limit
     while low < high:
         middle = (low + high + 1) // 2
         if one[low:middle] == other[low:middle]:
@@ -158,10 +158,10 @@ def _agreement(one: tuple[str, ...], other: tuple[str, ...], most: int) -> int:
     return low
 
 
-def _holds(entries: Sequence[str], content: str) -> bool:
+def _contains(entries: Sequence[str], content: str) -> bool:
     if content in entries:
         return True
-    # Nothing but ASCII can be a composed form of ASCII (a handful of historical symbols aside).
+    # Only ASCII can be a composed form of ASCII, except for a few historical symbols.
     if content.isascii():
         return False
     return any(not entry.isascii() and _comparable(entry) == _comparable(content) for entry in entries)

@@ -1,4 +1,4 @@
-"""Why a write is not done, in words for a person and a model: what happened, to what, and what to do next."""
+"""The refusals of memory writes, worded for a person and a model: what happened, and what to do next."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def explicit_only(target: Target) -> MemoryRefusal:
         target,
         "approval",
         "Memory is set to explicit-only: nothing is saved unless the user asks for it. Nothing was written. "
-        "Go on without saving.",
+        "Continue without saving.",
     )
 
 
@@ -42,7 +42,7 @@ def empty(target: Target, name: str) -> MemoryRefusal:
 
 
 def unstorable_text(target: Target, what: str) -> MemoryRefusal:
-    message = f"The text holds {what} and cannot be stored as text. Nothing was written; remove it."
+    message = f"The text contains {what} and cannot be stored as text. Nothing was written; remove it."
     return MemoryRefusal(target, "invalid", message)
 
 
@@ -50,7 +50,7 @@ def delimiter_in_text(target: Target) -> MemoryRefusal:
     return MemoryRefusal(
         target,
         "invalid",
-        "The text has a line that holds only '§', which separates entries in the file, so it would not be read "
+        "The text has a line that contains only '§', which separates entries in the file, so it would not be read "
         "back as it was written. Nothing was written. Send several entries instead, or drop that line.",
     )
 
@@ -60,7 +60,7 @@ def blocked(target: Target, findings: tuple[str, ...]) -> MemoryRefusal:
     return MemoryRefusal(
         target,
         "blocked",
-        f"The text looks like an attack on whoever reads it later, or holds a secret ({', '.join(findings)}). "
+        f"The text looks like an attack on its later readers, or contains a secret ({', '.join(findings)}). "
         "Nothing was written. Save the plain fact in other words; a person can allow it with "
         f"'memoranda memory add {allow}'.",
         findings=findings,
@@ -71,7 +71,7 @@ def over_budget(target: Target, after: int, limit: int) -> MemoryRefusal:
     return MemoryRefusal(
         target,
         "over_budget",
-        f"{FILE_NAMES[target]} would hold {after:,} of {limit:,} chars. Nothing was written. Consolidate: merge or "
+        f"{FILE_NAMES[target]} would have {after:,} of {limit:,} chars. Nothing was written. Consolidate: merge or "
         "shorten entries with replace, remove stale ones (one call with operations can do all of it), "
         "then add what is still worth keeping.",
     )
@@ -107,7 +107,7 @@ def unrewritable_file(target: Target, path: Path, backup: Path) -> MemoryRefusal
         "drift",
         f"{path} was changed outside Memoranda into something that cannot be rewritten without altering it (blanks "
         "or nothing beside a § line, or one entry larger than the whole limit). Nothing was written. "
-        f"A person can put it right with 'memoranda memory edit {target}'; until then go on without saving.",
+        f"A person can repair it with 'memoranda memory edit {target}'; until then continue without saving.",
         backup=backup,
     )
 
@@ -121,7 +121,7 @@ def no_longer_fits(target: Target, change: int) -> MemoryRefusal:
     return MemoryRefusal(
         target,
         "conflict",
-        f"Change {change} cannot be taken back: an entry that it wrote was changed or removed since. "
+        f"Change {change} cannot be undone: an entry that it wrote was changed or removed since. "
         "Nothing was written. 'memoranda memory log' shows which later change to undo first.",
     )
 

@@ -1,4 +1,4 @@
-"""What a user can set about curated memory, and the two targets it has."""
+"""The settings of curated memory, and its two targets."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,7 +12,7 @@ WriteApproval = Literal["off", "propose", "explicit-only"]
 
 @dataclass(frozen=True, slots=True)
 class CuratedSettings:
-    """Defaults as the design documents give them; limits count code points of the whole file."""
+    """Limits count code points of the whole file."""
 
     memory_enabled: bool = True
     user_profile_enabled: bool = True

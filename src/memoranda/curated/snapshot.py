@@ -1,4 +1,4 @@
-"""The block of a system prompt that shows one memory file, under a header with its usage."""
+"""Renders the block of a system prompt that shows one memory file, under a header with its usage."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ _LABELS: dict[Target, str] = {
 
 
 def usage(used: int, limit: int) -> str:
-    """How full a store is, as people and models read it: `67% — 1,474/2,200 chars`."""
+    """How full a file is, for people and models: `67% — 1,474/2,200 chars`."""
     percent = min(100, 100 * used // limit) if limit > 0 else 0
     return f"{percent}% — {used:,}/{limit:,} chars"
 

@@ -1,8 +1,8 @@
-"""`MemoryStore`: two small files that an agent keeps for itself and about its user.
+"""`MemoryStore`: the two small files that an agent keeps for itself (MEMORY.md) and about its user (USER.md).
 
-Two states live side by side. The *snapshot* is what the system prompt shows: taken by `load_from_disk`, it does not
-change by a byte until the next load, so the provider's prefix cache holds. The *live* entries are what is on disk:
-a write is durable at once and visible in every tool result, but only the next session's prompt will show it.
+The store has two states. The *snapshot* is what the system prompt shows: `load_from_disk` takes it, and it does not
+change by a byte until the next load, so that the model vendor's prefix cache stays valid. The *live* entries are those
+on disk: a write is durable at once and visible in every tool result, but only the next session's prompt shows it.
 """
 
 import logging
@@ -44,10 +44,10 @@ from memoranda.support.journaled_writer import WriteFailure
 
 _log = logging.getLogger(__name__)
 
-# Composing (NFC) shrinks a text to a quarter at the most; beyond this it cannot fit whatever it becomes.
-_COMPOSING_SHRINKS = 4
-# A text that is blank this far is blank for us; composing a longer one would only cost time.
-_LONG_ENOUGH = 10_000
+# NFC shrinks a text to no less than a quarter; a text that is still too long then can never fit.
+_NFC_SHRINK_FACTOR = 4
+# A text that is blank this far counts as blank; normalizing more of it would only cost time.
+_BLANK_CHECK_CHARS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class MemoryView:
 
 
 class MemoryStore:
-    """Curated memory in one directory, whose path is fixed for the store's lifetime."""
+    """Curated memory in one directory, which stays the same for the lifetime of the store."""
 
     def __init__(self, directory: str | Path, settings: CuratedSettings | None = None) -> None:
         self.directory = Path(directory).absolute()
@@ -78,7 +78,7 @@ class MemoryStore:
         self._writer = MemoryWriter(self.directory, self.settings, self._scanners)
         self._snapshot: dict[str, str | None] = {}
         self._snapshot_entries: dict[Target, tuple[str, ...]] = {}
-        # Called with every change that was made through this store, whoever made it; it must not raise.
+        # Called with every change that was made through this store; it must not raise.
         self.written: Callable[[MemoryReceipt, Origin], None] = lambda receipt, origin: None
 
     @property
@@ -89,11 +89,11 @@ class MemoryStore:
         return self._writer.path(target)
 
     def exclusive(self, timeout: float | None = None) -> AbstractContextManager[None]:
-        """Exclusive use of the directory, for what is not a change to a memory file."""
+        """Holds the lock of the directory, for work that changes no memory file."""
         return self._writer.exclusive(timeout)
 
     def settle(self) -> None:
-        """Clear up after a killed writer, unless somebody is writing right now or the disk does not let us."""
+        """Clean up after a killed writer, unless another process holds the lock or the disk refuses."""
         if self._writer.has_leftovers():
             try:
                 with self.exclusive(timeout=0):
@@ -106,12 +106,12 @@ class MemoryStore:
         return [*sorted(self.directory.glob(".*.tmp")), *sorted(self.proposals.directory.glob(".*.tmp"))]
 
     def remove_leftovers(self) -> None:
-        """Remove all leftovers; needs exclusive use, under which nobody's staged file is alive."""
+        """Remove all leftovers. Needs the lock, so that no staged file is in use."""
         for path in self.leftovers():
             path.unlink()
 
     def repair(self) -> None:
-        """Clear up everything that a killed writer left, or raise what stands in the way."""
+        """Clean up everything that a killed writer left, or raise what prevents it."""
         with self.exclusive(timeout=0):
             self.remove_leftovers()
 
@@ -126,7 +126,7 @@ class MemoryStore:
         return self._snapshot.get(target)
 
     def snapshot_entries(self, target: Target) -> tuple[str, ...] | None:
-        """The entries that the frozen block shows, as it shows them; None when it is switched off or was unreadable."""
+        """The entries as the frozen block shows them; None when the target is switched off or was unreadable."""
         return self._snapshot_entries.get(target)
 
     def view(self, target: Target) -> MemoryView:
@@ -141,7 +141,7 @@ class MemoryStore:
         return tuple(entry.visible_text for entry in self.view(target).entries)
 
     def visible_text(self, target: Target, text: str) -> str:
-        """The text of an entry of a target, past or present, if it may be shown; else its placeholder."""
+        """The text of a past or present entry if it may be shown, or else its placeholder."""
         return ScannedEntry(text, self._scanners[target].findings(text)).visible_text
 
     def add(self, target: Target, content: str, origin: Origin | None = None) -> MemoryWriteResult:
@@ -165,15 +165,15 @@ class MemoryStore:
         refusal = self._refuse_before_planning(target, operations)
         if refusal:
             return refusal
-        request = _draft(target, [_canonical(item) for item in operations], origin, allow)
+        request = _build_request(target, [_canonical(item) for item in operations], origin, allow)
         if self.settings.write_approval != "off" and not origin.explicit:
-            return self._without_approval(request, operations)
-        return _say_when_merged(request, self.commit(request))
+            return self._propose(request, operations)
+        return _explain_merge(request, self.commit(request))
 
     def approve(self, proposal: Proposal) -> MemoryReceipt | MemoryRefusal:
-        """Carry a proposal out, if it still does to the same entries what the person was shown."""
+        """Carry out a proposal, if it still changes the same entries that the person was shown."""
         operations = [_canonical(item) for item in proposal.operations]
-        request = _draft(proposal.target, operations, proposal.origin, frozenset())
+        request = _build_request(proposal.target, operations, proposal.origin, frozenset())
 
         def plan_as_shown(current: Sequence[str]) -> EntryPlan | NoMatch | Ambiguous | MemoryRefusal:
             planned = plan(current, operations)
@@ -184,9 +184,9 @@ class MemoryStore:
         outcome = self.commit(with_changes(request, plan=plan_as_shown, note="approved by a person"))
         if isinstance(outcome, MemoryReceipt):
             try:
-                self.proposals.done(proposal)
+                self.proposals.remove_applied(proposal)
             except OSError as error:
-                left = f"{outcome.message} The proposal could not be taken off the list ({error.strerror})."
+                left = f"{outcome.message} The proposal could not be removed from the queue ({error.strerror})."
                 return with_changes(outcome, message=left)
         return outcome
 
@@ -202,7 +202,7 @@ class MemoryStore:
     def edit(
         self, target: Target, seen: str, entries: Sequence[str], origin: Origin, allow: frozenset[str]
     ) -> MemoryWriteResult:
-        """Put other entries in the place of those that a person saw (`seen` is the view's fingerprint)."""
+        """Replace the entries that a person saw (`seen` is the fingerprint of the view) by others."""
         unstorable = next(filter(None, map(unstorable_character, entries)), None)
         if unstorable:
             return refusals.unstorable_text(target, unstorable)
@@ -224,7 +224,7 @@ class MemoryStore:
             WriteRequest(
                 target, "reset", origin,
                 lambda current: EntryPlan((), rewrite_edits(current, ())),
-                done=f"Removed every entry of {name}. 'memoranda memory undo' brings them back.",
+                done=f"Removed every entry of {name}. 'memoranda memory undo' restores them.",
                 nothing=f"{name} has no entries.",
             )
         )  # fmt: skip
@@ -235,19 +235,19 @@ class MemoryStore:
         if entry is not None:
             with self.exclusive():
                 self._scanners[target].allowances.allow([entry.text], entry.findings, origin)
-                self._note(target, "allow", origin, f"{handle}: {', '.join(entry.findings)}")
+                self._journal_note(target, "allow", origin, f"{handle}: {', '.join(entry.findings)}")
         return entry
 
     def revoke(self, target: Target, handle: str, origin: Origin) -> ScannedEntry | None:
-        """Take back what was allowed for the entry that a handle names; None when nothing was."""
+        """Revoke what was allowed for the entry that a handle names; None when nothing was."""
         entry = next((item for item in self.view(target).entries if item.handle == handle), None)
         with self.exclusive():
             if entry is None or not self._scanners[target].allowances.revoke(entry.text):
                 return None
-            self._note(target, "revoke", origin, handle)
+            self._journal_note(target, "revoke", origin, handle)
         return entry
 
-    def _note(self, target: Target, action: MemoryAction, origin: Origin, note: str) -> None:
+    def _journal_note(self, target: Target, action: MemoryAction, origin: Origin, note: str) -> None:
         self.journal.append([next_change(self.journal.last(), target, action, origin, (), None, note=note)])
 
     def _render(self, target: Target) -> str | None:
@@ -257,45 +257,45 @@ class MemoryStore:
         if isinstance(state, UnreadableFile | UndecodableFile):
             return render_problem(target, FILE_NAMES[target], state.problem)
         self._writer.note_seen(target, state.fingerprint)
-        # An equal entry is shown once, and it is what is shown that must be screened.
-        shown = self._scanners[target].screen(list(dict.fromkeys(state.entries)))
+        # Equal entries are shown once, and the scanner must see what is shown.
+        shown = self._scanners[target].scan_entries(list(dict.fromkeys(state.entries)))
         self._snapshot_entries[target] = tuple(entry.visible_text for entry in shown)
         return render(target, shown, size(state.entries), self.settings.limit(target))
 
     def _view(self, target: Target, state: WritableState) -> MemoryView:
-        screened = tuple(self._scanners[target].screen(state.entries))
+        screened = tuple(self._scanners[target].scan_entries(state.entries))
         limit = self.settings.limit(target)
         return MemoryView(target, state.path, screened, size(state.entries), limit, state.fingerprint)
 
     def _refuse_before_planning(self, target: Target, operations: Sequence[Operation]) -> MemoryRefusal | None:
         if not self.settings.enabled(target):
             return refusals.disabled(target)
-        most = _COMPOSING_SHRINKS * max(self.settings.limit(target), _size_on_disk(self.path(target)))
+        max_chars = _NFC_SHRINK_FACTOR * max(self.settings.limit(target), _size_on_disk(self.path(target)))
         for operation in operations:
             texts = [("content", operation.content)] if isinstance(operation, Add | Replace) else []
             texts += [("old_text", operation.old_text)] if isinstance(operation, Replace | Remove) else []
             for name, text in texts:
                 if unstorable := unstorable_character(text):
                     return refusals.unstorable_text(target, unstorable)
-                if name == "content" and len(text) > most:
+                if name == "content" and len(text) > max_chars:
                     return refusals.over_budget(target, len(text), self.settings.limit(target))
-                if not canonical(text[: max(most, _LONG_ENOUGH)]):
+                if not canonical(text[: max(max_chars, _BLANK_CHECK_CHARS)]):
                     return refusals.empty(target, name)
         return None
 
-    def _without_approval(self, request: WriteRequest, operations: Sequence[Operation]) -> MemoryWriteResult:
+    def _propose(self, request: WriteRequest, operations: Sequence[Operation]) -> MemoryWriteResult:
         target = request.target
         if self.settings.write_approval == "explicit-only":
             return refusals.explicit_only(target)
         state = self._writer.writable_state(target)
         if isinstance(state, MemoryRefusal):
             return state
-        judged = self._writer.validate_request(request, state.entries)
-        if isinstance(judged, MemoryRefusal):
-            return judged
-        if not judged.edits:
+        planned = self._writer.validate_request(request, state.entries)
+        if isinstance(planned, MemoryRefusal):
+            return planned
+        if not planned.edits:
             return MemoryReceipt(target, self.path(target), request.nothing)
-        replaced = [edit.before for edit in judged.edits]
+        replaced = [edit.before for edit in planned.edits]
         proposal = self._writer.run_exclusively(
             self.proposals.directory, lambda: self.proposals.add(target, operations, request.origin, replaced)
         )
@@ -309,7 +309,9 @@ class MemoryStore:
         )
 
 
-def _draft(target: Target, operations: Sequence[Operation], origin: Origin, allow: frozenset[str]) -> WriteRequest:
+def _build_request(
+    target: Target, operations: Sequence[Operation], origin: Origin, allow: frozenset[str]
+) -> WriteRequest:
     action: MemoryAction = "batch"
     if len(operations) == 1:
         kinds: dict[type[Operation], MemoryAction] = {Add: "add", Replace: "replace", Remove: "remove"}
@@ -341,7 +343,7 @@ def _canonical(operation: Operation) -> Operation:
     return Remove(canonical(operation.old_text))
 
 
-def _say_when_merged(request: WriteRequest, outcome: MemoryReceipt | MemoryRefusal) -> MemoryReceipt | MemoryRefusal:
+def _explain_merge(request: WriteRequest, outcome: MemoryReceipt | MemoryRefusal) -> MemoryReceipt | MemoryRefusal:
     if (
         request.action == "replace"
         and isinstance(outcome, MemoryReceipt)
@@ -356,5 +358,5 @@ def _size_on_disk(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError:
-        # Whatever is wrong with the file, the write path will say so.
+        # The write path reports whatever is wrong with the file.
         return 0

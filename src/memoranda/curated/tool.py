@@ -1,4 +1,4 @@
-"""The `memory` tool: arguments from a model in, one JSON object out, whatever the arguments are."""
+"""The `memory` tool: takes arguments from a model and answers with one JSON object, whatever the arguments are."""
 
 import logging
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ from memoranda.tools import InvalidArgumentsError, JsonObject, Tool, tool_refusa
 _log = logging.getLogger(__name__)
 
 _ACTIONS = ("add", "replace", "remove")
-_TRIES_PER_TURN = 3
-_PREVIEW = 80
-# With the usual limits everything is shown; a file a hundred times larger must not fill the model's context.
-_MOST_SHOWN = 20_000
+_MAX_FAILURES_PER_TURN = 3
+_PREVIEW_CHARS = 80
+# With the usual limits everything is shown; a file a hundred times larger must not fill the context window.
+_MAX_SHOWN_CHARS = 20_000
 _FIELDS: JsonObject = {
     "action": {"type": "string", "enum": list(_ACTIONS), "description": guidance.ACTION},
     "content": {"type": "string", "description": guidance.CONTENT},
@@ -48,7 +48,7 @@ PARAMETERS: JsonObject = {
 
 
 class MemoryTool:
-    """The tool of one session. It counts failures, so that a model does not spend a turn on retries."""
+    """The tool of one session. It counts failures, so that a model does not spend a whole turn on retries."""
 
     def __init__(self, store: MemoryStore, origin: Origin) -> None:
         self._store = store
@@ -72,15 +72,15 @@ class MemoryTool:
         except InvalidArgumentsError as error:
             result = tool_refusal("invalid", f"{error} Nothing was written.")
         except Exception as error:
-            # The last line of defence for a promise: a tool answers, it never raises.
+            # A tool promises to answer and never to raise; this catches every mistake of ours.
             _log.exception("the memory tool failed")
-            message = f"Memory failed unexpectedly ({type(error).__name__}: {error}). Go on without saving."
+            message = f"Memory failed unexpectedly ({type(error).__name__}: {error}). Continue without saving."
             result = tool_refusal("internal", message)
         if result["success"]:
             self._failures = 0
             return result
         self._failures += 1
-        if self._failures > _TRIES_PER_TURN:
+        if self._failures > _MAX_FAILURES_PER_TURN:
             return {"success": False, "done": True, "reason": result["reason"], "error": guidance.STOP}
         return result
 
@@ -93,11 +93,11 @@ class MemoryTool:
 def read_arguments(arguments: Any) -> tuple[Target, list[Operation]]:
     """The target and operations that a call asks for."""
     if not isinstance(arguments, Mapping):
-        raise InvalidArgumentsError(f"The arguments must be an object, not {_type(arguments)}.")
+        raise InvalidArgumentsError(f"The arguments must be an object, not {_type_name(arguments)}.")
     target = _read_target(arguments.get("target"))
     batch, action = arguments.get("operations"), arguments.get("action")
     if batch is not None and not isinstance(batch, list):
-        raise InvalidArgumentsError(f"operations must be a list, not {_type(batch)}.")
+        raise InvalidArgumentsError(f"operations must be a list, not {_type_name(batch)}.")
     if not batch:
         return target, [_read_operation(arguments, "")]
     if action:
@@ -109,13 +109,15 @@ def _read_target(target: Any) -> Target:
     if target is None:
         return "memory"
     if not isinstance(target, str) or target not in TARGETS:
-        raise InvalidArgumentsError(f"target must be 'memory' or 'user', not {shorten_end(repr(target), _PREVIEW)}.")
+        raise InvalidArgumentsError(
+            f"target must be 'memory' or 'user', not {shorten_end(repr(target), _PREVIEW_CHARS)}."
+        )
     return "memory" if target == "memory" else "user"
 
 
 def _read_operation(item: Any, where: str) -> Operation:
     if not isinstance(item, Mapping):
-        raise InvalidArgumentsError(f"{where}an operation must be an object, not {_type(item)}.")
+        raise InvalidArgumentsError(f"{where}an operation must be an object, not {_type_name(item)}.")
     action = item.get("action")
     if action == "add":
         return Add(_read_text(item, "content", where))
@@ -124,7 +126,7 @@ def _read_operation(item: Any, where: str) -> Operation:
     if action == "remove":
         return Remove(_read_text(item, "old_text", where))
     raise InvalidArgumentsError(
-        f"{where}action must be add, replace or remove, not {shorten_end(repr(action), _PREVIEW)}."
+        f"{where}action must be add, replace or remove, not {shorten_end(repr(action), _PREVIEW_CHARS)}."
     )
 
 
@@ -133,7 +135,7 @@ def _read_text(item: Mapping[str, Any], name: str, where: str) -> str:
     if text is None:
         raise InvalidArgumentsError(f"{where}{name} is missing.")
     if not isinstance(text, str):
-        raise InvalidArgumentsError(f"{where}{name} must be a string, not {_type(text)}.")
+        raise InvalidArgumentsError(f"{where}{name} must be a string, not {_type_name(text)}.")
     return text
 
 
@@ -194,7 +196,7 @@ def _live_state(store: MemoryStore, target: Target) -> JsonObject:
     except StorageError as error:
         return {"state": str(error)}
     shown: list[str] = []
-    room = _MOST_SHOWN
+    room = _MAX_SHOWN_CHARS
     for entry in view.entries:
         room -= len(entry.visible_text)
         if room < 0:
@@ -206,9 +208,9 @@ def _live_state(store: MemoryStore, target: Target) -> JsonObject:
 
 def _preview(text: str, target: Target, store: MemoryStore) -> str:
     shown = store.visible_text(target, text)
-    # A placeholder ends in the handle, which must not be cut off.
-    return shorten_end(shown, _PREVIEW) if shown == text else shown
+    # A placeholder ends in the handle, which must stay.
+    return shorten_end(shown, _PREVIEW_CHARS) if shown == text else shown
 
 
-def _type(value: Any) -> str:
+def _type_name(value: Any) -> str:
     return "null" if value is None else type(value).__name__

@@ -1,4 +1,4 @@
-"""A change that somebody wants, and whether it may be made of the entries that are there."""
+"""A requested change to a memory file, and the checks that it must pass."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ Planner = Callable[[Sequence[str]], EntryPlan | NoMatch | Ambiguous | MemoryRefu
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """What to do with the entries that will be found under the lock.
+    """What to do with the entries that the writer will find under the lock.
 
-    `seen` is the fingerprint of the file as a person looked at it: just that file, odd as it may be, is written over.
-    `allow` names scanner findings that a person accepts for the new text.
-    `restores` is text that stood there before: an undo brings it back whatever the scanner and the budget say of it
-    today (what is blocked stays hidden).
+    `done` and `nothing` are the messages of the receipt when entries changed, and when none did.
+    `seen` is the fingerprint of the file that a person looked at: the writer replaces exactly that file, whatever its
+    formatting. `allow` names scanner findings that a person accepts for the new text. `restores` is text that was there
+    before: an undo restores it although the scanner or the limit would refuse it today (blocked text stays hidden).
     """
 
     target: Target
@@ -40,14 +40,14 @@ class WriteRequest:
 def validate_request(
     request: WriteRequest, entries: Sequence[str], scanner: EntryScanner, limit: int
 ) -> EntryPlan | MemoryRefusal:
-    """What a request would make of these entries, or why it may not be made."""
+    """Plan a request on these entries, or say why it is refused."""
     planned = request.plan(entries)
     if isinstance(planned, NoMatch | Ambiguous):
         return refusals.unmatched(request.target, planned)
     if isinstance(planned, MemoryRefusal) or not planned.edits:
         return planned
     written = {edit.after for edit in planned.edits if edit.after is not None}
-    # The entries that were there read back as themselves, so it is enough that each new one does between any two.
+    # The present entries read back as themselves, so only the new ones need the check.
     if not all(map(reads_back_as_itself, written)):
         return refusals.delimiter_in_text(request.target)
     new = {text for text in written - request.restores if text not in entries}

@@ -1,4 +1,4 @@
-"""What a write answers: a receipt, a proposal that waits for a person, or a refusal. Values, not exceptions."""
+"""The results of a memory write, as values: a receipt, a proposal that awaits approval, or a refusal."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ MemoryRefusalReason = Literal[
     "no_match",
     "ambiguous",
     "approval",  # only a person may write
-    "drift",  # somebody else changed the file
+    "drift",  # another program changed the file
     "conflict",  # an undo or edit no longer fits what is there
     "unreadable",
     "undecodable",
@@ -32,7 +32,7 @@ MemoryRefusalReason = Literal[
 
 @dataclass(frozen=True, slots=True)
 class EntryEdit:
-    """One entry that changes: `before` is None for a new entry, `after` for one that goes."""
+    """One entry that changes: `before` is None for a new entry, `after` for a removed one."""
 
     index: int
     before: str | None
@@ -53,7 +53,7 @@ class MemoryReceipt:
 
 @dataclass(frozen=True, slots=True)
 class AwaitsApproval:
-    """A write that waits for a person's approval."""
+    """A write that a person has to approve first."""
 
     target: Target
     proposal: str
