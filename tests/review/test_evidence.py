@@ -55,19 +55,19 @@ UNSUPPORTED = [
 @pytest.mark.parametrize(("said", "note"), SUPPORTED)
 def test_what_the_user_said_is_supported(said: str, note: str) -> None:
     """In the user's words, in any language, whatever else was said before and after."""
-    assert UserEvidence([said]).lacks(note) is None
-    assert UserEvidence(["Good morning.", said, "What is the weather like?"]).lacks(note) is None
+    assert UserEvidence([said]).find_unsupported(note) is None
+    assert UserEvidence(["Good morning.", said, "What is the weather like?"]).find_unsupported(note) is None
 
 
 @pytest.mark.parametrize(("said", "note"), UNSUPPORTED)
 def test_what_the_user_did_not_say_is_not_supported(said: str, note: str) -> None:
     """Another name, another number, or one clause too many."""
-    assert UserEvidence([said]).lacks(note) is not None
+    assert UserEvidence([said]).find_unsupported(note) is not None
 
 
 def test_nobody_said_anything() -> None:
     """Without words there is no support."""
-    found = UserEvidence([]).lacks("User lives in Oslo.")
+    found = UserEvidence([]).find_unsupported("User lives in Oslo.")
     assert found is not None
     assert found.missing == ("Oslo",)
 
@@ -75,41 +75,44 @@ def test_nobody_said_anything() -> None:
 def test_what_was_recalled_is_no_evidence_although_it_stands_in_the_message() -> None:
     """The fence and what is in it are not the user's words."""
     block = build_memory_context_block("The user's bank is Nordea in Oslo.", source="mirror")
-    assert UserEvidence([f"What do you know about me?\n\n{block}"]).lacks("User's bank is Nordea in Oslo.") is not None
+    assert (
+        UserEvidence([f"What do you know about me?\n\n{block}"]).find_unsupported("User's bank is Nordea in Oslo.")
+        is not None
+    )
 
 
 def test_what_the_user_quotes_is_somebody_elses() -> None:
     """Lines that begin with a mark of quotation."""
     said = "My colleague wrote:\n> the bank is Nordea in Oslo\nWhat do you think?"
-    assert UserEvidence([said]).lacks("User's bank is Nordea in Oslo.") is not None
+    assert UserEvidence([said]).find_unsupported("User's bank is Nordea in Oslo.") is not None
 
 
 def test_words_from_far_apart_do_not_make_a_fact() -> None:
     """Each of them was said, but never together."""
     between = [f"And what about number {number}?" for number in range(20)]
     said = ["The garden needs water.", *between, "The server is down.", *between, "My sister called."]
-    assert UserEvidence(said).lacks("User's sister waters the garden server.") is not None
+    assert UserEvidence(said).find_unsupported("User's sister waters the garden server.") is not None
 
 
 def test_an_answer_and_its_question_stand_together() -> None:
     """What was said in the next message counts as said with it."""
-    assert UserEvidence(["The port is not 80.", "It is 8443."]).lacks("Port is 8443.") is None
+    assert UserEvidence(["The port is not 80.", "It is 8443."]).find_unsupported("Port is 8443.") is None
 
 
 def test_what_stands_already_needs_no_support_but_supports_nothing_new() -> None:
     """A changed entry keeps its other half."""
     old = "User lives in Berlin, works at Siemens."
     evidence = UserEvidence(["I moved, I live in Munich now."])
-    assert evidence.lacks("User lives in Munich, works at Siemens.", old) is None
-    assert evidence.lacks("User lives in Hamburg, works at Siemens.", old) is not None
-    assert evidence.lacks("User lives in Berlin with a parrot, works at Siemens.", old) is not None
+    assert evidence.find_unsupported("User lives in Munich, works at Siemens.", old) is None
+    assert evidence.find_unsupported("User lives in Hamburg, works at Siemens.", old) is not None
+    assert evidence.find_unsupported("User lives in Berlin with a parrot, works at Siemens.", old) is not None
 
 
 def test_what_the_user_spoke_of_is_touched() -> None:
     """And may be removed; the rest may not."""
     evidence = UserEvidence(["I sold the Volvo, forget about it."])
-    assert evidence.touches("User drives a Volvo.")
-    assert not evidence.touches("User lives in Oslo.")
+    assert evidence.mentions("User drives a Volvo.")
+    assert not evidence.mentions("User lives in Oslo.")
 
 
 def test_what_others_say_too_is_covered() -> None:
@@ -130,9 +133,9 @@ def test_a_change_that_keeps_most_is_no_removal() -> None:
 @given(st.lists(st.text(max_size=80), max_size=8), st.text(max_size=200))
 def test_any_text_can_be_judged(said: list[str], note: str) -> None:
     """Whatever the characters are; and nothing is supported by nothing."""
-    UserEvidence(said).lacks(note)
-    UserEvidence(said).touches(note)
-    assert UserEvidence([]).lacks(note) is not None
+    UserEvidence(said).find_unsupported(note)
+    UserEvidence(said).mentions(note)
+    assert UserEvidence([]).find_unsupported(note) is not None
 
 
 _WORDS = st.lists(st.from_regex(r"[a-z]{4,9}", fullmatch=True), min_size=3, max_size=8, unique=True)
@@ -143,8 +146,8 @@ def test_words_of_which_the_user_used_none_are_never_supported(said: list[str], 
     """And words that the user used just so always are, unless they say nothing at all."""
     evidence = UserEvidence([" ".join(said)])
     if not set(tokenize(" ".join(said))) & set(tokenize(" ".join(noted))):
-        assert evidence.lacks(" ".join(noted)) is not None
-    repeated = evidence.lacks(" ".join(said))
+        assert evidence.find_unsupported(" ".join(noted)) is not None
+    repeated = evidence.find_unsupported(" ".join(said))
     assert repeated is None or not repeated.missing
 
 
@@ -153,7 +156,7 @@ def test_a_very_long_message_is_judged_in_a_moment() -> None:
     book = " ".join(f"word{number} and more of it." for number in range(100_000))
     began = time.monotonic()
     evidence = UserEvidence([book, "a, " * 500_000])
-    assert evidence.lacks("User likes word99999 together with word3.") is not None
-    assert evidence.lacks("User likes word50000.") is not None
-    assert evidence.lacks("User likes word99999.") is None
+    assert evidence.find_unsupported("User likes word99999 together with word3.") is not None
+    assert evidence.find_unsupported("User likes word50000.") is not None
+    assert evidence.find_unsupported("User likes word99999.") is None
     assert time.monotonic() - began < GIVE_UP

@@ -35,7 +35,7 @@ def test_a_review_is_due_every_so_many_turns(tmp_path: Path) -> None:
     schedule = _schedule(tmp_path)
     assert _turns(schedule, 2) == []
     (due,) = _turns(schedule, 1)
-    assert (due.session_id, due.wanted) == ("s1", ReviewFocus(True, False))
+    assert (due.session_id, due.focus) == ("s1", ReviewFocus(True, False))
     schedule.end(due, ReviewReport("s1"))
     assert _turns(schedule, 2) == []
     assert len(_turns(schedule, 1)) == 1
@@ -58,10 +58,10 @@ def test_memory_and_skills_are_counted_apart_and_reviewed_together(tmp_path: Pat
     for used in ((), ("memory",), ()):
         schedule.turn_done(None, "s1", used=used, offered=BOTH)
     (due,) = schedule.open_reviews(None)
-    assert due.wanted == ReviewFocus(memory=False, skills=True)
+    assert due.focus == ReviewFocus(memory=False, skills=True)
     schedule.turn_done(None, "s1", used=(), offered=BOTH)
     schedule.turn_done(None, "s1", used=(), offered=BOTH)
-    assert [each.wanted for each in schedule.open_reviews(None)] == [ReviewFocus(True, True)]
+    assert [each.focus for each in schedule.open_reviews(None)] == [ReviewFocus(True, True)]
     schedule.close()
 
 

@@ -112,7 +112,7 @@ def test_a_call_whose_process_died_counts_with_its_estimate(tmp_path: Path) -> N
             )
         ],
     )
-    assert ledger.today().under_way == 1
+    assert ledger.today().running == 1
     now[0] += 61
     assert ledger.today() == BackgroundSpending(9, 0.02)
     assert _spend(ledger, Fixed(), 1) == 0
@@ -123,7 +123,7 @@ def test_without_a_ledger_background_work_does_not_begin(tmp_path: Path) -> None
     """Nobody would know what it adds up to."""
     (tmp_path / "usage.db").write_bytes(b"this is not a database at all" * 100)
     model = Fixed()
-    with pytest.raises(BudgetSpentError, match="not known"):
+    with pytest.raises(BudgetSpentError, match="unknown"):
         Ledger(tmp_path).metered(model, "review", background=True).reply("", QUESTION)
     assert model.asked == []
 
@@ -230,5 +230,5 @@ def test_a_process_that_is_killed_in_a_call_leaves_it_in_the_ledger(tmp_path: Pa
     died = subprocess.run([sys.executable, "-c", _DYING, str(tmp_path)], check=False, timeout=GIVE_UP)
     assert died.returncode == -9
     ledger = Ledger(tmp_path)
-    assert ledger.today().under_way == 1
+    assert ledger.today().running == 1
     assert ledger.total().input_tokens > 500

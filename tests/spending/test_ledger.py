@@ -136,7 +136,7 @@ def test_an_answer_does_not_fail_with_a_ledger_that_cannot_be_written(
     with caplog.at_level(logging.WARNING):
         assert ledger.metered(Fixed(), "chat").reply("", QUESTION).text == "yes, of course"
         ledger.close()
-    assert "not in the ledger" in caplog.text
+    assert "missing from the ledger" in caplog.text
 
 
 _BRIEF = """

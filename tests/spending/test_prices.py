@@ -100,4 +100,4 @@ def test_no_call_costs_more_than_the_most_it_can(price: Price, sent: int, output
     read = data.draw(st.integers(0, sent))
     written = data.draw(st.integers(0, sent - read))
     cost = price.cost(Usage(sent, output, read, written))
-    assert 0 <= cost <= price.most(sent, output) * (1 + 1e-9)
+    assert 0 <= cost <= price.max_cost(sent, output) * (1 + 1e-9)

@@ -76,7 +76,7 @@ def _budget_as_json(today: BackgroundSpending, settings: BudgetSettings) -> dict
         "daily_tokens": tokens,
         "left_usd": None if usd is None else max(0.0, usd - today.usd),
         "left_tokens": None if tokens is None else max(0, tokens - today.tokens),
-        "calls_under_way": today.under_way,
+        "calls_under_way": today.running,
     }
 
 

@@ -1,1 +1,1 @@
-"""Background review: now and then, after an answer, a look back at what the user said that is worth keeping."""
+"""Background review: after some turns, a model looks for what the user said that is worth saving."""

@@ -1,4 +1,4 @@
-"""Reviews in the background: a thread per process while there is something to do, and nobody who waits for it."""
+"""Runs reviews in a background thread, so that no user waits for them."""
 
 import logging
 import threading
@@ -22,9 +22,9 @@ _log = logging.getLogger(__name__)
 class BackgroundReview:
     """Reviews the conversations of one home.
 
-    `model_for` gives the model for a review, metered as background work. `find` opens a session by its id and user, for
-    a review that another process left undone; without it such a review is made of the session that is at hand.
-    `tell` is called with each report, from the thread.
+    `model_for` returns the model for a review, metered as background work. `find` opens a session by id and user, for a
+    review that another process did not finish; without it, such a review uses the current session. The thread calls
+    `tell` with each report.
     """
 
     def __init__(
@@ -48,27 +48,27 @@ class BackgroundReview:
     def after_turn(
         self, session: ReviewableSession, *, used: Collection[str] = (), tools: Sequence[Tool] | None = None
     ) -> None:
-        """A turn of a real user is done, and the tools `used` were called in it. Returns at once and never raises.
+        """Counts a completed turn of a user in which the tools `used` were called; returns at once and never raises.
 
-        `tools` are those that were sent, when they are more than the session's own: a review sends the same ones.
+        `tools` are the tools that were sent, if they are more than the session's own; a review sends the same ones.
         """
         if not self._settings.nudge_interval or self._stopped:
             return
         try:
             sent = tuple(session.tools if tools is None else tools)
             self.schedule.turn_done(session.user, session.id, used=used, offered=[tool.name for tool in sent])
-            self._take_up(session, sent)
+            self._start_open_review(session, sent)
         except Exception:
-            # The conversation goes on, whatever happens here.
+            # The conversation must continue, whatever fails here.
             _log.exception("The review of session %s could not be scheduled", session.id)
 
     def wait(self, timeout: float) -> bool:
-        """Wait until no review is under way in this process, at most so long; whether that is so."""
+        """Waits at most `timeout` seconds until no review runs in this process; returns whether none does."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._is_busy(), timeout)
 
     def close(self, timeout: float | None = None) -> bool:
-        """Begin nothing more and wait briefly; False when a review is still under way. It is due again then."""
+        """Starts no more reviews and waits briefly; False if one is still running, which then stays due."""
         with self._changed:
             self._stopped = True
         done = self.wait(self._settings.shutdown_seconds if timeout is None else timeout)
@@ -76,8 +76,8 @@ class BackgroundReview:
             self.schedule.close()
         return done
 
-    def _take_up(self, session: ReviewableSession, sent: tuple[Tool, ...]) -> None:
-        """Hand the oldest review of this user that is open to the thread, unless it is busy."""
+    def _start_open_review(self, session: ReviewableSession, sent: tuple[Tool, ...]) -> None:
+        """Starts the oldest open review of this user in the thread, unless the thread is busy."""
         with self._changed:
             if self._is_busy():
                 return
@@ -94,39 +94,41 @@ class BackgroundReview:
             return session
         return self._find(due.session_id, due.user)
 
-    def _start(self, due: DueReview, taken: ReviewSnapshot) -> None:
+    def _start(self, due: DueReview, snapshot: ReviewSnapshot) -> None:
         with self._changed:
             if self._stopped or self._is_busy():
                 return
-            self._thread = threading.Thread(target=self._run, args=(due, taken), name="memoranda-review", daemon=True)
+            self._thread = threading.Thread(
+                target=self._run, args=(due, snapshot), name="memoranda-review", daemon=True
+            )
             self._thread.start()
 
     def _is_busy(self) -> bool:
-        # Not alive after a fork: the thread stayed with the parent.
+        # After a fork the thread is not alive in the child.
         return self._thread is not None and self._thread.is_alive()
 
-    def _run(self, due: DueReview, taken: ReviewSnapshot) -> None:
+    def _run(self, due: DueReview, snapshot: ReviewSnapshot) -> None:
         try:
-            report = self._review(due, taken)
+            report = self._review(due, snapshot)
             if report is not None:
                 self._tell(report)
         except LockTimeoutError as error:
-            # Somebody else reviews; this one stays due.
+            # Another process is reviewing; this review stays due.
             _log.debug("No review of session %s now: %s", due.session_id, error)
         except Exception:
-            # It stays due, and is given up after a few tries.
+            # The review stays due, and is given up after a few tries.
             _log.exception("The review of session %s broke off", due.session_id)
         finally:
             with self._changed:
                 self._thread = None
                 self._changed.notify_all()
 
-    def _review(self, due: DueReview, taken: ReviewSnapshot) -> ReviewReport | None:
+    def _review(self, due: DueReview, snapshot: ReviewSnapshot) -> ReviewReport | None:
         with self.schedule.exclusive():
             begun = self.schedule.begin(due)
             if begun is None:
                 return None
-            reviewer = Reviewer(self._model_for(taken), self._settings)
-            report = reviewer.review(taken, begun.wanted, stopped=lambda: self._stopped)
+            reviewer = Reviewer(self._model_for(snapshot), self._settings)
+            report = reviewer.review(snapshot, begun.focus, stopped=lambda: self._stopped)
             self.schedule.end(begun, report)
             return report

@@ -1,4 +1,4 @@
-"""Texts as evidence is measured in them: sentences, clauses, and the words of a clause that say something."""
+"""Splits texts into sentences, clauses and content words, which `review/evidence.py` compares."""
 
 import re
 from collections.abc import Iterator
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from memoranda.index.tokenizer import index_tokens, is_single_character, is_unspaced, token_spans, tokenize
 
-_LONGEST_SENTENCE = 600
+_MAX_SENTENCE_CHARS = 600
 
-# Words that carry grammar, and words with which a note frames what was said. They support nothing and need no support.
+# Function words, and words with which an entry frames a fact. They are no evidence and need none.
 _GRAMMAR = """
 a an the and or but if then else of at by for with about into through during to from up down in out on off over under
 as than so too very just also only own same such is are was were be been being am have has had having do does did
@@ -16,7 +16,7 @@ doing will would can could should may might must shall this that these those it 
 his her him i me my we our us you your who whom whose which what when where why how all any both each more most other
 some while because until again once instead rather
 """
-_FRAME = """
+_FRAMING = """
 user users person people prefer preferred preference like want wish need use used using name named call called say said
 tell told ask asked mention mentioned state stated note fact expect live lives work works based located project
 currently generally usually typically explicitly time
@@ -36,9 +36,9 @@ def _tokens(words: str) -> frozenset[str]:
 
 
 _DENYING = _tokens(_NEGATIONS)
-EMPTY = _tokens(_GRAMMAR) | _tokens(_FRAME) | _DENYING
+EMPTY = _tokens(_GRAMMAR) | _tokens(_FRAMING) | _DENYING
 SKILL_EMPTY = EMPTY | _tokens(_HEADINGS)
-_UNSPACED_FRAME = re.compile("用户|使用者|喜欢|喜歡|偏好|希望|想要|ユーザー?|利用者|好む|好き|사용자|선호|좋아")
+_UNSPACED_FRAMING = re.compile("用户|使用者|喜欢|喜歡|偏好|希望|想要|ユーザー?|利用者|好む|好き|사용자|선호|좋아")
 _UNSPACED_DENYING = re.compile("[不没沒别別]|ない|ません|않|못")
 _DENIES_NOTHING = re.compile(
     r"\b(?:do not|don['’]?t|never) (?:forget|worry|hesitate|mind)\b|\bno (?:problem|worries|doubt|matter)\b"
@@ -53,7 +53,7 @@ _JOINED = re.compile(r"\w[./:@_\\#$%&=+]\w|\d")
 
 @dataclass(frozen=True, slots=True)
 class ClauseWord:
-    """A word that says something; a `specific` one must be the user's own, letter for letter but for its ending."""
+    """A content word; a `specific` one must be the user's own, except for its ending."""
 
     text: str
     tokens: tuple[str, ...]
@@ -64,37 +64,37 @@ class ClauseWord:
 
 
 def share(words: list[ClauseWord], known: frozenset[str]) -> float:
-    """Which part of the words is known."""
+    """The share of the words that are known."""
     return sum(word.is_in(known) for word in words) / len(words) if words else 0.0
 
 
 def sentences(text: str) -> Iterator[str]:
-    """The sentences of a text; a very long one falls into pieces."""
+    """The sentences of a text; a very long one is divided."""
     for sentence in _SENTENCE_END.split(text):
-        for start in range(0, len(sentence), _LONGEST_SENTENCE):
-            if sentence[start : start + _LONGEST_SENTENCE].strip():
-                yield sentence[start : start + _LONGEST_SENTENCE]
+        for start in range(0, len(sentence), _MAX_SENTENCE_CHARS):
+            if sentence[start : start + _MAX_SENTENCE_CHARS].strip():
+                yield sentence[start : start + _MAX_SENTENCE_CHARS]
 
 
 def clauses(text: str) -> list[str]:
-    """The parts of a text that each claim something."""
+    """The clauses of a text."""
     return [clause.strip() for clause in _CLAUSE_END.split(text) if clause and clause.strip()]
 
 
 def denies(text: str) -> bool:
-    """Whether a text says that something is not so."""
+    """Whether a text denies something."""
     plain = _DENIES_NOTHING.sub(" ", text)
     return bool(_UNSPACED_DENYING.search(plain)) or not _DENYING.isdisjoint(tokenize(plain))
 
 
 def token_set(text: str) -> frozenset[str]:
-    """Every token of a text, as the search index has them."""
+    """The tokens of a text, as the search index has them."""
     return frozenset(" ".join(index_tokens(text)).split())
 
 
-def telling_words(clause: str, empty: frozenset[str] = EMPTY) -> list[ClauseWord]:
-    """The words of a clause that say something."""
-    clause = _UNSPACED_FRAME.sub(" ", clause)
+def content_words(clause: str, empty: frozenset[str] = EMPTY) -> list[ClauseWord]:
+    """The content words of a clause."""
+    clause = _UNSPACED_FRAMING.sub(" ", clause)
     chunks = [(match.start(), match.end(), match.group()) for match in _CHUNK.finditer(clause)]
     found = []
     for span in token_spans(clause):
@@ -110,13 +110,13 @@ def telling_words(clause: str, empty: frozenset[str] = EMPTY) -> list[ClauseWord
 def _tokens_at(clause: str, start: int, text: str) -> tuple[str, ...]:
     if not is_unspaced(text[:1]):
         return tuple(tokenize(text))
-    # The last character of a run is part of the pair before it.
+    # The last character of a run belongs to the pair before it.
     ends_a_run = is_single_character(text) and start > 0 and is_unspaced(clause[start - 1])
     return () if ends_a_run else (text,)
 
 
 def _is_specific(chunk: str, word: str, *, begins: bool) -> bool:
-    """Names, numbers, paths, addresses, identifiers."""
+    """Whether a word is a name, number, path, address or identifier."""
     if _JOINED.search(chunk) or any(char.isupper() for char in word[1:]):
         return True
     return word[:1].isupper() and not begins

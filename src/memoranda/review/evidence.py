@@ -1,12 +1,11 @@
-"""Whether the user's own words support what is to be saved.
+"""Checks that the user's own words support what a review wants to save.
 
-The measure is lexical, on purpose: a model that was talked into something would also be talked into approving it.
-A text is taken clause by clause. Of the words of a clause that say something, most must have been used by the user
-within a few sentences of each other, and names, numbers, paths and the like all of them; and what the user only denied
-does not support the same words without the denial. What was recalled, what tools returned and what the assistant said
-is not among the user's words, so it supports nothing.
+The check compares words, on purpose: a model that was talked into a write would also be talked into approving it. It
+takes a text clause by clause. The user must have used most content words of a clause within a few sentences of each
+other, and all names, numbers, paths and the like. Words that the user only denied do not support the same words without
+the denial. Recalled memory, tool results and the assistant's words are not the user's, so they support nothing.
 
-It does not understand: a question of the user's supports the same words as a statement would.
+The check does not understand the text: a question supports the same words as a statement.
 """
 
 import re
@@ -19,28 +18,28 @@ from memoranda.review.clauses import (
     SKILL_EMPTY,
     ClauseWord,
     clauses,
+    content_words,
     denies,
     sentences,
     share,
-    telling_words,
     token_set,
 )
 from memoranda.safety.fence import sanitize_context
 
-_ENOUGH = 0.6
-_TOUCHED = 0.34
-_COVERED = 0.8
-_MOST_OF_IT = 0.5
-_SENTENCES_TOGETHER = 4
-_MOST_SENTENCES = 4_000
-_END = 10_000
+_MIN_SUPPORT = 0.6
+_MIN_MENTION = 0.34
+_MIN_COVERAGE = 0.8
+_MIN_KEPT = 0.5
+_WINDOW_SENTENCES = 4
+_MAX_SENTENCES = 4_000
+_KEPT_END_CHARS = 10_000
 _QUOTED = re.compile(r"^\s*>.*$", re.MULTILINE)
 _NOTHING_KNOWN: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedClause:
-    """A clause that the user did not say: its words that are not the user's, or that the user said the contrary."""
+    """A clause without support: the words that the user did not use, or that the user said the contrary."""
 
     clause: str
     missing: tuple[str, ...]
@@ -57,75 +56,77 @@ class UserEvidence:
     """The user's own words in one conversation."""
 
     def __init__(self, messages: Sequence[str]) -> None:
-        every = [sentence for message in messages for sentence in sentences(own_words(message))]
-        said = every[-_MOST_SENTENCES:]
-        tokens = list(map(token_set, said))
-        # Sentences that follow each other, also from one message to the next: an answer to a question is one.
+        all_sentences = [sentence for message in messages for sentence in sentences(own_words(message))]
+        recent = all_sentences[-_MAX_SENTENCES:]
+        tokens = list(map(token_set, recent))
+        # Neighbouring sentences count together, also across messages: the answer to a question may be one of them.
         self._windows = [
-            frozenset(chain.from_iterable(tokens[start : start + _SENTENCES_TOGETHER])) for start in range(len(tokens))
+            frozenset(chain.from_iterable(tokens[start : start + _WINDOW_SENTENCES])) for start in range(len(tokens))
         ]
-        self._clauses = [_Clause(token_set(each), denies(each)) for sentence in said for each in clauses(sentence)]
+        self._clauses = [
+            _Clause(token_set(clause), denies(clause)) for sentence in recent for clause in clauses(sentence)
+        ]
 
-    def lacks(self, text: str, given: str = "", *, skill: bool = False) -> UnsupportedClause | None:
-        """The first clause of a text that has no support; `given` is text that stands already and needs none."""
-        known = token_set(given) if given else _NOTHING_KNOWN
-        says_something = False
+    def find_unsupported(self, text: str, existing: str = "", *, skill: bool = False) -> UnsupportedClause | None:
+        """The first clause of a text without support; `existing` is text that is saved already and needs none."""
+        known = token_set(existing) if existing else _NOTHING_KNOWN
+        has_content = False
         for clause in clauses(text):
-            words = telling_words(clause, SKILL_EMPTY if skill else EMPTY)
+            words = content_words(clause, SKILL_EMPTY if skill else EMPTY)
             new = [word for word in words if not word.is_in(known)]
-            says_something = says_something or bool(words)
+            has_content = has_content or bool(words)
             if not new:
                 continue
             if not any(_supports(window, words, new, known) for window in self._windows):
                 return UnsupportedClause(clause, self._missing(new))
             if not self._agrees(new, denies(clause)):
                 return UnsupportedClause(clause, (), contrary=True)
-        return None if says_something else UnsupportedClause(text.strip(), ())
+        return None if has_content else UnsupportedClause(text.strip(), ())
 
-    def adds(self, text: str, given: str) -> bool:
-        """Whether a text says a word more than another; what says other things with the same words needs more."""
-        known = token_set(given)
-        return any(not word.is_in(known) for clause in clauses(text) for word in telling_words(clause))
+    def adds_words(self, text: str, existing: str) -> bool:
+        """Whether a text has content words that the existing one does not have."""
+        known = token_set(existing)
+        return any(not word.is_in(known) for clause in clauses(text) for word in content_words(clause))
 
-    def touches(self, text: str) -> bool:
-        """Whether the user spoke of what a text says."""
-        words = telling_words(text)
-        return any(share(words, window) >= _TOUCHED for window in self._windows)
+    def mentions(self, text: str) -> bool:
+        """Whether the user spoke about the subject of a text."""
+        words = content_words(text)
+        return any(share(words, window) >= _MIN_MENTION for window in self._windows)
 
     def _agrees(self, words: list[ClauseWord], denied: bool) -> bool:
-        """Whether the user said it as it is to be saved, denied or not, in one of the places that fit best."""
+        """Whether one of the best matching clauses of the user has the same denial, or none."""
         shares = [(share(words, clause.tokens), clause.denies) for clause in self._clauses]
         best = max((part for part, _ in shares), default=0.0)
         return any(part == best and denies == denied for part, denies in shares)
 
     def _missing(self, words: list[ClauseWord]) -> tuple[str, ...]:
-        """What the place that fits best does not have."""
+        """The words that the best matching sentences do not have."""
         best = max(self._windows, key=lambda window: share(words, window), default=_NOTHING_KNOWN)
         return tuple(dict.fromkeys(word.text for word in words if not word.is_in(best)))
 
 
 def own_words(message: str) -> str:
-    """A message without what was fenced into it and lines that quote somebody else; of a long one both ends."""
+    """A message without recalled memory and quoted lines; of a long message, its beginning and end."""
     own = _QUOTED.sub("", sanitize_context(message))
-    # Whoever pastes a book has not said everything that is in it.
-    return own if len(own) <= 2 * _END else f"{own[:_END]}\n{own[-_END:]}"
+    # A pasted book is not the user's own words.
+    return own if len(own) <= 2 * _KEPT_END_CHARS else f"{own[:_KEPT_END_CHARS]}\n{own[-_KEPT_END_CHARS:]}"
 
 
 def is_covered(text: str, by: Collection[str]) -> bool:
-    """Whether other texts together say what a text says, and none of them the contrary."""
-    known = frozenset(chain.from_iterable(token_set(each) for each in by if denies(each) == denies(text)))
-    return share(telling_words(text), known) >= _COVERED
+    """Whether other texts together have the words of a text, without saying the contrary."""
+    known = frozenset(chain.from_iterable(token_set(other) for other in by if denies(other) == denies(text)))
+    return share(content_words(text), known) >= _MIN_COVERAGE
 
 
 def keeps_most(old: str, new: str) -> bool:
-    """Whether a new text still has most of what the old one said, and does not say the contrary."""
-    words = telling_words(old)
-    return denies(old) == denies(new) and (not words or share(words, token_set(new)) >= _MOST_OF_IT)
+    """Whether a new text has most words of the old one, without saying the contrary."""
+    words = content_words(old)
+    return denies(old) == denies(new) and (not words or share(words, token_set(new)) >= _MIN_KEPT)
 
 
 def _supports(window: frozenset[str], words: list[ClauseWord], new: list[ClauseWord], known: frozenset[str]) -> bool:
     together = window | known
     if not all(word.is_in(together) for word in words if word.specific):
         return False
-    # Words that stood there before are no reason to believe new ones.
-    return share(new, window) >= _ENOUGH
+    # Words of the existing entry are no evidence for new ones.
+    return share(new, window) >= _MIN_SUPPORT

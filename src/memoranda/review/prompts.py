@@ -1,4 +1,4 @@
-"""What a model reads in a review: one message behind the conversation, and why a call was not carried out."""
+"""The texts that a model reads in a review: the request, and the reasons why a call was refused."""
 
 from memoranda.support.shorten import shorten_end
 

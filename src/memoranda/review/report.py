@@ -1,4 +1,4 @@
-"""What came of a review, said as it is: what was saved, what only waits or was refused, and what failed."""
+"""The report of a review: what was saved, proposed or refused, and what failed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from memoranda.tools import JsonObject
 WriteOutcome = Literal["added", "replaced", "removed", "staged", "duplicate", "refused"]
 CHANGES: tuple[WriteOutcome, ...] = ("added", "replaced", "removed")
 ALL: tuple[WriteOutcome, ...] = (*CHANGES, "staged", "duplicate", "refused")
-_PREVIEW = 120
-_OF_ACTION: dict[str, WriteOutcome] = {"add": "added", "replace": "replaced", "remove": "removed"}
+_PREVIEW_CHARS = 120
+_OUTCOME_OF_ACTION: dict[str, WriteOutcome] = {"add": "added", "replace": "replaced", "remove": "removed"}
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewWrite:
-    """One thing that a review wanted to write, and what became of it. `where` is a target or a skill."""
+    """One write of a review and its outcome. `where` is a memory file or a skill."""
 
     what: WriteOutcome
     where: str
@@ -27,9 +27,9 @@ class ReviewWrite:
 
 @dataclass(frozen=True, slots=True)
 class ReviewReport:
-    """The result of one review. `failed` says why it did not come to its end; what was saved before that stands.
+    """The result of one review. `failed` says why it did not finish; earlier writes stay saved.
 
-    `postponed` says that it was not the review that failed: the budget was spent, or the program ended.
+    `postponed` means that the review itself did not fail: the budget was spent, or the program ended.
     """
 
     session_id: str
@@ -44,38 +44,38 @@ class ReviewReport:
         return any(write.what in CHANGES for write in self.writes)
 
     def counts(self) -> dict[str, int]:
-        """How many writes ended how; what did not occur is left out."""
-        found = {what: sum(write.what == what for write in self.writes) for what in ALL}
-        return {what: count for what, count in found.items() if count}
+        """The number of writes by outcome, without zeros."""
+        counts = {outcome: sum(write.what == outcome for write in self.writes) for outcome in ALL}
+        return {outcome: count for outcome, count in counts.items() if count}
 
     def summary(self) -> str:
-        """In numbers, without anybody's words; empty when nothing was even tried."""
+        """The report in numbers, without text of the conversation; empty if nothing was tried."""
         counts = ", ".join(f"{count} {what}" for what, count in self.counts().items())
         return "; ".join(filter(None, (counts, self.failed and f"failed: {self.failed}")))
 
     def line(self) -> str:
-        """One line for a person; empty when nothing changed, nothing waits and nothing failed."""
+        """One line for the user; empty if nothing changed, was proposed or failed."""
         parts = [
-            f"{write.what} in {write.where}: “{shorten_end(' '.join(write.text.split()), _PREVIEW)}”"
+            f"{write.what} in {write.where}: “{shorten_end(' '.join(write.text.split()), _PREVIEW_CHARS)}”"
             if write.text
             else f"{write.what} {write.where}"
             for write in self.writes
             if write.what in CHANGES
         ]
-        waiting = self.counts().get("staged", 0)
-        parts += [f"{waiting} waiting for your approval"] if waiting else []
+        staged = self.counts().get("staged", 0)
+        parts += [f"{staged} waiting for your approval"] if staged else []
         if self.failed and not self.postponed:
             parts.append(f"it failed: {self.failed}")
         return "Review: " + " · ".join(dict.fromkeys(parts)) if parts else ""
 
 
 def writes_of(name: str, arguments: Mapping[str, Any], result: JsonObject) -> list[ReviewWrite]:
-    """What a call of a tool changed, by the tool's own account; reading changes nothing."""
+    """The writes of a tool call, according to the tool's result; a read has none."""
     if name not in (MEMORY_TOOL, SKILL_TOOL):
         return []
     where = _where(name, arguments, result)
     if result.get("success") is not True:
-        return [ReviewWrite("refused", where, why=str(result.get("error", ""))[:_PREVIEW])]
+        return [ReviewWrite("refused", where, why=str(result.get("error", ""))[:_PREVIEW_CHARS])]
     if result.get("staged"):
         return [ReviewWrite("staged", where)]
     if name == SKILL_TOOL:
@@ -85,9 +85,11 @@ def writes_of(name: str, arguments: Mapping[str, Any], result: JsonObject) -> li
         return [ReviewWrite("duplicate", where)]
     return [
         ReviewWrite(
-            _OF_ACTION.get(str(each.get("action")), "replaced"), where, str(each.get("after") or each.get("before"))
+            _OUTCOME_OF_ACTION.get(str(change.get("action")), "replaced"),
+            where,
+            str(change.get("after") or change.get("before")),
         )
-        for each in changed
+        for change in changed
     ]
 
 

@@ -1,4 +1,4 @@
-"""What a review needs of a session, and the session as it was at the end of a turn."""
+"""The session interface that a review uses, and a snapshot of a session at the end of a turn."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ ALLOWED = frozenset({MEMORY_TOOL, SKILL_TOOL, *SKILL_READERS})
 
 @dataclass(frozen=True, slots=True)
 class ReviewSnapshot:
-    """A session as it was when its review became due; its tools are live."""
+    """A session as it was when its review became due; its tools write to the current state."""
 
     id: str
     user: str | None
@@ -31,7 +31,7 @@ class ReviewSnapshot:
 
 
 def take_snapshot(session: ReviewableSession) -> ReviewSnapshot:
-    """Take a session as it is now."""
+    """A snapshot of the session's current state."""
     return ReviewSnapshot(
         session.id,
         session.user,

@@ -1,8 +1,7 @@
-"""One review: the conversation as it was sent, one message more, and a few steps with two kinds of tools.
+"""One review: sends the conversation with one more message to the model, and runs its memory and skill tool calls.
 
-The system prompt, the tools and the messages are those of the conversation, byte for byte, so a provider's prefix
-cache serves nearly all of it. Nothing of it is recorded. An answer that cannot be read changes nothing: not even
-the calls in it that could be.
+System prompt, tools and messages are those of the conversation, byte for byte, so the service's prompt cache serves
+nearly all of them. The review is not recorded. If one tool call of an answer cannot be read, none of them is run.
 """
 
 import json
@@ -30,7 +29,7 @@ _NOTHING = re.compile(r"\bnothing\b.{0,60}\b(?:sav(?:e|ed|ing)|keep|kept|stor(?:
 
 @dataclass(frozen=True, slots=True)
 class ReviewFocus:
-    """What a review is to look for."""
+    """What a review looks for."""
 
     memory: bool = True
     skills: bool = True
@@ -40,19 +39,19 @@ EVERYTHING = ReviewFocus()
 
 
 class Reviewer:
-    """Reviews conversations with a model, whose calls somebody meters."""
+    """Reviews conversations with a model; the caller meters the model's calls."""
 
     def __init__(self, model: ChatModel, settings: ReviewSettings | None = None) -> None:
         self._model = model
         self._settings = settings or ReviewSettings()
 
     def review(
-        self, snapshot: ReviewSnapshot, wanted: ReviewFocus = EVERYTHING, *, stopped: Callable[[], bool] = lambda: False
+        self, snapshot: ReviewSnapshot, focus: ReviewFocus = EVERYTHING, *, stopped: Callable[[], bool] = lambda: False
     ) -> ReviewReport:
-        """Look back over a conversation. Failures of the model are in the report; nothing is written once `stopped`."""
+        """Reviews a conversation; the report has failures of the model. Writes nothing once `stopped` returns true."""
         run = _Run(self._model, self._settings, snapshot, stopped)
         try:
-            failed = run.to_the_end(wanted)
+            failed = run.finish(focus)
             postponed = stopped() and bool(failed)
         except BudgetSpentError as error:
             failed, postponed = str(error), True
@@ -78,10 +77,10 @@ class _Run:
         self._stopped = stopped
         self._guard = WriteGuard(snapshot)
 
-    def to_the_end(self, wanted: ReviewFocus) -> str:
-        """Ask, carry out, ask again; why it did not come to its end, or nothing."""
-        skills = wanted.skills and SKILL_TOOL in self._guard.names
-        question = prompts.request(memory=wanted.memory or not skills, skills=skills, tools=self._guard.names)
+    def finish(self, focus: ReviewFocus) -> str:
+        """Asks the model and runs its calls until it is done; returns why it did not finish, or ""."""
+        skills = focus.skills and SKILL_TOOL in self._guard.names
+        question = prompts.request(memory=focus.memory or not skills, skills=skills, tools=self._guard.names)
         messages = to_api_messages([*self._snapshot.messages, {"role": "user", "content": question}])
         deadline = time.monotonic() + self._settings.deadline_seconds
         while self.steps < self._settings.max_steps:
@@ -93,7 +92,7 @@ class _Run:
             reply = self._model.reply(self._snapshot.prompt, messages, self._snapshot.tools, deadline=left)
             self.steps += 1
             if reply.finish_reason == "length":
-                return "the model's answer was cut off"
+                return "the model's answer was truncated"
             if not reply.tool_calls:
                 return "" if self.writes or _NOTHING.search(reply.text) else "the model's answer made no sense"
             if self._stopped():
@@ -117,7 +116,7 @@ class _Run:
 
 
 def _arguments(call: ToolCall) -> dict[str, Any] | str:
-    """What a call was given, or what is wrong with it."""
+    """The arguments of a call, or what is wrong with them."""
     try:
         arguments = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError) as error:

@@ -1,8 +1,8 @@
-"""When a conversation is reviewed: user turns counted durably, and reviews that stay due until they are done.
+"""Schedules reviews: counts user turns durably, and keeps a review due until it is done.
 
-A review is a row from the moment it is due. Whoever runs it holds the home's review lock, which falls with the
-process; a row that says "running" while the lock is free belongs to a process that died, and is due again. A review
-that fails is tried again after one of the next turns, a few times.
+A review has a row as soon as it is due. The process that runs it holds the home's review lock, which the system
+releases when the process ends; a row in state "running" while the lock is free belongs to a process that died, and is
+due again. A failed review is retried after one of the next turns, a few times.
 """
 
 import logging
@@ -23,25 +23,25 @@ from memoranda.support.file_lock import FileLock
 _log = logging.getLogger(__name__)
 
 LOCK_NAME = ".review.lock"
-_MOST_KEPT = 500
-_WAIT = 2.0
+_MAX_KEPT = 500
+_BUSY_TIMEOUT = 2.0
 _FIELDS = "id, user_id, session_id, memory, skills, tries"
 
 
 @dataclass(frozen=True, slots=True)
 class DueReview:
-    """A review that is to be made."""
+    """A review that is due."""
 
     id: int
     user: str | None
     session_id: str
-    wanted: ReviewFocus
+    focus: ReviewFocus
     tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class PastReview:
-    """A review as the schedule remembers it."""
+    """A review in the history of the schedule."""
 
     session_id: str
     user: str | None
@@ -51,7 +51,7 @@ class PastReview:
 
 
 class ReviewSchedule:
-    """The schedule of one home, shared by any number of processes. The file is made with the first turn."""
+    """The schedule of one home, shared by any number of processes. The first turn creates the file."""
 
     def __init__(
         self, home: Path, settings: ReviewSettings | None = None, *, clock: Callable[[], float] = time.time
@@ -60,22 +60,21 @@ class ReviewSchedule:
         self._lock_path = home / LOCK_NAME
         self._settings = settings or ReviewSettings()
         self._clock = clock
-        self._file = LazyDatabase(self.path, SCHEMA, APPLICATION_ID, wait=_WAIT)
+        self._file = LazyDatabase(self.path, SCHEMA, APPLICATION_ID, wait=_BUSY_TIMEOUT)
 
     def turn_done(self, user: str | None, session_id: str, *, used: Collection[str], offered: Collection[str]) -> None:
-        """Count a completed turn of a real user; when the interval is full, a review of this session is due.
+        """Counts a completed turn of a user; at the end of an interval, a review of this session becomes due.
 
-        `used` are the tools that were called in the turn: whoever just saved something needs no reminder. Only what is
-        `offered` is counted for.
+        `used` are the tools called in the turn: using a tool resets its count. Only tools that are `offered` count.
         """
         interval = self._settings.nudge_interval
         if not interval:
             return
         with self._file.open().writing() as connection:
-            memory, skills = _counted(connection, user or "", used, offered)
-            wanted = ReviewFocus(memory >= interval, skills >= interval)
-            if (wanted.memory or wanted.skills) and _arm(connection, user or "", session_id, wanted, self._clock()):
-                memory, skills = 0 if wanted.memory else memory, 0 if wanted.skills else skills
+            memory, skills = _count_turn(connection, user or "", used, offered)
+            focus = ReviewFocus(memory >= interval, skills >= interval)
+            if (focus.memory or focus.skills) and _make_due(connection, user or "", session_id, focus, self._clock()):
+                memory, skills = 0 if focus.memory else memory, 0 if focus.skills else skills
             connection.execute(
                 "INSERT INTO counters (user_id, memory_turns, skill_turns) VALUES (?, ?, ?) ON CONFLICT (user_id)"
                 " DO UPDATE SET memory_turns = excluded.memory_turns, skill_turns = excluded.skill_turns",
@@ -83,7 +82,7 @@ class ReviewSchedule:
             )
 
     def open_reviews(self, user: str | None) -> list[DueReview]:
-        """The reviews of a user that are not done, the oldest first; somebody may be at one of them."""
+        """The unfinished reviews of a user, oldest first; another process may be running one of them."""
         if not self._file.exists():
             return []
         with self._file.open().reading() as connection:
@@ -91,14 +90,14 @@ class ReviewSchedule:
                 f"SELECT {_FIELDS} FROM reviews WHERE state IN ('due', 'running') AND user_id = ? ORDER BY id",
                 (user or "",),
             ).fetchall()
-        return [_due(row) for row in rows]
+        return [_due_review(row) for row in rows]
 
     def exclusive(self) -> FileLock:
-        """The right to review, one at a time in a home; LockTimeoutError when somebody has it."""
+        """The lock for running a review, one per home; raises LockTimeoutError if another process holds it."""
         return FileLock(self._lock_path, 0.0)
 
     def begin(self, due: DueReview) -> DueReview | None:
-        """Take a review up, holding the lock; None when it has been done meanwhile, or has taken processes with it."""
+        """Starts a review while holding the lock; None if it is done already, or has crashed too many processes."""
         with self._file.open().writing() as connection:
             row = connection.execute(
                 f"UPDATE reviews SET state = 'running', tries = tries + 1, ended = ?"
@@ -107,28 +106,28 @@ class ReviewSchedule:
             ).fetchone()
         if row is None:
             return None
-        begun = _due(row)
+        begun = _due_review(row)
         if begun.tries > self._settings.tries:
-            self.drop(begun, f"broke off {self._settings.tries} times")
+            self.drop(begun, f"it was interrupted {self._settings.tries} times")
             return None
         return begun
 
     def end(self, due: DueReview, report: ReviewReport) -> bool:
-        """Note what came of a review; True when it is to be tried again. What was postponed does not count as a try."""
-        again = bool(report.failed) and (report.postponed or due.tries < self._settings.tries)
-        if report.failed and not again:
+        """Records the result of a review; True if it will be retried. A postponed review does not count as a try."""
+        retry = bool(report.failed) and (report.postponed or due.tries < self._settings.tries)
+        if report.failed and not retry:
             _log.error("The review of session %s is given up: %s.", due.session_id, report.failed)
-        state = "due" if again else "given up" if report.failed else "done"
+        state = "due" if retry else "given up" if report.failed else "done"
         tries = due.tries - 1 if report.postponed else due.tries
         with self._file.open().writing() as connection:
             connection.execute(
                 "UPDATE reviews SET state = ?, tries = ?, ended = ?, result = ? WHERE id = ?",
                 (state, tries, self._clock(), report.summary() or "nothing to save", due.id),
             )
-        return again
+        return retry
 
     def drop(self, due: DueReview, why: str) -> None:
-        """Give a review up that cannot be made any more."""
+        """Gives up a review that cannot run any more."""
         _log.error("The review of session %s is given up: %s.", due.session_id, why)
         with self._file.open().writing() as connection:
             connection.execute(
@@ -137,7 +136,7 @@ class ReviewSchedule:
             )
 
     def history(self, limit: int = 20) -> list[PastReview]:
-        """The latest reviews, the newest first."""
+        """The latest reviews, newest first."""
         if not self._file.exists():
             return []
         with self._file.open().reading() as connection:
@@ -150,7 +149,7 @@ class ReviewSchedule:
         self._file.close()
 
 
-def _counted(connection: Connection, user: str, used: Collection[str], offered: Collection[str]) -> tuple[int, int]:
+def _count_turn(connection: Connection, user: str, used: Collection[str], offered: Collection[str]) -> tuple[int, int]:
     row = connection.execute("SELECT memory_turns, skill_turns FROM counters WHERE user_id = ?", (user,)).fetchone()
     memory, skills = row or (0, 0)
     return (
@@ -159,23 +158,23 @@ def _counted(connection: Connection, user: str, used: Collection[str], offered: 
     )
 
 
-def _arm(connection: Connection, user: str, session_id: str, wanted: ReviewFocus, now: float) -> bool:
-    """Make a review due; False while one of this session is under way, which is too late for what was said since."""
+def _make_due(connection: Connection, user: str, session_id: str, focus: ReviewFocus, now: float) -> bool:
+    """Makes a review due; False while one of this session is running, because it does not cover the latest turns."""
     connection.execute(
         "INSERT INTO reviews (created, user_id, session_id, memory, skills) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT (user_id, session_id) WHERE state IN ('due', 'running')"
         " DO UPDATE SET memory = max(memory, excluded.memory), skills = max(skills, excluded.skills)"
         " WHERE state = 'due'",
-        (now, user, session_id, wanted.memory, wanted.skills),
+        (now, user, session_id, focus.memory, focus.skills),
     )
-    (armed,) = connection.execute("SELECT changes()").fetchone()
+    (changed,) = connection.execute("SELECT changes()").fetchone()
     connection.execute(
         "DELETE FROM reviews WHERE state NOT IN ('due', 'running')"
-        " AND id <= (SELECT max(id) FROM reviews) - ?", (_MOST_KEPT,)
+        " AND id <= (SELECT max(id) FROM reviews) - ?", (_MAX_KEPT,)
     )  # fmt: skip
-    return bool(armed)
+    return bool(changed)
 
 
-def _due(row: tuple[int, str, str, int, int, int]) -> DueReview:
+def _due_review(row: tuple[int, str, str, int, int, int]) -> DueReview:
     number, user, session_id, memory, skills, tries = row
     return DueReview(number, user or None, session_id, ReviewFocus(bool(memory), bool(skills)), tries)

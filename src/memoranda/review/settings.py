@@ -1,11 +1,11 @@
-"""What a user can set about background review."""
+"""Settings of background reviews."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewSettings:
-    """`nudge_interval` is in user turns; 0 means never. `deadline_seconds` is for a whole review, all its steps."""
+    """`nudge_interval` is in user turns; 0 means never. `deadline_seconds` covers all steps of a review."""
 
     nudge_interval: int = 10
     max_steps: int = 8

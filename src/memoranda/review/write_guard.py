@@ -1,4 +1,4 @@
-"""Which calls of a review are carried out: memory and skill tools alone, and only what the user's words support."""
+"""Guards the tool calls of a review: only memory and skill tools, and only writes that the user's words support."""
 
 import re
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ from memoranda.review.evidence import UserEvidence, is_covered, keeps_most
 from memoranda.review.reviewable_session import MEMORY_TOOL, SKILL_TOOL, ReviewSnapshot
 from memoranda.tools import InvalidArgumentsError, JsonObject, tool_refusal
 
-# Arguments of a skill write that say where, not what.
-_PLACES = frozenset({"action", "name", "path", "file_path", "file", "old_text", "old_string", "category"})
+# Arguments of a skill write that are not stored as text.
+_ADDRESSING = frozenset({"action", "name", "path", "file_path", "file", "old_text", "old_string", "category"})
 _MARKUP = re.compile(r"^\s*(?:#{1,6}|[-*+]|\d+[.)]|```\w*|---)\s*|[`*_]{1,3}", re.MULTILINE)
 _FIELD = re.compile(r"^[A-Za-z_-]{1,20}:\s", re.MULTILINE)
 
 
 class WriteGuard:
-    """The tools of one review."""
+    """The tools of one review, with a check before each write."""
 
     def __init__(self, snapshot: ReviewSnapshot) -> None:
         self._snapshot = snapshot
@@ -32,7 +32,7 @@ class WriteGuard:
         return list(self._tools)
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
-        """Carry a call out, or say why not; never raises."""
+        """Runs a tool call, or returns the reason why not; never raises."""
         tool = self._tools.get(name)
         if tool is None:
             return tool_refusal("unavailable", prompts.not_available(name, self.names))
@@ -44,7 +44,7 @@ class WriteGuard:
         return tool_refusal("unsupported", problem) if problem else tool.call(arguments)
 
     def _objection_to_memory(self, arguments: Mapping[str, Any]) -> str:
-        """Why a write may not be made; "" also when the tool itself will say what is wrong with it."""
+        """Why a write is refused; "" also if the tool itself will report an error."""
         try:
             target, operations = read_arguments(arguments)
             entries = self._snapshot.entries(target)
@@ -61,23 +61,23 @@ class WriteGuard:
     def _objection(self, target: Target, operation: Operation, entries: tuple[str, ...]) -> str:
         if isinstance(operation, Add):
             return self._unsupported(operation.content)
-        place = locate(entries, operation.old_text)
-        if not isinstance(place, int):
+        index = locate(entries, operation.old_text)
+        if not isinstance(index, int):
             return ""
-        old = entries[place]
-        others = entries[:place] + entries[place + 1 :]
+        old = entries[index]
+        others = entries[:index] + entries[index + 1 :]
         if isinstance(operation, Replace):
             if problem := self._unsupported(operation.content, old):
                 return problem
-            if not self._evidence.adds(operation.content, old):
-                # The same words may say the contrary in another order; shorter is no harm.
+            if not self._evidence.adds_words(operation.content, old):
+                # The same words in another order may say the contrary; only a shortened entry is safe.
                 shorter = operation.content in old
-                return "" if shorter or self._evidence.touches(old) else prompts.untouched(old)
+                return "" if shorter or self._evidence.mentions(old) else prompts.untouched(old)
             if keeps_most(old, operation.content):
                 return ""
             others = (*others, operation.content)
         assert isinstance(operation, Replace | Remove)
-        if is_covered(old, others) or self._evidence.touches(old):
+        if is_covered(old, others) or self._evidence.mentions(old):
             return ""
         return prompts.untouched(old)
 
@@ -85,15 +85,15 @@ class WriteGuard:
         action = str(arguments.get("action", ""))
         if "delete" in action or "remove" in action:
             return prompts.NO_DELETION
-        # Only a patch says what stands there already, and the store refuses one that is wrong about it.
-        given = str(arguments.get("old_text") or arguments.get("old_string") or "") if action == "patch" else ""
+        # Only a patch quotes existing text, and the store refuses a wrong quote.
+        existing = str(arguments.get("old_text") or arguments.get("old_string") or "") if action == "patch" else ""
         for text in _texts(arguments):
-            if problem := self._unsupported(_FIELD.sub("", _MARKUP.sub("", text)), given, skill=True):
+            if problem := self._unsupported(_FIELD.sub("", _MARKUP.sub("", text)), existing, skill=True):
                 return problem
         return ""
 
-    def _unsupported(self, text: str, given: str = "", *, skill: bool = False) -> str:
-        found = self._evidence.lacks(text, given, skill=skill)
+    def _unsupported(self, text: str, existing: str = "", *, skill: bool = False) -> str:
+        found = self._evidence.find_unsupported(text, existing, skill=skill)
         if found is None:
             return ""
         if found.contrary:
@@ -102,9 +102,9 @@ class WriteGuard:
 
 
 def _texts(value: Any, name: str = "") -> list[str]:
-    """Every text in the arguments of a skill write that would be stored."""
+    """The texts in the arguments of a skill write that would be stored."""
     if isinstance(value, str):
-        return [] if name in _PLACES or not value.strip() else [value]
+        return [] if name in _ADDRESSING or not value.strip() else [value]
     if isinstance(value, Mapping):
         return [text for key, item in value.items() for text in _texts(item, str(key))]
     return [text for item in value for text in _texts(item, name)] if isinstance(value, list | tuple) else []

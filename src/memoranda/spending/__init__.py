@@ -1,1 +1,1 @@
-"""What models cost: a ledger with one row per call, prices, and daily budgets for background work."""
+"""The cost of model calls: a ledger with one row per call, prices, and a daily budget for background work."""

@@ -1,4 +1,4 @@
-"""One call of a model as the ledger keeps it."""
+"""The record of one model call in the ledger."""
 
 import uuid
 from dataclasses import astuple, dataclass, field, fields
@@ -10,7 +10,7 @@ OK, RUNNING, INTERRUPTED = "ok", "running", "interrupted"
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """A row of `calls`; the fields are its columns. `estimated` says that nobody counted the tokens but we."""
+    """A row of `calls`; the fields are its columns. `estimated`: Memoranda counted the tokens, not the service."""
 
     purpose: str
     at: float
@@ -35,15 +35,15 @@ class CallRecord:
 
     @property
     def usage(self) -> Usage:
-        return Usage(*(getattr(self, each.name) for each in fields(Usage)))
+        return Usage(*(getattr(self, column.name) for column in fields(Usage)))
 
     def values(self) -> tuple[object, ...]:
         return astuple(self)
 
 
-COLUMNS = tuple(each.name for each in fields(CallRecord))
-# A call that was reserved is there already, and gets what is known about it now.
-STORE = (
+COLUMNS = tuple(column.name for column in fields(CallRecord))
+# A reserved call has a row already, which is then completed.
+UPSERT = (
     f"INSERT INTO calls ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
     " ON CONFLICT (key) DO UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in COLUMNS if name != "key")
 )

@@ -1,4 +1,4 @@
-"""A model whose calls are written down: to everybody else it is the model itself."""
+"""A chat model that records every call in the ledger and otherwise behaves like the model it wraps."""
 
 import json
 import time
@@ -13,19 +13,19 @@ from memoranda.spending.call_record import INTERRUPTED, OK, RUNNING, CallRecord
 from memoranda.spending.prices import Price
 from memoranda.tools import Tool
 
-# Background work gets limits where its caller gives none, because its budget is reserved by them.
-MOST_OUTPUT = 16_384
-LONGEST_CALL = 600.0
-_GRACE = 30.0
-_USUAL_OUTPUT = 500
-# What is sent beside the text itself: roles, separators, the vendor's own words about tools.
-_BESIDE_THE_TEXT = 4_096
-_PATIENCE = 10.0
+# Limits of background calls whose caller gives none; the budget reserves this much.
+MAX_OUTPUT_TOKENS = 16_384
+MAX_SECONDS = 600.0
+_GRACE_SECONDS = 30.0
+_TYPICAL_OUTPUT_TOKENS = 500
+# Tokens in addition to the text: roles, separators, the vendor's own instructions about tools.
+_OVERHEAD_TOKENS = 4_096
+_RESERVE_TIMEOUT = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerAccess:
-    """What a metered model needs of the ledger."""
+    """The functions of the ledger that a metered model uses."""
 
     price: Callable[[str, str], Price | None]
     record: Callable[[CallRecord], None]
@@ -35,14 +35,14 @@ class LedgerAccess:
 
 
 class MeteredModel:
-    """A model of the same name; each call becomes a row, and background calls begin only within the budget."""
+    """Wraps a model: each call becomes a row, and background calls start only within the budget."""
 
     def __init__(
-        self, model: ChatModel, books: LedgerAccess, call: CallRecord, session_id: str | Callable[[], str] = ""
+        self, model: ChatModel, ledger: LedgerAccess, call: CallRecord, session_id: str | Callable[[], str] = ""
     ) -> None:
         self._model = model
         self._session_id = session_id
-        self._books = books
+        self._ledger = ledger
         self._call = call
 
     @property
@@ -67,24 +67,28 @@ class MeteredModel:
         max_tokens: int | None = None,
         deadline: float | None = None,
     ) -> Reply:
-        """Answer as the model does; raises BudgetSpentError when background work may spend no more today."""
+        """Answers as the model does; raises BudgetSpentError if the budget of the day is spent."""
         session_id = self._session_id if isinstance(self._session_id, str) else self._session_id()
         call = replace(
-            self._call, at=self._books.clock(), provider=self.provider, model=self.name, key=CallRecord("", 0).key,
+            self._call,
+            at=self._ledger.clock(),
+            provider=self.provider,
+            model=self.name,
+            key=CallRecord("", 0).key,
             session_id=session_id,
-        )  # fmt: skip
+        )
         if call.background:
-            max_tokens, deadline = max_tokens or self._most_output(), deadline or LONGEST_CALL
-            call = self._reserved(call, system, messages, tools, max_tokens, deadline)
-        began = time.monotonic()
+            max_tokens, deadline = max_tokens or self._max_output_tokens(), deadline or MAX_SECONDS
+            call = self._reserve(call, system, messages, tools, max_tokens, deadline)
+        started = time.monotonic()
         outcome, usage = INTERRUPTED, Usage()
-        heard: list[str] = []
+        texts: list[str] = []
         try:
             reply = self._model.reply(
-                system, messages, tools, on_text=_listening(on_text, heard), max_tokens=max_tokens, deadline=deadline
+                system, messages, tools, on_text=_collect_text(on_text, texts), max_tokens=max_tokens, deadline=deadline
             )
             outcome, usage = OK, reply.usage
-            heard[:] = [reply.text, *(each.arguments for each in reply.tool_calls)]
+            texts[:] = [reply.text, *(tool_call.arguments for tool_call in reply.tool_calls)]
             return reply
         except ModelError as error:
             outcome = type(error).__name__
@@ -92,15 +96,14 @@ class MeteredModel:
         finally:
             estimated = usage == Usage() and outcome in _MAY_HAVE_COST
             if estimated:
-                said = estimate_text("".join(heard))
-                usage = Usage(estimate_request(system, messages, tools), said)
-            self._write(call, usage, outcome, estimated, time.monotonic() - began)
+                usage = Usage(estimate_request(system, messages, tools), estimate_text("".join(texts)))
+            self._write(call, usage, outcome, estimated, time.monotonic() - started)
 
-    def _most_output(self) -> int:
-        """What a background call may answer: no more than the model can, and than leaves room for the question."""
-        return max(1, min(MOST_OUTPUT, max_answer_tokens(self.name), self.window // 4))
+    def _max_output_tokens(self) -> int:
+        """The answer limit of a background call: what the model can write, and what leaves room for the request."""
+        return max(1, min(MAX_OUTPUT_TOKENS, max_answer_tokens(self.name), self.window // 4))
 
-    def _reserved(
+    def _reserve(
         self,
         call: CallRecord,
         system: str,
@@ -109,24 +112,24 @@ class MeteredModel:
         output: int,
         deadline: float,
     ) -> CallRecord:
-        """The call as it is written down before it is made, with the most that it can use."""
+        """Records the call before it starts, with the most that it can use."""
         try:
-            price = self._books.price(call.provider, call.model)
+            price = self._ledger.price(call.provider, call.model)
         except ConfigError as error:
-            raise BudgetSpentError(f"What background work costs is not known: {error}") from error
-        most = _most_tokens(system, messages, tools)
-        usage = Usage(estimate_request(system, messages, tools), min(output, _USUAL_OUTPUT))
+            raise BudgetSpentError(f"The cost of background work is unknown: {error}") from error
+        max_input = _max_input_tokens(system, messages, tools)
+        usage = Usage(estimate_request(system, messages, tools), min(output, _TYPICAL_OUTPUT_TOKENS))
         reserved = replace(
             call,
             **asdict(usage),
             estimated=True,
             cost_usd=None if price is None else price.cost(usage),
             outcome=RUNNING,
-            most_tokens=most + output,
-            most_usd=0.0 if price is None else price.most(most, output),
-            until=call.at + deadline + _GRACE,
+            most_tokens=max_input + output,
+            most_usd=0.0 if price is None else price.max_cost(max_input, output),
+            until=call.at + deadline + _GRACE_SECONDS,
         )
-        self._books.reserve(reserved, min(deadline, _PATIENCE))
+        self._ledger.reserve(reserved, min(deadline, _RESERVE_TIMEOUT))
         return reserved
 
     def _write(self, call: CallRecord, usage: Usage, outcome: str, estimated: bool, seconds: float) -> None:
@@ -141,28 +144,28 @@ class MeteredModel:
             until=None,
         )
         if call.background:
-            self._books.settle(done)
+            self._ledger.settle(done)
         else:
-            self._books.record(done)
+            self._ledger.record(done)
 
 
-# Everything else was turned away before a token was read.
+# All other outcomes are refusals, for which no tokens were read.
 _MAY_HAVE_COST = frozenset({OK, INTERRUPTED, ModelReplyError.__name__, ModelUnreachableError.__name__})
 
 
-def _listening(on_text: OnText | None, heard: list[str]) -> OnText | None:
-    """Hear what is streamed, so that an interrupted answer can be counted; without a listener nothing is streamed."""
+def _collect_text(on_text: OnText | None, texts: list[str]) -> OnText | None:
+    """Collects streamed text, so that an interrupted answer can be counted; without `on_text` nothing is streamed."""
     if on_text is None:
         return None
 
-    def hear(text: str) -> None:
-        heard.append(text)
+    def collect(text: str) -> None:
+        texts.append(text)
         on_text(text)
 
-    return hear
+    return collect
 
 
-def _most_tokens(system: str, messages: Sequence[Message], tools: Sequence[Tool]) -> int:
+def _max_input_tokens(system: str, messages: Sequence[Message], tools: Sequence[Tool]) -> int:
     """More tokens than this a request cannot have: no tokenizer makes more than one of a byte."""
     everything = [system, list(messages), [tool.openai_schema() for tool in tools]]
-    return len(json.dumps(everything, ensure_ascii=False, default=str).encode("utf-8", "replace")) + _BESIDE_THE_TEXT
+    return len(json.dumps(everything, ensure_ascii=False, default=str).encode("utf-8", "replace")) + _OVERHEAD_TOKENS

@@ -1,6 +1,6 @@
-"""What tokens cost: a table that comes with the program, and `prices.yaml` in the home, which wins.
+"""Prices of tokens: a built-in table, and `prices.yaml` in the home, which overrides it.
 
-A model that is in neither has no known price. Its calls are counted in tokens and show no amount: a wrong number
+A model that is in neither has no known price. Its calls are counted in tokens without an amount, because a wrong amount
 would be worse than none.
 """
 
@@ -17,15 +17,15 @@ from memoranda.support.durable_files import read_file
 
 FILE_NAME = "prices.yaml"
 AS_OF = "2026-10"
-_PER = 1_000_000
+_MILLION = 1_000_000
 _FIELDS = ("input", "output", "cache_read", "cache_write")
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars per million tokens. Cached input costs like any other unless it says otherwise.
+    """US dollars per million tokens. Without its own price, cached input costs like other input.
 
-    `long` is the price of a prompt of more than `long_from` tokens, where that is another one.
+    `long` is the price of prompts of more than `long_from` tokens, if it differs.
     """
 
     input: float
@@ -36,7 +36,7 @@ class Price:
     long: "Price | None" = None
 
     def cost(self, usage: Usage) -> float:
-        """What a call cost."""
+        """The cost of a call in US dollars."""
         if self.long is not None and usage.input_tokens > self.long_from:
             return self.long.cost(usage)
         read, written = usage.cache_read_tokens, usage.cache_write_tokens
@@ -44,26 +44,26 @@ class Price:
         dollars = fresh * self.input + usage.output_tokens * self.output
         dollars += read * (self.input if self.cache_read is None else self.cache_read)
         dollars += written * (self.input if self.cache_write is None else self.cache_write)
-        return dollars / _PER
+        return dollars / _MILLION
 
-    def most(self, input_tokens: int, output_tokens: int) -> float:
-        """What a call of so many tokens can cost at most, whatever of it is cached."""
-        dearest = max(self.input, self.cache_read or 0.0, self.cache_write or 0.0)
-        most = (input_tokens * dearest + output_tokens * self.output) / _PER
-        return max(most, self.long.most(input_tokens, output_tokens)) if self.long is not None else most
+    def max_cost(self, input_tokens: int, output_tokens: int) -> float:
+        """The maximum cost of a call with these tokens, whether or not they are cached."""
+        highest = max(self.input, self.cache_read or 0.0, self.cache_write or 0.0)
+        cost = (input_tokens * highest + output_tokens * self.output) / _MILLION
+        return max(cost, self.long.max_cost(input_tokens, output_tokens)) if self.long is not None else cost
 
 
 FREE = Price(0.0, 0.0)
 
 
 def _anthropic(input_price: float, output: float, read: float | None = None) -> Price:
-    """Caching for five minutes, which is what our client asks for."""
+    """A price with the cache prices of five minutes, which Memoranda's client requests."""
     return Price(input_price, output, input_price / 10 if read is None else read, input_price * 1.25)
 
 
-# Providers that cost nothing whatever the model is called.
+# Providers that are free, whatever the model.
 _FREE_PROVIDERS = frozenset({"scripted"})
-# Patterns of model names without a vendor before them; the first that fits counts.
+# Patterns of model names without their vendor; the first match counts.
 _TABLE: dict[str, Price] = {
     "claude-fable-5[.-]1*": _anthropic(10, 50, 0.25),
     "claude-fable-5*": _anthropic(10, 50),
@@ -97,7 +97,7 @@ _TABLE: dict[str, Price] = {
 
 
 class Prices:
-    """The prices that count in one home; the file is read again when it has changed."""
+    """The prices of one home; the file is read again after it has changed."""
 
     def __init__(self, home: Path) -> None:
         self.path = home / FILE_NAME
@@ -105,7 +105,7 @@ class Prices:
         self._own: dict[str, Price] = {}
 
     def of(self, provider: str, model: str) -> Price | None:
-        """The price of a model, None when nobody knows it; raises ConfigError when the file cannot be used."""
+        """The price of a model, None if unknown; raises ConfigError if the file is invalid."""
         own = self._read()
         name = model.strip().lower()
         for wanted in (f"{provider.lower()}/{name}", name, name.rpartition("/")[2]):
@@ -133,13 +133,13 @@ class Prices:
 
 
 def _parse(path: Path) -> dict[str, Price]:
-    # 40 ms, and most homes have no such file.
+    # Imported here: it takes 40 ms, and most homes have no such file.
     from ruamel.yaml import YAML
 
     try:
         document = YAML(typ="safe").load(read_file(path).decode("utf-8"))
     except Exception as error:
-        # The parser lets all kinds of errors through for odd documents; each means that the file cannot be used.
+        # The parser raises errors of many types for odd documents; each means that the file is invalid.
         raise ConfigError(f"{path} is not valid YAML: {error}.") from error
     if document is None:
         return {}

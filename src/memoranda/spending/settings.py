@@ -1,13 +1,13 @@
-"""How much background work may spend in a day."""
+"""Settings of the daily budget for background work."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetSettings:
-    """Limits for one home and one calendar day; None is no limit, and 0 in either allows no background call at all.
+    """Limits for one home and one calendar day; None means no limit, and 0 in either allows no background call.
 
-    Calls whose price is unknown cost nothing that could be counted, so the limit on tokens is theirs.
+    Calls with an unknown price count only against the limit on tokens.
     """
 
     daily_usd: float | None = 0.50

@@ -1,4 +1,4 @@
-"""What was spent, added up: by day, model, purpose or session."""
+"""Sums of the spend ledger by day, model, purpose or session."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -27,7 +27,7 @@ _SUMS = f"""count(*), count(*) FILTER (WHERE outcome NOT IN ('{OK}', '{RUNNING}'
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """Calls added up. `unpriced` of them have no known price, so `cost_usd` is without them."""
+    """A sum of calls. `cost_usd` does not include the `unpriced` ones, whose price is unknown."""
 
     name: str
     calls: int = 0
@@ -47,8 +47,8 @@ class Total:
 
 
 def sum_by_group(connection: Connection, by: Grouping, since: float, until: float, user: str | None) -> list[Total]:
-    """What was spent between two moments, in groups; days in their order, the rest with the dearest first."""
-    condition, values = _which(since, until, user)
+    """The sums of the calls between two timestamps by group; days in order, other groups by cost."""
+    condition, values = _condition(since, until, user)
     rows = connection.execute(
         f"SELECT {_NAMES[by]}, {_SUMS} FROM calls WHERE {condition} GROUP BY 1 ORDER BY {_ORDER[by]}", values
     )
@@ -56,13 +56,13 @@ def sum_by_group(connection: Connection, by: Grouping, since: float, until: floa
 
 
 def sum_calls(connection: Connection, since: float, until: float, user: str | None) -> Total:
-    """The same without groups."""
-    condition, values = _which(since, until, user)
+    """The sum of all calls between two timestamps."""
+    condition, values = _condition(since, until, user)
     row = connection.execute(f"SELECT {_SUMS} FROM calls WHERE {condition}", values).fetchone()
     return Total("", *row)
 
 
-def _which(since: float, until: float, user: str | None) -> tuple[str, tuple[object, ...]]:
+def _condition(since: float, until: float, user: str | None) -> tuple[str, tuple[object, ...]]:
     if user is None:
         return "at >= ? AND at <= ?", (since, until)
     return "at >= ? AND at <= ? AND user_id = ?", (since, until, user)
