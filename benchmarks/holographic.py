@@ -1,9 +1,9 @@
 """How well the holographic memory answers by entity, against chance, and what a call costs.
 
 Facts are generated: fifty people with names that share their parts, facts about one of them, facts about two, and
-distractors about nobody or about a namesake. They are stored as text, so the figures hold for
+distractors about no person or about a namesake. They are stored as text, so the figures hold for
 finding the names as well. Those sentences are regular; harder are names as people type them (only a part, a letter
-wrong), and `paraphrases.txt`, where somebody asks for a fact in words of their own, among all the others. How well
+wrong), and `paraphrases.txt`, where a user asks for a fact in other words, among all the others. How well
 contradictions are found is in `contradictions.py`. `python benchmarks/holographic.py` prints tables; run it with a
 Python that has numpy to see both kinds of arithmetic.
 """
@@ -45,7 +45,7 @@ _TWO = (
     "The {thing} was planned by {a} with {b}",
     "{a} pairs with {b} on the {thing}",
 )
-_NOBODY = (
+_IMPERSONAL = (
     "The {thing} is tested on Tuesdays by whoever is free",
     "Every change of the {thing} needs a review and a note in the wiki",
     "The first version of the {thing} was written in spring",
@@ -73,7 +73,7 @@ class Generated:
 
 
 def generate(seed: int, facts: int = 400, names: int = 50) -> Generated:
-    """A quarter of the facts is about two people, an eighth about nobody, the rest about one."""
+    """A quarter of the facts is about two people, an eighth about no person, the rest about one."""
     chance = random.Random(seed)
     people = chance.sample([f"{first} {last}" for first in _FIRST for last in _LAST], names)
     made: dict[str, frozenset[str]] = {}
@@ -97,7 +97,7 @@ def generate(seed: int, facts: int = 400, names: int = 50) -> Generated:
     together = [(people[index], people[(index + 1) % names]) for index in range(0, names, 2)]
     for pair in together:
         fill(facts // 4 // len(together), _TWO, lambda pair=pair: pair)  # type: ignore[misc]
-    fill(facts // 8, _NOBODY, tuple)
+    fill(facts // 8, _IMPERSONAL, tuple)
     for index in range(facts - len(made)):
         fill(1, _ONE, lambda index=index: (people[index % names],))  # type: ignore[misc]
     order = list(made.items())

@@ -1,4 +1,4 @@
-"""Reviews in the background: nobody waits for them, none overlap, and a lost one is made up for."""
+"""Background reviews: no user waits for them, none overlap, and an interrupted one is repeated."""
 
 import logging
 import random
@@ -64,7 +64,7 @@ def test_after_enough_turns_what_was_said_is_saved(tmp_path: Path) -> None:
 
 
 def test_the_tools_that_were_sent_are_sent_again(tmp_path: Path) -> None:
-    """Also those that somebody added to the session's own; none of them works in a review."""
+    """Also tools that were added to the session's own; none of them works in a review."""
     talk = Talk(tmp_path, "Hello.")
     more = Tool("delegate_task", "Delegate.", {"type": "object"}, lambda arguments: {"success": True, "did": "it"})
     watched = Watched(tmp_path, [using(ToolCall("c1", "delegate_task", "{}")), NOTHING])
@@ -102,7 +102,7 @@ def test_a_turn_does_not_wait_for_its_review(tmp_path: Path) -> None:
 
 
 def test_a_review_that_failed_is_made_after_the_next_turn(tmp_path: Path) -> None:
-    """The failure is told, and what was to be saved is saved after all."""
+    """The failure is reported, and the retry saves the fact."""
     talk = Talk(tmp_path, "I live in Oslo.")
     watched = Watched(tmp_path, [ModelOverloadedError("busy"), Reply("garbage"), *OSLO])
     assert "busy" in watched.turn(talk)[-1].line()
@@ -138,7 +138,7 @@ def test_a_broken_home_never_reaches_the_conversation(tmp_path: Path, caplog: py
 
 
 def test_without_budget_no_call_is_made_and_the_review_stays_due(tmp_path: Path) -> None:
-    """It is made when there is money again, and nobody is bothered meanwhile."""
+    """It runs when there is budget again, and the user sees nothing of the wait."""
     talk = Talk(tmp_path, "I live in Oslo.")
     model = ScriptedModel(OSLO)
     reports: list[ReviewReport] = []
@@ -244,10 +244,10 @@ watched.turn(talk, wait=60)
 """
 
 
-@pytest.mark.parametrize("moment", ["early", "late"])
-def test_a_review_that_was_killed_is_made_again(tmp_path: Path, moment: str) -> None:
+@pytest.mark.parametrize("stage", ["early", "late"])
+def test_a_review_that_was_killed_is_made_again(tmp_path: Path, stage: str) -> None:
     """kill -9 in the middle: the next turn in another process makes up for it, and nothing is saved twice."""
-    process = subprocess.Popen([sys.executable, "-c", _DYING, str(tmp_path), moment], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, "-c", _DYING, str(tmp_path), stage], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "in the review\n"
     process.send_signal(signal.SIGKILL)
@@ -257,7 +257,7 @@ def test_a_review_that_was_killed_is_made_again(tmp_path: Path, moment: str) -> 
     watched = Watched(tmp_path, OSLO, settings)
     talk = Talk(tmp_path, "I live in Oslo.", session_id="s1")
     (report,) = watched.turn(talk)
-    assert report.counts() == {"added": 1} if moment == "early" else {"duplicate": 1}
+    assert report.counts() == {"added": 1} if stage == "early" else {"duplicate": 1}
     assert talk.entries("user") == ("User lives in Oslo.",)
     watched.turn(talk)
     assert len(watched.reports) == 1
@@ -317,7 +317,7 @@ def _restless(home: Path, say: Say) -> None:
 @pytest.mark.slow
 @forking
 def test_however_often_reviews_are_killed_nothing_is_lost_or_saved_twice(tmp_path: Path) -> None:
-    """Fifteen times at random moments; the last one is left alone and finds everything as it should be."""
+    """Fifteen kills at random times; the last review is not killed and finds everything in order."""
     chance = random.Random(5)
     for _ in range(15):
         reviewing = Forked(partial(_restless, tmp_path))

@@ -65,7 +65,7 @@ def test_what_the_user_did_not_say_is_not_supported(said: str, note: str) -> Non
     assert UserEvidence([said]).find_unsupported(note) is not None
 
 
-def test_nobody_said_anything() -> None:
+def test_without_user_messages_nothing_is_supported() -> None:
     """Without words there is no support."""
     found = UserEvidence([]).find_unsupported("User lives in Oslo.")
     assert found is not None
@@ -81,7 +81,7 @@ def test_what_was_recalled_is_no_evidence_although_it_stands_in_the_message() ->
     )
 
 
-def test_what_the_user_quotes_is_somebody_elses() -> None:
+def test_quoted_lines_are_not_the_users_words() -> None:
     """Lines that begin with a mark of quotation."""
     said = "My colleague wrote:\n> the bank is Nordea in Oslo\nWhat do you think?"
     assert UserEvidence([said]).find_unsupported("User's bank is Nordea in Oslo.") is not None

@@ -22,8 +22,8 @@ from memoranda.errors import (
 )
 from memoranda.llm.model import Reply, ToolCall
 from memoranda.review.report import ReviewReport
-from memoranda.review.reviewable_session import take_snapshot
 from memoranda.review.reviewer import Reviewer, ReviewFocus
+from memoranda.review.session_snapshot import take_snapshot
 from memoranda.review.settings import ReviewSettings
 from memoranda.safety.fence import build_memory_context_block
 from memoranda.skills.store import SkillStore
@@ -89,7 +89,7 @@ def test_a_conversation_that_was_interrupted_is_sent_as_apis_take_it(tmp_path: P
 
 
 @pytest.mark.parametrize("where", ["assistant and tool", "recalled", "prompt", "summary"])
-def test_a_fact_that_anybody_else_told_is_refused(tmp_path: Path, where: str) -> None:
+def test_a_fact_that_the_user_did_not_state_is_refused(tmp_path: Path, where: str) -> None:
     """The same fact, the same call: only the user's own words make it true."""
     fact = "User's bank is Nordea in Oslo."
     talk = Talk(tmp_path, "What do you know about me?")
@@ -283,7 +283,7 @@ _TOOLS = st.sampled_from(["memory", "skill_manage", "x"])
     st.lists(st.tuples(st.text(max_size=60), st.lists(st.tuples(_TOOLS, st.text()))), max_size=5),
     st.sampled_from(["stop", "length", "tool_calls", "refusal"]),
 )  # fmt: skip
-def test_whatever_a_model_answers_nothing_is_written_that_nobody_said(
+def test_whatever_a_model_answers_only_the_users_words_are_written(
     tmp_path: Path, answers: list[tuple[str, list[tuple[str, str]]]], reason: str
 ) -> None:
     """Random text, random calls with random arguments."""

@@ -31,7 +31,7 @@ def _turns(
 
 
 def test_a_review_is_due_every_so_many_turns(tmp_path: Path) -> None:
-    """And the count begins anew."""
+    """And the count starts again."""
     schedule = _schedule(tmp_path)
     assert _turns(schedule, 2) == []
     (due,) = _turns(schedule, 1)
@@ -42,7 +42,7 @@ def test_a_review_is_due_every_so_many_turns(tmp_path: Path) -> None:
     schedule.close()
 
 
-def test_using_the_memory_tool_begins_the_count_anew(tmp_path: Path) -> None:
+def test_using_the_memory_tool_resets_the_count(tmp_path: Path) -> None:
     """One turn, then one with the tool, then two: not due; the third after it is."""
     schedule = _schedule(tmp_path)
     _turns(schedule, 1)
@@ -53,7 +53,7 @@ def test_using_the_memory_tool_begins_the_count_anew(tmp_path: Path) -> None:
 
 
 def test_memory_and_skills_are_counted_apart_and_reviewed_together(tmp_path: Path) -> None:
-    """Whoever saves memories all the time is still asked about skills."""
+    """A user who saves memories all the time is still asked about skills."""
     schedule = _schedule(tmp_path)
     for used in ((), ("memory",), ()):
         schedule.turn_done(None, "s1", used=used, offered=BOTH)
@@ -167,7 +167,7 @@ def test_one_at_a_time_in_a_home(tmp_path: Path) -> None:
         pass
 
 
-def test_the_file_is_private_and_keeps_nobodys_words(tmp_path: Path) -> None:
+def test_the_file_is_private_and_has_no_text_of_conversations(tmp_path: Path) -> None:
     """Numbers, states and ids."""
     schedule = _schedule(tmp_path)
     (due,) = _turns(schedule, 3)

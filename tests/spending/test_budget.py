@@ -37,7 +37,7 @@ def _spend(ledger: Ledger, model: Fixed, calls: int) -> int:
 
 
 def test_background_work_stops_when_its_money_is_spent(tmp_path: Path) -> None:
-    """The call that goes over the limit is the last one; what a person asks for goes on."""
+    """The call that exceeds the limit is the last one; calls for a user continue."""
     ledger = Ledger(tmp_path, BudgetSettings(daily_usd=0.10, daily_tokens=None))
     model = Fixed(Usage(10_000, 0))
     assert _spend(ledger, model, 10) == 4
@@ -47,7 +47,7 @@ def test_background_work_stops_when_its_money_is_spent(tmp_path: Path) -> None:
 
 
 def test_background_work_stops_when_its_tokens_are_spent(tmp_path: Path) -> None:
-    """Which is the limit for models whose price nobody knows."""
+    """Which is the limit for models whose price is unknown."""
     ledger = Ledger(tmp_path, BudgetSettings(daily_usd=0.10, daily_tokens=5_000))
     assert _spend(ledger, Fixed(Usage(1_900, 100), name="at-home"), 10) == 3
     ledger.close()
@@ -73,7 +73,7 @@ def test_the_budget_is_there_again_the_next_day(tmp_path: Path) -> None:
 
 
 def test_what_was_spent_is_known_after_a_restart(tmp_path: Path) -> None:
-    """A program that is started often does not begin anew each time."""
+    """A program that is started often does not get a new budget each time."""
     made = 0
     for _ in range(6):
         ledger = Ledger(tmp_path, BudgetSettings(0.10, None))
@@ -120,7 +120,7 @@ def test_a_call_whose_process_died_counts_with_its_estimate(tmp_path: Path) -> N
 
 
 def test_without_a_ledger_background_work_does_not_begin(tmp_path: Path) -> None:
-    """Nobody would know what it adds up to."""
+    """The total of the day would be unknown."""
     (tmp_path / "usage.db").write_bytes(b"this is not a database at all" * 100)
     model = Fixed()
     with pytest.raises(BudgetSpentError, match="unknown"):

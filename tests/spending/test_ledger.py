@@ -1,4 +1,4 @@
-"""The ledger: every call is a row, and writing it stands in nobody's way."""
+"""The ledger: every call is a row, and writing it delays no answer."""
 
 import logging
 import subprocess
@@ -151,7 +151,7 @@ for number in range(20):
 
 
 def test_a_program_that_just_ends_leaves_its_rows(tmp_path: Path) -> None:
-    """Nobody has to close anything, and the next program goes on counting."""
+    """The caller does not have to close it, and the next program continues the count."""
     for _ in range(2):
         subprocess.run([sys.executable, "-c", _BRIEF, str(tmp_path)], check=True, timeout=GIVE_UP)
     assert Ledger(tmp_path).total().calls == 40

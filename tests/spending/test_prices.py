@@ -35,7 +35,7 @@ def test_well_known_models_have_a_price(tmp_path: Path, model: str, per_million:
 
 
 @pytest.mark.parametrize("model", ["", "llama3.2", "gpt-5-turbo-something", "claude", "gpt-4o-audio-preview"])
-def test_a_model_that_nobody_knows_has_no_price(tmp_path: Path, model: str) -> None:
+def test_an_unknown_model_has_no_price(tmp_path: Path, model: str) -> None:
     """A guess would be worse."""
     assert Prices(tmp_path).of("openai", model) is None
 

@@ -18,7 +18,7 @@ from memoranda.llm.model import ChatModel, OnText
 from memoranda.llm.model_factory import model_for
 from memoranda.review.background import BackgroundReview
 from memoranda.review.report import ReviewReport
-from memoranda.review.reviewable_session import ReviewSnapshot
+from memoranda.review.session_snapshot import ReviewSnapshot
 from memoranda.tools import Tool
 
 

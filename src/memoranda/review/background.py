@@ -10,9 +10,9 @@ from memoranda.agent.session_views import ReviewableSession
 from memoranda.errors import LockTimeoutError
 from memoranda.llm.model import ChatModel
 from memoranda.review.report import ReviewReport
-from memoranda.review.reviewable_session import ReviewSnapshot, take_snapshot
 from memoranda.review.reviewer import Reviewer
 from memoranda.review.schedule import DueReview, ReviewSchedule
+from memoranda.review.session_snapshot import ReviewSnapshot, take_snapshot
 from memoranda.review.settings import ReviewSettings
 from memoranda.tools import Tool
 

@@ -5,7 +5,7 @@ from memoranda.support.shorten import shorten_end
 NOTHING = "Nothing to save."
 
 _OPENING = """\
-[Background review. This message comes from the program, not from the user, and nobody reads your answer.]
+[Background review. This message comes from the program, not from the user, and your answer is not shown to anyone.]
 The conversation above has been answered. Look back over it once and decide whether something in it belongs in \
 {where}. Most conversations hold nothing of that kind, and then nothing is the right result."""
 

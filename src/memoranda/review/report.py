@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from memoranda.review.reviewable_session import MEMORY_TOOL, SKILL_TOOL
+from memoranda.review.session_snapshot import MEMORY_TOOL, SKILL_TOOL
 from memoranda.support.shorten import shorten_end
 from memoranda.tools import JsonObject
 

@@ -17,7 +17,7 @@ from memoranda.errors import BudgetSpentError, ModelError
 from memoranda.llm.model import ChatModel, Message, Reply, ToolCall
 from memoranda.review import prompts
 from memoranda.review.report import ReviewReport, ReviewWrite, writes_of
-from memoranda.review.reviewable_session import SKILL_TOOL, ReviewSnapshot
+from memoranda.review.session_snapshot import SKILL_TOOL, ReviewSnapshot
 from memoranda.review.settings import ReviewSettings
 from memoranda.review.write_guard import WriteGuard
 from memoranda.tools import tool_refusal

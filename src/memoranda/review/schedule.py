@@ -14,9 +14,9 @@ from pathlib import Path
 from memoranda.db.lazy_database import LazyDatabase
 from memoranda.db.sqlite import Connection
 from memoranda.review.report import ReviewReport
-from memoranda.review.reviewable_session import MEMORY_TOOL, SKILL_TOOL
 from memoranda.review.reviewer import ReviewFocus
 from memoranda.review.schema import APPLICATION_ID, FILE_NAME, SCHEMA
+from memoranda.review.session_snapshot import MEMORY_TOOL, SKILL_TOOL
 from memoranda.review.settings import ReviewSettings
 from memoranda.support.file_lock import FileLock
 

@@ -10,7 +10,7 @@ from memoranda.curated.tool import read_arguments
 from memoranda.errors import StorageError
 from memoranda.review import prompts
 from memoranda.review.evidence import UserEvidence, is_covered, keeps_most
-from memoranda.review.reviewable_session import MEMORY_TOOL, SKILL_TOOL, ReviewSnapshot
+from memoranda.review.session_snapshot import MEMORY_TOOL, SKILL_TOOL, ReviewSnapshot
 from memoranda.tools import InvalidArgumentsError, JsonObject, tool_refusal
 
 # Arguments of a skill write that are not stored as text.

@@ -13,7 +13,7 @@ from memoranda.providers.holographic.retrieval import Retriever
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """A clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 1_800_000_000.0

@@ -50,7 +50,7 @@ def test_facts_that_are_well_or_absent_have_no_findings(home: Path) -> None:
     assert list(check(home)) == []
 
 
-def test_words_and_vectors_that_are_lost_are_made_anew(home: Path) -> None:
+def test_words_and_vectors_that_are_lost_are_rebuilt(home: Path) -> None:
     """From the facts, which say everything that is needed."""
     _fill(home)
     _change(home, "DELETE FROM fact_words WHERE rowid < 100", "DELETE FROM vectors WHERE fact_id < 50")
@@ -63,7 +63,7 @@ def test_words_and_vectors_that_are_lost_are_made_anew(home: Path) -> None:
     assert _searched(home, "project number 7")[0] == FACTS[7]
 
 
-def test_a_damaged_index_of_words_is_made_anew(home: Path) -> None:
+def test_a_damaged_word_index_is_rebuilt(home: Path) -> None:
     """SQLite itself does not see that it is damaged."""
     _fill(home)
     _change(home, "UPDATE fact_words_data SET block = x'00' WHERE id > 10")
@@ -104,7 +104,7 @@ def test_facts_whose_links_are_lost_are_linked_by_their_text(home: Path) -> None
     for (page,) in pages:
         content[(page - 1) * 8192 : page * 8192] = b"\xff" * 8192
     path.write_bytes(content)
-    mend = _only(home).repair
-    assert mend is not None
-    mend()
+    repair = _only(home).repair
+    assert repair is not None
+    repair()
     assert len(_probed(home, "Ana Kovac")) == 200

@@ -44,7 +44,7 @@ def test_partial_and_misspelt_names_are_understood(store: FactStore, ask: Retrie
     assert _texts(ask.probe(name, ALL)) == ["Ana Kovac lives in Berlin"]
 
 
-def test_a_name_that_nobody_has_finds_nothing(store: FactStore, ask: Retriever) -> None:
+def test_an_unknown_name_finds_nothing(store: FactStore, ask: Retriever) -> None:
     """Nothing rather than noise."""
     store.add("Ana Kovac lives in Berlin")
     assert ask.probe("Wolfgang", ALL) == []
@@ -60,7 +60,7 @@ def test_reason_wants_all_entities_at_once(store: FactStore, ask: Retriever) -> 
 
 
 def test_facts_about_an_entity_are_ordered_by_what_is_asked(store: FactStore, ask: Retriever) -> None:
-    """The content is taken out of the vectors and compared; nobody's facts are left out."""
+    """The content is taken out of the vectors and compared; no facts are left out."""
     for text in ("Ana lives in Berlin", "Ana plays the violin at home", "Ana drinks green tea", "Bob plays the violin"):
         store.add(text)
     for query, text in (("playing violin", "Ana plays the violin at home"), ("which tea", "Ana drinks green tea")):
@@ -84,7 +84,7 @@ def test_a_fact_with_many_entities_still_holds_each(store: FactStore, ask: Retri
     names = [f"Person{letter}" for letter in "ABCDEFGHIJKLMNOP"]
     store.add("They all met.", entities=names)
     for number in range(40):
-        store.add(f"Somebody else met number {number}.", entities=[f"Other{number}"])
+        store.add(f"Another person met number {number}.", entities=[f"Other{number}"])
     assert [_texts(ask.probe(name, ALL)) for name in names] == [["They all met."]] * 16
     assert _texts(ask.reason(names, ALL)) == ["They all met."]
 

@@ -106,7 +106,7 @@ def test_bad_input_is_told_what_is_wrong(provider: HolographicProvider, argument
 
 
 def test_changing_a_fact_into_another_is_refused_in_words(provider: HolographicProvider) -> None:
-    """The number of the other fact is told."""
+    """The error names the other fact."""
     _ask(provider, action="add", content="Ana lives in Berlin")
     _ask(provider, action="add", content="Ana lives in Tokyo")
     answer = _ask(provider, action="update", fact_id=2, content="Ana lives in Berlin")

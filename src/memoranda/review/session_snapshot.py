@@ -1,4 +1,4 @@
-"""The session interface that a review uses, and a snapshot of a session at the end of a turn."""
+"""A snapshot of a session at the end of a turn, which a review works on."""
 
 from dataclasses import dataclass
 
