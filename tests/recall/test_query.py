@@ -6,46 +6,46 @@ from hypothesis import strategies as st
 
 from memoranda.index.postings import And, Or, Phrase, Prefix, Without, Word
 from memoranda.recall.query import MAX_QUERY, Query, parse
-from memoranda.recall.syntax import Either, Every, Kind, Not, Tree, Typed, read
+from memoranda.recall.syntax import AllOf, AnyOf, Not, SyntaxTree, TermKind, TypedTerm, parse_syntax
 
-_WORDS = st.sampled_from(["alpha", "beta", "Gamma", "delta-one", "数据库", "x.y"]).map(Typed)
-_PHRASES = st.sampled_from(["two words", "a phrase here"]).map(lambda text: Typed(text, Kind.PHRASE))
-_PREFIXES = st.sampled_from(["depl", "数据"]).map(lambda text: Typed(text, Kind.PREFIX))
+_WORDS = st.sampled_from(["alpha", "beta", "Gamma", "delta-one", "数据库", "x.y"]).map(TypedTerm)
+_PHRASES = st.sampled_from(["two words", "a phrase here"]).map(lambda text: TypedTerm(text, TermKind.PHRASE))
+_PREFIXES = st.sampled_from(["depl", "数据"]).map(lambda text: TypedTerm(text, TermKind.PREFIX))
 _LEAVES = _WORDS | _PHRASES | _PREFIXES
 _NEGATABLE = st.one_of(_LEAVES, _LEAVES.map(Not))
 
 
-def _either(parts: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
-    return st.lists(parts, min_size=2, max_size=3).map(lambda nodes: Either(tuple(nodes)))
+def _either(parts: st.SearchStrategy[SyntaxTree]) -> st.SearchStrategy[SyntaxTree]:
+    return st.lists(parts, min_size=2, max_size=3).map(lambda nodes: AnyOf(tuple(nodes)))
 
 
 _ROWS = st.lists(st.one_of(_NEGATABLE, _either(_LEAVES), _either(_LEAVES).map(Not)), min_size=1, max_size=4)
 
 
-def written(tree: Tree) -> str:
+def written(tree: SyntaxTree) -> str:
     """A tree as somebody would type it."""
     match tree:
-        case Typed(text, Kind.PHRASE):
+        case TypedTerm(text, TermKind.PHRASE):
             return f'"{text}"'
-        case Typed(text, Kind.PREFIX):
+        case TypedTerm(text, TermKind.PREFIX):
             return f"{text}*"
-        case Typed(text):
+        case TypedTerm(text):
             return text
         case Not(node):
             return f"NOT {written(node)}"
-        case Every(nodes):
+        case AllOf(nodes):
             return " AND ".join(map(written, nodes))
-        case Either(nodes):
+        case AnyOf(nodes):
             return "(" + " OR ".join(map(written, nodes)) + ")"
 
 
 @given(row=_ROWS)
-def test_what_is_written_out_reads_back(row: list[Tree]) -> None:
+def test_what_is_written_out_reads_back(row: list[SyntaxTree]) -> None:
     """A tree, typed and read again, is the same tree."""
-    tree = Every(tuple(row))
-    assert read(written(tree)) == (tree if len(row) > 1 else read(written(row[0])))
+    tree = AllOf(tuple(row))
+    assert parse_syntax(written(tree)) == (tree if len(row) > 1 else parse_syntax(written(row[0])))
     if len(row) > 1:
-        assert read(written(tree).replace(" AND ", " ")) == tree
+        assert parse_syntax(written(tree).replace(" AND ", " ")) == tree
 
 
 def patterns(query: Query) -> list[object]:

@@ -36,7 +36,7 @@ def browse(
     rows = db.listing.list_sessions_rich(
         source=request.sources,
         exclude_sources=() if request.sources else settings.hidden_sources,
-        # One more than asked for, to know whether there are more; the current one may be among them.
+        # One more than requested, to know whether there are more; and the current one may be among them.
         limit=request.limit + 2,
         offset=request.cursor,
         order_by_last_active=True,
@@ -49,19 +49,19 @@ def browse(
     others = [row for row in rows if conversation is None or row["conversation_id"] != conversation.conversation_id]
     answer: JsonObject = {"success": True, "mode": "browse", "results": [], "count": 0}
     room = settings.answer_chars - _REST
-    looked_at = 0
+    used = 0
     for row in others[: request.limit]:
         entry = _list_entry(row)
         size = json_size(entry) + 2
         if size > room and answer["results"]:
             break
-        looked_at += 1
+        used += 1
         if size <= room:
             answer["results"].append(entry)
             room -= size
     answer["count"] = len(answer["results"])
-    if len(others) > looked_at:
-        answer["cursor"] = str(request.cursor + rows.index(others[looked_at]))
+    if len(others) > used:
+        answer["cursor"] = str(request.cursor + rows.index(others[used]))
     if not answer["results"]:
         limited = request.sources or request.since or request.until or request.cursor or rows or projects
         reason = {"message": guidance.NO_OTHERS if limited else guidance.EMPTY}
@@ -80,7 +80,7 @@ def scroll(
         return refuse("in_context", guidance.IN_CONTEXT)
     window = db.conversations.window_around(around, request.window, without=in_context)
     owner = next((m.session_id for m in window.messages if m.id == around), "") if window else ""
-    # A branch repeats what was said in the conversation that it comes from.
+    # A branch repeats messages of the conversation that it comes from.
     related = {row["id"] for row in db.lineage.get_ancestors(request.session_id)}
     if window is None or owner not in {*conversation.sessions, *related}:
         return refuse(
@@ -123,7 +123,7 @@ def refuse(reason: str, error: str) -> JsonObject:
 
 
 def _project_field(session: Mapping[str, Any]) -> JsonObject:
-    """The project of a session as a field of what is shown of it; nothing when it has none."""
+    """The project of a session as a field of an answer; no field when it has none."""
     return {"project": echo_input(session["project"])} if session.get("project") else {}
 
 
@@ -142,7 +142,7 @@ def _session_meta(db: SearchableStore, session_id: str) -> JsonObject:
 
 
 def _find_parent(db: SearchableStore, conversation: Conversation) -> str | None:
-    """The session in which a conversation has its beginning, when it came out of another one."""
+    """The session that a conversation branched from, if it did."""
     first = db.sessions.get_session(conversation.conversation_id) or {}
     parent = first.get("parent_session_id")
     return parent if parent and db.sessions.get_session(parent) else None
@@ -165,10 +165,10 @@ def _max_chars(message: FeedMessage) -> int:
 
 
 def _fill_scroll(answer: JsonObject, window: Window, around: int, start: int, budget: int) -> JsonObject:
-    """The anchor with as much of its text as fits, from `start` on, and its neighbours in what room there is."""
+    """Add the anchor with as much of its text as fits, from `start` on, and its neighbours in the remaining room."""
     position = next(index for index, message in enumerate(window.messages) if message.id == around)
     room = budget - json_size(answer) - _CURSOR
-    # Neighbours get a share, so that one long message does not hide what was said around it.
+    # Neighbours get a share, so that one long message does not push them out.
     for_anchor = room - min(room // 2, _NEIGHBOUR_SHARE * (len(window.messages) - 1))
     anchor = fit_message(window.messages[position], for_anchor, for_anchor, start=start, anchor=True)
     shown = [] if anchor is None else [anchor.entry]

@@ -57,7 +57,7 @@ def time_ranges(text: str, now: float) -> list[TimeRange]:
 
 
 def date_closeness(found: Sequence[TimeRange], time: float) -> float:
-    """1 within one of the stretches, falling to 0 a week away from it."""
+    """1 within one of the ranges, falling to 0 a week away from it."""
     gap = min((max(start - time, time - end, 0.0) for start, end in found), default=_SLACK_DAYS * _DAY)
     return max(0.0, 1.0 - gap / (_SLACK_DAYS * _DAY))
 

@@ -1,8 +1,8 @@
-"""Turns hits into evidence: the exact messages around each match, within a size that fits a model's context.
+"""Turns hits into evidence: the snippet of each match and the messages around it, within a limit of JSON characters.
 
-Every answer has a hard limit on its size as JSON. What matters most goes in first: the match, then its neighbours
-outwards, then how the conversation began and ended. What does not fit is cut around the match or left out, and every
-cut is said, with the way to go on.
+Every answer has a hard limit on its size as JSON. The most important goes in first: the match, then its neighbours
+outwards, then how the conversation began and ended. What does not fit is cut around the match or left out; the answer
+says so, and how to read on.
 """
 
 import json
@@ -29,11 +29,11 @@ _BOOKEND_TEXT = 200
 _ARGUMENTS = 300
 _CALLS = 5
 _ROLES = frozenset({"user", "assistant", "tool", "system"})
-# A character takes at most six in JSON; everything around a message's text takes at most so many.
+# The most that one character takes in JSON, and the fields of a message around its text.
 _ESCAPED = 6
 _AROUND = 190
 _NAME = 100
-# What the counts and the empty bookends of a result take.
+# Room for the counts and the empty bookends of a result.
 _COUNTS = 120
 OPEN, CLOSE, CUT = ">>>", "<<<", "…"
 _MAX_TEXT = 200_000
@@ -43,7 +43,7 @@ _MAX_NUMBER = 1e20
 
 
 class FittedMessage(NamedTuple):
-    """A message as a model reads it, and how many characters it takes at most as JSON in a list."""
+    """A message as a model reads it, and the most characters that it takes as JSON in a list."""
 
     entry: JsonObject
     size: int
@@ -54,7 +54,7 @@ def fit_message(
 ) -> FittedMessage | None:
     """One message as a model reads it: at most `max_chars` characters of its text, from `start` on.
 
-    Its JSON takes at most `room`: what does not fit is cut, and None means that not even a little of it fits.
+    Its JSON takes at most `room` characters; None when not even a little of the text fits.
     """
     text = text_of(message.content)
     shown: JsonObject = {"id": message.id, "role": message.role[:_NAME], "when": show_time(message.timestamp)}
@@ -92,7 +92,7 @@ def fit_message(
 
 
 def shorten_calls(calls: Any) -> list[str]:
-    """Each call as name(arguments): the bookkeeping around them tells a reader nothing."""
+    """Each tool call as name(arguments), without ids and types, which tell a reader nothing."""
     shown = []
     every = calls if isinstance(calls, list) else [calls]
     for call in every[:_CALLS]:
@@ -107,9 +107,9 @@ def shorten_calls(calls: Any) -> list[str]:
 def add_neighbours(
     messages: Sequence[FeedMessage], position: int, shown: list[JsonObject], max_chars: int, room: int
 ) -> tuple[int, int, int]:
-    """Add the neighbours of the message that is in `shown`, the nearest first and by turns, as long as they fit.
+    """Add the neighbours of the message in `shown`, the nearest first and from both sides in turn, while they fit.
 
-    How many are left out before and behind, and how much room is left.
+    Returns how many are left out before and after, and how much room is left.
     """
     before, after = list(messages[:position]), list(messages[position + 1 :])
     while shown and (before or after):
@@ -129,7 +129,7 @@ def add_neighbours(
 
 
 class MatchedMessage(NamedTuple):
-    """A message that was found, and its place in the window around it."""
+    """A message that was found, its index in the window around it, and that window."""
 
     message: FeedMessage
     position: int
@@ -144,7 +144,7 @@ class Evidence:
         self._in_context = in_context
 
     def find(self, message_id: int) -> MatchedMessage | None:
-        """A message that was found, and what stands around it; None when it cannot be seen."""
+        """A message and the window around it; None when it is out of scope or deleted."""
         window = self._store.window_around(message_id, _WINDOW, roles=CONVERSATION_ROLES, without=self._in_context)
         if window is None:
             return None
@@ -192,7 +192,7 @@ def _fill(entries: list[JsonObject], messages: Iterable[FeedMessage], room: int,
 
 
 def show_time(seconds: float | None) -> str | None:
-    """A moment as every answer writes it: UTC, to the second."""
+    """A timestamp as every answer writes it: UTC, to the second."""
     if seconds is None:
         return None
     try:
@@ -202,7 +202,7 @@ def show_time(seconds: float | None) -> str | None:
 
 
 class _Match(NamedTuple):
-    """Where something that is looked for stands, and what."""
+    """Where in a text a token or sequence of the query matches, and which."""
 
     start: int
     end: int
@@ -210,12 +210,12 @@ class _Match(NamedTuple):
 
 
 def snippet(text: str, query: Query, width: int = 240) -> str:
-    """At most `width` characters around the best cluster of matches, markers not counted; a text without one begins."""
+    """At most `width` characters around the best cluster of matches, markers not counted; else the start of it."""
     return excerpt(text, query, width).text
 
 
 def excerpt(text: str, query: Query, width: int = 240) -> "Excerpt":
-    """The snippet, and where its matches are."""
+    """The snippet, and where its best matches begin."""
     text = text[:_MAX_TEXT]
     found = _find_matches(text, query)
     cluster = _best_cluster(found, width)
@@ -234,7 +234,7 @@ def excerpt(text: str, query: Query, width: int = 240) -> "Excerpt":
 
 
 class Excerpt(NamedTuple):
-    """A snippet, and where in the text its best cluster of matches begins; None when nothing in it matches."""
+    """A snippet, and where in the text its best cluster of matches begins; None when nothing matches."""
 
     text: str
     at: int | None
@@ -246,7 +246,7 @@ def match_spans(text: str, query: Query) -> list[tuple[int, int]]:
 
 
 class _Wanted:
-    """What to mark: whole sequences where they occur, else their tokens."""
+    """What to mark: whole phrases where they occur, else their tokens."""
 
     def __init__(self, query: Query) -> None:
         self.tokens: set[str] = set()
@@ -276,7 +276,7 @@ class _Wanted:
 
 
 def _find_matches(text: str, query: Query) -> list[_Match]:
-    """Everything in the text that is looked for, in order."""
+    """All matches of the query in the text, in order."""
     wanted = _Wanted(query)
     found = list(token_spans(text))
     matches = list(_find_sequences(found, wanted.sequences))
@@ -295,13 +295,13 @@ def _find_matches(text: str, query: Query) -> list[_Match]:
 
 
 def _match_end(start: int, end: int, token: str, prefixes: tuple[str, ...]) -> int:
-    """Of a pair of characters of which one is looked for, only that one is marked."""
+    """The end of the mark: of a pair of characters, only the one that the query names."""
     single = is_single_character(token[0]) and any(len(prefix) == 1 and token.startswith(prefix) for prefix in prefixes)
     return start + 1 if single else end
 
 
 def _find_sequences(found: list[TokenSpan], sequences: list[tuple[str, ...]]) -> Iterator[_Match]:
-    """Where the tokens of a sequence follow each other."""
+    """Where the tokens of a phrase follow each other."""
     if not sequences:
         return
     flat = [(token, span) for span in found for token in span.tokens]
@@ -319,7 +319,7 @@ def _find_sequences(found: list[TokenSpan], sequences: list[tuple[str, ...]]) ->
 
 
 def _best_cluster(found: list[_Match], width: int) -> int | None:
-    """Where the stretch begins that holds the most different matches, then the most; the first of equals."""
+    """Where the window begins that has the most different matches, then the most; the first of equals."""
     reach = width * 3 // 4
     best: tuple[int, int] = (0, 0)
     start: int | None = None
@@ -341,10 +341,10 @@ def _best_cluster(found: list[_Match], width: int) -> int | None:
 
 
 def _choose_window(text: str, cluster: int | None, width: int) -> tuple[int, int]:
-    """Which stretch is shown: a quarter before the cluster, the rest behind; cut between words where one is near."""
+    """The part to show: a quarter before the cluster, the rest after it; cut between words if one ends nearby."""
     if len(text) <= width:
         return 0, len(text)
-    # Room for the signs of a cut on either side.
+    # Room for a cut mark on either side.
     room = max(1, width - 2)
     start = max(0, min((cluster or 0) - width // 4, len(text) - room))
     if start:
@@ -360,7 +360,7 @@ def _choose_window(text: str, cluster: int | None, width: int) -> tuple[int, int
 
 
 def _merge_overlaps(found: list[_Match]) -> Iterator[tuple[int, int]]:
-    """Matches that touch or overlap are one mark."""
+    """Merge matches that touch or overlap into one mark."""
     at: tuple[int, int] | None = None
     for start, end, _ in found:
         if at is not None and start <= at[1]:

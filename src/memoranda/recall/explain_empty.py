@@ -1,6 +1,6 @@
-"""Why a search found nothing: because nobody explanation it, or because of what the search was limited to.
+"""Explains an empty search: either nothing matches, or the filters leave it out.
 
-That takes further searches, so it is asked only when there is nothing else to say.
+This takes further searches, so it runs only when there is no result.
 """
 
 from dataclasses import replace
@@ -19,7 +19,7 @@ _NAMES = 300
 def impossible_filter(
     db: SearchableStore, request: SearchRequest, projects: frozenset[str] | None
 ) -> JsonObject | None:
-    """What to say when a request is limited to something that there is not; None when it is not."""
+    """The explanation for filters that nothing can pass; None when something can."""
     if projects is not None and not projects:
         return _blame(guidance.NO_PROJECT, "project")
     if request.since is not None and request.until is not None and request.since > request.until:
@@ -36,7 +36,7 @@ def impossible_filter(
 def explain_empty(
     db: SearchableStore, request: SearchRequest, filters: Filters, found: SearchResult, current: str | None
 ) -> JsonObject:
-    """A `message` that says why nothing was found, and `left_out_by`, what to blame for it, if anything is."""
+    """A `message` that says why nothing was found, and `left_out_by`, the filters that caused it, if any did."""
     if not found.terms:
         return {"message": guidance.NO_WORDS}
     if (explanation := impossible_filter(db, request, filters.projects)) is not None:
@@ -47,7 +47,7 @@ def explain_empty(
 
 
 class _Retry:
-    """One query, asked again with less to limit it."""
+    """Repeats one query with fewer filters."""
 
     def __init__(self, db: SearchableStore, query: str, current: str | None) -> None:
         self._db = db
@@ -71,14 +71,14 @@ class _Retry:
         return {"message": guidance.NOTHING}
 
     def _finds(self, filters: Filters, *, with_current: bool = False) -> bool:
-        """Whether anything is found; the title of the conversation that is going on counts only `with_current`."""
+        """Whether anything is found; the title of the current conversation counts only `with_current`."""
         current = None if with_current or self._current is None else self._current.conversation_id
         hits = self._db.find(self._query, filters, limit=2).hits
         return any(hit.message_id is not None or hit.conversation_id != current for hit in hits)
 
 
 def _widen_each(filters: Filters) -> dict[str, Filters]:
-    """The filter without each of the things that were asked for, by the names of the arguments."""
+    """The filters without one of those in the request, by the name of its argument."""
     wider = {
         "since": replace(filters, since=None),
         "until": replace(filters, until=None),

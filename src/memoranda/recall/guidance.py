@@ -1,11 +1,11 @@
-"""What a model reads about session search."""
+"""The texts about session search that a model reads."""
 
 TOOL_DESCRIPTION = (
     "Search every past conversation, word for word. Nothing is made up: you get what was said. "
     "Without arguments it lists the latest conversations. With `query` it finds conversations: words, "
     '"an exact phrase", AND, OR, NOT, ( ), prefix*, or a plain question, in any language. Each result shows the match, '
     "the messages around it, and how the conversation began and ended. With `session_id` and `around_message_id` you "
-    "read on around any message; with `session_id` alone you read that conversation from its start. If an answer has a "
+    "read on around any message; with only `session_id` you read that conversation from its start. If an answer has a "
     "`cursor`, send it with the same arguments to get more. Use it when the user refers to something earlier, or "
     "before you ask them to repeat themselves. What is found is what was said then; check live facts where they live."
 )
@@ -20,7 +20,7 @@ SINCE = "Only from then on: 30d, 12h, 2w, 2026-11-01, yesterday."
 UNTIL = "Only up to then, written in the same way."
 SOURCE = "Only conversations from there, separated by commas: cli, telegram …"
 PROJECT = "Only conversations about one project: this, or a repository such as owner/name."
-CURSOR = "From an answer that was cut: goes on where it ended."
+CURSOR = "From an answer that was cut: continues where it ended."
 WHY = "Also say which signals put each result there."
 
 # How the words of a query match, for `matched`.
@@ -48,10 +48,10 @@ NO_TIME = "`since` lies behind `until`, which leaves no time at all."
 NO_SOURCE = "No conversation comes from {!r}."
 LEFT_OUT = "Something in past conversations matches, but the filters leave it out; it is found without {}."
 HIDDEN = "What matches is only in conversations from {}, which are left out unless `source` names them."
-ONLY_IN_CONTEXT = "What matches is only in the conversation that is going on, and in your context already; look above."
+ONLY_IN_CONTEXT = "What matches is only in the current conversation, and in your context already; look above."
 NO_PROJECT = "No conversation is about that project."
 NOWHERE = (
-    "There is no present project: what is going on does not take place in a repository with a commit or an address. "
+    "There is no current project: this session does not work in a repository with a commit or an address. "
     "Name a project, such as owner/name, or leave it out."
 )
 EMPTY = "There are no past conversations yet."

@@ -1,7 +1,7 @@
-"""What was typed, as a value: words, "phrases", prefix*, AND OR NOT, -word, ( ), or a plain question.
+"""Parses a query: words, "phrases", prefix*, AND OR NOT, -word, ( ), or a plain question.
 
-Nothing is an error. A query is a row of parts that belong together, what must not be there (`excluded`), and the
-single terms for when all of it together finds too little.
+Nothing is an error. A query has parts that must match together, an exclusion (`excluded`), and single terms for when
+all parts together find too little.
 """
 
 import re
@@ -20,17 +20,17 @@ from memoranda.index.tokenizer import (
     token_spans,
     tokenize,
 )
-from memoranda.recall.syntax import Either, Every, Kind, Not, Tree, Typed, affirmed, read
+from memoranda.recall.syntax import AllOf, AnyOf, Not, SyntaxTree, TermKind, TypedTerm, parse_syntax, without_negation
 
 MAX_QUERY = 2_000
 _MAX_PARTS = 32
 _MAX_TERMS = 40
 _MAX_PAIRS = 6
-# More words than these that say something are a description, not keywords that must all be there.
+# More words than these, stop words not counted, are a description: they need not all occur.
 _FEW_WORDS = 3
 # In a script without spaces, a longer run is a sentence.
 _LONG_RUN = 8
-# So few words in all are looked for side by side, small ones too: "not working".
+# In so short a query even stop words form pairs: "not working".
 _SHORT_QUERY = 4
 _HASH = re.compile(r"[0-9a-f]{7,40}")
 _BROKEN = re.compile(r"[\ud800-\udfff\x00]")
@@ -44,12 +44,12 @@ talk discuss conversation chat previous previously earlier past wonder wondering
 since ago pass recent recently current currently ever already day week month today first last second third one think
 thought help know want happen happened back
 """
-# Endless runs of Chinese and Japanese hold a question when one of these is in them.
+# Chinese, Japanese and Korean text without spaces is a question when it contains one of these.
 _ASKS = re.compile(
     r"什么|甚麼|什麼|哪|谁|誰|怎|为何|為何|多少|几[个年月日次]|是否|吗|嗎|何|いつ|どこ|どの|どう|なぜ|だれ|いくつ|ですか|ますか|か。|무엇|어디|언제|누구|왜"
 )
 _FIRST_PERSON = re.compile(r"\b(?:i|my|me|mine|we|our|us)\b|我|私|僕|俺", re.IGNORECASE)
-# What the other side said: "you recommended", "did you say", "your suggestion". Not "can you recommend".
+# The assistant's words: "you recommended", "did you say", "your suggestion". Not "can you recommend".
 _SECOND_PERSON = re.compile(
     r"\b(?:did|had|have) you\b"
     r"|\byou(?:['’]ve|['’]d| had| have)? (?:\w+ed|said|told|gave|wrote|made|put|found|sent)\b"
@@ -61,13 +61,13 @@ FRAMING = tokens_of(_FRAMING_WORDS) - STOP_WORDS
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One thing that was typed: a word, a phrase, a prefix, or a group."""
+    """One part of the query: a word, a phrase, a prefix, or a group."""
 
     text: str
     pattern: Pattern
     tokens: tuple[str, ...]
     exact: bool = False
-    """Quoted, with a star, or grouped: it was meant as it stands."""
+    """Quoted, with a star, or grouped: it is meant literally."""
     small: bool = False
     prefix: bool = False
     grouped: bool = False
@@ -75,7 +75,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One thing to look for by itself; framing words count for less."""
+    """One token or pattern that is searched by itself; framing words count for less."""
 
     text: str
     pattern: Pattern
@@ -85,58 +85,58 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is looked for. Without parts there is nothing to look for."""
+    """A parsed query. Without parts it can find nothing."""
 
     text: str
     parts: tuple[Part, ...] = ()
     leaves: tuple[Part, ...] = ()
-    """Every part as typed, those within groups included; nothing that must not be there."""
+    """Every part as typed, those within groups included; without excluded parts."""
     excluded: Pattern | None = None
     unwanted: Pattern | None = None
     """Everything that is excluded, also within groups."""
     question: bool = False
-    """A sentence rather than keywords: its words need not all be there."""
+    """A sentence rather than keywords: its words need not all occur."""
     terms: tuple[Term, ...] = ()
     pairs: tuple[tuple[str, str], ...] = ()
-    """Tokens that stand side by side."""
+    """Tokens that are neighbours in the query."""
 
     @property
     def alternatives(self) -> bool:
-        """Whether it is nothing but words of which any will do."""
+        """Whether it is only words joined by OR."""
         pattern = self.parts[0].pattern if len(self.parts) == 1 and self.parts[0].grouped else None
-        return isinstance(pattern, Or) and all(isinstance(each, Word | Phrase) for each in pattern.parts)
+        return isinstance(pattern, Or) and all(isinstance(part, Word | Phrase) for part in pattern.parts)
 
     @property
     def exact(self) -> bool:
-        """Whether something in it was meant as it stands."""
+        """Whether some part is meant literally."""
         return self.excluded is not None or any(part.exact for part in self.parts)
 
 
 def parse(text: str) -> Query:
-    """Read what a person or a model typed; every text is a query, if perhaps one for nothing."""
+    """Parse what a person or a model typed. Every text is a query; no syntax is an error."""
     text = _BROKEN.sub(" ", text[:MAX_QUERY])
-    tree = read(text)
+    tree = parse_syntax(text)
     found = _QueryParts()
     found.add(tree)
     if not found.parts:
-        # Only what must not be there: nobody can list everything else, so that itself is looked for.
+        # Only exclusions: everything else would be no answer, so the excluded parts are searched.
         found = _QueryParts()
-        found.add(affirmed(tree))
-    telling = [part for part in found.parts if part.exact or not part.small]
+        found.add(without_negation(tree))
+    meaningful = [part for part in found.parts if part.exact or not part.small]
     return Query(
         text,
-        tuple(dict.fromkeys(telling or found.parts))[:_MAX_PARTS],
+        tuple(dict.fromkeys(meaningful or found.parts))[:_MAX_PARTS],
         tuple(dict.fromkeys(found.leaves)),
         _any_of(found.excluded),
         _any_of([*found.excluded, *found.unwanted]),
-        bool(telling) and _is_question(found.parts),
+        bool(meaningful) and _is_question(found.parts),
         _terms(found.leaves),
         _pairs(found.parts),
     )
 
 
 class _QueryParts:
-    """What a tree consists of: parts that belong together, the leaves below them, and what is excluded."""
+    """Collects the parts of a syntax tree, the leaves below them, and what is excluded."""
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
@@ -144,9 +144,9 @@ class _QueryParts:
         self.excluded: list[Pattern] = []
         self.unwanted: list[Pattern] = []
 
-    def add(self, tree: Tree) -> None:
-        for node in tree.nodes if isinstance(tree, Every) else (tree,):
-            if isinstance(node, Typed):
+    def add(self, tree: SyntaxTree) -> None:
+        for node in tree.nodes if isinstance(tree, AllOf) else (tree,):
+            if isinstance(node, TypedTerm):
                 leaves = _leaves(node)
                 self.parts += leaves
                 self.leaves += leaves
@@ -156,38 +156,38 @@ class _QueryParts:
             else:
                 self._add_group(node)
 
-    def _add_group(self, node: Every | Either) -> None:
+    def _add_group(self, node: AllOf | AnyOf) -> None:
         inner: list[Part] = []
         pattern = _pattern(node, inner, self.unwanted)
         if pattern is None:
             return
-        text = (" OR " if isinstance(node, Either) else " ").join(part.text for part in inner)
+        text = (" OR " if isinstance(node, AnyOf) else " ").join(part.text for part in inner)
         tokens = tuple(token for part in inner for token in part.tokens)
         self.parts.append(Part(text, pattern, tokens, exact=True, grouped=True))
         self.leaves += inner
 
 
-def _pattern(tree: Tree, leaves: list[Part], unwanted: list[Pattern]) -> Pattern | None:
-    """The pattern of a whole tree; None when there is nothing to look for in it.
+def _pattern(tree: SyntaxTree, leaves: list[Part], unwanted: list[Pattern]) -> Pattern | None:
+    """The pattern of a syntax tree; None when it has no tokens.
 
-    Adds its leaves to `leaves`, and what it leaves out to `unwanted`.
+    Adds its leaves to `leaves`, and what it excludes to `unwanted`.
     """
     match tree:
-        case Typed():
-            # Within a group even a small word is meant.
+        case TypedTerm():
+            # Within a group even a stop word counts.
             found = [replace(part, small=False) for part in _leaves(tree)]
             leaves += found
             return _all_of([part.pattern for part in found])
         case Not():
             # Among alternatives it would mean "everything else".
             return None
-        case Either(nodes):
+        case AnyOf(nodes):
             return _any_of([pattern for node in nodes if (pattern := _pattern(node, leaves, unwanted)) is not None])
-        case Every(nodes):
+        case AllOf(nodes):
             keep = [_pattern(node, leaves, unwanted) for node in nodes if not isinstance(node, Not)]
-            drop = [each for node in nodes if isinstance(node, Not) and (each := _pattern(node.node, [], []))]
+            drop = [negated for node in nodes if isinstance(node, Not) and (negated := _pattern(node.node, [], []))]
             unwanted += drop
-            kept, dropped = _all_of([each for each in keep if each]), _any_of(drop)
+            kept, dropped = _all_of([pattern for pattern in keep if pattern]), _any_of(drop)
             return Without(kept, dropped) if kept and dropped else kept
 
 
@@ -199,10 +199,10 @@ def _any_of(patterns: list[Pattern]) -> Pattern | None:
     return patterns[0] if len(patterns) == 1 else Or(tuple(patterns)) if patterns else None
 
 
-def _leaves(typed: Typed) -> list[Part]:
-    if typed.kind is Kind.PHRASE:
+def _leaves(typed: TypedTerm) -> list[Part]:
+    if typed.kind is TermKind.PHRASE:
         return _phrase(typed.text)
-    if typed.kind is Kind.PREFIX:
+    if typed.kind is TermKind.PREFIX:
         pattern = prefix_pattern(typed.text)
         tokens = tuple(token for word in query_words(typed.text) for token in word)
         return [] if pattern is None else [Part(f"{typed.text}*", pattern, tokens, exact=True, prefix=True)]
@@ -218,7 +218,7 @@ def _leaves(typed: Typed) -> list[Part]:
 
 
 def _other_forms(text: str, tokens: tuple[str, ...]) -> list[Pattern]:
-    """How else a typed word may stand in a text: inside a longer name, in snake_case, or as a hash in full."""
+    """Other forms of a typed word: inside a longer name, in snake_case, or as the start of a full hash."""
     parts = camel_case_parts(text)
     if parts != tuple(tokenize(text)):
         return [Phrase(parts)]
@@ -227,10 +227,10 @@ def _other_forms(text: str, tokens: tuple[str, ...]) -> list[Pattern]:
 
 
 def _phrase(text: str) -> list[Part]:
-    """What stands between quotation marks, word after word."""
+    """A quoted phrase: its words in order."""
     sequences = {_open_ended(tokenize(text))}
     if not text.isascii():
-        # In a script without spaces, a space in the query need not be one in the text.
+        # In a script without spaces, the text may lack a space that the query has.
         sequences.add(_open_ended(tokenize("".join(text.split()))))
     patterns = [_in_order(tokens) for tokens in sorted(sequences) if tokens]
     pattern = _any_of(patterns)
@@ -239,7 +239,7 @@ def _phrase(text: str) -> list[Part]:
 
 
 def _open_ended(tokens: list[str]) -> tuple[str, ...]:
-    """Without the single last character of an unspaced run: the text may go on behind it."""
+    """Drop the single last character of an unspaced run: the text may continue behind it."""
     if len(tokens) > 1 and is_single_character(tokens[-1]) and len(tokens[-2]) > 1 and tokens[-2].endswith(tokens[-1]):
         tokens = tokens[:-1]
     return tuple(tokens)
@@ -255,7 +255,7 @@ def _in_order(tokens: tuple[str, ...]) -> Pattern:
 
 
 def _is_question(parts: list[Part]) -> bool:
-    """Small words or many words make a sentence; a question mark alone does not."""
+    """Stop words or many words make a sentence; a question mark does not."""
     plain = [part for part in parts if not part.exact]
     if any(part.small for part in plain) or sum(not part.small for part in plain) > _FEW_WORDS:
         return True
@@ -264,7 +264,7 @@ def _is_question(parts: list[Part]) -> bool:
 
 
 def _terms(leaves: list[Part]) -> tuple[Term, ...]:
-    """The terms that say something, each once; small words only when there are no others."""
+    """The terms, each once; stop words only when there are no others."""
     found: dict[str, Term] = {}
     small: dict[str, Term] = {}
     for part in leaves:
@@ -282,19 +282,19 @@ def _terms(leaves: list[Part]) -> tuple[Term, ...]:
 
 
 def _spellings(text: str) -> dict[str, str]:
-    """How the tokens of a text stand in it."""
+    """The spelling of each token in the text."""
     return {token: text[span.start : span.end] for span in token_spans(text) for token in span.tokens}
 
 
 def _pairs(parts: list[Part]) -> tuple[tuple[str, str], ...]:
-    """Neighbouring words of a text with spaces."""
+    """Neighbouring words of scripts with spaces."""
     tokens = [token for part in parts if not part.grouped and not part.prefix for token in part.tokens]
     with_small = len(tokens) <= _SHORT_QUERY
     found = []
     for left, right in pairwise(tokens):
         small = (left in STOP_WORDS) + (right in STOP_WORDS)
-        telling = small == 0 or (small == 1 and with_small)
-        if telling and left != right and not is_single_character(left[0]) and not is_single_character(right[0]):
+        meaningful = small == 0 or (small == 1 and with_small)
+        if meaningful and left != right and not is_single_character(left[0]) and not is_single_character(right[0]):
             found.append((left, right))
     return tuple(dict.fromkeys(found))[:_MAX_PAIRS]
 

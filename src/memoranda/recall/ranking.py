@@ -1,9 +1,9 @@
-"""Puts conversations in order: by their best messages, by what stands around those, and by all that was said.
+"""Ranks sessions by their best messages, by the neighbours of those, and by the session as a whole.
 
-Every term weighs what it is worth: rare words much, common ones little, framing words less. A message earns the
-weight of its terms, more so if it is short and said by the one whom the question is about; it borrows from its
-neighbours what it lacks. A session earns its three best messages, each counting less than the one before, and what
-it says about the terms as a whole. Dates that are named and, mildly, recency lift it.
+Every term has a weight: rare words much, common ones little, framing words less. A message scores the weight of its
+terms, more if it is short and of the role that the question asks about, and gains from its neighbours the terms that
+it lacks. A session scores its three best messages, each counting less than the one before, and how often it has the
+terms as a whole. Named dates and, mildly, recency raise the score.
 
 The weights were chosen on development questions of three kinds of conversation at once, as round numbers on a wide
 plateau: see benchmarks/README.md.
@@ -37,9 +37,9 @@ SIDE_BY_SIDE = 0.7
 DATE = 0.5
 RECENCY = 0.1
 
-# What the best messages of a session count; further ones count nothing.
+# The shares of a session's best messages; further ones count nothing.
 _SHARES = tuple(NEXT_BEST**number for number in range(3))
-# Sessions that are looked at closely; the others hold too little of what is asked.
+# Of more sessions, only the most promising are scored.
 _MAX_SESSIONS = 50
 # Ordered by time, sessions that match far worse than the best are left out.
 _MIN_SHARE_OF_BEST = 0.5
@@ -50,7 +50,7 @@ _session_of = itemgetter(1)
 
 @dataclass(frozen=True, slots=True)
 class TermMatches:
-    """A term and where it was found. `frequency` counts also what was not fetched."""
+    """The postings of one term. `frequency` counts matches that were not fetched, too."""
 
     postings: list[Posting]
     frequency: int
@@ -59,7 +59,7 @@ class TermMatches:
 
 @dataclass(frozen=True, slots=True)
 class AdjacentTerms:
-    """Where two terms stand side by side; they are named by their places among the terms."""
+    """The postings in which two terms are neighbours; `terms` are their numbers."""
 
     terms: tuple[int, ...]
     postings: list[Posting]
@@ -67,7 +67,7 @@ class AdjacentTerms:
 
 @dataclass(frozen=True, slots=True)
 class RankingContext:
-    """What a question says beside its words."""
+    """What a query asks for besides its words."""
 
     perspective: Perspective
     time_ranges: Sequence[TimeRange]
@@ -75,7 +75,7 @@ class RankingContext:
 
 
 class SessionScore(NamedTuple):
-    """A session and why it stands where it does. Terms are bits, in their order."""
+    """The score of a session and its reasons. Terms are bits, in their order."""
 
     session: int
     score: float
@@ -83,14 +83,14 @@ class SessionScore(NamedTuple):
     own: int
     """The terms in its best message."""
     near: int
-    """The most that a message and its neighbours hold together."""
+    """The terms of the message that has most of them together with its neighbours."""
     whole: int
     matches: int
     signals: Mapping[str, float]
 
 
 class _MessageScore(NamedTuple):
-    """What a message earns. Compares by score, then by time."""
+    """The score of a message. Compares by score, then by time."""
 
     score: float
     time: float
@@ -106,26 +106,26 @@ _as_message_score: Callable[[tuple[Any, ...]], _MessageScore] = partial(tuple.__
 
 
 def rank(
-    matched: Sequence[TermMatches],
+    matches: Sequence[TermMatches],
     pairs: Sequence[AdjacentTerms],
     size: IndexSize,
     context: RankingContext,
     *,
     every: bool = False,
 ) -> list[SessionScore]:
-    """The sessions that hold any of the terms, best first; of very many the most promising, unless `every` counts."""
-    return _Ranker(matched, pairs, size, context, None if every else _MAX_SESSIONS).scores()
+    """The sessions with any of the terms, best first; of very many only the most promising, unless `every` is set."""
+    return _Ranker(matches, pairs, size, context, None if every else _MAX_SESSIONS).scores()
 
 
 def rank_messages(
-    matched: Sequence[TermMatches], pairs: Sequence[AdjacentTerms], size: IndexSize, context: RankingContext
+    matches: Sequence[TermMatches], pairs: Sequence[AdjacentTerms], size: IndexSize, context: RankingContext
 ) -> list[Posting]:
-    """The messages that hold any of the terms, best first, whatever their sessions."""
-    return _Ranker(matched, pairs, size, context, max_sessions=None).messages()
+    """The messages with any of the terms, best first."""
+    return _Ranker(matches, pairs, size, context, max_sessions=None).messages()
 
 
 def term_weight(frequency: float, documents: int, *, framing: bool) -> float:
-    """What a term is worth that so many of the messages hold."""
+    """The weight of a term that occurs in so many of the messages."""
     return (FRAMING if framing else 1.0) * (_rarity(frequency, documents) + EVENNESS)
 
 
@@ -161,20 +161,20 @@ def keep_well_matching(scores: list[SessionScore], sort: Sort | None) -> list[Se
 class _Ranker:
     def __init__(
         self,
-        matched: Sequence[TermMatches],
+        matches: Sequence[TermMatches],
         pairs: Sequence[AdjacentTerms],
         size: IndexSize,
         context: RankingContext,
         max_sessions: int | None = _MAX_SESSIONS,
     ) -> None:
         self._context = context
-        self._weights = [term_weight(each.frequency, size.messages, framing=each.framing) for each in matched]
+        self._weights = [term_weight(match.frequency, size.messages, framing=match.framing) for match in matches]
         self._total = sum(self._weights) or 1.0
-        self._counts = [Counter(map(_session_of, each.postings)) for each in matched]
+        self._counts = [Counter(map(_session_of, match.postings)) for match in matches]
         self._session_weights = [
-            (FRAMING if each.framing else 1.0)
-            * _rarity(len(counts) * each.frequency / max(1, len(each.postings)), size.sessions)
-            for each, counts in zip(matched, self._counts, strict=True)
+            (FRAMING if match.framing else 1.0)
+            * _rarity(len(counts) * match.frequency / max(1, len(match.postings)), size.sessions)
+            for match, counts in zip(matches, self._counts, strict=True)
         ]
         self._session_total = sum(self._session_weights) or 1.0
         self._value = _mask_value([worth / self._total for worth in self._weights])
@@ -182,7 +182,7 @@ class _Ranker:
         self._weight_of = _length_weight(size, context.perspective)
         self._numbers = _term_numbers()
         kept = self._promising(max_sessions)
-        self._masks, self._rows = _gather(matched, kept)
+        self._masks, self._rows = _gather(matches, kept)
         self._side_by_side = self._bonuses(pairs, kept)
 
     def scores(self) -> list[SessionScore]:
@@ -196,16 +196,16 @@ class _Ranker:
             if near != known and self._value(near) > self._value(known):
                 nearest[session] = near
         found = [self._score_session(session, scored, nearest[session]) for session, scored in by_session.items()]
-        found.sort(key=lambda standing: (-standing.score, -standing.best.time))
+        found.sort(key=lambda score: (-score.score, -score.best.time))
         return found
 
     def messages(self) -> list[Posting]:
         scored = [self._score(key, mask)[0] for key, mask in self._masks.items()]
-        scored.sort(key=lambda each: (-each.score * self._recency(each.row), -each.row.time))
-        return [each.row for each in scored]
+        scored.sort(key=lambda score: (-score.score * self._recency(score.row), -score.row.time))
+        return [score.row for score in scored]
 
     def _promising(self, limit: int | None) -> Collection[int]:
-        """The sessions with the most of the terms; all of them, unless they are too many."""
+        """The sessions that have most of the terms; all sessions, if they are within the limit."""
         sessions = set().union(*self._counts)
         if limit is None or len(sessions) <= limit:
             return sessions
@@ -213,7 +213,7 @@ class _Ranker:
         for counts, worth in zip(self._counts, self._session_weights, strict=True):
             for session, count in counts.items():
                 promise[session] = promise.get(session, 0.0) + (worth + 0.01) * count / (count + SATURATION)
-        # What is newer comes first among equals: Counter keeps the order of the postings.
+        # Among equals the newer comes first: Counter keeps the order of the postings.
         return frozenset(sorted(promise, key=promise.__getitem__, reverse=True)[:limit])
 
     def _bonuses(self, pairs: Sequence[AdjacentTerms], kept: Collection[int]) -> dict[int, float]:
@@ -227,7 +227,7 @@ class _Ranker:
         return bonuses
 
     def _score(self, key: int, mask: int) -> tuple[_MessageScore, int]:
-        """What a message earns, and the terms that it holds together with its neighbours."""
+        """The score of a message, and the terms that it has together with its neighbours."""
         masks, rows, value = self._masks, self._rows, self._value
         row = rows[key]
         covered = value(mask) + self._side_by_side.get(key, 0.0)
@@ -235,7 +235,7 @@ class _Ranker:
         own = covered * weight
         around = 0.0
         seen = mask
-        # Where one message holds everything, its neighbours add nothing.
+        # Where one message has all terms, its neighbours add nothing.
         for offset, share in _NEIGHBOURS if mask != self._everything else ():
             new = masks.get(key + offset, 0) & ~seen
             if new:
@@ -251,14 +251,14 @@ class _Ranker:
         # A title names the conversation, but the evidence is a message, where there is one.
         best = scored[0]
         if best.row[3] == TITLE:
-            best = next((each for each in scored if each.row[3] != TITLE), best)
+            best = next((message for message in scored if message.row[3] != TITLE), best)
         messages = 0.0
-        for each, share in zip(scored, _SHARES, strict=False):
-            messages += each.score * share
+        for message, share in zip(scored, _SHARES, strict=False):
+            messages += message.score * share
         whole = titles = 0
-        for each in scored:
-            whole |= each.mask
-            titles += each.row[3] == TITLE
+        for message in scored:
+            whole |= message.mask
+            titles += message.row[3] == TITLE
         conversation = CONVERSATION * self._conversation_score(scored)
         lift = 1.0
         if self._context.time_ranges:
@@ -288,11 +288,11 @@ class _Ranker:
         return 1.0 + RECENCY * exp2(-age / _HALF_LIFE)
 
     def _conversation_score(self, scored: list[_MessageScore]) -> float:
-        """How much a session says about the terms, however it is spread over its messages."""
+        """How often a session has the terms, in whichever messages."""
         amounts = [0.0] * len(self._weights)
-        for each in scored:
-            for number in self._numbers(each.mask):
-                amounts[number] += each.weight
+        for message in scored:
+            for number in self._numbers(message.mask):
+                amounts[number] += message.weight
         total = 0.0
         for worth, amount in zip(self._session_weights, amounts, strict=True):
             if amount:
@@ -304,13 +304,13 @@ def _rarity(frequency: float, documents: int) -> float:
     return log(1 + (max(documents - frequency, 0.0) + 0.5) / (frequency + 0.5))
 
 
-def _gather(matched: Sequence[TermMatches], kept: Collection[int]) -> tuple[dict[int, int], dict[int, Posting]]:
-    """Which terms each message holds. Messages are keyed so that neighbours differ by one."""
+def _gather(matches: Sequence[TermMatches], kept: Collection[int]) -> tuple[dict[int, int], dict[int, Posting]]:
+    """The terms of each message, as bits. Keys of neighbouring messages differ by one."""
     masks: dict[int, int] = {}
     rows: dict[int, Posting] = {}
-    for number, each in enumerate(matched):
+    for number, match in enumerate(matches):
         bit = 1 << number
-        for row in each.postings:
+        for row in match.postings:
             session = row[1]
             if session in kept:
                 key = (session << 32) + row[2]
@@ -323,7 +323,7 @@ def _gather(matched: Sequence[TermMatches], kept: Collection[int]) -> tuple[dict
 
 
 def _mask_value(weights: list[float]) -> Callable[[int], float]:
-    """What a set of terms is worth; the same sets come again and again."""
+    """Returns a function for the weight of a set of terms; it caches, because the same sets occur often."""
     known: dict[int, float] = {0: 0.0}
 
     def value(mask: int) -> float:
@@ -336,7 +336,7 @@ def _mask_value(weights: list[float]) -> Callable[[int], float]:
 
 
 def _term_numbers() -> Callable[[int], tuple[int, ...]]:
-    """Which terms a set consists of."""
+    """Returns a function for the numbers of the terms in a set."""
     known: dict[int, tuple[int, ...]] = {}
 
     def numbers(mask: int) -> tuple[int, ...]:
@@ -349,7 +349,7 @@ def _term_numbers() -> Callable[[int], tuple[int, ...]]:
 
 
 def _length_weight(size: IndexSize, perspective: Perspective) -> Callable[[Posting], float]:
-    """How much a message counts by its length and by who said it."""
+    """Returns a function for the weight of a message by its length and its role."""
     average = max(1.0, size.tokens / max(1, size.messages))
     roles = {USER: 1.0, ASSISTANT: 1.0, TOOL: OTHER_ROLE, TITLE: 1.0}
     if perspective is Perspective.USER:

@@ -1,4 +1,4 @@
-"""Which curated entries bear on a question: those that share a word with it that says something."""
+"""Finds the curated entries that share words with a question."""
 
 from collections.abc import Iterable
 
@@ -8,14 +8,14 @@ from memoranda.recall.query import FRAMING
 
 
 def entries_matching(question: str, entries: Iterable[str]) -> list[str]:
-    """The entries that share a word with a question, those that share most first; equal ones keep their order."""
+    """The entries that share words with a question, those that share most first; equal ones keep their order."""
     wanted = _subject_words(question)
     shared = [(len(wanted.intersection(tokenize(entry))), entry) for entry in entries]
     return [entry for count, entry in sorted(shared, key=lambda pair: -pair[0]) if count]
 
 
 def _subject_words(question: str) -> frozenset[str]:
-    """What a question is about: its words, but for those that are small, only frame it, or are half a word."""
+    """The words of a question without stop words, framing words and single characters of unspaced scripts."""
     words = frozenset(tokenize(question))
     meaningful = frozenset(word for word in words - STOP_WORDS if not is_single_character(word))
     return meaningful - FRAMING or meaningful or words

@@ -1,8 +1,8 @@
-"""Whether what a search found is worth saying unasked: only what clears a floor is, and mostly that is nothing.
+"""The relevance floor: decides which hits a prompt gets without asking for them; mostly none.
 
-A search always answers with the best there is. A prompt is no search: most prompts have nothing to do with the past,
-and evidence that does not bear on them costs attention. So the best message of each conversation is measured against
-the words of the prompt: how much of their weight it holds, and how many rare words' worth it and its neighbours hold.
+A search always returns the best there is. A prompt is no search: most prompts have nothing to do with the past, and
+evidence that is not relevant costs attention. So the best message of each conversation is compared with the words of
+the prompt: how much of their weight it contains, and the weight of how many rare words it and its neighbours contain.
 A prompt that asks about the past has to clear less than one that does not. The floors were chosen on public questions
 and prompts, those without an answer included: see docs/explanation/how-relevance-was-measured.md.
 """
@@ -20,9 +20,9 @@ from memoranda.recall.search import Hit
 from memoranda.recall.searchable_store import SearchableStore
 
 MIN_WORDS = 2
-# A question and its answer, and what led to them, are looked at together.
+# A question, its answer and what led to them count together.
 _NEIGHBOURS = 2
-# Longer prompts are work, whatever tense they are in.
+# Longer prompts are tasks, whatever their tense.
 _MAX_QUESTION = 400
 _MAX_PROMPT = 2_000
 _ASKS_BACK = re.compile(
@@ -31,14 +31,14 @@ _ASKS_BACK = re.compile(
     r"|back then|already|decided?|agreed|chose|discussed|talked|mentioned|told|said)\b",
     re.IGNORECASE,
 )
-# What has a meaning in a search has none in a prompt.
+# Operators of a query mean nothing in a prompt.
 _OPERATORS = re.compile(r"[\"*()“”]|(?<!\S)-+")
 _CONNECTIVES = re.compile(r"\b(?:AND|OR|NOT)\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """The least that is asked: a share of the words' weight in the message, and so many rare words' worth around it."""
+    """The minimum: a share of the words' weight in the message, and the weight of so many rare words around it."""
 
     share: float
     rarity: float
@@ -50,9 +50,9 @@ UNASKED = Floor(0.5, 2.3)
 
 @dataclass(frozen=True, slots=True)
 class Relevance:
-    """What the best message of a conversation holds of a prompt (`rarity`: with its neighbours).
+    """How much of a prompt the best message of a conversation contains (`rarity`: with its neighbours).
 
-    `words` counts those in it that say something.
+    `words` counts the terms in it, without framing words.
     """
 
     hit: Hit
@@ -65,7 +65,7 @@ class Relevance:
 
 
 def relevant_hits(db: SearchableStore, prompt: str, filters: Filters, *, limit: int) -> list[Hit]:
-    """The conversations that bear on a prompt, the best first; for most prompts there are none."""
+    """The conversations that are relevant to a prompt, best first; for most prompts there are none."""
     floor = ASKED if asks_about_the_past(prompt) else UNASKED
     return [
         relevance.hit for relevance in measure_relevance(db, prompt, filters, limit=limit) if relevance.clears(floor)
@@ -73,12 +73,12 @@ def relevant_hits(db: SearchableStore, prompt: str, filters: Filters, *, limit: 
 
 
 def asks_about_the_past(prompt: str) -> bool:
-    """Whether a prompt asks what was, as far as its words tell."""
+    """Whether a prompt asks about the past, as far as its words tell."""
     return len(prompt) <= _MAX_QUESTION and bool(_ASKS_BACK.search(prompt) or is_question(prompt))
 
 
 def measure_relevance(db: SearchableStore, prompt: str, filters: Filters, *, limit: int) -> list[Relevance]:
-    """What is found for the words of a prompt, measured."""
+    """Search for the words of a prompt and measure each hit."""
     found = db.find(_remove_operators(prompt), filters, limit=limit)
     if not found.hits:
         return []
@@ -92,7 +92,7 @@ def _remove_operators(prompt: str) -> str:
 
 
 class _Measure:
-    """The words of one prompt, and what relevance is worth in one store."""
+    """The words of one prompt, and their weights in one store."""
 
     def __init__(self, db: SearchableStore, query: Query) -> None:
         self._db = db
@@ -106,7 +106,7 @@ class _Measure:
         self._rare = term_weight(1, messages, framing=False)
 
     def of(self, hit: Hit) -> Relevance | None:
-        """None for what was found by its title alone, or is gone."""
+        """None for a hit that only its title matches, or that was deleted."""
         window = None if hit.message_id is None else self._db.conversations.window_around(hit.message_id, _NEIGHBOURS)
         if window is None:
             return None

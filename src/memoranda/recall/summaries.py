@@ -1,7 +1,7 @@
-"""Query-focused summaries of what was found, by a small model: an option that can only add.
+"""Summaries of search results for the query, by a small model: an option that can only add.
 
-The model is any function from instructions and a text to a text. Conversations are summarised a few at a time, under
-one deadline for all; whatever fails or comes late is left as the windows that were found.
+The model is any function from instructions and a text to a text. A few conversations are summarised at a time, under
+one deadline for all; a result whose summary fails or is late keeps its windows.
 """
 
 import logging
@@ -31,16 +31,16 @@ _TRANSCRIPT = 100_000
 _BATCH_SIZE = 500
 _MAX_SUMMARY = 2_000
 NOTE_CHARS = 200
-# What the name of the field takes.
+# Room for the name of the field.
 _FIELD = 15
 
 
 def add_summaries(
     answer: JsonObject, question: str, db: SearchableStore, summarize: Summarize, settings: RecallSettings
 ) -> None:
-    """Put a `summary` into each result that gets one in time; its windows then make room.
+    """Put a `summary` into each result that gets one in time; it replaces the windows of that result.
 
-    The answer must leave `NOTE_CHARS` characters of its size free, for a word about summaries that are missing.
+    The answer must leave `NOTE_CHARS` characters of its size free, for a note about missing summaries.
     """
     results = answer["results"]
     summaries = _SummaryRun(question, db, summarize, settings).summaries([result["session_id"] for result in results])
@@ -58,7 +58,7 @@ def add_summaries(
 
 
 class _SummaryRun:
-    """The summaries for one answer. Only the thread that wants them reads the store; the others only ask a model."""
+    """The summaries for one answer. Only the calling thread reads the store; the workers only call the model."""
 
     def __init__(self, question: str, db: SearchableStore, summarize: Summarize, settings: RecallSettings) -> None:
         self._question = question[:MAX_QUERY]
@@ -70,7 +70,7 @@ class _SummaryRun:
         self._done: SimpleQueue[tuple[int, object]] = SimpleQueue()
 
     def summaries(self, session_ids: Sequence[str]) -> dict[int, str]:
-        """Those that come before the deadline, by place; none is begun after it."""
+        """The summaries that arrive before the deadline, by index; none is started after it."""
         found: dict[int, str] = {}
         waiting = list(enumerate(session_ids))[::-1]
         running = 0
@@ -91,7 +91,7 @@ class _SummaryRun:
         return max(0.0, self._end - time.monotonic())
 
     def _begin(self, number: int, session_id: str) -> bool:
-        """Ask for one summary in a thread of its own; False when there is nothing to ask about, or no time left."""
+        """Start a thread for one summary; False when there is no transcript, or no time left."""
         try:
             record = transcript(self._db, session_id, self._query)
         except StorageError as error:
@@ -111,12 +111,12 @@ class _SummaryRun:
             # A model that fails costs its summary and nothing else.
             _log.warning("a summary failed: %s", error)
         finally:
-            # Whatever happened, nobody waits for it until the deadline.
+            # Even after a failure, so that the caller does not wait until the deadline.
             self._done.put((number, summary))
 
 
 def transcript(db: SearchableStore, session_id: str, query: Query) -> str:
-    """A conversation as text, cut to the part that holds the most matches."""
+    """A conversation as text, cut to the part with the most matches."""
     conversation = db.conversations.conversation_of(session_id)
     if conversation is None:
         return ""
@@ -134,7 +134,7 @@ def transcript(db: SearchableStore, session_id: str, query: Query) -> str:
 
 
 def cut_around_matches(text: str, query: Query, max_chars: int) -> str:
-    """The stretch of so many characters that covers the most matches, a quarter of it before the first of them."""
+    """The part of `max_chars` characters with the most matches, a quarter of it before the first of them."""
     if len(text) <= max_chars:
         return text
     starts = [start for start, _ in match_spans(text, query)] or [0]

@@ -1,25 +1,25 @@
-"""The grammar of queries: how typed text falls into words, phrases, prefixes, operators and groups.
+"""The grammar of queries: splits typed text into words, phrases, prefixes, operators and groups.
 
 OR binds weaker than AND, and words side by side are joined by AND. Operators without anything to join, brackets
-without a partner and lone quotation marks are passed over.
+without a partner and single quotation marks are ignored.
 """
 
 import re
 from dataclasses import dataclass
 from enum import Enum
 
-_DEEPEST = 20
+_MAX_DEPTH = 20
 _QUOTES = str.maketrans(dict.fromkeys("“”„‟«»＂", '"') | {"（": "(", "）": ")", "＊": "*", "－": "-"})
 _PIECE = re.compile(r'(?P<minus>(?<!\S)-)?"(?P<phrase>[^"]*)"(?P<star>\*?)|(?P<bracket>(?<!\S)-\(|[()])|[^\s()"]+')
 _OPERATORS = {"AND": "AND", "OR": "OR", "NOT": "NOT", "&&": "AND", "||": "OR", "|": "OR"}
-# A word to leave out; -5 is a number, -n and --flag are options.
+# An excluded word; -5 is a number, -n and --flag are options.
 _MINUS = re.compile(r"-(?=[^\W\d_]\w)")
 _STARRED = re.compile(r"(?P<head>[^*]{2,}|\w(?=\*$))\*")
-_SHOUTED = 3
+_MIN_MIN_SHOUTED = 3
 
 
-class Kind(Enum):
-    """How a piece was typed."""
+class TermKind(Enum):
+    """How a term was typed."""
 
     WORD = "word"
     PHRASE = "phrase"
@@ -27,65 +27,65 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
-    """One piece between spaces, or between quotation marks."""
+class TypedTerm:
+    """One term between spaces, or between quotation marks."""
 
     text: str
-    kind: Kind = Kind.WORD
+    kind: TermKind = TermKind.WORD
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """What must not be there."""
+    """An exclusion."""
 
-    node: "Tree"
+    node: "SyntaxTree"
 
 
 @dataclass(frozen=True, slots=True)
-class Every:
+class AllOf:
     """All of these."""
 
-    nodes: "tuple[Tree, ...]"
+    nodes: "tuple[SyntaxTree, ...]"
 
 
 @dataclass(frozen=True, slots=True)
-class Either:
+class AnyOf:
     """Any of these."""
 
-    nodes: "tuple[Tree, ...]"
+    nodes: "tuple[SyntaxTree, ...]"
 
 
-Tree = Typed | Not | Every | Either
+SyntaxTree = TypedTerm | Not | AllOf | AnyOf
 
 
-def read(text: str) -> Every:
-    """The tree of a text: a row of pieces, alternatives and groups."""
-    tree = _Reading(_pieces(text.translate(_QUOTES))).alternatives(0)
-    return tree if isinstance(tree, Every) else Every((tree,))
+def parse_syntax(text: str) -> AllOf:
+    """Parse a text into a tree of terms, alternatives and groups."""
+    tree = _Parser(_pieces(text.translate(_QUOTES))).alternatives(0)
+    return tree if isinstance(tree, AllOf) else AllOf((tree,))
 
 
-def affirmed(tree: Tree) -> Tree:
-    """The same tree with nothing left out."""
+def without_negation(tree: SyntaxTree) -> SyntaxTree:
+    """The same tree without exclusions: what was excluded is included."""
     match tree:
-        case Typed():
+        case TypedTerm():
             return tree
         case Not(node):
-            return affirmed(node)
-        case Every(nodes):
-            return Every(tuple(map(affirmed, nodes)))
-        case Either(nodes):
-            return Either(tuple(map(affirmed, nodes)))
+            return without_negation(node)
+        case AllOf(nodes):
+            return AllOf(tuple(map(without_negation, nodes)))
+        case AnyOf(nodes):
+            return AnyOf(tuple(map(without_negation, nodes)))
 
 
-def _pieces(text: str) -> list[str | Typed]:
-    """Words and phrases as `Typed`, operators and brackets as they are."""
+def _pieces(text: str) -> list[str | TypedTerm]:
+    """The words and phrases as terms, operators and brackets as text."""
     shouted = _is_shouted(text)
-    pieces: list[str | Typed] = []
+    pieces: list[str | TypedTerm] = []
     for match in _PIECE.finditer(text):
         piece = match.group()
         if match["phrase"] is not None:
             pieces += ["NOT"] if match["minus"] else []
-            pieces.append(Typed(match["phrase"], Kind.PREFIX if match["star"] else Kind.PHRASE))
+            pieces.append(TypedTerm(match["phrase"], TermKind.PREFIX if match["star"] else TermKind.PHRASE))
         elif match["bracket"]:
             pieces += ["NOT", "("] if len(piece) > 1 else [piece]
         elif piece in _OPERATORS and not shouted:
@@ -98,62 +98,62 @@ def _pieces(text: str) -> list[str | Typed]:
 
 
 def _is_shouted(text: str) -> bool:
-    """Whether a whole sentence is in capitals, so that its AND, OR and NOT are words like the others."""
+    """Whether the whole sentence is in capitals, so that its AND, OR and NOT are ordinary words."""
     words = text.split()
     operators = sum(word in _OPERATORS for word in words)
     spoken = sum(word.isupper() for word in words) - operators
-    return text.isupper() and spoken > _SHOUTED and spoken > 2 * operators + 1
+    return text.isupper() and spoken > _MIN_MIN_SHOUTED and spoken > 2 * operators + 1
 
 
-def _typed(piece: str) -> Typed:
-    """A word, or a prefix when a star follows its first letters; stars around a word are mere emphasis."""
+def _typed(piece: str) -> TypedTerm:
+    """A word, or a prefix when a star follows it; stars around a word are emphasis."""
     starred = _STARRED.match(piece)
-    return Typed(starred["head"], Kind.PREFIX) if starred else Typed(piece)
+    return TypedTerm(starred["head"], TermKind.PREFIX) if starred else TypedTerm(piece)
 
 
-class _Reading:
-    """Goes through the pieces once, from left to right."""
+class _Parser:
+    """Parses the pieces once, from left to right."""
 
-    def __init__(self, pieces: list[str | Typed]) -> None:
+    def __init__(self, pieces: list[str | TypedTerm]) -> None:
         self._pieces = pieces
         self._at = 0
 
-    def alternatives(self, depth: int) -> Tree:
+    def alternatives(self, depth: int) -> SyntaxTree:
         rows = [self._row(depth)]
         while self._peek() == "OR":
             self._at += 1
             rows.append(self._row(depth))
         rows = [row for row in rows if row.nodes]
         if len(rows) > 1:
-            return Either(tuple(_bare(row) for row in rows))
-        return rows[0] if rows else Every(())
+            return AnyOf(tuple(_unwrap(row) for row in rows))
+        return rows[0] if rows else AllOf(())
 
-    def _row(self, depth: int) -> Every:
-        nodes: list[Tree] = []
+    def _row(self, depth: int) -> AllOf:
+        nodes: list[SyntaxTree] = []
         negated = False
         while (piece := self._peek()) is not None and piece != "OR" and not (piece == ")" and depth):
             self._at += 1
             if piece == "NOT":
                 negated = True
                 continue
-            if isinstance(piece, Typed):
-                node: Tree = piece
-            elif piece == "(" and depth < _DEEPEST:
+            if isinstance(piece, TypedTerm):
+                node: SyntaxTree = piece
+            elif piece == "(" and depth < _MAX_DEPTH:
                 node = self.alternatives(depth + 1)
                 self._at += self._peek() == ")"
-                if isinstance(node, Every) and not negated:
-                    # Brackets around words that belong together anyway.
+                if isinstance(node, AllOf) and not negated:
+                    # Brackets around words that AND joins anyway.
                     nodes += node.nodes
                     continue
             else:
                 continue
             nodes.append(Not(node) if negated else node)
             negated = False
-        return Every(tuple(nodes))
+        return AllOf(tuple(nodes))
 
-    def _peek(self) -> str | Typed | None:
+    def _peek(self) -> str | TypedTerm | None:
         return self._pieces[self._at] if self._at < len(self._pieces) else None
 
 
-def _bare(row: Every) -> Tree:
+def _unwrap(row: AllOf) -> SyntaxTree:
     return row.nodes[0] if len(row.nodes) == 1 else row

@@ -37,9 +37,9 @@ from memoranda.tools import InvalidArgumentsError, JsonObject, Tool
 
 _log = logging.getLogger(__name__)
 
-# What the counts, a cursor or a word about the end, and one about no results take.
+# Room for the counts, a cursor or a note about the end, and a message about no results.
 _REST = 250
-# How much of what was typed, and of what it was limited to, an answer repeats.
+# How many characters of the query and of the filters an answer repeats.
 _QUERY = 200
 _MATCHED = 150
 _NOTE = 300
@@ -72,7 +72,7 @@ PARAMETERS: JsonObject = {
 
 
 class SessionSearchTool:
-    """The tool for one scope of the store, and for one conversation that is going on, if there is one."""
+    """The tool for one scope of the store and, if there is one, its current session."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class SessionSearchTool:
         summarize: Summarize | None = None,
         here: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """`here` is the project that is meant by "this" when the conversation that is going on has none."""
+        """`here` returns the project that "this" means when the current session has none."""
         self._open_db = open_db
         self._settings = settings or RecallSettings()
         self._current = current_session_id
@@ -102,7 +102,7 @@ class SessionSearchTool:
         except StorageError as error:
             return refuse("unavailable", str(error))
         except Exception as error:
-            # The last line of defence for a promise: a tool answers, it never raises.
+            # The last defence of a promise: a tool answers and never raises.
             _log.exception("session_search failed")
             return refuse("internal", f"Search failed unexpectedly ({type(error).__name__}: {error}).")
         return answer if json_size(answer) <= self._settings.answer_chars else refuse("too_large", guidance.TOO_LARGE)
@@ -127,7 +127,7 @@ class SessionSearchTool:
         return answer
 
     def _projects(self, db: SearchableStore, wanted: str) -> frozenset[str] | None:
-        """The projects that are meant, as sessions carry them; None when any will do."""
+        """The names of the requested project in the record; None when any project will do."""
         if not wanted:
             return None
         if wanted.lower() == "this":
@@ -151,8 +151,8 @@ def discover(
 ) -> JsonObject:
     """The conversations that match best, each with the messages around its best match.
 
-    Of the `current` session, what is `in_context` does not count, and neither does its title. `projects` are the only
-    ones that count, unless it is None.
+    Messages of the `current` session that are `in_context` do not count, nor does its title. Only `projects` count,
+    unless that is None.
     """
     filters = replace(_build_filters(db, request, settings), without=in_context, projects=projects)
     found = db.find(
@@ -169,12 +169,12 @@ def discover(
     answer = _envelope(request, found, filters)
     if not found.hits:
         return answer | explain_empty(db, request, filters, found, current)
-    looked_at = _fill(
+    used = _fill(
         db, answer, found, request, Evidence(db.conversations, in_context), settings.answer_chars - json_size(answer)
     )
     answer["count"] = len(answer["results"])
-    if len(found.hits) > request.cursor + looked_at:
-        answer["cursor"] = str(request.cursor + looked_at)
+    if len(found.hits) > request.cursor + used:
+        answer["cursor"] = str(request.cursor + used)
     elif found.unlisted:
         answer.setdefault("note", guidance.BEST_ONLY)
     if not answer["results"]:
@@ -186,10 +186,10 @@ def discover(
 def _fill(
     db: SearchableStore, answer: JsonObject, found: SearchResult, request: SearchRequest, evidence: Evidence, room: int
 ) -> int:
-    """Add the results that there is room for; how many hits were looked at."""
+    """Add the results that there is room for; returns how many hits were used."""
     room -= _REST
     hits = found.hits[request.cursor : request.cursor + request.limit]
-    looked_at = 0
+    used = 0
     with db.conversations.one_view():
         for number, hit in enumerate(hits):
             share = room // (len(hits) - number) - 2
@@ -197,18 +197,18 @@ def _fill(
             size = 0 if result is None else json_size(result) + 2
             if size > room and answer["results"]:
                 break
-            looked_at = number + 1
+            used = number + 1
             if result is not None and size > room:
                 result = _shrink_result(result, room)
                 size = 0 if result is None else json_size(result) + 2
             room -= size
             if result is not None:
                 answer["results"].append(result)
-    return looked_at
+    return used
 
 
 def _shrink_result(result: JsonObject, room: int) -> JsonObject | None:
-    """A result that does not fit by itself, without what can be asked for again; None when that is still too much."""
+    """A result without the fields that can be asked for again; None when it is still too large."""
     kept = {key: value for key, value in result.items() if key in _NEEDED}
     kept["snippet"] = fit_json(result["snippet"], room - json_size(kept | {"snippet": ""}))
     return kept if json_size(kept) <= room - 2 else None
@@ -227,7 +227,7 @@ def _build_filters(db: SearchableStore, request: SearchRequest, settings: Recall
 
 
 def _envelope(request: SearchRequest, found: SearchResult, filters: Filters) -> JsonObject:
-    """Everything but the results; what was typed is cut, so that there is room for them."""
+    """The answer without results; the query is shortened, so that there is room for them."""
     answer: JsonObject = {
         "success": True,
         "mode": "discover",
@@ -266,7 +266,7 @@ def _result(
 ) -> JsonObject | None:
     session = db.sessions.get_session(hit.session_id)
     if session is None:
-        # Gone since the index was asked.
+        # Deleted since the index was read.
         return None
     result: JsonObject = {
         "session_id": hit.session_id,
@@ -294,7 +294,7 @@ def _result(
     words = searchable_text(message)
     shown = excerpt(words.text, query)
     if shown.at is None and words.tool_text:
-        # What a tool was asked is beside the text, which has no match.
+        # The match is in the arguments of a tool, not in the text.
         shown = excerpt(words.tool_text, query)._replace(at=0)
     result |= {
         "matched_role": echo_input(message.role),
@@ -305,7 +305,7 @@ def _result(
 
 
 def _explain_score(hit: Hit, sort: Sort | None) -> JsonObject:
-    """What put a result there: its score and the parts of it, and the order, where that is not the score's."""
+    """The score of a result and what it is made of, and the order, if that is not by score."""
     order = {} if sort is None else {"order": guidance.BY_TIME[sort]}
     return order | {"score": round(hit.score, 3)} | {name: round(value, 3) for name, value in hit.signals.items()}
 
@@ -313,7 +313,7 @@ def _explain_score(hit: Hit, sort: Sort | None) -> JsonObject:
 def _opening(
     db: SearchableStore, hit: Hit, session: dict[str, Any], result: JsonObject, room: int
 ) -> JsonObject | None:
-    """For a conversation that is found by its title: how it began."""
+    """For a conversation that matches by its title only: its first messages."""
     conversation = db.conversations.conversation_of(hit.session_id)
     if conversation is None:
         return None
