@@ -125,7 +125,7 @@ def test_no_credential_moves_unless_that_was_asked_for(
     done = move(source, home, options)
     everything = b"".join(contents(home.root).values()).decode("utf-8", "replace") + "\n".join(step_lines(done))
     assert not [secret for secret in _SECRETS if secret in everything]
-    assert "OPENAI_API_KEY stays there; --migrate-secrets takes it along." in everything
+    assert "OPENAI_API_KEY stays in OpenClaw; --migrate-secrets copies it." in everything
     assert all(not path.stat().st_mode & 0o077 for path in home.root.rglob("*") if path.is_file())
 
 
@@ -214,7 +214,7 @@ def test_what_stays_there_is_named(source: Path, home: MigrationTarget) -> None:
     assert "never copied" in step(done, "left", "credentials").reason
     assert "--agent work --profile work" in step(done, "other-agent", "workspace-work").reason
     assert list(step(done, "skill").details["left_files"]) == ["map.png"]
-    assert "Whatever else is in the workspace: charts." in step(done, "left", str(source / "workspace")).reason
+    assert "Other files of the workspace: charts." in step(done, "left", str(source / "workspace")).reason
     assert "gateway.auth.token, channels.telegram.botToken" in " ".join(step_lines(done))
 
 

@@ -1,7 +1,7 @@
-"""The memories of a workspace: MEMORY.md, USER.md and the daily notes, as entries of curated memory.
+"""Migrates the memories of a workspace (MEMORY.md, USER.md and the daily notes) to entries of curated memory.
 
-An entry goes through the same judgement as any other write. What is planned is therefore exactly what will be done:
-what the budget has no room for, and what the scanner objects to, is listed and written down, never lost.
+A plan checks every entry as the write itself does, so it says exactly what will happen. Entries that do not fit or that
+the scanner rejects are listed and written to a file, never lost.
 """
 
 import re
@@ -30,15 +30,15 @@ from memoranda.support.text_file import TextFile, read_text
 
 ORIGIN = Origin("import", explicit=True)
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-_LARGEST_FILE = 5_000_000
-_SHOWN = 5
-_TRIES = 3
+_MAX_FILE_BYTES = 5_000_000
+_MAX_PREVIEWS = 5
+_MAX_ATTEMPTS = 3
 NO_ROOM = "there is no room for it"
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateEntry:
-    """An entry that a file of the workspace holds."""
+    """An entry in a file of the workspace."""
 
     text: str
     file: Path
@@ -46,35 +46,37 @@ class CandidateEntry:
 
 @dataclass(slots=True)
 class GatheredEntries:
-    """Everything of one target: entries in the order in which they are wanted, and what is none."""
+    """Everything that was found for one target; candidates in the order in which they are added."""
 
     candidates: list[CandidateEntry]
-    left: list[OmittedEntry]
-    aside: Counter[str]
+    omitted: list[OmittedEntry]
+    skipped: Counter[str]
     problems: list[str]
     files: list[Path]
 
 
-def gather(found: Installation, target: Target, redactor: MigrationRedactor) -> GatheredEntries:
+def gather(installation: Installation, target: Target, redactor: MigrationRedactor) -> GatheredEntries:
     """Read the files of a target: the long-term file first, then the daily notes, the newest first."""
     gathered = GatheredEntries([], [], Counter(), [], [])
     seen: set[str] = set()
-    for file, day in _files(found, target):
+    for file, day in _memory_files(installation, target):
         text = _read(file, gathered)
         if text is None:
             continue
         gathered.files.append(file)
         parsed = parse_entries(text, day)
-        gathered.aside.update(parsed.skipped)
-        gathered.left += [OmittedEntry(redactor.text(entry), "it no longer holds", file) for entry in parsed.superseded]
+        gathered.skipped.update(parsed.skipped)
+        gathered.omitted += [
+            OmittedEntry(redactor.text(entry), "it is superseded", file) for entry in parsed.superseded
+        ]
         for entry in parsed.entries:
             if is_template_entry(entry):
-                gathered.aside["lines of OpenClaw's own template"] += 1
+                gathered.skipped["lines of OpenClaw's own template"] += 1
                 continue
-            # As it will be stored: a credential that was in it is not, and its form is ours.
+            # As it will be stored: redacted, and in canonical form.
             clean = canonical(redactor.text(entry))
             if " ".join(clean.split()) in seen:
-                gathered.aside["repetitions"] += 1
+                gathered.skipped["repetitions"] += 1
             elif clean:
                 seen.add(" ".join(clean.split()))
                 gathered.candidates.append(CandidateEntry(clean, file))
@@ -84,7 +86,7 @@ def gather(found: Installation, target: Target, redactor: MigrationRedactor) -> 
 def plan_entries(
     gathered: GatheredEntries, target: Target, store: MemoryStore, history: MigrationHistory
 ) -> MigrationStep | None:
-    """What would become of the entries of a target; None when there is nothing of it."""
+    """Plan the entries of a target; None when the workspace has no file for it."""
     if not gathered.files and not gathered.problems:
         return None
     source = ", ".join(map(str, gathered.files[:3])) + (" …" if len(gathered.files) > 3 else "")
@@ -96,21 +98,23 @@ def plan_entries(
         current = [entry.text for entry in store.view(target).entries]
     except StorageError as error:
         return MigrationStep(kind, source, destination, "error", str(error))
-    sorted_out = _sort_out(gathered, target, store, history, current)
-    new_left = [left for left in sorted_out.left if not history.was_omitted(target, left.text)]
-    work = AddEntries(target, tuple(sorted_out.added), tuple(new_left))
-    planned = bool(sorted_out.added or new_left)
+    planned_entries = _plan_candidates(gathered, target, store, history, current)
+    new_omitted = [entry for entry in planned_entries.omitted if not history.was_omitted(target, entry.text)]
+    work = AddEntries(target, tuple(planned_entries.added), tuple(new_omitted))
+    planned = bool(planned_entries.added or new_omitted)
     details = {
         "existing_entries": len(current),
-        "added_entries": len(sorted_out.added),
-        "duplicate_entries": sorted_out.duplicates,
-        "removed_here_since": sorted_out.gone,
-        "left_entries": len(sorted_out.left),
-        "without_room": sum(left.reason == NO_ROOM for left in sorted_out.left),
+        "added_entries": len(planned_entries.added),
+        "duplicate_entries": planned_entries.duplicates,
+        "removed_here_since": planned_entries.removed_here,
+        "left_entries": len(planned_entries.omitted),
+        "without_room": sum(entry.reason == NO_ROOM for entry in planned_entries.omitted),
         "char_limit": store.settings.limit(target),
-        "final_char_count": size([*current, *sorted_out.added]),
-        "left_preview": [f"{_brief(left.text)} ({left.reason})" for left in sorted_out.left[:_SHOWN]],
-        "set_aside": dict(gathered.aside),
+        "final_char_count": size([*current, *planned_entries.added]),
+        "left_preview": [
+            f"{_shorten(entry.text)} ({entry.reason})" for entry in planned_entries.omitted[:_MAX_PREVIEWS]
+        ],
+        "set_aside": dict(gathered.skipped),
         "source_files": [str(file) for file in gathered.files],
         "problems": gathered.problems,
     }
@@ -119,65 +123,65 @@ def plan_entries(
     return MigrationStep(kind, source, destination, status, reason, details, work if planned else None)
 
 
-def keep_entries(work: AddEntries, store: MemoryStore) -> MemoryReceipt | MemoryRefusal | None:
-    """Add the entries as one change, which one undo takes back; None when there are none."""
+def add_entries(work: AddEntries, store: MemoryStore) -> MemoryReceipt | MemoryRefusal | None:
+    """Add the entries as one change, which one undo reverts; None when there are none."""
     if not work.entries:
         return None
-    for _ in range(_TRIES):
+    for _ in range(_MAX_ATTEMPTS):
         outcome = store.apply(work.target, [Add(text) for text in work.entries], ORIGIN)
-        # Somebody else's change is recorded by the refusal, and the file is then known.
+        # The refusal records the outside change, so that the next attempt succeeds.
         if not isinstance(outcome, MemoryRefusal) or outcome.reason != "drift":
             break
-    assert isinstance(outcome, MemoryReceipt | MemoryRefusal), "an explicit wish is never staged"
+    assert isinstance(outcome, MemoryReceipt | MemoryRefusal), "an explicit write is never staged"
     return outcome
 
 
 @dataclass(slots=True)
-class _SortedOut:
+class _PlannedEntries:
     added: list[str]
-    left: list[OmittedEntry]
+    omitted: list[OmittedEntry]
     duplicates: int = 0
-    gone: int = 0
+    removed_here: int = 0
 
 
-def _sort_out(
+def _plan_candidates(
     gathered: GatheredEntries, target: Target, store: MemoryStore, history: MigrationHistory, current: Sequence[str]
-) -> _SortedOut:
-    found = _SortedOut([], list(gathered.left))
+) -> _PlannedEntries:
+    found = _PlannedEntries([], list(gathered.omitted))
     scanner = EntryScanner(store.directory / "allowed.json")
     limit, entries = store.settings.limit(target), list(current)
-    there = {" ".join(entry.split()) for entry in current}
+    present = {" ".join(entry.split()) for entry in current}
     for candidate in gathered.candidates:
-        if " ".join(candidate.text.split()) in there:
+        if " ".join(candidate.text.split()) in present:
             found.duplicates += 1
         elif history.was_added(target, candidate.text):
-            found.gone += 1
+            found.removed_here += 1
         elif size([*entries, candidate.text]) > limit:
-            found.left.append(OmittedEntry(candidate.text, NO_ROOM, candidate.file))
-        elif isinstance(judged := _judged(target, candidate.text, entries, scanner, limit), MemoryRefusal):
-            why = ", ".join(judged.findings)
-            reason = f"the scanner found: {why}" if why else judged.message.split(". ")[0]
-            found.left.append(OmittedEntry(candidate.text, reason, candidate.file))
+            found.omitted.append(OmittedEntry(candidate.text, NO_ROOM, candidate.file))
+        elif isinstance(verdict := _check_entry(target, candidate.text, entries, scanner, limit), MemoryRefusal):
+            findings = ", ".join(verdict.findings)
+            reason = f"the scanner found: {findings}" if findings else verdict.message.split(". ")[0]
+            found.omitted.append(OmittedEntry(candidate.text, reason, candidate.file))
         else:
             entries.append(candidate.text)
             found.added.append(candidate.text)
     return found
 
 
-def _judged(
+def _check_entry(
     target: Target, text: str, entries: Sequence[str], scanner: EntryScanner, limit: int
 ) -> EntryPlan | MemoryRefusal:
     draft = WriteRequest(target, "add", ORIGIN, lambda current: plan(current, [Add(text)]), done="")
     return validate_request(draft, entries, scanner, limit)
 
 
-def _files(found: Installation, target: Target) -> Iterator[tuple[Path, str]]:
-    """The files of a target, each with the day it is about."""
+def _memory_files(installation: Installation, target: Target) -> Iterator[tuple[Path, str]]:
+    """Yield the files of a target, each with its day."""
     names = ("MEMORY.md", "memory.md") if target == "memory" else ("USER.md",)
-    main = next((file for name in names if (file := found.find(name)) and file.is_file()), None)
+    main = next((file for name in names if (file := installation.find(name)) and file.is_file()), None)
     if main is not None:
         yield main, ""
-    notes = found.find("memory") if target == "memory" else None
+    notes = installation.find("memory") if target == "memory" else None
     if notes is not None and notes.is_dir():
         daily = sorted((file for file in notes.glob("*.md") if file.is_file()), reverse=True)
         for file in daily:
@@ -186,7 +190,7 @@ def _files(found: Installation, target: Target) -> Iterator[tuple[Path, str]]:
 
 
 def _read(file: Path, gathered: GatheredEntries) -> str | None:
-    if file.stat().st_size > _LARGEST_FILE:
+    if file.stat().st_size > _MAX_FILE_BYTES:
         gathered.problems.append(f"{file} is too large ({file.stat().st_size:,} bytes)")
         return None
     state = read_text(file)
@@ -196,5 +200,5 @@ def _read(file: Path, gathered: GatheredEntries) -> str | None:
     return state.text
 
 
-def _brief(text: str) -> str:
+def _shorten(text: str) -> str:
     return shorten_end(" ".join(text.split()), 80)

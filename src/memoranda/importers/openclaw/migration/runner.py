@@ -1,4 +1,4 @@
-"""The move as a whole: look, plan, and carry out what was planned; everything else is said by the steps."""
+"""Plans a migration from OpenClaw, and runs the plan step by step."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,9 +13,9 @@ from memoranda.errors import MemorandaError
 from memoranda.importers.openclaw.credentials import find_credentials
 from memoranda.importers.openclaw.installation import Installation
 from memoranda.importers.openclaw.migration.history import MigrationHistory
-from memoranda.importers.openclaw.migration.memories import gather, keep_entries, plan_entries
+from memoranda.importers.openclaw.migration.memories import add_entries, gather, plan_entries
 from memoranda.importers.openclaw.migration.settings import plan_omitted_files, plan_secrets, plan_settings
-from memoranda.importers.openclaw.migration.skills import make_skill, plan_skills
+from memoranda.importers.openclaw.migration.skills import plan_skills, write_skill
 from memoranda.importers.openclaw.migration.steps import (
     AddEntries,
     ArchiveText,
@@ -28,7 +28,7 @@ from memoranda.importers.openclaw.migration.steps import (
     WriteText,
 )
 from memoranda.importers.openclaw.migration.workspace_files import (
-    is_as_seen,
+    is_unchanged,
     plan_identity,
     plan_instructions,
     plan_notes,
@@ -38,13 +38,13 @@ from memoranda.skills.write_result import SkillRefusal
 from memoranda.support.durable_files import make_private_directory, write_private
 from memoranda.support.file_lock import FileLock
 
-_PATIENCE = 10.0
-_WHILE_IT_CHANGED = "It was changed meanwhile. Nothing was written; import again."
+_LOCK_TIMEOUT = 10.0
+_CHANGED_MEANWHILE = "It was changed meanwhile. Nothing was written; import again."
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationPlan:
-    """What would be done, or was done, with everything that was found."""
+    """The steps of a migration, planned or done."""
 
     source: Path
     agent: str
@@ -61,7 +61,7 @@ class MigrationPlan:
         return any(step.status == "error" for step in self.steps)
 
     def count(self) -> dict[str, int]:
-        """How many steps there are of each kind of ending."""
+        """Return the number of steps by status."""
         statuses: tuple[Status, ...] = (
             "planned", "migrated", "archived", "skipped", "unchanged", "conflict", "error",
         )  # fmt: skip
@@ -78,27 +78,29 @@ class MigrationPlan:
         }
 
 
-def plan_migration(found: Installation, home: MigrationTarget, options: MigrationOptions) -> MigrationPlan:
-    """What would be done; nothing is written."""
-    credentials = find_credentials(found)
+def plan_migration(installation: Installation, home: MigrationTarget, options: MigrationOptions) -> MigrationPlan:
+    """Return what a migration would do; writes nothing."""
+    credentials = find_credentials(installation)
     redactor = MigrationRedactor(credential.value for credential in credentials)
     history = MigrationHistory(home.root)
-    memories = plan_entries(gather(found, "memory", redactor), "memory", home.curated, history)
-    user = plan_entries(gather(found, "user", redactor), "user", home.curated, history)
+    memories = plan_entries(gather(installation, "memory", redactor), "memory", home.curated, history)
+    user = plan_entries(gather(installation, "user", redactor), "user", home.curated, history)
     steps = [
         memories,
         user,
-        plan_identity(found, home.root, options, redactor),
-        plan_instructions(found, options, redactor),
+        plan_identity(installation, home.root, options, redactor),
+        plan_instructions(installation, options, redactor),
     ]
-    more: list[MigrationStep] = [*plan_skills(found, home.skills, history, options.skill_conflict, redactor)]
-    more += plan_notes(found, history, redactor)
+    more: list[MigrationStep] = [*plan_skills(installation, home.skills, history, options.skill_conflict, redactor)]
+    more += plan_notes(installation, history, redactor)
     if options.preset == "full":
-        more += plan_settings(found, history, redactor)
+        more += plan_settings(installation, history, redactor)
     more += plan_secrets(credentials, home, options)
-    more += plan_omitted_files(found)
-    steps_found = (*(step for step in steps if step is not None), *more)
-    return MigrationPlan(found.root, found.agent, steps_found, redactor.redacted_count, found.problems)
+    more += plan_omitted_files(installation)
+    all_steps = (*(step for step in steps if step is not None), *more)
+    return MigrationPlan(
+        installation.root, installation.agent, all_steps, redactor.redacted_count, installation.problems
+    )
 
 
 def run_migration(
@@ -107,40 +109,40 @@ def run_migration(
     directory: Path,
     done: Callable[[MigrationStep], None] = lambda step: None,
 ) -> MigrationPlan:
-    """Do what was planned, step by step; one that fails does not keep the others from being done.
+    """Run the planned steps and return them with their results; a step that fails does not stop the others.
 
-    The caller sees to it that nobody else does the same at the time (`one_at_a_time`).
+    The caller holds the `migration_lock`.
     """
     history = MigrationHistory(home.root)
     steps = []
     for step in planned.steps:
-        steps.append(_do(step, home, history, directory) if step.work is not None else step)
+        steps.append(_run_step(step, home, history, directory) if step.work is not None else step)
         done(steps[-1])
     return replace(planned, steps=tuple(steps))
 
 
 @contextmanager
 def migration_lock(root: Path) -> Iterator[None]:
-    """Be the only one who moves into a home, with nothing left over from one that was killed."""
+    """Let one migration at a time into a home, and remove temporary files of one that was killed."""
     directory = MigrationHistory(root).directory
     make_private_directory(directory)
-    with FileLock(directory / ".lock", _PATIENCE):
+    with FileLock(directory / ".lock", _LOCK_TIMEOUT):
         for leftover in directory.rglob(".*.tmp"):
             leftover.unlink()
         yield
 
 
 def new_directory(root: Path) -> Path:
-    """A place for the report, the archive and what did not fit, named by the moment."""
+    """Return a new directory for the report, the archive and the omitted entries, named after the current time."""
     base = MigrationHistory(root).directory
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
     names: Iterator[str] = (stamp if not number else f"{stamp}-{number}" for number in range(1000))
     return next(base / name for name in names if not (base / name).exists())
 
 
-def _do(step: MigrationStep, home: MigrationTarget, history: MigrationHistory, directory: Path) -> MigrationStep:
+def _run_step(step: MigrationStep, home: MigrationTarget, history: MigrationHistory, directory: Path) -> MigrationStep:
     try:
-        return _done(step, home, history, directory)
+        return _do_work(step, home, history, directory)
     except MemorandaError as error:
         return replace(step, status="error", reason=str(error), work=None)
     except OSError as error:
@@ -148,19 +150,19 @@ def _do(step: MigrationStep, home: MigrationTarget, history: MigrationHistory, d
         return replace(step, status="error", reason=reason, work=None)
 
 
-def _done(step: MigrationStep, home: MigrationTarget, history: MigrationHistory, directory: Path) -> MigrationStep:
+def _do_work(step: MigrationStep, home: MigrationTarget, history: MigrationHistory, directory: Path) -> MigrationStep:
     match step.work:
         case None:
             return step
         case AddEntries() as work:
-            return _keep_entries(step, work, home, history, directory)
+            return _add_entries(step, work, home, history, directory)
         case WriteText() as work:
-            if not is_as_seen(work):
-                return replace(step, status="error", reason=_WHILE_IT_CHANGED, work=None)
+            if not is_unchanged(work):
+                return replace(step, status="error", reason=_CHANGED_MEANWHILE, work=None)
             make_private_directory(work.path.parent)
             write_private(work.path, work.text.encode())
         case WriteSkill() as work:
-            outcome = make_skill(work, home.skills)
+            outcome = write_skill(work, home.skills)
             if isinstance(outcome, SkillRefusal):
                 return replace(step, status="error", reason=outcome.message, work=None)
         case ArchiveText() as work:
@@ -174,22 +176,22 @@ def _done(step: MigrationStep, home: MigrationTarget, history: MigrationHistory,
     return replace(step, status="migrated", work=None)
 
 
-def _keep_entries(
+def _add_entries(
     step: MigrationStep, work: AddEntries, home: MigrationTarget, history: MigrationHistory, directory: Path
 ) -> MigrationStep:
     details = dict(step.details)
     if work.omitted:
-        # Before anything else: what finds no room must not be lost if the rest is interrupted.
-        place = directory / "overflow" / home.curated.path(work.target).name
-        _write(place, serialise([left.text for left in work.omitted]))
-        details["overflow_file"] = str(place)
+        # First, so that omitted entries are not lost if the rest is interrupted.
+        file = directory / "overflow" / home.curated.path(work.target).name
+        _write(file, serialise([entry.text for entry in work.omitted]))
+        details["overflow_file"] = str(file)
         details["left"] = [
-            {"text": left.text, "reason": left.reason, "file": str(left.file)} for left in work.omitted
+            {"text": entry.text, "reason": entry.reason, "file": str(entry.file)} for entry in work.omitted
         ]  # fmt: skip
-    outcome = keep_entries(work, home.curated)
+    outcome = add_entries(work, home.curated)
     if isinstance(outcome, MemoryRefusal):
         return replace(step, status="error", reason=outcome.message, details=details, work=None)
-    history.record_entries(work.target, work.entries, [left.text for left in work.omitted])
+    history.record_entries(work.target, work.entries, [entry.text for entry in work.omitted])
     if outcome is not None and outcome.change is not None:
         details["change"] = outcome.change
     return replace(step, status="migrated" if work.entries else "archived", details=details, work=None)
@@ -201,13 +203,13 @@ def _write(path: Path, text: str) -> None:
 
 
 def next_steps(done: Sequence[MigrationStep], model: str) -> list[str]:
-    """What a person may want to do after a move."""
-    steps = ["Memories are part of the prompt of new sessions; those that are open keep theirs."]
+    """Return what a person may want to do after a migration."""
+    steps = ["New sessions have the memories in their prompt; open sessions keep the prompt that they have."]
     if any(step.details.get("without_room") for step in done):
         steps.append(
-            "Some entries found no room. Raise memory.memory_char_limit or memory.user_char_limit, import again."
+            "Some entries did not fit. Raise memory.memory_char_limit or memory.user_char_limit, and import again."
         )
     if model:
-        steps.append(f"OpenClaw's agent spoke with {model}; 'memoranda config set model.name' chooses one here.")
-    steps.append("When all is well, 'memoranda import openclaw cleanup' puts OpenClaw's directory aside.")
+        steps.append(f"OpenClaw's agent used the model {model}; 'memoranda config set model.name' chooses one here.")
+    steps.append("When everything is fine, rename OpenClaw's directory with 'memoranda import openclaw cleanup'.")
     return steps

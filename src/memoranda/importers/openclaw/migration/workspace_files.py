@@ -1,4 +1,4 @@
-"""The other texts of a workspace: who the agent is, how it works, and notes that have no place here."""
+"""Plans the other files of a workspace: SOUL.md, AGENTS.md, and notes that have no equivalent here."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,101 +13,103 @@ from memoranda.support.text_file import MissingFile, TextFile, fingerprint, read
 IDENTITY = "SOUL.md"
 INSTRUCTIONS = "AGENTS.md"
 _NOTES = ("IDENTITY.md", "TOOLS.md", "HEARTBEAT.md", "BOOT.md", "BOOTSTRAP.md", "DREAMS.md")
-_LARGEST = 1_000_000
-_NO_PLACE = "There is no place for it here; it is kept for you to look at."
+_MAX_FILE_BYTES = 1_000_000
+_NO_EQUIVALENT = "It has no equivalent here; it is archived for you to look at."
 
 
 def plan_identity(
-    found: Installation, home: Path, options: MigrationOptions, redactor: MigrationRedactor
+    installation: Installation, home: Path, options: MigrationOptions, redactor: MigrationRedactor
 ) -> MigrationStep | None:
-    """SOUL.md becomes the home's own."""
-    return _copied("soul", found, IDENTITY, home / IDENTITY, options, redactor)
+    """Plan to copy SOUL.md into the home."""
+    return _plan_copy("soul", installation, IDENTITY, home / IDENTITY, options, redactor)
 
 
 def plan_instructions(
-    found: Installation, options: MigrationOptions, redactor: MigrationRedactor
+    installation: Installation, options: MigrationOptions, redactor: MigrationRedactor
 ) -> MigrationStep | None:
-    """AGENTS.md goes where a person wants it: it is about a directory to work in, and a home is none."""
-    file = found.find(INSTRUCTIONS)
+    """Plan to copy AGENTS.md to the directory that the user names; it is not about the home."""
+    file = installation.find(INSTRUCTIONS)
     if file is None:
         return None
     if options.workspace_target is None:
         reason = "It belongs to a directory that you work in. Name one with --workspace-target."
         return MigrationStep("workspace-agents", str(file), "", "skipped", reason)
-    place = options.workspace_target.expanduser().absolute() / INSTRUCTIONS
-    return _copied("workspace-agents", found, INSTRUCTIONS, place, options, redactor)
+    path = options.workspace_target.expanduser().absolute() / INSTRUCTIONS
+    return _plan_copy("workspace-agents", installation, INSTRUCTIONS, path, options, redactor)
 
 
-def plan_notes(found: Installation, history: MigrationHistory, redactor: MigrationRedactor) -> Iterator[MigrationStep]:
-    """Everything else that the workspace keeps in Markdown is archived."""
+def plan_notes(
+    installation: Installation, history: MigrationHistory, redactor: MigrationRedactor
+) -> Iterator[MigrationStep]:
+    """Plan to archive the other Markdown files of the workspace."""
     for name in _NOTES:
-        if (file := found.find(name)) and file.is_file():
-            yield _archived(file, f"workspace/{name}", history, redactor)
-    notes = found.find("memory")
+        if (file := installation.find(name)) and file.is_file():
+            yield _plan_note(file, f"workspace/{name}", history, redactor)
+    notes = installation.find("memory")
     for file in sorted(notes.glob("*/**/*.md")) if notes is not None and notes.is_dir() else ():
         if file.is_file() and not file.is_symlink():
-            yield _archived(
+            yield _plan_note(
                 file, f"workspace/memory/{file.relative_to(notes or file.parent).as_posix()}", history, redactor
             )
-    for file in sorted(found.workspaces[0].glob("users/*/USER.md")) if found.workspaces else ():
+    for file in sorted(installation.workspaces[0].glob("users/*/USER.md")) if installation.workspaces else ():
         if file.is_file() and not file.is_symlink():
-            yield _archived(file, f"workspace/users/{file.parent.name}/USER.md", history, redactor)
+            yield _plan_note(file, f"workspace/users/{file.parent.name}/USER.md", history, redactor)
 
 
-def archived_text(
-    kind: str, source: str, name: str, text: str, history: MigrationHistory, reason: str = _NO_PLACE
+def plan_archive(
+    kind: str, source: str, name: str, text: str, history: MigrationHistory, reason: str = _NO_EQUIVALENT
 ) -> MigrationStep:
-    """A step that keeps a text in the archive, unless just this text is there."""
+    """Return a step that archives a text, unless this text was archived before."""
     if history.was_archived(name, text):
         return MigrationStep(kind, source, f"archive/{name}", "unchanged", "It was archived before.")
     return MigrationStep(kind, source, f"archive/{name}", "planned", reason, work=ArchiveText(name, text))
 
 
-def _archived(file: Path, name: str, history: MigrationHistory, redactor: MigrationRedactor) -> MigrationStep:
-    text = _text_of(file)
+def _plan_note(file: Path, name: str, history: MigrationHistory, redactor: MigrationRedactor) -> MigrationStep:
+    text = _read_note(file)
     if isinstance(text, MigrationStep):
         return text
     if is_template(text):
-        return MigrationStep("archive", str(file), "", "skipped", "It is OpenClaw's own text, as it came.")
-    return archived_text("archive", str(file), name, redactor.text(text), history)
+        return MigrationStep("archive", str(file), "", "skipped", "It is OpenClaw's own template, unchanged.")
+    return plan_archive("archive", str(file), name, redactor.text(text), history)
 
 
-def _copied(
-    kind: str, found: Installation, name: str, place: Path, options: MigrationOptions, redactor: MigrationRedactor
+def _plan_copy(
+    kind: str, installation: Installation, name: str, path: Path, options: MigrationOptions, redactor: MigrationRedactor
 ) -> MigrationStep | None:
-    file = found.find(name)
+    file = installation.find(name)
     if file is None:
         return None
-    text = _text_of(file)
+    text = _read_note(file)
     if isinstance(text, MigrationStep):
         return text
     if is_template(text):
-        return MigrationStep(kind, str(file), str(place), "skipped", "It is OpenClaw's own text, as it came.")
+        return MigrationStep(kind, str(file), str(path), "skipped", "It is OpenClaw's own template, unchanged.")
     clean = redactor.text(text)
-    status, reason = _judged(place, clean, options)
-    present = read_text(place)
-    work = WriteText(place, clean, present.fingerprint if isinstance(present, TextFile) else None)
-    return MigrationStep(kind, str(file), str(place), status, reason, work=work if status == "planned" else None)
+    status, reason = _copy_status(path, clean, options)
+    present = read_text(path)
+    work = WriteText(path, clean, present.fingerprint if isinstance(present, TextFile) else None)
+    return MigrationStep(kind, str(file), str(path), status, reason, work=work if status == "planned" else None)
 
 
-def _judged(place: Path, text: str, options: MigrationOptions) -> tuple[Status, str]:
-    """What becomes of a text that belongs to a place, and why."""
-    present = read_text(place)
+def _copy_status(path: Path, text: str, options: MigrationOptions) -> tuple[Status, str]:
+    """Return the status of a copy to a path, and the reason."""
+    present = read_text(path)
     if isinstance(present, MissingFile):
         return "planned", ""
     if not isinstance(present, TextFile):
-        return "error", f"{place} cannot be read: {present.problem}."
+        return "error", f"{path} cannot be read: {present.problem}."
     if present.text == text:
-        return "unchanged", "It is there already."
-    if place.is_symlink():
-        return "conflict", f"{place} is a link; change the file that it leads to."
+        return "unchanged", "It is here already."
+    if path.is_symlink():
+        return "conflict", f"{path} is a link; change the file that it points to."
     if not options.overwrite:
-        return "conflict", "Another one is there; --overwrite replaces it."
-    return "planned", "Replaces the one that is there."
+        return "conflict", "Another one is here; --overwrite replaces it."
+    return "planned", "Replaces the one that is here."
 
 
-def is_as_seen(work: WriteText) -> bool:
-    """Whether the file that would be written is still as it was when that was planned."""
+def is_unchanged(work: WriteText) -> bool:
+    """Whether the file to write is still as it was when the step was planned."""
     state = read_text(work.path)
     if work.seen is None:
         return isinstance(state, MissingFile) or (
@@ -116,10 +118,10 @@ def is_as_seen(work: WriteText) -> bool:
     return isinstance(state, TextFile) and state.fingerprint == work.seen
 
 
-def _text_of(file: Path) -> str | MigrationStep:
-    if file.stat().st_size > _LARGEST:
+def _read_note(file: Path) -> str | MigrationStep:
+    if file.stat().st_size > _MAX_FILE_BYTES:
         return MigrationStep(
-            "archive", str(file), "", "skipped", f"It is too large ({file.stat().st_size:,} bytes); left there."
+            "archive", str(file), "", "skipped", f"It is too large ({file.stat().st_size:,} bytes); skipped."
         )
     state = read_text(file)
     if isinstance(state, TextFile):
