@@ -190,7 +190,7 @@ class RewindContract:
         """What an earlier one holds may be in the context of the present one."""
         chain(store, "a", "b")
         (message,) = store.messages.get_messages("a")
-        with refused("goes on in 'b'"):
+        with refused("continues in 'b'"):
             store.edits.rewind_to_message("a", message["id"])
         assert contents(store, "a") == ["a"]
 

@@ -1,0 +1,237 @@
+"""What a session store must do while several writers are at work, whatever database is below it.
+
+A test suite for pytest beside `StoreContract`. Derive a class and give it one fixture, which opens one more engine of
+the same empty store at every call and closes all of them at the end:
+
+    class TestMyEngine(ConcurrencyContract):
+        @pytest.fixture
+        def connect(self) -> Iterator[Callable[[], Engine]]: ...
+
+Every writer has an engine of its own and delays its commits, so that transactions overlap where the engine lets them.
+"""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from memoranda.db.connection import Connection
+from memoranda.db.engine import Engine
+from memoranda.db.position import START
+from memoranda.errors import SessionError
+from memoranda.sessions.rotation import Lease
+from memoranda.sessions.store import SessionStore
+
+Connect = Callable[[], Engine]
+
+WRITERS = 8
+_MESSAGES = 12
+_MAX_DELAY = 0.012
+_POLL = 0.002
+
+
+class SlowCommits:
+    """An engine whose write transactions stay open for a random short time before they commit."""
+
+    def __init__(self, engine: Engine, seed: int) -> None:
+        self._engine = engine
+        self._random = random.Random(seed)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        with self._engine.writing() as connection:
+            yield connection
+            time.sleep(self._random.uniform(0, _MAX_DELAY))
+
+
+def _writer(connect: Connect, number: int) -> SessionStore:
+    return SessionStore(SlowCommits(connect(), number))
+
+
+def _run_together(connect: Connect, task: Callable[[SessionStore, int], Any]) -> list[Any]:
+    """Run a task in every writer's thread, all starting at the same time, and return what they returned."""
+    stores = [_writer(connect, number) for number in range(WRITERS)]
+    start = threading.Barrier(WRITERS)
+
+    def run(number: int) -> Any:
+        start.wait()
+        return task(stores[number], number)
+
+    with ThreadPoolExecutor(WRITERS) as threads:
+        return list(threads.map(run, range(WRITERS)))
+
+
+class ConcurrencyContract:
+    """Eight writers at once."""
+
+    def test_a_follower_misses_no_message(self, connect: Connect) -> None:
+        """It reads while transactions overlap, and ends with every message exactly once."""
+        follower = SessionStore(connect())
+        for number in range(WRITERS):
+            follower.sessions.create_session(f"s{number}", "cli")
+        done = threading.Event()
+
+        def follow() -> list[int]:
+            found, position = [], START
+            while True:
+                last_round = done.is_set()
+                batch = follower.feed.messages_after(position, 5)
+                found += [message.id for message in batch.messages]
+                assert batch.position >= position
+                position = batch.position
+                if last_round and not batch.messages:
+                    return found
+                time.sleep(_POLL)
+
+        with ThreadPoolExecutor(1) as thread:
+            following = thread.submit(follow)
+            try:
+                written = _run_together(
+                    connect,
+                    lambda store, number: [
+                        store.messages.append_message(f"s{number}", "user", str(index)) for index in range(_MESSAGES)
+                    ],
+                )
+            finally:
+                done.set()
+            found = following.result()
+        missed = {message_id for ids in written for message_id in ids} - set(found)
+        assert not missed, f"the follower missed {len(missed)} of {WRITERS * _MESSAGES} messages"
+        assert len(found) == len(set(found))
+
+    def test_a_follower_misses_no_change(self, connect: Connect) -> None:
+        """Changes of sessions come through the same way."""
+        follower = SessionStore(connect())
+        for number in range(WRITERS):
+            follower.sessions.create_session(f"s{number}", "cli")
+        start, done = follower.feed.head().change, threading.Event()
+
+        def follow() -> list[str]:
+            found, position = [], start
+            while True:
+                last_round = done.is_set()
+                changes = follower.feed.changes_after(position, 5)
+                found += [change.session_id for change in changes]
+                position = changes[-1].position if changes else position
+                if last_round and not changes:
+                    return found
+                time.sleep(_POLL)
+
+        with ThreadPoolExecutor(1) as thread:
+            following = thread.submit(follow)
+            try:
+                _run_together(
+                    connect,
+                    lambda store, number: [
+                        store.titles.set_session_title(f"s{number}", f"{number} {index}") for index in range(_MESSAGES)
+                    ],
+                )
+            finally:
+                done.set()
+            found = following.result()
+        assert {name: found.count(name) for name in set(found)} == {f"s{n}": _MESSAGES for n in range(WRITERS)}
+
+    def test_a_lease_is_granted_once(self, connect: Connect) -> None:
+        """Of all who ask for it at the same time, one gets it."""
+        SessionStore(connect()).sessions.create_session("s", "cli")
+        answers = _run_together(
+            connect, lambda store, number: store.rotation.take_compression_lease("s", f"holder {number}")
+        )
+        assert sum(isinstance(answer, Lease) for answer in answers) == 1
+
+    def test_a_session_is_continued_once(self, connect: Connect) -> None:
+        """Of all who rotate it at the same time, one succeeds; the others learn which session continues it."""
+        store = SessionStore(connect())
+        store.sessions.create_session("s", "cli", title="Talk")
+        last = store.messages.append_message("s", "user", "hello")
+        answers = _run_together(
+            connect, lambda store, number: store.rotation.rotate_session("s", f"next {number}", [], last_seen=last)
+        )
+        names = {getattr(answer, "session_id", None) or answer.successor for answer in answers}
+        assert len(names) == 1
+        assert store.lineage.get_compression_lineage("s") == ["s", *names]
+        assert store.listing.session_count() == 2
+
+    def test_nothing_is_recorded_in_a_session_that_was_continued(self, connect: Connect) -> None:
+        """An append that would lose its message to a rotation is refused, or the rotation sees the message."""
+        store = SessionStore(connect())
+        store.sessions.create_session("s", "cli")
+        last = store.messages.append_message("s", "user", "first")
+
+        def append_or_rotate(store: SessionStore, number: int) -> str:
+            if number == 0:
+                store.rotation.rotate_session("s", "next", [], last_seen=last)
+                return ""
+            try:
+                store.messages.append_messages(
+                    "s", [{"role": "user", "content": f"late {number}"}], fail_if_continued=True
+                )
+            except SessionError:
+                return ""
+            return f"late {number}"
+
+        recorded = set(filter(None, _run_together(connect, append_or_rotate)))
+        if store.sessions.get_session("next") is not None:
+            assert recorded == set()
+        assert {row["content"] for row in store.messages.get_messages("s")} == recorded | {"first"}
+
+    def test_titles_stay_unique(self, connect: Connect) -> None:
+        """Of all who claim a title at the same time, one gets it, and the others are refused."""
+        store = SessionStore(connect())
+        for number in range(WRITERS):
+            store.sessions.create_session(f"s{number}", "cli")
+
+        def claim(store: SessionStore, number: int) -> bool:
+            try:
+                return store.titles.set_session_title(f"s{number}", "The plan")
+            except SessionError:
+                return False
+
+        assert _run_together(connect, claim).count(True) == 1
+        assert [row["title"] for row in store.transfer.export_all()].count("The plan") == 1
+
+    def test_a_session_is_created_once(self, connect: Connect) -> None:
+        """All who create it at the same time succeed, and there is one."""
+        _run_together(connect, lambda store, number: store.sessions.create_session("s", "cli", model=f"m{number}"))
+        assert SessionStore(connect()).listing.session_count() == 1
+
+    def test_a_rewind_races_appends(self, connect: Connect) -> None:
+        """Every message is either rewound or in the context, and the counters agree with the messages."""
+        store = SessionStore(connect())
+        store.sessions.create_session("s", "cli")
+        first = store.messages.append_message("s", "user", "first")
+        target = store.messages.append_message("s", "user", "target")
+
+        def append_or_rewind(store: SessionStore, number: int) -> list[int]:
+            if number == 0:
+                time.sleep(_MAX_DELAY)
+                store.edits.rewind_to_message("s", target)
+                return []
+            return [store.messages.append_message("s", "assistant", f"{number} {index}") for index in range(4)]
+
+        written = [message_id for ids in _run_together(connect, append_or_rewind) for message_id in ids]
+        live = [row["id"] for row in store.messages.get_messages("s")]
+        assert first in live
+        assert target not in live
+        assert set(live) <= {first, *written}
+        session = store.sessions.get_session("s")
+        assert session is not None
+        assert session["message_count"] == len(live)
+        assert store.maintenance.miscounted_sessions() == []
+        assert [message.id for message in store.feed.messages_after(START, 1000).messages] == sorted(live)
+
+    def test_the_same_external_id_is_recorded_once(self, connect: Connect) -> None:
+        """All who append it get the id of one message."""
+        store = SessionStore(connect())
+        store.sessions.create_session("s", "cli")
+        ids = _run_together(
+            connect, lambda store, number: store.messages.append_message("s", "user", "x", external_id="e")
+        )
+        assert len(set(ids)) == 1
+        assert len(store.messages.get_messages("s")) == 1
