@@ -14,7 +14,7 @@ from dataset import SYNTHETIC, Sample
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
-from memoranda.safety.classifier import BLOCK, STEM, WINDOWS, LinearModel, best_window, length_factor, model_of
+from memoranda.safety.classifier import BLOCK, STEM, WINDOWS, LinearModel, best_window, build_model, length_factor
 from memoranda.safety.scanner import TextStages
 
 STRENGTH = 10.0
@@ -125,7 +125,7 @@ def as_model(bias: float, weights: dict[str, int]) -> LinearModel:
     pairs = {(name.split(" ")[0], name.split(" ")[1]): weight for name, weight in weights.items() if " " in name}
     stems = {name[:STEM]: weight for name, weight in weights.items() if name.endswith(_STEM_MARK)}
     words = {name: weight for name, weight in weights.items() if " " not in name and not name.endswith(_STEM_MARK)}
-    return model_of(bias, 0.0, STEP, words, stems, pairs)
+    return build_model(bias, 0.0, STEP, words, stems, pairs)
 
 
 def fold_of_group(samples: list[Sample]) -> dict[str, int]:

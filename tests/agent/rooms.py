@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from memoranda.agent.session_views import Compression, Exchange
+from memoranda.agent.session_views import AgentTurn, Compression
 from memoranda.app import Session
 from memoranda.llm.model import Reply, ToolCall, Usage
 from memoranda.tools import JsonObject, Tool
@@ -33,7 +33,7 @@ class Room:
     def tools(self) -> tuple[Tool, ...]:
         return self.session.tools
 
-    def turn(self, text: Any) -> AbstractContextManager[Exchange]:
+    def turn(self, text: Any) -> AbstractContextManager[AgentTurn]:
         return self.session.turn(text)
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:

@@ -9,7 +9,7 @@ import pytest
 
 from memoranda.agent.delegation import Delegation
 from memoranda.agent.loop import Agent
-from memoranda.agent.session_views import Conversation
+from memoranda.agent.session_views import AgentSession
 from memoranda.agent.settings import DelegationSettings
 from memoranda.app import Memory
 from memoranda.errors import ModelOverloadedError
@@ -21,11 +21,11 @@ TASK = json.dumps({"task": "Count the tests.", "context": "They are in tests/."}
 
 
 @pytest.fixture
-def begin(memory: Memory, room: Room) -> Callable[[str], AbstractContextManager[Conversation]]:
+def begin(memory: Memory, room: Room) -> Callable[[str], AbstractContextManager[AgentSession]]:
     # A session has a row, to which others can be linked, when something was said in it.
     room.session.record("system", "begun")
 
-    def begin_child(parent_id: str) -> AbstractContextManager[Conversation]:
+    def begin_child(parent_id: str) -> AbstractContextManager[AgentSession]:
         return memory.session(source="subagent", parent=parent_id)
 
     return begin_child

@@ -11,7 +11,7 @@ from typing import Any
 
 from memoranda.agent.loop import Agent
 from memoranda.agent.scratch_tool import ScratchTool
-from memoranda.agent.session_views import Compression, Conversation, Exchange
+from memoranda.agent.session_views import AgentSession, AgentTurn, Compression
 from memoranda.agent.settings import AgentSettings, DelegationSettings
 from memoranda.errors import ModelError
 from memoranda.llm.model import ChatModel, Usage
@@ -34,7 +34,7 @@ PARAMETERS: JsonObject = {
 READ_ONLY_TOOLS = frozenset({"session_search", "skills_list", "skill_view"})
 """The tools of a session that change nothing; a delegate gets only these of them."""
 
-StartDelegate = Callable[[str], AbstractContextManager[Conversation]]
+StartDelegate = Callable[[str], AbstractContextManager[AgentSession]]
 """Starts the session of a delegate for the parent with that id; leaving the context ends it."""
 OnResult = Callable[[str, str, str], None]
 """Receives finished work: the task, the result, and the id of the delegate's session."""
@@ -45,7 +45,7 @@ class Delegation:
 
     def __init__(
         self,
-        parent: Conversation,
+        parent: AgentSession,
         model: ChatModel,
         start: StartDelegate,
         *,
@@ -87,42 +87,42 @@ class Delegation:
             self._on_result(task, answer, child_id)
         return {"success": True, "result": answer, "session_id": child_id}
 
-    def _agent(self, child: Conversation) -> Agent:
+    def _agent(self, child: AgentSession) -> Agent:
         limits = AgentSettings(max_steps=self._settings.max_steps, turn_seconds=self._settings.turn_seconds)
         below = Delegation(
             child, self._model, self._start,
             settings=self._settings, on_result=self._on_result, tools=self._tools, depth=self._depth + 1,
         )  # fmt: skip
         tools = (ScratchTool().tool(), *self._tools, *below.definitions())
-        return Agent(_ReadOnlyConversation(child), self._model, settings=limits, tools=tools)
+        return Agent(_ReadOnlySession(child), self._model, settings=limits, tools=tools)
 
 
-class _ReadOnlyConversation:
+class _ReadOnlySession:
     """A conversation that offers only tools which change no memory."""
 
-    def __init__(self, conversation: Conversation) -> None:
-        self._conversation = conversation
+    def __init__(self, conversation: AgentSession) -> None:
+        self._session = conversation
 
     @property
     def id(self) -> str:
-        return self._conversation.id
+        return self._session.id
 
     @property
     def prompt(self) -> str:
-        return self._conversation.prompt
+        return self._session.prompt
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        return tuple(tool for tool in self._conversation.tools if tool.name in READ_ONLY_TOOLS)
+        return tuple(tool for tool in self._session.tools if tool.name in READ_ONLY_TOOLS)
 
-    def turn(self, text: Any) -> AbstractContextManager[Exchange]:
-        return self._conversation.turn(text)
+    def turn(self, text: Any) -> AbstractContextManager[AgentTurn]:
+        return self._session.turn(text)
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
-        return self._conversation.call(name, arguments)
+        return self._session.call(name, arguments)
 
     def note_usage(self, usage: Usage, *, model: str, provider: str) -> None:
-        self._conversation.note_usage(usage, model=model, provider=provider)
+        self._session.note_usage(usage, model=model, provider=provider)
 
     def compress(self, *, force: bool = False, focus: str = "") -> Compression:
-        return self._conversation.compress(force=force, focus=focus)
+        return self._session.compress(force=force, focus=focus)

@@ -14,7 +14,7 @@ from typing import Any
 from memoranda.agent.answer_stream import AnswerStream, visible_text
 from memoranda.agent.api_messages import to_api_messages
 from memoranda.agent.events import AnswerTruncated, ContextCompressed, Event, ModelAnswered, ToolCalled, ToolReturned
-from memoranda.agent.session_views import Compression, Conversation, Exchange
+from memoranda.agent.session_views import AgentSession, AgentTurn, Compression
 from memoranda.agent.settings import AgentSettings
 from memoranda.agent.tool_dispatch import execute_call, result_as_text
 from memoranda.errors import ContextTooLongError, MemorandaError, ModelReplyError, ModelUnreachableError
@@ -38,7 +38,7 @@ class Agent:
 
     def __init__(
         self,
-        session: Conversation,
+        session: AgentSession,
         model: ChatModel,
         *,
         settings: AgentSettings | None = None,
@@ -90,7 +90,7 @@ class Agent:
         self._finish()
         return visible_text(answer.text)
 
-    def _ask(self, turn: Exchange) -> Reply:
+    def _ask(self, turn: AgentTurn) -> Reply:
         """Ask the model; a context that turns out too long is compressed once."""
         try:
             reply = self._query(turn)
@@ -104,7 +104,7 @@ class Agent:
         self._emit(ModelAnswered(reply.usage))
         return reply
 
-    def _query(self, turn: Exchange) -> Reply:
+    def _query(self, turn: AgentTurn) -> Reply:
         stream = AnswerStream(self._on_text) if self._on_text else None
         reply = self.model.reply(
             self.session.prompt,
@@ -117,7 +117,7 @@ class Agent:
             stream.finish()
         return reply
 
-    def _run_call(self, turn: Exchange, call: ToolCall, steps: int) -> None:
+    def _run_call(self, turn: AgentTurn, call: ToolCall, steps: int) -> None:
         """Execute one call and record its result."""
         self._emit(ToolCalled(call))
         limit = self._reached_limit(steps)

@@ -1,7 +1,7 @@
 """What other parts need of a session: one narrow view for each of them.
 
-`memoranda.app.Session` and the state behind it are the only real session; these protocols keep the loop, a turn,
-compression and reviews below the composition root. A conversation may continue under a new id after `compress`, even
+`memoranda.app.Session` and the state behind it are the only real session; these protocols let the loop, a turn,
+compression and reviews use it without importing it. A conversation may continue under a new id after `compress`, even
 in the middle of a turn: object and turn stay the same, and `id`, `prompt` and `messages` are then those of the
 continuation.
 """
@@ -53,7 +53,7 @@ class SessionView(Protocol):
         """The tools as the model is sent them."""
 
 
-class Exchange(Protocol):
+class AgentTurn(Protocol):
     """One turn of a conversation; the user's message was durable when it began."""
 
     @property
@@ -67,10 +67,10 @@ class Exchange(Protocol):
         """Record the answer, and deliver the turn to the external memory."""
 
 
-class Conversation(SessionView, Protocol):
+class AgentSession(SessionView, Protocol):
     """A session as the agent's loop sees it."""
 
-    def turn(self, text: Any) -> AbstractContextManager[Exchange]: ...
+    def turn(self, text: Any) -> AbstractContextManager[AgentTurn]: ...
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject: ...
 
@@ -93,7 +93,7 @@ class TurnSession(Protocol):
     def conversation(self) -> list[Message]:
         """The recorded messages, as chat APIs take them."""
 
-    def recorded(self, message_id: int) -> Message:
+    def recorded_message(self, message_id: int) -> Message:
         """One message as it was recorded; empty when it was rewound."""
 
     def note_of_changes(self) -> str:

@@ -8,7 +8,7 @@ from memoranda import config
 from memoranda.agent.delegation import Delegation
 from memoranda.agent.events import Event, ToolCalled
 from memoranda.agent.loop import Agent
-from memoranda.agent.session_views import Conversation
+from memoranda.agent.session_views import AgentSession
 from memoranda.app.reviewed_session import ReviewedSession
 from memoranda.app.services import HomeServices
 from memoranda.app.session import Session
@@ -101,8 +101,8 @@ class Agents:
 
     def _start_delegate(
         self, parent: Session, model: ChatModel
-    ) -> Callable[[str], AbstractContextManager[Conversation]]:
-        def start(parent_id: str) -> AbstractContextManager[Conversation]:
+    ) -> Callable[[str], AbstractContextManager[AgentSession]]:
+        def start(parent_id: str) -> AbstractContextManager[AgentSession]:
             child = self._start_session(
                 source="subagent", model=parent.model, user=parent.user, parent=parent_id, platform=parent.source
             )

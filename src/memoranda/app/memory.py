@@ -85,7 +85,7 @@ class Memory:
         Without a model it uses the one that is configured; without a session it starts one. Options: `tools` of your
         own, `on_text` for the answer as it is written, `on_event` and `on_review` for what happens beside it.
         """
-        agents = self._opened_agents()
+        agents = self._get_agents()
         model = model or agents.configured_model()
         return agents.make(model, session or self.session(model=model.name), **options)
 
@@ -134,7 +134,7 @@ class Memory:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _opened_agents(self) -> "Agents":
+    def _get_agents(self) -> "Agents":
         from memoranda.app.agents import Agents
 
         with self._opening:

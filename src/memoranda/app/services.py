@@ -68,7 +68,7 @@ class HomeServices:
 
         with self._opening:
             if self._db is None:
-                self._db = SessionDB(self.home.state_db, redactor=self._opened_redactor())
+                self._db = SessionDB(self.home.state_db, redactor=self._get_redactor())
             return self._db.scoped(Scope.of(user))
 
     def latest_session(self, session_id: str, user: str | None) -> str:
@@ -93,7 +93,7 @@ class HomeServices:
 
     def redact(self, text: str) -> str:
         """The text without credentials, as it may be stored."""
-        redactor = self._opened_redactor()
+        redactor = self._get_redactor()
         return text if redactor is None else redactor.text(text)[0]
 
     def external_for(self, session_id: str, source: str, user: str | None) -> ExternalMemory:
@@ -134,7 +134,7 @@ class HomeServices:
         background: bool = False,
     ) -> "ChatModel":
         """The same model, whose calls are entered in the ledger; background calls must fit the day's budget."""
-        return self._opened_ledger().metered(
+        return self._get_ledger().metered(
             model, purpose, session_id=session_id, user_id=user or "", background=background
         )
 
@@ -158,12 +158,12 @@ class HomeServices:
                 self._db.close()
                 self._db = None
 
-    def _opened_redactor(self) -> Redactor | None:
+    def _get_redactor(self) -> Redactor | None:
         if self._redactor is None and self.config.redact_secrets:
             self._redactor = Redactor(config.known_secrets(self.home))
         return self._redactor
 
-    def _opened_ledger(self) -> "Ledger":
+    def _get_ledger(self) -> "Ledger":
         from memoranda.spending.ledger import Ledger
 
         with self._opening:

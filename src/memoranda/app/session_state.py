@@ -68,7 +68,7 @@ class SessionState:
         """The recorded messages, as chat APIs take them."""
         return self.record.db.get_messages_as_conversation(self.id)
 
-    def recorded(self, message_id: int) -> dict[str, Any]:
+    def recorded_message(self, message_id: int) -> dict[str, Any]:
         """One message as it was recorded; empty when it was rewound."""
         return self.record.db.get_message(message_id) or {}
 

@@ -42,7 +42,7 @@ class SessionTools:
         """
         search = self._services.search_tool(self._options.user, self._session_id, self._options.directory)
         own = (*self._memory_tool.definitions(), *search.definitions(), *self._skill_tools.definitions())
-        return (*self._allowed(own), *restore_tools(self.stored_provider_tools, tuple(provider_tools)))
+        return (*self._filter_allowed(own), *restore_tools(self.stored_provider_tools, tuple(provider_tools)))
 
     def for_review(self, session_id: str) -> tuple[Tool, ...]:
         """Memory and skill tools whose writes are journalled as a review's, and not mirrored to the provider."""
@@ -50,7 +50,7 @@ class SessionTools:
         store = self._services.curated_for(self._options.user)
         store.load_from_disk()
         skills = SkillTools(self._services.skills_for(self._options.user), reviewer)
-        return self._allowed((*MemoryTool(store, reviewer).definitions(), *skills.definitions()))
+        return self._filter_allowed((*MemoryTool(store, reviewer).definitions(), *skills.definitions()))
 
     def skill_index(self) -> str:
         """The list of skills for the prompt."""
@@ -67,5 +67,5 @@ class SessionTools:
 
         return tool in READ_ONLY_TOOLS
 
-    def _allowed(self, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
+    def _filter_allowed(self, tools: tuple[Tool, ...]) -> tuple[Tool, ...]:
         return tuple(tool for tool in tools if self.allows(tool.name))

@@ -28,7 +28,7 @@ class Turn:
         (self.message_id,) = record([{"role": "user", "content": text, **self._external.mark()}])
         self._query, self._recalled = "", session.note_of_changes()
         # Read back from the record: what redaction removed there must not reach an external memory either.
-        self._question = session.recorded(self.message_id).get("content")
+        self._question = session.recorded_message(self.message_id).get("content")
         if self._external.active:
             self._query = plain_text(self._question)
             recalled = self._external.begin_turn(self._query, session.id)

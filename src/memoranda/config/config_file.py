@@ -17,7 +17,7 @@ LOCK_TIMEOUT = 10.0
 def set_value(home: Home, name: str, raw: str) -> Any:
     """Write one setting into config.yaml, keeping everything else in it, comments included."""
     key = find_key(name)
-    value = convert(key, raw, "the command line")
+    value = parse_value(key, raw, "the command line")
     home.refuse_if_foreign()
     make_private_directory(home.root)
     with FileLock(home.lock_file, LOCK_TIMEOUT):
@@ -93,7 +93,7 @@ def look_up(document: Mapping[str, Any], key: Key, home: Home) -> Any:
     return values.get(leaf, key.default)
 
 
-def convert(key: Key, raw: Any, source: str) -> Any:
+def parse_value(key: Key, raw: Any, source: str) -> Any:
     try:
         return key.read(raw)
     except (ValueError, TypeError):

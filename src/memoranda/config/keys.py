@@ -31,7 +31,7 @@ class Key:
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
-def _flag(value: Any) -> bool:
+def _parse_flag(value: Any) -> bool:
     if isinstance(value, bool):
         return value
     word = str(value).strip().lower() if isinstance(value, str | int) else ""
@@ -40,7 +40,7 @@ def _flag(value: Any) -> bool:
     return word in _YES
 
 
-def _count(value: Any) -> int:
+def _parse_count(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError
     number = int(value)
@@ -49,14 +49,14 @@ def _count(value: Any) -> int:
     return number
 
 
-def _approval(value: Any) -> str:
+def _parse_approval(value: Any) -> str:
     if value in ("propose", "explicit-only"):
         return str(value)
     # Other programs write a plain yes or no here.
-    return "propose" if _flag(value) else "off"
+    return "propose" if _parse_flag(value) else "off"
 
 
-def _name(value: Any) -> str:
+def _parse_name(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
@@ -64,27 +64,27 @@ def _name(value: Any) -> str:
     raise ValueError
 
 
-def _mode(value: Any) -> str:
+def _parse_mode(value: Any) -> str:
     if value not in MODES:
         raise ValueError
     return str(value)
 
 
-def _positive(value: Any) -> int:
-    number = _count(value)
+def _parse_positive(value: Any) -> int:
+    number = _parse_count(value)
     if number < 1:
         raise ValueError
     return number
 
 
-def _seconds(value: Any) -> float:
+def _parse_seconds(value: Any) -> float:
     number = float(value)
     if isinstance(value, bool) or not 0 < number < 3_600:
         raise ValueError
     return number
 
 
-def _amount(value: Any) -> float | None:
+def _parse_amount(value: Any) -> float | None:
     """A number of 0 or more; None for an empty value or "none", which is no limit."""
     if value is None or (isinstance(value, str) and value.strip().lower() in ("", "none")):
         return None
@@ -94,13 +94,13 @@ def _amount(value: Any) -> float | None:
     return number
 
 
-def _limit(value: Any) -> int | None:
-    amount = _amount(value)
-    return None if amount is None else _count(value)
+def _parse_limit(value: Any) -> int | None:
+    amount = _parse_amount(value)
+    return None if amount is None else _parse_count(value)
 
 
-def _timezone(value: Any) -> str:
-    name = _name(value)
+def _parse_timezone(value: Any) -> str:
+    name = _parse_name(value)
     if name:
         try:
             ZoneInfo(name)
@@ -109,15 +109,15 @@ def _timezone(value: Any) -> str:
     return name
 
 
-def _share(value: Any) -> float:
+def _parse_share(value: Any) -> float:
     number = float(value)
     if isinstance(value, bool) or not 0 < number < 1:
         raise ValueError
     return number
 
 
-def _answer_size(value: Any) -> int:
-    number = _count(value)
+def _parse_answer_size(value: Any) -> int:
+    number = _parse_count(value)
     if number < 4000:
         raise ValueError
     return number
@@ -125,50 +125,50 @@ def _answer_size(value: Any) -> int:
 
 _A_COUNT = "a whole number, 0 or more"
 KEYS = (
-    Key("memory.memory_enabled", "true or false", _flag, "Keep and show MEMORY.md."),
-    Key("memory.user_profile_enabled", "true or false", _flag, "Keep and show USER.md."),
-    Key("memory.memory_char_limit", _A_COUNT, _count, "How many characters MEMORY.md may hold."),
-    Key("memory.user_char_limit", _A_COUNT, _count, "How many characters USER.md may hold."),
-    Key("memory.write_approval", "off, propose or explicit-only", _approval,
+    Key("memory.memory_enabled", "true or false", _parse_flag, "Keep and show MEMORY.md."),
+    Key("memory.user_profile_enabled", "true or false", _parse_flag, "Keep and show USER.md."),
+    Key("memory.memory_char_limit", _A_COUNT, _parse_count, "How many characters MEMORY.md may hold."),
+    Key("memory.user_char_limit", _A_COUNT, _parse_count, "How many characters USER.md may hold."),
+    Key("memory.write_approval", "off, propose or explicit-only", _parse_approval,
         "Whether a person must approve what the agent saves."),
-    Key("memory.provider", "a provider's name, or nothing", _name,
+    Key("memory.provider", "a provider's name, or nothing", _parse_name,
         "The external memory provider; see 'memoranda provider'."),
-    Key("memory.nudge_interval", _A_COUNT, _count,
+    Key("memory.nudge_interval", _A_COUNT, _parse_count,
         "After how many user turns a conversation is reviewed in the background; 0 is never."),
-    Key("provider.mode", "hybrid, context or tools", _mode,
+    Key("provider.mode", "hybrid, context or tools", _parse_mode,
         "Whether the provider recalls into each turn (context), offers tools, or both (hybrid)."),
-    Key("provider.recall_chars", _A_COUNT, _count, "How many characters of recall a turn may get."),
-    Key("provider.every_n_turns", "a whole number, 1 or more", _positive, "How often the provider is asked."),
-    Key("provider.recall_seconds", "seconds, more than 0", _seconds, "How long a turn waits for recall at most."),
-    Key("provider.begin_seconds", "seconds, more than 0", _seconds,
+    Key("provider.recall_chars", _A_COUNT, _parse_count, "How many characters of recall a turn may get."),
+    Key("provider.every_n_turns", "a whole number, 1 or more", _parse_positive, "How often the provider is asked."),
+    Key("provider.recall_seconds", "seconds, more than 0", _parse_seconds, "How long a turn waits for recall at most."),
+    Key("provider.begin_seconds", "seconds, more than 0", _parse_seconds,
         "How long the beginning of a session waits for the provider at most."),
-    Key("model.provider", "a provider of models, or nothing", _name,
+    Key("model.provider", "a provider of models, or nothing", _parse_name,
         "Who serves the model: openai, anthropic, openrouter, ollama …; else found out by name and key."),
-    Key("model.name", "a model's name, or nothing", _name, "The model that answers."),
-    Key("model.base_url", "an address, or nothing", _name, "Where an OpenAI-compatible service is reached."),
-    Key("model.api_key_env", "a variable's name, or nothing", _name, "Which variable holds the key."),
-    Key("model.window", _A_COUNT, _count, "The model's context in tokens; 0 is by its name."),
-    Key("model.max_tokens", _A_COUNT, _count, "How many tokens an answer may have; 0 is the provider's limit."),
-    Key("agent.max_steps", "a whole number, 1 or more", _positive, "How often a turn may call tools."),
-    Key("agent.delegation_depth", _A_COUNT, _count, "How many levels of delegates there may be; 0 is none."),
-    Key("compression.enabled", "true or false", _flag, "Compress a context that is full."),
-    Key("compression.threshold", "a number between 0 and 1", _share,
+    Key("model.name", "a model's name, or nothing", _parse_name, "The model that answers."),
+    Key("model.base_url", "an address, or nothing", _parse_name, "Where an OpenAI-compatible service is reached."),
+    Key("model.api_key_env", "a variable's name, or nothing", _parse_name, "Which variable holds the key."),
+    Key("model.window", _A_COUNT, _parse_count, "The model's context in tokens; 0 is by its name."),
+    Key("model.max_tokens", _A_COUNT, _parse_count, "How many tokens an answer may have; 0 is the provider's limit."),
+    Key("agent.max_steps", "a whole number, 1 or more", _parse_positive, "How often a turn may call tools."),
+    Key("agent.delegation_depth", _A_COUNT, _parse_count, "How many levels of delegates there may be; 0 is none."),
+    Key("compression.enabled", "true or false", _parse_flag, "Compress a context that is full."),
+    Key("compression.threshold", "a number between 0 and 1", _parse_share,
         "The share of the window at which a context is compressed."),
-    Key("compression.protect_first", _A_COUNT, _count, "How many first messages stay word for word."),
-    Key("compression.protect_last", _A_COUNT, _count, "How many last messages stay word for word."),
-    Key("budget.daily_usd", "dollars, or none", _amount, "What background work may cost in a day."),
-    Key("budget.daily_tokens", "a whole number, or none", _limit, "How many tokens it may use in a day."),
-    Key("skills.enabled", "true or false", _flag, "Offer skills, and list them in the prompt."),
-    Key("skills.agent_writes", "true or false", _flag, "Let the agent write skills, not only people."),
-    Key("prompt.guidance", "true or false", _flag, "Explain the tools of memory in the prompt."),
-    Key("prompt.project_files", "true or false", _flag, "Put AGENTS.md and its like into the prompt."),
-    Key("prompt.project_file_chars", _A_COUNT, _count,
+    Key("compression.protect_first", _A_COUNT, _parse_count, "How many first messages stay word for word."),
+    Key("compression.protect_last", _A_COUNT, _parse_count, "How many last messages stay word for word."),
+    Key("budget.daily_usd", "dollars, or none", _parse_amount, "What background work may cost in a day."),
+    Key("budget.daily_tokens", "a whole number, or none", _parse_limit, "How many tokens it may use in a day."),
+    Key("skills.enabled", "true or false", _parse_flag, "Offer skills, and list them in the prompt."),
+    Key("skills.agent_writes", "true or false", _parse_flag, "Let the agent write skills, not only people."),
+    Key("prompt.guidance", "true or false", _parse_flag, "Explain the tools of memory in the prompt."),
+    Key("prompt.project_files", "true or false", _parse_flag, "Put AGENTS.md and its like into the prompt."),
+    Key("prompt.project_file_chars", _A_COUNT, _parse_count,
         "How many characters of a project file the prompt takes; 0 is by the model's window."),
-    Key("prompt.timezone", "an IANA name, or nothing", _timezone,
+    Key("prompt.timezone", "an IANA name, or nothing", _parse_timezone,
         "The time zone of the date in the prompt; else the machine's."),
-    Key("sessions.redact_secrets", "true or false", _flag,
+    Key("sessions.redact_secrets", "true or false", _parse_flag,
         "Keep credentials out of recorded conversations."),
-    Key("search.answer_chars", "a whole number, 4000 or more", _answer_size,
+    Key("search.answer_chars", "a whole number, 4000 or more", _parse_answer_size,
         "How many characters one answer of session_search may have."),
 )  # fmt: skip
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from memoranda.config.config import DEFAULTS, Config, attribute_of
-from memoranda.config.config_file import convert, look_up, read_document
+from memoranda.config.config_file import look_up, parse_value, read_document
 from memoranda.config.environment import ENVIRONMENT
 from memoranda.config.keys import KEYS
 from memoranda.errors import ConfigError
@@ -19,9 +19,9 @@ def load(home: Home, environ: Mapping[str, str] | None = None) -> Config:
     parts: dict[str, dict[str, Any]] = {"prompt": {"platform_hints": _platform_hints(document, home)}}
     for key in KEYS:
         if environ.get(key.variable, "").strip():
-            value = convert(key, environ[key.variable], f"the environment variable {key.variable}")
+            value = parse_value(key, environ[key.variable], f"the environment variable {key.variable}")
         else:
-            value = convert(key, look_up(document, key, home), str(home.config_file))
+            value = parse_value(key, look_up(document, key, home), str(home.config_file))
         part, name = attribute_of(key.name)
         parts.setdefault(part, {})[name] = value
     own = parts.pop("")

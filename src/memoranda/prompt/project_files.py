@@ -56,8 +56,8 @@ def read_project_files(directory: Path, *, window: int = 0, limit: int = 0) -> P
         found = [
             (path.relative_to(top).as_posix(), text)
             for within in directories
-            for path in _files(within, kind)
-            if (text := _read(path, top, notices))
+            for path in _find_files(within, kind)
+            if (text := _read_text(path, top, notices))
         ]
         if found:
             return _render(found, limit or room_in(window), notices)
@@ -78,15 +78,15 @@ def _directories_from_root(directory: Path) -> list[Path]:
     return [directory]
 
 
-def _files(directory: Path, kind: Sequence[str]) -> Iterator[Path]:
+def _find_files(directory: Path, kind: Sequence[str]) -> Iterator[Path]:
     # Compared with the names in the directory: some file systems ignore case.
-    present = [directory / name for name in kind if Path(name).name in _names(directory / Path(name).parent)]
+    present = [directory / name for name in kind if Path(name).name in _list_names(directory / Path(name).parent)]
     yield from present[:1]
     if ".cursorrules" in kind:
         yield from sorted((directory / _RULES_FOLDER).glob(_RULES), key=lambda path: path.name)
 
 
-def _names(directory: Path) -> frozenset[str]:
+def _list_names(directory: Path) -> frozenset[str]:
     try:
         return frozenset(os.listdir(directory))
     except OSError:
@@ -94,7 +94,7 @@ def _names(directory: Path) -> frozenset[str]:
         return frozenset()
 
 
-def _read(path: Path, top: Path, notices: list[str]) -> str:
+def _read_text(path: Path, top: Path, notices: list[str]) -> str:
     """The text of a file without its front matter; "" when it is empty or must not be read."""
     # A link that leads out of the project could show any file of the user's to a model.
     if not Path(os.path.realpath(path)).is_relative_to(top):

@@ -63,7 +63,7 @@ def length_factor(count: int) -> float:
     return sqrt(max(count, SHORTEST))
 
 
-def model_of(
+def build_model(
     bias: float, threshold: float, step: float, words: dict[str, int], stems: dict[str, int], pairs: dict[Pair, int]
 ) -> LinearModel:
     """A model from the weights of its features; its cues are heavy words, but no short, easily repeated ones."""
@@ -132,7 +132,7 @@ def read(written: str) -> LinearModel:
     header, *parts = written.split("\n\n")
     bias, threshold, step = map(float, header.split())
     words, stems, pairs = ([line.split() for line in part.splitlines()] for part in parts)
-    return model_of(bias, threshold, step, _weights(words), _weights(stems), _pair_weights(pairs))
+    return build_model(bias, threshold, step, _weights(words), _weights(stems), _pair_weights(pairs))
 
 
 def _weights(lines: list[list[str]]) -> dict[str, int]:

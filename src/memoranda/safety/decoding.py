@@ -111,7 +111,7 @@ def _unescape_one(escape: str) -> str:
 
 def find_encoded(text: str) -> Iterator[HiddenPiece]:
     """Base64 and hex runs that decode to text."""
-    for start, end in _long_tokens(text):
+    for start, end in _find_long_tokens(text):
         token = text[start:end]
         decoded = _from_hex(token) if _is_hex(token) else _from_base64(token)
         if decoded:
@@ -122,7 +122,7 @@ def find_encoded(text: str) -> Iterator[HiddenPiece]:
             yield HiddenPiece(*match.span(), partial(str, decoded))
 
 
-def _long_tokens(text: str) -> Iterator[tuple[int, int]]:
+def _find_long_tokens(text: str) -> Iterator[tuple[int, int]]:
     """Unbroken runs long enough to hide a phrase; the lines of a wrapped run count as one."""
     end = start = 0
     for chunk in [chunk for chunk in text.split() if len(chunk) >= _SHORTEST_TOKEN]:
@@ -145,18 +145,18 @@ def _is_hex(token: str) -> bool:
 
 
 def _from_hex(token: str) -> str:
-    return _as_text(bytes.fromhex(token))
+    return _decode_text(bytes.fromhex(token))
 
 
 def _from_base64(token: str) -> str:
     body = token.replace("\n", "").replace("\r", "").rstrip("=").replace("-", "+").replace("_", "/")
     try:
-        return _as_text(base64.b64decode(body + "=" * (-len(body) % 4)))
+        return _decode_text(base64.b64decode(body + "=" * (-len(body) % 4)))
     except binascii.Error:  # a length no base64 text has: an ordinary long word
         return ""
 
 
-def _as_text(raw: bytes) -> str:
+def _decode_text(raw: bytes) -> str:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError:  # most long words and hashes decode to no text at all
@@ -168,20 +168,20 @@ def _as_text(raw: bytes) -> str:
 def find_disguised(plain: str, words: list[str]) -> Iterator[HiddenPiece]:
     """Parts that read as English only after rot13, reversal or undoing of leet; spans count in `plain`."""
     known = set(words)
-    for disguise in (_rot13, _reversed):
+    for disguise in (_rot13, _reverse):
         hits = _disguised_words(disguise).intersection(known)
         if len(hits) >= 2:
             pattern = re.compile(r"\b(?:" + "|".join(sorted(hits)) + r")\b")
-            for start, end in _regions((match.span() for match in pattern.finditer(plain)), len(plain)):
+            for start, end in _merge_spans((match.span() for match in pattern.finditer(plain)), len(plain)):
                 yield HiddenPiece(start, end, partial(disguise, plain[start:end]))
-    yield from _leet(plain)
+    yield from _find_leet(plain)
 
 
 def _rot13(text: str) -> str:
     return text.translate(_ROT13)
 
 
-def _reversed(text: str) -> str:
+def _reverse(text: str) -> str:
     return text[::-1]
 
 
@@ -197,7 +197,7 @@ def find_spaced_out(plain: str, words: list[str]) -> Iterator[HiddenPiece]:
         return
     for pattern, join in ((_LONE_LETTERS, _join_lone), (_LINKED_LETTERS, _join_linked)):
         runs = ((match.start() - 1, match.end() - 1) for match in _compiled(pattern).finditer(f" {plain}"))
-        for start, end in _regions(runs, len(plain)):
+        for start, end in _merge_spans(runs, len(plain)):
             yield HiddenPiece(start, end, partial(join, f" {plain[start:end]}"))
 
 
@@ -231,33 +231,33 @@ def _known_words() -> frozenset[str]:
     return frozenset(ORDINARY).union(*word_classes().values())
 
 
-def _leet(plain: str) -> Iterator[HiddenPiece]:
+def _find_leet(plain: str) -> Iterator[HiddenPiece]:
     if not _compiled(_LEET_SIGN).search(plain):
         return
     odd = " ".join(word for word in set(plain.split()) if not word.isalpha())
     tokens = {token for token in _compiled(_LEET_WORD).findall(odd) if not token.isalpha() and not token.isdigit()}
-    hits = {token for token in tokens if _without_leet(token) in _known_words()}
+    hits = {token for token in tokens if _leet_word(token) in _known_words()}
     if hits:
         spans = (match.span() for match in _compiled(_LEET_WORD).finditer(plain) if match[0] in hits)
-        for start, end in _regions(spans, len(plain)):
-            yield HiddenPiece(start, end, partial(_unleet, plain[start:end]))
+        for start, end in _merge_spans(spans, len(plain)):
+            yield HiddenPiece(start, end, partial(_undo_leet, plain[start:end]))
 
 
-def _without_leet(token: str) -> str:
+def _leet_word(token: str) -> str:
     """The word a token stands for; `1` is read as `l` only if that makes a known word."""
     usual, other = (token.translate(table) for table in _LEET)
     return other if other in _known_words() and usual not in _known_words() else usual
 
 
-def _unleet(region: str) -> str:
+def _undo_leet(region: str) -> str:
     def undo(match: re.Match[str]) -> str:
-        word = _without_leet(match[0])
+        word = _leet_word(match[0])
         return word if not match[0].isdigit() or word in _known_words() else match[0]
 
     return _compiled(_LEET_WORD).sub(undo, region)
 
 
-def _regions(spans: Iterator[tuple[int, int]], length: int) -> Iterator[tuple[int, int]]:
+def _merge_spans(spans: Iterator[tuple[int, int]], length: int) -> Iterator[tuple[int, int]]:
     """Spans widened by a margin and merged where they touch."""
     current: tuple[int, int] | None = None
     for start, end in spans:

@@ -84,7 +84,7 @@ def sanitize_context(text: str) -> str:
     """
     if "<" not in text and not any(head in text for head in _HEADS):
         return text
-    kept = _NOTE_LINE.sub("", _without_fences(text))
+    kept = _NOTE_LINE.sub("", _remove_fences(text))
     return escape_tags(kept) if next_tag(kept, 0) else kept
 
 
@@ -100,7 +100,7 @@ def inject(content: str | list[Any], block: str) -> str | list[Any]:
     return [*copied, {"type": "text", "text": block}] if block.strip() else copied
 
 
-def _without_fences(text: str) -> str:
+def _remove_fences(text: str) -> str:
     kept: list[str] = []
     position = 0
     for start, end in sorted(_find_fences(text)):

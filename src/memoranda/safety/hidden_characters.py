@@ -108,7 +108,7 @@ def scan_characters(text: str) -> Iterator[Finding]:
     present = "".join(set(text))
     for kind in _KINDS:
         if _compiled(f"[{kind.members}]").search(present):
-            for start, end in _runs(text, kind):
+            for start, end in _find_runs(text, kind):
                 yield Finding(kind.id, SEVERITIES[kind.id], (start, end), _MESSAGES[kind.id])
 
 
@@ -117,7 +117,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.DOTALL)
 
 
-def _runs(text: str, kind: _Kind) -> Iterator[tuple[int, int]]:
+def _find_runs(text: str, kind: _Kind) -> Iterator[tuple[int, int]]:
     """Unbroken runs of misplaced characters; searching for a plain character set is the fastest search of `re`."""
     misplaced = kind.pattern or f"[{kind.members}]"
     if kind.members == _TAGS:

@@ -2,7 +2,7 @@
 
 Every step here works on one code point at a time through `str.translate`, which keeps it linear on any input
 (`unicodedata.normalize` over a whole text is quadratic on long runs of combining marks). A step keeps a way back:
-`fold_origin` and `spread_origin` tell where a character came from, and are only used when something was found.
+`fold_origin` and `blanked_origin` map an offset back to the source, and are only used when something was found.
 """
 
 import unicodedata
@@ -107,7 +107,7 @@ def _word_code_point(code: int) -> str:
     return char if char.isalnum() or (code > 128 and unicodedata.category(char) == "Mc") else " "
 
 
-class _Table(dict[int, str]):
+class _LazyTable(dict[int, str]):
     """A translation table that computes the value of a code point when it is first needed."""
 
     __slots__ = ("_compute",)
@@ -121,7 +121,7 @@ class _Table(dict[int, str]):
         return folded
 
 
-class _Trail:
+class _OffsetMap:
     """The way back from a translated text: which character of the source an offset of the result came from.
 
     Lengths are taken block by block, at the speed of `str.translate` and no further than asked for, and single
@@ -131,7 +131,7 @@ class _Trail:
     __slots__ = ("_ends", "_source", "_table")
     _BLOCK = 256
 
-    def __init__(self, source: str, table: _Table) -> None:
+    def __init__(self, source: str, table: _LazyTable) -> None:
         self._source, self._table, self._ends = source, table, [0]
 
     def origin(self, offset: int) -> int:
@@ -147,7 +147,7 @@ class _Trail:
         return len(self._source)
 
 
-class WordTrail:
+class WordOffsets:
     """Where the words of a text begin: the same number of non-blank characters precedes a word in text and list."""
 
     __slots__ = ("_ends", "_spaced", "_words")
@@ -160,7 +160,7 @@ class WordTrail:
         signs = len("".join(self._words[:word]))
         while self._ends[-1] <= signs and (len(self._ends) - 1) * self._BLOCK < len(self._spaced):
             at = (len(self._ends) - 1) * self._BLOCK
-            self._ends.append(self._ends[-1] + _count_signs(self._spaced[at : at + self._BLOCK]))
+            self._ends.append(self._ends[-1] + _count_visible(self._spaced[at : at + self._BLOCK]))
         block = bisect_right(self._ends, signs) - 1
         left = signs - self._ends[block]
         for index in range(block * self._BLOCK, len(self._spaced)):
@@ -174,12 +174,12 @@ class WordTrail:
         return self.begin(word) + len(self._words[word])
 
 
-def _count_signs(text: str) -> int:
+def _count_visible(text: str) -> int:
     return len("".join(text.split()))
 
 
-_PLAIN = _Table(_fold_code_point)
-_WORDS = _Table(_word_code_point)
+_PLAIN = _LazyTable(_fold_code_point)
+_WORDS = _LazyTable(_word_code_point)
 
 
 def fold(text: str) -> str:
@@ -187,24 +187,24 @@ def fold(text: str) -> str:
     return text.lower() if text.isascii() else text.translate(_PLAIN)
 
 
-def spread(plain: str) -> str:
-    """Leave only words and sentence ends of a folded text; everything else becomes a blank."""
+def blank_punctuation(plain: str) -> str:
+    """Replace everything in a folded text but words and sentence ends by blanks."""
     return _mark_sentences(plain).translate(_WORDS)
 
 
-def words_of(spaced: str) -> list[str]:
-    """The words of a spread text, a sentence end being a word of its own."""
+def split_words(spaced: str) -> list[str]:
+    """The words of a text without punctuation; a sentence end is a word of its own."""
     return spaced.replace(STOP, f" {STOP} ").split()
 
 
 def fold_origin(text: str) -> Callable[[int], int]:
-    """How to get from an offset in `fold(text)` to the offset in `text` it came from."""
-    return int if text.isascii() else _Trail(text, _PLAIN).origin
+    """A function from an offset in `fold(text)` to the offset in `text`."""
+    return int if text.isascii() else _OffsetMap(text, _PLAIN).origin
 
 
-def spread_origin(plain: str) -> Callable[[int], int]:
-    """How to get from an offset in `spread(plain)` to the offset in `plain` it came from."""
-    return _Trail(_mark_sentences(plain), _WORDS).origin
+def blanked_origin(plain: str) -> Callable[[int], int]:
+    """A function from an offset in `blank_punctuation(plain)` to the offset in `plain`."""
+    return _OffsetMap(_mark_sentences(plain), _WORDS).origin
 
 
 def _mark_sentences(plain: str) -> str:

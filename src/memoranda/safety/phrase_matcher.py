@@ -13,7 +13,7 @@ from itertools import islice, repeat
 from typing import NamedTuple
 
 from memoranda.safety import vocabulary
-from memoranda.safety.normalization import STOP, fold, spread
+from memoranda.safety.normalization import STOP, blank_punctuation, fold
 from memoranda.safety.phrase_rules import RULES, PhraseRule
 
 _FILLER = "-"
@@ -26,7 +26,7 @@ _STACCATO = r"(?:\n.){3,}\n?"
 _UNSPACED_SCRIPTS = "[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
 
 
-class Phrase(NamedTuple):
+class PhraseMatch(NamedTuple):
     """The words that a rule matched: `first` up to but not including `last`."""
 
     rule: PhraseRule
@@ -45,7 +45,9 @@ class _RuleBook:
 
     def __init__(self) -> None:
         self.symbols: dict[str, str] = {STOP: _BREAK}
-        self._classes = {name: [_plain(word) for word in words] for name, words in vocabulary.word_classes().items()}
+        self._classes = {
+            name: [_fold_word(word) for word in words] for name, words in vocabulary.word_classes().items()
+        }
         self._by_symbol: dict[str, list[_Pattern]] = {}
         for rule in RULES:
             for text in rule.patterns:
@@ -61,13 +63,13 @@ class _RuleBook:
     def _add(self, rule: PhraseRule, text: str) -> None:
         """Add a pattern under its rarest required words; every rule has some."""
         needs: list[frozenset[str]] = []
-        expression = self._row(text, needs)
+        expression = self._compile_pattern(text, needs)
         key = min(needs, key=len)
         pattern = _Pattern(rule, expression, tuple(need for need in needs if need is not key))
         for symbol in key:
             self._by_symbol.setdefault(symbol, []).append(pattern)
 
-    def _row(self, pattern: str, needs: list[frozenset[str]] | None) -> str:
+    def _compile_pattern(self, pattern: str, needs: list[frozenset[str]] | None) -> str:
         parts: list[str] = []
         forbidden = ""
         for item in pattern.split():
@@ -78,31 +80,31 @@ class _RuleBook:
             elif item == "$":
                 parts.append(rf"(?={_BREAK}|\Z)")
             elif forbidden:
-                parts.append(f"(?!.{{0,{forbidden}}}{self._choice(item, None)})")
+                parts.append(f"(?!.{{0,{forbidden}}}{self._compile_item(item, None)})")
                 forbidden = ""
             else:
-                parts.append(self._choice(item, needs))
+                parts.append(self._compile_item(item, needs))
         return "".join(parts)
 
-    def _choice(self, item: str, needs: list[frozenset[str]] | None) -> str:
+    def _compile_item(self, item: str, needs: list[frozenset[str]] | None) -> str:
         if item == "SYSTEM_PROMPT":
-            pairs = "|".join(self._row(pair, None) for pair in vocabulary.PAIRS)
-            return f"(?:{pairs}|{self._set(item)})"
-        symbols = self._set(item)
+            pairs = "|".join(self._compile_pattern(pair, None) for pair in vocabulary.PAIRS)
+            return f"(?:{pairs}|{self._symbol_set(item)})"
+        symbols = self._symbol_set(item)
         if needs is not None:
             needs.append(frozenset(symbols[1:-1]))
         return symbols
 
-    def _set(self, item: str) -> str:
-        words = [word for name in item.split("|") for word in self._classes.get(name, [_plain(name)])]
-        return "[" + "".join(sorted({self._symbol(word) for word in words})) + "]"
+    def _symbol_set(self, item: str) -> str:
+        words = [word for name in item.split("|") for word in self._classes.get(name, [_fold_word(name)])]
+        return "[" + "".join(sorted({self._symbol_of(word) for word in words})) + "]"
 
-    def _symbol(self, word: str) -> str:
+    def _symbol_of(self, word: str) -> str:
         return self.symbols.setdefault(word, chr(_FIRST_SYMBOL + len(self.symbols)))
 
 
-def _plain(word: str) -> str:
-    return spread(fold(word)).strip().replace(" ", "")
+def _fold_word(word: str) -> str:
+    return blank_punctuation(fold(word)).strip().replace(" ", "")
 
 
 @cache
@@ -120,7 +122,7 @@ def _unspaced_words() -> str:
     return f"({_alternatives(vocabulary.UNSPACED)})"
 
 
-def part_unspaced(spaced: str) -> str:
+def separate_unspaced(spaced: str) -> str:
     """Put blanks around the words that rules use, in scripts that are written without blanks."""
     if spaced.isascii() or not re.search(_UNSPACED_SCRIPTS, spaced):
         return spaced
@@ -131,26 +133,26 @@ def _alternatives(classes: dict[str, str]) -> str:
     """All words, longest first, grouped by their first letter so that `re` can skip letters that begin none."""
     groups: dict[str, list[str]] = {}
     for word in sorted(
-        {_plain(word) for words in classes.values() for word in words.split()}, key=lambda word: (-len(word), word)
+        {_fold_word(word) for words in classes.values() for word in words.split()}, key=lambda word: (-len(word), word)
     ):
         groups.setdefault(word[0], []).append(word[1:])
     return "|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in sorted(groups.items()))
 
 
-def may_make_phrase(words: Iterable[str]) -> bool:
+def can_form_phrase(words: Iterable[str]) -> bool:
     """Whether these words, in whatever order, could make up what a rule forbids."""
     book = _rule_book()
     present = frozenset(map(book.symbols.get, words, repeat(_FILLER)))
     return next(book.candidates(present), None) is not None
 
 
-def find_phrases(words: list[str]) -> list[Phrase]:
+def find_phrases(words: list[str]) -> list[PhraseMatch]:
     """Find every rule's phrases in a row of folded words; of those of one kind that overlap, the first."""
-    kept: list[Phrase] = []
+    kept: list[PhraseMatch] = []
     ends: dict[str, int] = {}
     taken: Counter[str] = Counter()
     # Several words may lead to the same pattern; a set holds each of its matches once.
-    found = set(islice(_matches(words), _MAX_MATCHES))
+    found = set(islice(_find_matches(words), _MAX_MATCHES))
     for phrase in sorted(found, key=lambda phrase: (phrase.first, phrase.rule.id, phrase.last)):
         if phrase.first >= ends.get(phrase.rule.id, 0) and taken[phrase.rule.id] < _MAX_PER_RULE:
             taken[phrase.rule.id] += 1
@@ -159,11 +161,11 @@ def find_phrases(words: list[str]) -> list[Phrase]:
     return kept
 
 
-def _matches(words: list[str]) -> Iterator[Phrase]:
+def _find_matches(words: list[str]) -> Iterator[PhraseMatch]:
     book = _rule_book()
     symbols = "".join(map(book.symbols.get, words, repeat(_FILLER)))
     if _BREAK in symbols:  # "Ignore. All. Previous. Instructions." is one phrase
         symbols = re.sub(_STACCATO, lambda match: match[0].replace(_BREAK, _FILLER), symbols)
     for pattern in book.candidates(frozenset(symbols)):
         for match in islice(_compiled(pattern.expression).finditer(symbols), _MAX_PER_RULE):
-            yield Phrase(pattern.rule, match.start(), match.end())
+            yield PhraseMatch(pattern.rule, match.start(), match.end())

@@ -35,14 +35,14 @@ class Redactor:
         plain = {value for value in known_values if len(value) >= _SHORTEST_VALUE}
         # The longest first, so that a value that contains another is taken whole.
         self._known = _longest_first(plain)
-        self._known_and_escaped = _longest_first(plain.union(*map(_escaped, plain)))
+        self._known_and_escaped = _longest_first(plain.union(*map(_escaped_forms, plain)))
 
     def text(self, text: str) -> tuple[str, int]:
         """The text without credentials, and how many there were."""
         if len(text) < _SHORTEST_VALUE:
             return text, 0
         count = 0
-        for value in self._known_in(text):
+        for value in self._known_forms(text):
             if value in text:
                 count += text.count(value)
                 text = text.replace(value, "[redacted:known_value]")
@@ -61,13 +61,13 @@ class Redactor:
         All its text is searched in one pass; the value is only copied when that finds something.
         """
         texts: list[str] = []
-        _collect(value, texts)
+        _collect_texts(value, texts)
         together = "\n".join(texts)
-        if find_secrets(together) or (self._known and contains_any(self._known_in(together), together)):
+        if find_secrets(together) or (self._known and contains_any(self._known_forms(together), together)):
             return self._replace(value)
         return value, 0
 
-    def _known_in(self, text: str) -> tuple[str, ...]:
+    def _known_forms(self, text: str) -> tuple[str, ...]:
         """The forms in which a known value can be in this text: escaped ones only where there is a backslash."""
         return self._known_and_escaped if "\\" in text else self._known
 
@@ -80,7 +80,7 @@ class Redactor:
             together = dict(zip(names, (item for item, _ in items), strict=True))
             return together, sum(count for _, count in (*keys, *items))
         if isinstance(value, _LISTS):
-            whole, keys_taken = _without_split_keys(list(value))
+            whole, keys_taken = _redact_split_keys(list(value))
             items = [self._replace(item) for item in whole]
             return [item for item, _ in items], keys_taken + sum(count for _, count in items)
         return value, 0
@@ -90,7 +90,7 @@ def _longest_first(values: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(values, key=lambda value: (-len(value), value)))
 
 
-def _escaped(value: str) -> set[str]:
+def _escaped_forms(value: str) -> set[str]:
     """A value as it is written inside JSON text, such as the arguments of a tool call, or in JSON text within that."""
     forms = {value}
     for _ in range(_MAX_LEVELS):
@@ -115,7 +115,7 @@ def _distinct_names(original: list[Any], redacted: list[Any]) -> list[Any]:
     return names
 
 
-def _without_split_keys(items: list[Any]) -> tuple[list[Any], int]:
+def _redact_split_keys(items: list[Any]) -> tuple[list[Any], int]:
     """A list of lines without the private keys that span several of them, and how many there were."""
     lines = [item if isinstance(item, str) else "" for item in items]
     if not any(KEY_MARK in line for line in lines):
@@ -134,12 +134,12 @@ def _without_split_keys(items: list[Any]) -> tuple[list[Any], int]:
     return kept, count
 
 
-def _collect(value: Any, texts: list[str]) -> None:
+def _collect_texts(value: Any, texts: list[str]) -> None:
     """Every text in a value, keys included."""
     unvisited = [value]
     seen = 0
     while unvisited:
-        parts = _parts(unvisited.pop())
+        parts = _children(unvisited.pop())
         seen += len(parts)
         if seen > _MAX_PARTS:
             raise RecursionError("A value has too many parts, or contains itself.")
@@ -150,7 +150,7 @@ def _collect(value: Any, texts: list[str]) -> None:
                 unvisited.append(part)
 
 
-def _parts(value: Any) -> Collection[Any]:
+def _children(value: Any) -> Collection[Any]:
     if type(value) is dict or isinstance(value, Mapping):
         return (*value, *value.values())
     if isinstance(value, _LISTS):

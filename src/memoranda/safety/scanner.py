@@ -26,7 +26,7 @@ from memoranda.safety.decoding import (
 from memoranda.safety.finding import Finding, Severity
 from memoranda.safety.hidden_characters import scan_characters
 from memoranda.safety.markup import find_markup
-from memoranda.safety.phrase_matcher import find_phrases, may_make_phrase, part_unspaced
+from memoranda.safety.phrase_matcher import can_form_phrase, find_phrases, separate_unspaced
 from memoranda.safety.secrets import find_secrets
 
 # More findings would not change the verdict on a text, and only cost time.
@@ -46,20 +46,20 @@ class TextStages:
         self.text = text
         self.unescaped, self._unescape_origin = unescape(text)
         self.plain = normalization.fold(self.unescaped)
-        self.spaced = normalization.spread(self.plain)
-        self.words = normalization.words_of(part_unspaced(self.spaced))
+        self.spaced = normalization.blank_punctuation(self.plain)
+        self.words = normalization.split_words(separate_unspaced(self.spaced))
 
     @cached_property
     def _fold_origin(self) -> Callable[[int], int]:
         return normalization.fold_origin(self.unescaped)
 
     @cached_property
-    def _spread_origin(self) -> Callable[[int], int]:
-        return normalization.spread_origin(self.plain)
+    def _blanked_origin(self) -> Callable[[int], int]:
+        return normalization.blanked_origin(self.plain)
 
     @cached_property
-    def _word_trail(self) -> normalization.WordTrail:
-        return normalization.WordTrail(self.spaced, self.words)
+    def _word_offsets(self) -> normalization.WordOffsets:
+        return normalization.WordOffsets(self.spaced, self.words)
 
     def from_unescaped(self, start: int, end: int) -> tuple[int, int]:
         if self._unescape_origin is None:
@@ -70,8 +70,8 @@ class TextStages:
         return self.from_unescaped(self._fold_origin(start), self._fold_origin(max(start, end - 1)) + 1)
 
     def from_words(self, first: int, last: int) -> tuple[int, int]:
-        start, end = self._word_trail.begin(first), self._word_trail.end(last - 1)
-        return self.from_plain(self._spread_origin(start), self._spread_origin(max(start, end - 1)) + 1)
+        start, end = self._word_offsets.begin(first), self._word_offsets.end(last - 1)
+        return self.from_plain(self._blanked_origin(start), self._blanked_origin(max(start, end - 1)) + 1)
 
 
 def scan(text: str, *, learned: bool = True) -> tuple[Finding, ...]:
@@ -108,12 +108,12 @@ def scan_each(texts: Sequence[str]) -> ScanVerdicts:
             verdicts += [_scan_learned(text) for text in batch]
         else:
             verdicts += [scan(text) for text in batch]
-    return ScanVerdicts(verdicts, may_make_phrase(words))
+    return ScanVerdicts(verdicts, can_form_phrase(words))
 
 
 def _is_plain(stages: TextStages) -> bool:
     """Whether the rules find nothing in a text and nothing in it is disguised, so only the classifier can object."""
-    odd = chain(_scan_stages(stages), scan_characters(stages.text), _hidden_pieces(stages))
+    odd = chain(_scan_stages(stages), scan_characters(stages.text), _find_hidden_pieces(stages))
     return next(odd, None) is None
 
 
@@ -124,7 +124,7 @@ def scan_phrases(text: str) -> tuple[Finding, ...]:
 
 def _scan_learned(text: str) -> tuple[Finding, ...]:
     """Classify a text that is known to be plain; the span is only computed when the classifier objects."""
-    words = normalization.words_of(part_unspaced(normalization.spread(normalization.fold(text))))
+    words = normalization.split_words(separate_unspaced(normalization.blank_punctuation(normalization.fold(text))))
     return tuple(_find_learned(TextStages(text))) if classify(words) else ()
 
 
@@ -159,7 +159,7 @@ def _scan_hidden(stages: TextStages, learned: bool) -> Iterator[Finding]:
     """Scan what was encoded or disguised, and report it at the span where it was hidden."""
     hidden: list[tuple[str, int, int]] = []
     room = MAX_DISGUISED
-    for piece, (start, end) in _hidden_pieces(stages):
+    for piece, (start, end) in _find_hidden_pieces(stages):
         room -= piece.end - piece.start
         if room < 0:
             message = "The text holds more encoded or disguised text than can be checked."
@@ -175,7 +175,7 @@ def _scan_hidden(stages: TextStages, learned: bool) -> Iterator[Finding]:
         yield Finding(finding.id, finding.severity, (start, end), finding.message)
 
 
-def _hidden_pieces(stages: TextStages) -> Iterator[tuple[HiddenPiece, tuple[int, int]]]:
+def _find_hidden_pieces(stages: TextStages) -> Iterator[tuple[HiddenPiece, tuple[int, int]]]:
     """Encoded and disguised parts, with their spans in the original text."""
     for piece in find_encoded(stages.unescaped):
         yield piece, stages.from_unescaped(piece.start, piece.end)

@@ -114,29 +114,29 @@ def find_secrets(text: str) -> list[FoundSecret]:
     lower = text.lower() if text.isascii() else stored.lower().decode("latin-1")
     found: list[FoundSecret] = []
     named = [hint for hint in _ASSIGNMENT_HINTS if hint in lower]
-    suspects = _suspects(stored)
+    suspects = _find_suspects(stored)
     if _SIGN in text and _MARK_WITH_SIGN in text:
         suspects.append(_MARK_WITH_SIGN)
     if "key" in named:
         suspects += [mark for mark in _MARKS_OF_KEYS if mark in text]
     if suspects and contains_any(_ISSUER_HINTS, together := " ".join(suspects)):
-        found += _formatted(_without_escapes(text), together)
+        found += _find_formatted(_blank_escapes(text), together)
         if contains_any(KEY_MARKS, together):
             found += [FoundSecret("private_key", *span) for span in find_private_keys(text)]
     for rare, common, kind, pattern in _WITH_VALUE:
         if rare in lower and common in lower:
-            found += _with_value(kind, pattern, _without_escapes(text))
+            found += _find_with_value(kind, pattern, _blank_escapes(text))
     if named:
-        found += _assigned(text, named)
-    return _without_overlaps(found) if found else found
+        found += _find_assigned(text, named)
+    return _drop_overlaps(found) if found else found
 
 
-def _without_escapes(text: str) -> str:
+def _blank_escapes(text: str) -> str:
     """A text of the same length whose escaped breaks are spaces: in a JSON string, a token may follow an `n`."""
     return text.replace("\\n", "  ").replace("\\r", "  ").replace("\\t", "  ")
 
 
-def _without_overlaps(found: list[FoundSecret]) -> list[FoundSecret]:
+def _drop_overlaps(found: list[FoundSecret]) -> list[FoundSecret]:
     kept: list[FoundSecret] = []
     for secret in sorted(found, key=lambda secret: (secret.start, -secret.end)):
         if not kept or secret.start >= kept[-1].end:
@@ -159,7 +159,7 @@ def _literal_first(pattern: str) -> str:
     return rf"{found[1]}(?<!\w{found[1]}){pattern[found.end() :]}"
 
 
-def _suspects(stored: bytes) -> list[str]:
+def _find_suspects(stored: bytes) -> list[str]:
     """The few parts of a text that can be an issuer's token: long runs that begin like one."""
     found: list[str] = []
     runs = stored.translate(_AS_RUNS)
@@ -191,7 +191,7 @@ def _is_behind_prefix(stored: bytes, start: int) -> bool:
     return before[-1:] != b"/" or b"." in before or b"//" in before
 
 
-def _formatted(text: str, suspects: str) -> Iterator[FoundSecret]:
+def _find_formatted(text: str, suspects: str) -> Iterator[FoundSecret]:
     for kind, hints, pattern in FORMATS:
         if contains_any(hints, suspects):
             for match in _compiled(pattern).finditer(text):
@@ -199,7 +199,7 @@ def _formatted(text: str, suspects: str) -> Iterator[FoundSecret]:
                     yield FoundSecret(kind, match.start(), match.end())
 
 
-def _with_value(kind: str, pattern: str, text: str) -> Iterator[FoundSecret]:
+def _find_with_value(kind: str, pattern: str, text: str) -> Iterator[FoundSecret]:
     for match in _compiled(pattern).finditer(text):
         if _looks_real(kind, match["value"]) and (kind != "login" or _is_of_curl(text, match.start())):
             yield FoundSecret(kind, match.start("value"), match.end("value"))
@@ -211,16 +211,16 @@ def _is_of_curl(text: str, option: int) -> bool:
     return "curl" in line and not _compiled(r"(?<!\\)\n|\||&&").search(line, line.rindex("curl"))
 
 
-def _lowered(text: str) -> str:
+def _lower_same_length(text: str) -> str:
     """The text in lower case with the same offsets: a few capitals become longer in lower case."""
     lower = text.lower()
     return lower if len(lower) == len(text) else "".join(char.lower() if char.isascii() else char for char in text)
 
 
-def _assigned(text: str, named: list[str]) -> Iterator[FoundSecret]:
-    lower = _lowered(text)
+def _find_assigned(text: str, named: list[str]) -> Iterator[FoundSecret]:
+    lower = _lower_same_length(text)
     assignment, position = _compiled(_ASSIGNMENT), 0
-    for name_at in sorted(name_at for hint in named for name_at in _assignments(lower, hint)):
+    for name_at in sorted(name_at for hint in named for name_at in _find_names(lower, hint)):
         end = name_at + 2 * _NAME_AND_SIGN
         match = assignment.search(lower, max(position, name_at - _BEFORE_HINT), end)
         if match and match.end() <= name_at:
@@ -234,7 +234,7 @@ def _assigned(text: str, named: list[str]) -> Iterator[FoundSecret]:
                 yield FoundSecret("assigned_secret", found.start(), found.start() + len(value))
 
 
-def _assignments(lower: str, hint: str) -> Iterator[int]:
+def _find_names(lower: str, hint: str) -> Iterator[int]:
     """Where a word that names secrets is followed by a sign that gives it a value."""
     name_end, found = _compiled(_NAME_END), lower.find(hint)
     while found >= 0:
@@ -258,10 +258,10 @@ def _looks_real(kind: str, value: str) -> bool:
             any(map(str.isdigit, value)) or not value.replace("_", "").replace("-", "").islower()
         )
     if kind in ("bearer_token", "authorization_header"):
-        return _bits(value) >= 3.0 and any(map(str.isdigit, value))
+        return _entropy(value) >= 3.0 and any(map(str.isdigit, value))
     if kind == "assigned_key" and _compiled(_LIKE_A_HASH).match(value):
-        return _bits(value) >= 3.0
-    if _compiled(_BASE64).match(value) and _bits(value) >= 4.5:  # which may well have a '/' or two
+        return _entropy(value) >= 3.0
+    if _compiled(_BASE64).match(value) and _entropy(value) >= 4.5:  # which may well have a '/' or two
         return True
     if _compiled(_HASH).match(value) or "://" in value or value.count("/") > 1 or value.count(".") > 2:
         return False
@@ -278,11 +278,11 @@ def _is_password_like(value: str) -> bool:
     return (
         bool(mixed)
         and len(value) >= 8
-        and _bits(value) >= 2.75
+        and _entropy(value) >= 2.75
         and not re.fullmatch(r"[A-Za-z]+[-_.:]?\d{1,4}|[a-z_]+\(.*", value)
     )
 
 
-def _bits(value: str) -> float:
+def _entropy(value: str) -> float:
     counts = Counter(value)
     return -sum(count / len(value) * log2(count / len(value)) for count in counts.values())

@@ -58,7 +58,7 @@ def withhold_passages(
     """
     lines = text.split("\n")
     # A line that ends in CR LF is a line like any other.
-    passages = _join_lines(lines, _find_blocked([read_as(line.removesuffix("\r")) for line in lines]))
+    passages = _to_passages(lines, _find_blocked([read_as(line.removesuffix("\r")) for line in lines]))
     if allowed is not None:
         passages = [passage for passage in passages if not set(passage.findings) <= allowed(passage.text)]
     if not passages:
@@ -125,7 +125,7 @@ def _block_the_rest(blocked: _BlockedLines, lines: Sequence[str]) -> bool:
     return False
 
 
-def _join_lines(lines: Sequence[str], blocked: dict[int, set[str]]) -> list[WithheldPassage]:
+def _to_passages(lines: Sequence[str], blocked: dict[int, set[str]]) -> list[WithheldPassage]:
     """Blocked lines that follow each other are one passage."""
     found: list[WithheldPassage] = []
     for _, run in groupby(enumerate(sorted(blocked)), lambda pair: pair[1] - pair[0]):
