@@ -1,4 +1,4 @@
-"""The doctor: looks at a home from the outside, so that it works on one that cannot be opened."""
+"""The doctor: checks the files of a home without opening the home, so it works on a damaged one."""
 
 import shlex
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ from memoranda.support.home import Home, decode_user_id
 
 
 def examine(home: Home) -> Iterator[HealthIssue]:
-    """Every finding about a home: owner, configuration, permissions, memory, sessions, index, providers, leftovers."""
+    """Yield every health issue of a home: owner, configuration, permissions, memory, sessions, index, providers."""
     if not home.root.exists():
         return
     try:
@@ -46,14 +46,14 @@ def examine(home: Home) -> Iterator[HealthIssue]:
     yield from issues_until_error(home.state_db, lambda: _check_sessions(home.state_db))
     yield from issues_until_error(home.state_db, lambda: _check_index(home.state_db))
     yield from issues_until_error(home.root, lambda: _check_external(home, loaded.provider))
-    yield from issues_until_error(home.root, lambda: _check_books(home.root))
+    yield from issues_until_error(home.root, lambda: _check_other_databases(home.root))
     yield from issues_until_error(home.memories(), lambda: _check_users(home, loaded))
 
 
 def _check_sessions(path: Path) -> Iterator[HealthIssue]:
-    for finding in session_health.check(path):
-        repair = finding.repair
-        if finding.severity == "error" and repair is not None:
+    for issue in session_health.check(path):
+        repair = issue.repair
+        if issue.severity == "error" and repair is not None:
 
             def repair_store_and_index(repair_store: Callable[[], object] = repair) -> object:
                 report = repair_store()
@@ -62,7 +62,7 @@ def _check_sessions(path: Path) -> Iterator[HealthIssue]:
                 return report
 
             repair = repair_store_and_index
-        yield replace(finding, repair=repair)
+        yield replace(issue, repair=repair)
 
 
 def _check_index(path: Path) -> Iterator[HealthIssue]:
@@ -70,12 +70,12 @@ def _check_index(path: Path) -> Iterator[HealthIssue]:
         return
     try:
         with SessionDB(path, wait=2.0) as db:
-            found = list(index_health.check(index_path(path), db.feed))
+            issues = list(index_health.check(index_path(path), db.feed))
     except StorageError:
-        # The finding about the store itself says why, and without it there is nothing to compare with.
+        # The check of the store reports why, and the index cannot be compared without it.
         return
-    for finding in found:
-        yield replace(finding, repair=lambda: _rebuild_index(path))
+    for issue in issues:
+        yield replace(issue, repair=lambda: _rebuild_index(path))
 
 
 def _rebuild_index(path: Path) -> None:
@@ -89,8 +89,8 @@ def _check_external(home: Home, active: str) -> Iterator[HealthIssue]:
     yield from check_providers(home.root, active)
 
 
-def _check_books(home: Path) -> Iterator[HealthIssue]:
-    """What models cost, which reviews are due, and what was imported."""
+def _check_other_databases(home: Path) -> Iterator[HealthIssue]:
+    """Check the databases of model usage, due reviews and imports."""
     yield from check_store(plain_store(home / usage.FILE_NAME, usage.APPLICATION_ID, usage.SCHEMA, "calls"))
     yield from check_store(plain_store(home / reviews.FILE_NAME, reviews.APPLICATION_ID, reviews.SCHEMA, "reviews"))
     yield from check_store(
@@ -101,10 +101,10 @@ def _check_books(home: Path) -> Iterator[HealthIssue]:
 def _check_users(home: Home, loaded: config.Config) -> Iterator[HealthIssue]:
     for directory in home.user_memories():
         user = decode_user_id(directory.name)
-        whose = f" --user {shlex.quote(user or 'ID')}"
-        yield from health_checks.check(directory, loaded.curated, whose)
+        user_option = f" --user {shlex.quote(user or 'ID')}"
+        yield from health_checks.check(directory, loaded.curated, user_option)
         if user is not None:
-            yield from skill_health.check(home.skills(user), loaded.skills, whose)
+            yield from skill_health.check(home.skills(user), loaded.skills, user_option)
 
 
 def _check_root(home: Home) -> Iterator[HealthIssue]:
@@ -128,6 +128,6 @@ def _check_config(home: Home, loaded: config.Config) -> Iterator[HealthIssue]:
         yield HealthIssue(
             "warning",
             home.config_file,
-            f"names the provider {loaded.provider}, which is not there",
+            f"names the provider {loaded.provider}, which is not installed",
             f"one of {', '.join(known)}, or 'memoranda provider off'",
         )

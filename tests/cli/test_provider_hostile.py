@@ -113,7 +113,7 @@ def test_a_test_says_what_it_left_and_leaves_nothing_else(terminal: Terminal) ->
     outbox.put("p", "turn", "real", args, {"session_id": "real"})
     outbox.release()
     told = terminal.json("provider", "test")
-    assert told["left"] == ["a turn of the session memoranda-provider-test, which the provider was told"]
+    assert told["left"] == ["a turn of the session memoranda-provider-test, which the provider has received"]
     assert "Left behind" in terminal.ok("provider", "test")
     lines = (terminal.home / "plugins" / "p" / "told.txt").read_text().splitlines()
     assert [line.split()[0] for line in lines] == ["memoranda-provider-test"] * 2

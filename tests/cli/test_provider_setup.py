@@ -208,7 +208,7 @@ def test_a_person_chooses_and_answers(terminal: Terminal) -> None:
     assert code == 0, shown
     assert "is none of them" in shown
     assert "one of eu, us" in shown
-    assert "api_key is needed" in shown
+    assert "api_key is required" in shown
     assert "top-secret" not in shown
     assert _settings(terminal.home) == {"region": "us", "limit": 8}
     assert "top-secret" in (terminal.home / ".env").read_text()

@@ -7,7 +7,14 @@ import pytest
 
 from memoranda.errors import ProviderError
 from memoranda.providers.provider import MemoryProvider
-from memoranda.providers.setup import check, fields_of, read_settings, save, unchanged_on_failure, variables_of
+from memoranda.providers.setup import (
+    fields_of,
+    read_settings,
+    resolve_values,
+    restored_on_failure,
+    save_values,
+    variables_of,
+)
 
 SCHEMA: list[dict[str, Any]] = [
     {"key": "mode", "choices": ["local", "cloud"], "default": "local"},
@@ -39,9 +46,9 @@ class Acme(MemoryProvider):
 
 def test_values_become_what_they_should_be() -> None:
     """A no is a no, a number is a number, and what was not said has its default."""
-    values = check(fields_of(Acme()), {"extract": "no", "limit": "7"})
+    values = resolve_values(fields_of(Acme()), {"extract": "no", "limit": "7"})
     assert values == {"mode": "local", "url": "http://localhost", "extract": False, "limit": 7}
-    assert check(fields_of(Acme()), {"mode": "CLOUD", "api_key": "k"})["url"] == "https://acme"
+    assert resolve_values(fields_of(Acme()), {"mode": "CLOUD", "api_key": "k"})["url"] == "https://acme"
 
 
 @pytest.mark.parametrize(
@@ -50,21 +57,23 @@ def test_values_become_what_they_should_be() -> None:
         ({"mode": "moon"}, "one of local, cloud"),
         ({"extract": "perhaps"}, "extract takes"),
         ({"limit": "many"}, "limit takes"),
-        ({"mode": "cloud"}, "api_key is needed"),
+        ({"mode": "cloud"}, "api_key is required"),
         ({"nonsense": "x"}, "cannot be set"),
     ],
 )
 def test_what_cannot_be_is_refused(given: dict[str, str], reason: str) -> None:
     """Before anything is saved."""
     with pytest.raises(ProviderError, match=reason):
-        check(fields_of(Acme()), given)
+        resolve_values(fields_of(Acme()), given)
 
 
 def test_everything_is_saved_and_secrets_are_not_in_the_file(tmp_path: Path) -> None:
     """Also for a provider that does not save by itself."""
     provider = Acme()
     fields = fields_of(provider)
-    secrets = save(provider, "acme", fields, check(fields, {"mode": "cloud", "api_key": "top secret"}), tmp_path)
+    secrets = save_values(
+        provider, "acme", fields, resolve_values(fields, {"mode": "cloud", "api_key": "top secret"}), tmp_path
+    )
     assert secrets == {"ACME_KEY": "top secret"}
     assert read_settings(tmp_path, "acme") == {"mode": "cloud", "url": "https://acme", "extract": False, "limit": 5}
     assert "top secret" not in (tmp_path / "providers" / "acme.json").read_text()
@@ -82,16 +91,16 @@ def test_what_is_not_named_stays_as_it_was() -> None:
     """Unless it followed from something that changes, is no longer allowed, or is given nothing."""
     fields = fields_of(Acme())
     known = {"mode": "cloud", "url": "https://acme", "limit": 9, "extract": True}
-    assert check(fields, {"extract": "no"}, known, {"ACME_KEY"}) == known | {"extract": False}
-    assert check(fields, {"mode": "local"}, known)["url"] == "http://localhost"
-    assert check(fields, {"mode": "local"}, known | {"url": "http://own"})["url"] == "http://own"
-    assert check(fields, {"limit": ""}, known, {"ACME_KEY"})["limit"] == 5
-    assert check(fields, {}, {"mode": "moon", "limit": [1]}) == check(fields, {})
+    assert resolve_values(fields, {"extract": "no"}, known, {"ACME_KEY"}) == known | {"extract": False}
+    assert resolve_values(fields, {"mode": "local"}, known)["url"] == "http://localhost"
+    assert resolve_values(fields, {"mode": "local"}, known | {"url": "http://own"})["url"] == "http://own"
+    assert resolve_values(fields, {"limit": ""}, known, {"ACME_KEY"})["limit"] == 5
+    assert resolve_values(fields, {}, {"mode": "moon", "limit": [1]}) == resolve_values(fields, {})
 
 
 def test_a_secret_that_is_set_already_need_not_be_given_again() -> None:
     """And it is not overwritten."""
-    assert "api_key" not in check(fields_of(Acme()), {"mode": "cloud"}, {}, {"ACME_KEY"})
+    assert "api_key" not in resolve_values(fields_of(Acme()), {"mode": "cloud"}, {}, {"ACME_KEY"})
 
 
 def test_fields_with_a_variable_are_kept_where_the_provider_reads_them(
@@ -104,8 +113,8 @@ def test_fields_with_a_variable_are_kept_where_the_provider_reads_them(
     )
     provider = Acme()
     fields = fields_of(provider)
-    values = check(fields, {"url": "http://here"})
-    assert save(provider, "acme", fields, values, tmp_path) == {"ACME_URL": "http://here", "ACME_FAST": "true"}
+    values = resolve_values(fields, {"url": "http://here"})
+    assert save_values(provider, "acme", fields, values, tmp_path) == {"ACME_URL": "http://here", "ACME_FAST": "true"}
     assert read_settings(tmp_path, "acme") == {"url": "http://here", "fast": True}
     with pytest.raises(ProviderError, match="one line"):
         variables_of(fields, {"url": "a\nb"})
@@ -122,7 +131,7 @@ def test_fields_with_a_variable_are_kept_where_the_provider_reads_them(
 def test_a_schema_of_garbage_is_read_as_far_as_it_goes(monkeypatch: pytest.MonkeyPatch, schema: Any) -> None:
     """What is no field, or no part of one, is left out."""
     monkeypatch.setattr("tests.providers.test_setup.SCHEMA", schema)
-    assert check(fields_of(Acme()), {}) == {}
+    assert resolve_values(fields_of(Acme()), {}) == {}
 
 
 def test_a_schema_that_is_no_list_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,9 +149,9 @@ def test_a_provider_that_cannot_save_leaves_everything_as_it_was(tmp_path: Path)
             raise OSError("no room")
 
     fields = fields_of(Acme())
-    save(Acme(), "acme", fields, check(fields, {"limit": 7}), tmp_path)
+    save_values(Acme(), "acme", fields, resolve_values(fields, {"limit": 7}), tmp_path)
     with pytest.raises(ProviderError, match="no room"):
-        save(Full(), "acme", fields, check(fields, {"limit": 8}), tmp_path)
+        save_values(Full(), "acme", fields, resolve_values(fields, {"limit": 8}), tmp_path)
     assert read_settings(tmp_path, "acme")["limit"] == 7
 
 
@@ -153,7 +162,7 @@ def test_a_file_that_cannot_be_read_is_kept_and_written_anew(tmp_path: Path) -> 
     fields = fields_of(Acme())
     for broken in ("{", "[]"):
         (place / "acme.json").write_text(broken)
-        save(Acme(), "acme", fields, check(fields, {}), tmp_path)
+        save_values(Acme(), "acme", fields, resolve_values(fields, {}), tmp_path)
     assert read_settings(tmp_path, "acme")["limit"] == 5
     assert ((place / "acme.json.bak").read_text(), (place / "acme.json.bak2").read_text()) == ("{", "[]")
 
@@ -163,7 +172,7 @@ def test_keys_that_no_question_asks_for_are_kept(tmp_path: Path) -> None:
     (tmp_path / "providers").mkdir()
     (tmp_path / "providers" / "acme.json").write_text('{"by_hand": 1}')
     fields = fields_of(Acme())
-    save(Acme(), "acme", fields, check(fields, {}), tmp_path)
+    save_values(Acme(), "acme", fields, resolve_values(fields, {}), tmp_path)
     assert read_settings(tmp_path, "acme")["by_hand"] == 1
 
 
@@ -171,7 +180,7 @@ def test_files_are_put_back_when_something_fails(tmp_path: Path) -> None:
     """Changed ones, and new ones are gone."""
     old, new = tmp_path / "old", tmp_path / "new"
     old.write_text("as it was")
-    with pytest.raises(ZeroDivisionError), unchanged_on_failure(old, new):
+    with pytest.raises(ZeroDivisionError), restored_on_failure(old, new):
         old.write_text("changed")
         new.write_text("new")
         raise ZeroDivisionError

@@ -1,8 +1,8 @@
-"""Which providers there are, without running any of their code.
+"""Discovers providers without running any of their code.
 
-A provider is bundled, offered by an installed package (entry point `memoranda.providers`), or lies in the home as
-`plugins/<name>/` with an `__init__.py` and, if it likes, a `plugin.yaml`. On a clash the bundled one wins, then the
-installed one. Only the one that is asked for is ever imported: see `loading`.
+A provider is bundled, offered by an installed package (entry point `memoranda.providers`), or a plugin in the
+home: `plugins/<name>/` with an `__init__.py` and optionally a `plugin.yaml`. Of two with the same name the bundled one
+wins, then the installed one. Only the provider that is used is ever imported: see `loader`.
 """
 
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ from memoranda.support.durable_files import read_file
 
 GROUP = "memoranda.providers"
 _MARKS = ("MemoryProvider", "register_memory_provider")
-_LONGEST_SOURCE = 1_000_000
-_LONGEST_MANIFEST = 20_000
+_MAX_SOURCE_BYTES = 1_000_000
+_MAX_MANIFEST_BYTES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredProvider:
-    """A provider that can be asked for. `reference` is `module:class` or a directory; `problem` says why it cannot."""
+    """A provider that can be loaded. `reference` is `module:class` or a directory; `problem` says why it cannot be."""
 
     name: str
     origin: Literal["bundled", "installed", "home"]
@@ -51,13 +51,13 @@ BUNDLED = (
 
 
 def discover(home: Path) -> dict[str, DiscoveredProvider]:
-    """Every provider by its name."""
+    """All providers by name."""
     found: dict[str, DiscoveredProvider] = {}
-    for candidate in (*BUNDLED, *_installed(), *_in_home(home)):
-        first = found.setdefault(candidate.name, candidate)
-        if first is not candidate:
-            hidden = f"{candidate.origin}: {candidate.reference}"
-            found[candidate.name] = replace(first, shadows=(*first.shadows, hidden))
+    for provider in (*BUNDLED, *_installed(), *_in_home(home)):
+        first = found.setdefault(provider.name, provider)
+        if first is not provider:
+            hidden = f"{provider.origin}: {provider.reference}"
+            found[provider.name] = replace(first, shadows=(*first.shadows, hidden))
     return dict(sorted(found.items()))
 
 
@@ -74,46 +74,46 @@ def _in_home(home: Path) -> list[DiscoveredProvider]:
     directory = home / "plugins"
     if not directory.is_dir():
         return []
-    places = [place for place in sorted(directory.iterdir()) if place.is_dir() and place.name[0] not in "._"]
-    return [candidate for place in places if (candidate := _plugin(place)) is not None]
+    folders = [path for path in sorted(directory.iterdir()) if path.is_dir() and path.name[0] not in "._"]
+    return [plugin for folder in folders if (plugin := _read_plugin(folder)) is not None]
 
 
-def _plugin(place: Path) -> DiscoveredProvider | None:
-    """The plugin in a directory; None for one that is no memory provider. A broken one is a candidate too."""
+def _read_plugin(folder: Path) -> DiscoveredProvider | None:
+    """The plugin in a folder; None for one that is no memory provider. A broken plugin has a `problem`."""
     try:
-        source = read_file(place / "__init__.py", _LONGEST_SOURCE).decode("utf-8", "replace")
+        source = read_file(folder / "__init__.py", _MAX_SOURCE_BYTES).decode("utf-8", "replace")
     except FileNotFoundError:
         return None
     except OSError as error:
-        return DiscoveredProvider(place.name, "home", str(place), problem=f"cannot be read: {error.strerror}")
+        return DiscoveredProvider(folder.name, "home", str(folder), problem=f"cannot be read: {error.strerror}")
     if not any(mark in source for mark in _MARKS):
         return None
     try:
-        manifest = _manifest(place / "plugin.yaml")
+        manifest = _read_manifest(folder / "plugin.yaml")
     except ValueError as error:
-        return DiscoveredProvider(place.name, "home", str(place), problem=str(error))
+        return DiscoveredProvider(folder.name, "home", str(folder), problem=str(error))
     return DiscoveredProvider(
-        place.name,
+        folder.name,
         "home",
-        str(place),
+        str(folder),
         str(manifest.get("description") or ""),
-        tuple(str(each) for each in _list(manifest, "pip_dependencies")),
-        tuple(each for each in _list(manifest, "external_dependencies") if isinstance(each, Mapping)),
+        tuple(str(package) for package in _list_of(manifest, "pip_dependencies")),
+        tuple(program for program in _list_of(manifest, "external_dependencies") if isinstance(program, Mapping)),
     )
 
 
-def _list(manifest: Mapping[str, Any], key: str) -> list[Any]:
+def _list_of(manifest: Mapping[str, Any], key: str) -> list[Any]:
     value = manifest.get(key)
     return value if isinstance(value, list) else []
 
 
-def _manifest(path: Path) -> Mapping[str, Any]:
-    # 40 ms, and most homes have no plugin.
+def _read_manifest(path: Path) -> Mapping[str, Any]:
+    # The import takes 40 ms, and most homes have no plugin.
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 
     try:
-        document = YAML(typ="safe", pure=True).load(read_file(path, _LONGEST_MANIFEST).decode("utf-8"))
+        document = YAML(typ="safe", pure=True).load(read_file(path, _MAX_MANIFEST_BYTES).decode("utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError, YAMLError, RecursionError) as error:
@@ -121,5 +121,5 @@ def _manifest(path: Path) -> Mapping[str, Any]:
     if document is None:
         return {}
     if not isinstance(document, Mapping):
-        raise ValueError("its plugin.yaml must hold keys and values")
+        raise ValueError("its plugin.yaml must contain keys and values")
     return document

@@ -25,7 +25,7 @@ PACKAGE = "memoranda_home_plugins"
 
 
 class HermesModules:
-    """The modules for one plugin: their `get_hermes_home` is the home that the plugin lies in."""
+    """The modules for one plugin; their `get_hermes_home` returns the home that contains the plugin."""
 
     def __init__(self, plugin: str, home: Path) -> None:
         self._modules = _modules(plugin, home)
@@ -43,11 +43,11 @@ class HermesModules:
         if level or name.partition(".")[0] not in self._roots:
             return builtins.__import__(name, globals, locals, fromlist or (), level)
         offered = self._modules.get(name)
-        if offered is None or not all(hasattr(offered, each) for each in fromlist or () if each != "*"):
-            return self._elsewhere(name, globals, locals, fromlist or ())
+        if offered is None or not all(hasattr(offered, name) for name in fromlist or () if name != "*"):
+            return self._import_from_host(name, globals, locals, fromlist or ())
         return offered if fromlist else self._modules[name.partition(".")[0]]
 
-    def _elsewhere(
+    def _import_from_host(
         self,
         name: str,
         globals: Mapping[str, Any] | None,
@@ -96,7 +96,9 @@ class PluginFinder(importlib.abc.MetaPathFinder):
 def _modules(plugin: str, home: Path) -> dict[str, ModuleType]:
     provider = _module("agent.memory_provider", MemoryProvider=MemoryProvider)
     registry = _module("tools.registry", registry=_Registry(plugin), tool_error=_tool_error, tool_result=_tool_result)
-    constants = _module("hermes_constants", get_hermes_home=lambda: home, display_hermes_home=lambda: _shown(home))
+    constants = _module(
+        "hermes_constants", get_hermes_home=lambda: home, display_hermes_home=lambda: _display_path(home)
+    )
     return {
         "agent": _module("agent", memory_provider=provider),
         "agent.memory_provider": provider,
@@ -113,7 +115,7 @@ def _module(name: str, **attributes: Any) -> ModuleType:
 
 
 class _Registry:
-    """Where Hermes keeps its tools; a provider's are asked of the provider itself, so this only says so."""
+    """Stands for the tool registry of Hermes; providers report their tools themselves, so calls are only logged."""
 
     def __init__(self, plugin: str) -> None:
         self._plugin = plugin
@@ -122,14 +124,14 @@ class _Registry:
         if name.startswith("_"):
             raise AttributeError(name)
 
-        def leave_out(*arguments: Any, **facts: Any) -> None:
+        def ignore(*arguments: Any, **facts: Any) -> None:
             _log.warning(
-                "The plugin %s calls %s of Hermes's tool registry, for which there is no place here; it is left out.",
+                "The plugin %s calls %s of Hermes's tool registry, which is not supported here; the call is ignored.",
                 self._plugin,
                 name,
             )
 
-        return leave_out
+        return ignore
 
 
 def _tool_error(message: object, **more: Any) -> str:
@@ -140,7 +142,7 @@ def _tool_result(data: Any = None, **more: Any) -> str:
     return json.dumps(more if data is None else data, ensure_ascii=False, default=str)
 
 
-def _shown(home: Path) -> str:
+def _display_path(home: Path) -> str:
     try:
         return f"~/{home.relative_to(Path.home())}"
     except (ValueError, RuntimeError):

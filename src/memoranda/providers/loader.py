@@ -1,8 +1,8 @@
-"""Turns a candidate into a provider: imports its code, and that code only.
+"""Loads a discovered provider: imports its code, and no other code.
 
 A plugin in the home may have been written for Hermes: it imports modules of Hermes by their names (see `hermes`), and
-registers itself with a context. Both are offered, so that it works as it is. What it registers besides a provider has
-no place here, and is said in the log.
+registers itself with a context. Both are provided, so that it works unchanged. What it registers besides a provider is
+ignored, and the log says so.
 """
 
 import hashlib
@@ -26,12 +26,12 @@ from memoranda.providers.provider import MemoryProvider
 _log = logging.getLogger(__name__)
 
 _finder = PluginFinder()
-_locks = threading.Lock()
-_importing: dict[str, threading.RLock] = {}
+_registry_lock = threading.Lock()
+_import_locks: dict[str, threading.RLock] = {}
 
 
 class PluginContext:
-    """What a plugin's `register(ctx)` is given."""
+    """The `ctx` of a plugin's `register(ctx)`."""
 
     def __init__(self, plugin: str, home: Path, settings: Mapping[str, Any]) -> None:
         self.providers: list[MemoryProvider] = []
@@ -46,50 +46,50 @@ class PluginContext:
         if not name.startswith("register_"):
             raise AttributeError(name)
 
-        def leave_out(*arguments: Any, **facts: Any) -> None:
+        def ignore(*arguments: Any, **facts: Any) -> None:
             _log.warning(
-                "The plugin %s calls %s, for which there is no place here; it is left out.", self._plugin, name
+                "The plugin %s calls %s, which Memoranda does not support; the call is ignored.", self._plugin, name
             )
 
-        return leave_out
+        return ignore
 
 
-def load(candidate: DiscoveredProvider, home: Path, settings: Mapping[str, Any] | None = None) -> MemoryProvider:
-    """The provider of a candidate; raises ProviderError, saying why, when it cannot be had."""
-    if candidate.problem:
-        raise ProviderError(f"The provider {candidate.name} cannot be used: {candidate.problem}.")
+def load(found: DiscoveredProvider, home: Path, settings: Mapping[str, Any] | None = None) -> MemoryProvider:
+    """Import and construct a provider; raises ProviderError with the reason when that fails."""
+    if found.problem:
+        raise ProviderError(f"The provider {found.name} cannot be used: {found.problem}.")
     try:
-        if candidate.origin == "home":
-            return _from_module(_import_plugin(Path(candidate.reference), home), candidate.name, home, settings)
-        return _make(_import_class(candidate.reference), home, settings)
+        if found.origin == "home":
+            return _from_module(_import_plugin(Path(found.reference), home), found.name, home, settings)
+        return _construct(_import_class(found.reference), home, settings)
     except ProviderError:
         raise
     except (Exception, SystemExit) as error:
-        # Somebody else's code runs here; whatever it raises is a reason, and no more than that.
-        _log.warning("The provider %s could not be loaded.", candidate.name, exc_info=True)
+        # Third-party code runs here, and may raise anything.
+        _log.debug("The provider %s could not be loaded.", found.name, exc_info=True)
         raise ProviderError(
-            f"The provider {candidate.name} could not be loaded ({type(error).__name__}: {error})."
+            f"The provider {found.name} could not be loaded ({type(error).__name__}: {error})."
         ) from error
 
 
 @dataclass(frozen=True, slots=True)
 class PluginCommands:
-    """What a plugin's `cli.py` brings: how its arguments are read, and what runs them."""
+    """The commands of a plugin's `cli.py`: `register` adds them to a parser, `handler` runs them."""
 
     register: Callable[[Any], Any]
     handler: Callable[[Any], Any] | None
 
 
-def load_commands(candidate: DiscoveredProvider, home: Path) -> PluginCommands:
-    """The commands of a plugin in the home; raises ProviderError when it brings none."""
-    if candidate.origin != "home" or not (Path(candidate.reference) / "cli.py").is_file():
-        raise ProviderError(f"The provider {candidate.name} brings no commands of its own.")
+def load_commands(found: DiscoveredProvider, home: Path) -> PluginCommands:
+    """Load the commands of a plugin in the home; raises ProviderError when it has none."""
+    if found.origin != "home" or not (Path(found.reference) / "cli.py").is_file():
+        raise ProviderError(f"The provider {found.name} has no commands.")
     try:
-        package = _import_plugin(Path(candidate.reference), home)
+        package = _import_plugin(Path(found.reference), home)
         module = importlib.import_module(f"{package.__name__}.cli")
-        return PluginCommands(module.register_cli, getattr(module, f"{candidate.name.replace('-', '_')}_command", None))
+        return PluginCommands(module.register_cli, getattr(module, f"{found.name.replace('-', '_')}_command", None))
     except (Exception, SystemExit) as error:
-        raise ProviderError(f"The commands of {candidate.name} could not be loaded: {error}.") from error
+        raise ProviderError(f"The commands of {found.name} could not be loaded: {error}.") from error
 
 
 def _import_class(reference: str) -> type[MemoryProvider]:
@@ -102,49 +102,49 @@ def _import_class(reference: str) -> type[MemoryProvider]:
     return found
 
 
-def _make(kind: Any, home: Path, settings: Mapping[str, Any] | None) -> MemoryProvider:
-    """An instance, given what its constructor takes: the home, its settings, or nothing."""
-    taken = inspect.signature(kind).parameters
-    offered = {"home": home, "settings": settings}
-    made = kind(**{name: value for name, value in offered.items() if name in taken})
-    if not isinstance(made, MemoryProvider):
+def _construct(kind: Any, home: Path, settings: Mapping[str, Any] | None) -> MemoryProvider:
+    """Construct a provider with those of home and settings that its constructor takes."""
+    parameters = inspect.signature(kind).parameters
+    available = {"home": home, "settings": settings}
+    provider = kind(**{name: value for name, value in available.items() if name in parameters})
+    if not isinstance(provider, MemoryProvider):
         raise ProviderError(f"{kind!r} is no MemoryProvider.")
-    return made
+    return provider
 
 
-def _import_plugin(place: Path, home: Path) -> ModuleType:
-    """Import a directory as a package of its own, so that its relative imports work and its name takes nobody's.
+def _import_plugin(folder: Path, home: Path) -> ModuleType:
+    """Import a folder as a package under a private name, so that relative imports work and no other module is hidden.
 
-    It is imported once, by whichever session is first, and again when one of its files has changed.
+    The first session imports it; it is imported again when one of its files has changed.
     """
-    with _locks:
+    with _registry_lock:
         if PACKAGE not in sys.modules:
             root = ModuleType(PACKAGE)
             root.__path__ = []
             sys.modules[PACKAGE] = root
         if _finder not in sys.meta_path:
             sys.meta_path.insert(0, _finder)
-        importing = _importing.setdefault(str(place), threading.RLock())
-    # One that never finishes holds up nobody but itself.
-    with importing:
-        name = f"{PACKAGE}.{place.name.replace('-', '_')}_{_fingerprint(place)}"
-        return sys.modules[name] if name in sys.modules else _execute(name, place, home)
+        import_lock = _import_locks.setdefault(str(folder), threading.RLock())
+    # A lock per plugin: an import that never ends blocks no other plugin.
+    with import_lock:
+        name = f"{PACKAGE}.{folder.name.replace('-', '_')}_{_fingerprint(folder)}"
+        return sys.modules[name] if name in sys.modules else _execute(name, folder, home)
 
 
-def _fingerprint(place: Path) -> str:
-    """Tells the same plugin in the same state from any other."""
-    files = sorted((str(file), file.stat().st_mtime_ns) for file in place.glob("**/*.py"))
-    return hashlib.sha256(repr((str(place), files)).encode()).hexdigest()[:12]
+def _fingerprint(folder: Path) -> str:
+    """A hash of the paths and modification times of a plugin's files."""
+    files = sorted((str(file), file.stat().st_mtime_ns) for file in folder.glob("**/*.py"))
+    return hashlib.sha256(repr((str(folder), files)).encode()).hexdigest()[:12]
 
 
-def _execute(name: str, place: Path, home: Path) -> ModuleType:
-    offer = _finder.offers[name] = HermesModules(place.name, home)
-    file = str(place / "__init__.py")
+def _execute(name: str, folder: Path, home: Path) -> ModuleType:
+    offer = _finder.offers[name] = HermesModules(folder.name, home)
+    file = str(folder / "__init__.py")
     spec = importlib.util.spec_from_file_location(
-        name, file, loader=PluginLoader(name, file, offer), submodule_search_locations=[str(place)]
+        name, file, loader=PluginLoader(name, file, offer), submodule_search_locations=[str(folder)]
     )
     if spec is None or spec.loader is None:
-        raise ProviderError(f"{place} cannot be imported.")
+        raise ProviderError(f"{folder} cannot be imported.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -156,7 +156,7 @@ def _execute(name: str, place: Path, home: Path) -> ModuleType:
 
 
 def _from_module(module: ModuleType, name: str, home: Path, settings: Mapping[str, Any] | None) -> MemoryProvider:
-    """What `register(ctx)` registers; if it is not there, fails or registers nothing, a subclass in the module."""
+    """The provider that `register(ctx)` registers, or else an instance of a subclass in the module."""
     register = getattr(module, "register", None)
     context = PluginContext(name, home, settings or {})
     failure: BaseException | None = None
@@ -170,11 +170,11 @@ def _from_module(module: ModuleType, name: str, home: Path, settings: Mapping[st
         _log.warning("The plugin %s registers %d providers; the first is used.", name, len(context.providers))
     if context.providers:
         return context.providers[0]
-    own = [
-        each
-        for each in vars(module).values()
-        if inspect.isclass(each) and issubclass(each, MemoryProvider) and not inspect.isabstract(each)
+    classes = [
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value) and issubclass(value, MemoryProvider) and not inspect.isabstract(value)
     ]
-    if not own:
+    if not classes:
         raise ProviderError(f"The plugin {name} has no provider in it.") from failure
-    return _make(own[0], home, settings)
+    return _construct(classes[0], home, settings)

@@ -1,9 +1,8 @@
-"""What a provider wants to know before it is used, asked of a person or given as values, checked and really saved.
+"""Setup of a provider: the fields of its schema, and the values that are checked and saved for them.
 
-Fields come from the provider's schema. Secrets go to `.env`, everything else to `providers/<name>.json` in the home,
-which the provider is given when it is made, and to its own `save_config` where it has one. A field that names a
-variable is in `.env` as well, because that is where the provider reads it. What was saved before and is not named again
-stays as it was.
+Secrets go to `.env`, all other values to `providers/<name>.json` in the home, which the provider's constructor gets,
+and to its own `save_config` if it has one. A field that names a variable is also in `.env`, where the provider reads
+it. Values that were saved before and are not given again stay as they were.
 """
 
 import json
@@ -24,7 +23,7 @@ from memoranda.support.file_lock import FileLock
 _YES = {"true", "yes", "on", "1"}
 _NO = {"false", "no", "off", "0"}
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Where settings were before they had their present place.
+# Where an earlier version kept settings.
 _FORMER_FILES = {"holographic": "holographic.json"}
 _NOTHING: Mapping[str, Any] = {}
 _LOCK_SECONDS = 10.0
@@ -33,7 +32,7 @@ _SAVE_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class ConfigField:
-    """One thing to know."""
+    """One field of a provider's configuration schema."""
 
     key: str
     description: str = ""
@@ -47,41 +46,41 @@ class ConfigField:
     default_from: Mapping[str, Any] | None = None
 
     def applies(self, values: Mapping[str, Any]) -> bool:
-        """Whether it matters, given what is known so far."""
+        """Whether the field is needed with the values so far."""
         return all(values.get(key) == wanted for key, wanted in (self.when or {}).items())
 
-    def suggestion(self, values: Mapping[str, Any]) -> Any:
-        """What to offer when nothing was said."""
+    def default_for(self, values: Mapping[str, Any]) -> Any:
+        """The default, which may depend on another field."""
         if self.default_from:
             found = self.default_from.get("map", {}).get(values.get(str(self.default_from.get("field"))))
             return self.default if found is None else found
         return self.default
 
-    def kept(self, known: Mapping[str, Any]) -> Any:
-        """What was saved before; None when there is nothing, it is no longer allowed, or it followed from another."""
-        old = known.get(self.key)
-        if old is None or (self.default_from and old == self.suggestion(known)):
+    def saved_value(self, saved: Mapping[str, Any]) -> Any:
+        """The valid value that was saved before; None without one, or when it followed from another field."""
+        old = saved.get(self.key)
+        if old is None or (self.default_from and old == self.default_for(saved)):
             return None
         try:
-            return self.read(old)
+            return self.parse(old)
         except ProviderError:
             return None
 
-    def read(self, text: Any) -> Any:
-        """A value as it was typed, as what it should be; raises ProviderError when it cannot be that."""
+    def parse(self, text: Any) -> Any:
+        """Convert typed text to the type of the field; raises ProviderError when it is not valid."""
         if isinstance(text, str):
             text = text.strip()
         if self.choices:
             for choice in self.choices:
                 if text == choice or str(text).lower() == str(choice).lower():
                     return choice
-            raise self._wrong(text, f"one of {', '.join(map(str, self.choices))}")
+            raise self._invalid(text, f"one of {', '.join(map(str, self.choices))}")
         try:
-            return self._typed(text)
+            return self._convert(text)
         except (ValueError, TypeError, OverflowError):
-            raise self._wrong(text, f"a value like {self.default!r}") from None
+            raise self._invalid(text, f"a value like {self.default!r}") from None
 
-    def _typed(self, text: Any) -> Any:
+    def _convert(self, text: Any) -> Any:
         if isinstance(self.default, bool) and not isinstance(text, bool):
             word = str(text).lower()
             if word not in _YES | _NO:
@@ -96,12 +95,12 @@ class ConfigField:
             return number
         return text
 
-    def _wrong(self, text: Any, takes: str) -> ProviderError:
+    def _invalid(self, text: Any, takes: str) -> ProviderError:
         return ProviderError(f"{self.key} takes {takes}, not {str(text)[:60]!r}.")
 
 
 def fields_of(provider: MemoryProvider) -> list[ConfigField]:
-    """The schema of a provider; what is no field, or no part of one, is left out."""
+    """The fields of a provider's schema; invalid fields and parts of fields are skipped."""
     schema = provider.get_config_schema()
     if schema is not None and not isinstance(schema, list | tuple):
         raise ProviderError(f"its settings are described by {type(schema).__name__} instead of a list of fields")
@@ -129,16 +128,15 @@ def _field(entry: Mapping[str, Any]) -> ConfigField:
     )
 
 
-def check(
+def resolve_values(
     fields: list[ConfigField],
     given: Mapping[str, Any],
-    known: Mapping[str, Any] = _NOTHING,
+    saved: Mapping[str, Any] = _NOTHING,
     present: Collection[str] = (),
 ) -> dict[str, Any]:
-    """The values to save: those given, read as what they should be; else as they were; else the defaults.
+    """The values to save: those given, else those saved before, else the defaults. Raises ProviderError.
 
-    `known` is what was saved before, `present` are the variables that have a value already. Giving a key nothing puts
-    it back to its default.
+    `present` are the variables that have a value already. An empty value resets a key to its default.
     """
     unknown = [key for key in given if key not in {field.key for field in fields}]
     if unknown:
@@ -149,23 +147,23 @@ def check(
         if not field.applies(values):
             continue
         if given.get(field.key) not in (None, ""):
-            values[field.key] = field.read(given[field.key])
+            values[field.key] = field.parse(given[field.key])
         elif field.secret and field.env_var in present:
             continue
-        elif given.get(field.key) is None and (kept := field.kept(known)) is not None:
-            values[field.key] = kept
-        elif (suggested := field.suggestion(values)) is not None:
-            values[field.key] = suggested
+        elif given.get(field.key) is None and (old := field.saved_value(saved)) is not None:
+            values[field.key] = old
+        elif (default := field.default_for(values)) is not None:
+            values[field.key] = default
         elif field.required and field.env_var not in present:
-            raise ProviderError(f"{field.key} is needed: {field.description or 'no default'}.")
+            raise ProviderError(f"{field.key} is required: {field.description or 'no default'}.")
     return values
 
 
 def variables_of(fields: list[ConfigField], values: Mapping[str, Any]) -> dict[str, str]:
-    """What belongs into `.env`, by the names of the variables; raises ProviderError for what cannot be kept there."""
+    """The values for `.env` by variable; raises ProviderError for one that cannot be stored there."""
     nameless = [field.key for field in fields if field.secret and field.key in values and not field.env_var]
     if nameless:
-        raise ProviderError(f"{', '.join(nameless)}: the provider names no variable to keep this secret in.")
+        raise ProviderError(f"{', '.join(nameless)}: the provider names no variable for this secret.")
     found = {field.env_var: _as_text(values[field.key]) for field in fields if field.env_var and field.key in values}
     for variable, text in found.items():
         if not text.isprintable():
@@ -183,32 +181,34 @@ def settings_file(home: Path, name: str) -> Path:
     return home / "providers" / f"{name}.json"
 
 
-def _where(home: Path, name: str) -> Path:
-    """The file that has the settings; the former one as long as there is no other."""
+def _current_file(home: Path, name: str) -> Path:
+    """The file that has the settings: that of an earlier version while there is no other."""
     path = settings_file(home, name)
     return home / _FORMER_FILES[name] if name in _FORMER_FILES and not path.exists() else path
 
 
 def read_settings(home: Path, name: str) -> dict[str, Any]:
-    """What was saved for a provider; empty when nothing was."""
-    path = _where(home, name)
+    """The saved settings of a provider; empty when there are none."""
+    path = _current_file(home, name)
     try:
         values = json.loads(read_file(path))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as error:
         raise ProviderError(
-            f"{path} cannot be read ({error}). Mend it, or run 'memoranda provider setup {name}', which keeps a copy."
+            f"{path} cannot be read ({error}). Correct it, or run 'memoranda provider setup {name}': it keeps a copy."
         ) from error
     if not isinstance(values, dict):
-        raise ProviderError(f"{path} must hold keys and values. Mend it, or run 'memoranda provider setup {name}'.")
+        raise ProviderError(
+            f"{path} must contain keys and values. Correct it, or run 'memoranda provider setup {name}'."
+        )
     return values
 
 
-def save(
+def save_values(
     provider: MemoryProvider, name: str, fields: list[ConfigField], values: Mapping[str, Any], home: Path
 ) -> dict[str, str]:
-    """Save everything that is no secret; what belongs into `.env` is returned and left to the caller.
+    """Save all values except secrets; returns the values for `.env`, which the caller stores.
 
     The provider saves first: if that fails, nothing is changed here.
     """
@@ -226,7 +226,7 @@ def save(
 
 
 def write_settings(home: Path, name: str, values: Mapping[str, Any]) -> None:
-    """Put values beside those that were saved before; a file that cannot be read is kept as a copy."""
+    """Add values to those that were saved before; a file that cannot be read is kept as a copy."""
     path = settings_file(home, name)
     make_private_directory(path.parent)
     with FileLock(home / ".lock", _LOCK_SECONDS):
@@ -234,14 +234,14 @@ def write_settings(home: Path, name: str, values: Mapping[str, Any]) -> None:
             before = read_settings(home, name)
         except ProviderError:
             before = {}
-            _keep_a_copy(_where(home, name))
+            _copy_unreadable(_current_file(home, name))
         write_private(path, json.dumps(before | dict(values), ensure_ascii=False, indent=2).encode())
         if name in _FORMER_FILES:
             (home / _FORMER_FILES[name]).unlink(missing_ok=True)
 
 
-def _keep_a_copy(path: Path) -> None:
-    """Put a file that cannot be read beside its place, under a name that is free."""
+def _copy_unreadable(path: Path) -> None:
+    """Copy a file that cannot be read to a free name beside it."""
     if not path.is_file():
         return
     number = 1
@@ -251,8 +251,8 @@ def _keep_a_copy(path: Path) -> None:
 
 
 @contextmanager
-def unchanged_on_failure(*paths: Path) -> Iterator[None]:
-    """Files are put back as they were when the block fails."""
+def restored_on_failure(*paths: Path) -> Iterator[None]:
+    """Restore files to their content before the block when it raises."""
     before = {path: read_file(path) if path.is_file() else None for path in paths}
     try:
         yield

@@ -1,4 +1,4 @@
-"""`memoranda provider`: which external memory is in use, and how it is."""
+"""`memoranda provider`: choose, configure, inspect and test the external memory."""
 
 import click
 
@@ -17,7 +17,7 @@ Examples:
 @click.group(epilog=_EPILOG)
 @common_options
 def command() -> None:
-    """See, set up, test and switch off the external memory."""
+    """Show, set up, test and switch off the external memory."""
 
 
 for _subcommand in (*status.COMMANDS, *setup.COMMANDS, *test.COMMANDS, *run.COMMANDS):

@@ -1,7 +1,7 @@
-"""How a command that runs a provider's code answers: the answer alone is on standard output.
+"""Output of commands that run a provider's code: only the command's answer goes to standard output.
 
-Whatever the provider prints meanwhile, from Python, from a library or from a program that it starts, goes to standard
-error, so that JSON stays JSON.
+What the provider prints, from Python, from a library or from a program that it starts, goes to standard error, so that
+JSON output stays valid.
 """
 
 import os
@@ -25,7 +25,7 @@ BUILT_IN = "built-in only"
 
 @dataclass(frozen=True, slots=True)
 class CommandOutput:
-    """An answer, in words and as data; `ok` is False for one that ends with an exit code."""
+    """The answer of a command, as text and as JSON data; `ok` is False for a failure."""
 
     text: str
     data: dict[str, Any]
@@ -33,33 +33,33 @@ class CommandOutput:
 
 
 def provider_command(run: Callable[..., CommandOutput]) -> Callable[..., None]:
-    """Make a function that returns an answer into a command; a ProviderError is an answer too."""
+    """Make a command from a function that returns its output; a ProviderError becomes a failure."""
 
     @wraps(run)
-    def command(**given: Any) -> None:
+    def command(**arguments: Any) -> None:
         invocation = Invocation.current()
         try:
             with stdout_to_stderr():
-                told = run(invocation, **given)
+                output = run(invocation, **arguments)
         except ProviderError as error:
             invocation.fail(terminal_line(str(error)))
-        if told.ok:
-            invocation.respond(told.text, told.data)
+        if output.ok:
+            invocation.respond(output.text, output.data)
         else:
-            invocation.fail(told.text, told.data)
+            invocation.fail(output.text, output.data)
 
     return command
 
 
 @contextmanager
 def stdout_to_stderr() -> Iterator[None]:
-    """Let everything that is printed here go to standard error."""
+    """Send everything that is printed in the block to standard error."""
     sys.stdout.flush()
     try:
-        kept = os.dup(1)
+        stdout = os.dup(1)
         os.dup2(2, 1)
     except OSError:
-        # One of them is closed; there is nothing to keep apart.
+        # One of the two is closed, so there is nothing to separate.
         with redirect_stdout(sys.stderr):
             yield
         return
@@ -67,12 +67,12 @@ def stdout_to_stderr() -> Iterator[None]:
         with redirect_stdout(sys.stderr):
             yield
     finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(stdout, 1)
+        os.close(stdout)
 
 
 def owned_home(invocation: Invocation) -> Home:
-    """The home that was named, unless another program owns it."""
+    """The home of the command; raises when another program owns it."""
     home = invocation.locate_home()
     home.refuse_if_foreign()
     return home
@@ -90,6 +90,6 @@ def find_provider(home: Home, name: str) -> DiscoveredProvider:
 
 
 def inspect_in_home(home: Home, found: DiscoveredProvider, saved: dict[str, Any]) -> Inspection:
-    """A provider as a command sees it; raises ProviderError when it cannot be had in time."""
+    """Load a provider with the settings and secrets of a home; raises ProviderError."""
     external = config.load(home).external
     return inspect_provider(found, home.root, saved, lambda names: config.export_secrets(home, names), external)

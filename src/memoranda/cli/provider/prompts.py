@@ -1,4 +1,4 @@
-"""Asking a person: which provider, and what it wants to know."""
+"""Questions of `memoranda provider setup`: which provider, and the values of its fields."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -12,10 +12,10 @@ from memoranda.providers.discovery import DiscoveredProvider
 from memoranda.providers.setup import ConfigField
 
 
-def pick(found: list[DiscoveredProvider], active: str) -> str:
-    """The name of the provider that was chosen, by its number or its name."""
-    choices = [BUILT_IN, *(each.name for each in found)]
-    about = ["no external memory", *(each.problem or each.description for each in found)]
+def ask_provider(found: list[DiscoveredProvider], active: str) -> str:
+    """Ask which provider to use, by number or name; returns its name."""
+    choices = [BUILT_IN, *(provider.name for provider in found)]
+    about = ["no external memory", *(provider.problem or provider.description for provider in found)]
     for number, (choice, text) in enumerate(zip(choices, about, strict=True)):
         mark = "*" if choice == (active or BUILT_IN) else " "
         click.echo(f"{mark}{number:>3}  {choice:<16} {terminal_line(text, 90)}", err=True)
@@ -31,50 +31,50 @@ def pick(found: list[DiscoveredProvider], active: str) -> str:
         )
 
 
-def ask_fields(fields: list[ConfigField], known: Mapping[str, Any], present: Collection[str]) -> dict[str, Any]:
-    """An answer to every question that applies; blank keeps what there is."""
+def ask_fields(fields: list[ConfigField], saved: Mapping[str, Any], present: Collection[str]) -> dict[str, Any]:
+    """Ask for every field that applies; a blank answer keeps the current value."""
     values: dict[str, Any] = {}
     for field in fields:
         if field.applies(values):
-            there = field.secret and field.env_var in present
-            answer = _ask(field, values, known, there)
+            is_set = field.secret and field.env_var in present
+            answer = _ask(field, values, saved, is_set)
             values |= {} if answer is None else {field.key: answer}
     return values
 
 
-def _ask(field: ConfigField, values: Mapping[str, Any], known: Mapping[str, Any], there: bool) -> Any:
-    offered = field.kept(known)
-    offered = field.suggestion(values) if offered is None else offered
+def _ask(field: ConfigField, values: Mapping[str, Any], saved: Mapping[str, Any], is_set: bool) -> Any:
+    default = field.saved_value(saved)
+    default = field.default_for(values) if default is None else default
     while True:
         answer = click.prompt(
-            _question(field, there),
-            default="" if field.secret or offered is None else _shown(offered),
+            _question(field, is_set),
+            default="" if field.secret or default is None else _format_value(default),
             hide_input=field.secret,
-            show_default=not field.secret and offered is not None,
+            show_default=not field.secret and default is not None,
             err=True,
             type=str,
         )
         if answer.strip() == "":
-            if not field.required or there:
+            if not field.required or is_set:
                 return None
-            click.echo(f"{field.key} is needed.", err=True)
+            click.echo(f"{field.key} is required.", err=True)
             continue
         try:
-            return field.read(answer)
+            return field.parse(answer)
         except ProviderError as error:
             click.echo(str(error), err=True)
 
 
-def _question(field: ConfigField, there: bool) -> str:
+def _question(field: ConfigField, is_set: bool) -> str:
     text = terminal_line(field.description or field.key)
     if field.choices:
         text += f" ({', '.join(map(str, field.choices))})"
     if field.url:
         text += f" ({terminal_line(field.url)})"
-    return text + (" (blank keeps the one that is set)" if there else "")
+    return text + (" (blank keeps the one that is set)" if is_set else "")
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)

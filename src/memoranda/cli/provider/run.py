@@ -1,4 +1,4 @@
-"""Commands that a provider brings itself: `run`."""
+"""`memoranda provider run`: a command of the provider itself."""
 
 import argparse
 import io
@@ -17,38 +17,38 @@ from memoranda.providers.inspect_provider import run_guarded
 from memoranda.providers.loader import PluginCommands, load_commands
 from memoranda.providers.settings import ProviderSettings
 
-_A_WHILE = 0.2
+_POLL_SECONDS = 0.2
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @common_options
 def run(arguments: tuple[str, ...]) -> None:
-    """Run a command of the active provider's own, if it brings some. '-- --help' shows them.
+    """Run a command that the active provider has itself. '-- --help' shows them.
 
-    With --json what it prints is in "output".
+    With --json, "output" contains what it prints.
     """
     invocation = Invocation.current()
     try:
-        name, commands, parser = _commands(invocation)
+        name, commands, parser = _load_commands(invocation)
     except ProviderError as error:
         invocation.fail(terminal_line(str(error)))
     printed = io.StringIO()
     if invocation.as_json:
         with stdout_to_stderr(), redirect_stdout(printed):
-            answer = _run(name, commands, parser, arguments)
-        code = answer.value if answer.ok else EXIT_REFUSED
-        data = {"success": answer.ok and code == 0, "exit_code": code, "output": printed.getvalue()}
-        invocation.respond("", data if answer.ok else data | {"error": terminal_line(answer.error)})
+            result = _run(name, commands, parser, arguments)
+        code = result.value if result.ok else EXIT_REFUSED
+        data = {"success": result.ok and code == 0, "exit_code": code, "output": printed.getvalue()}
+        invocation.respond("", data if result.ok else data | {"error": terminal_line(result.error)})
     else:
-        answer = _run(name, commands, parser, arguments)
-        if not answer.ok:
-            invocation.fail(f"{name} failed: {terminal_line(answer.error)}")
-        code = answer.value
+        result = _run(name, commands, parser, arguments)
+        if not result.ok:
+            invocation.fail(f"{name} failed: {terminal_line(result.error)}")
+        code = result.value
     sys.exit(code)
 
 
-def _commands(invocation: Invocation) -> tuple[str, PluginCommands, argparse.ArgumentParser]:
+def _load_commands(invocation: Invocation) -> tuple[str, PluginCommands, argparse.ArgumentParser]:
     home = owned_home(invocation)
     name = active_provider(home)
     if not name:
@@ -67,26 +67,26 @@ def _commands(invocation: Invocation) -> tuple[str, PluginCommands, argparse.Arg
 def _run(
     name: str, commands: PluginCommands, parser: argparse.ArgumentParser, arguments: tuple[str, ...]
 ) -> CallResult:
-    """An exit code, or why there is none. It may take as long as it likes; the person can interrupt it."""
+    """The exit code of a command, or an error. It has no time limit; a person can interrupt it."""
 
     def call() -> int:
         try:
             parsed = parser.parse_args(list(arguments))
             handler: Any = getattr(parsed, "func", None) or commands.handler
             if handler is None:
-                raise ProviderError(f"{name} says nothing about how its commands are run.")
-            result = handler(parsed)
+                raise ProviderError(f"{name} does not say how its commands are run.")
+            code = handler(parsed)
         except SystemExit as left:
-            result = left.code
-            if isinstance(result, str):
-                print(result, file=sys.stderr)
+            code = left.code
+            if isinstance(code, str):
+                print(code, file=sys.stderr)
                 return EXIT_REFUSED
-        return result if isinstance(result, int) and not isinstance(result, bool) else 0
+        return code if isinstance(code, int) and not isinstance(code, bool) else 0
 
     pending = PendingCall(call, f"memoranda-{name}-run")
-    while (answer := pending.wait(_A_WHILE)) is None:
+    while (result := pending.wait(_POLL_SECONDS)) is None:
         pass
-    return answer
+    return result
 
 
 COMMANDS = (run,)

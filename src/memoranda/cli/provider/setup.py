@@ -1,4 +1,4 @@
-"""Choosing a provider and giving it what it needs: `use`, `off`, `setup`."""
+"""The commands that choose and configure a provider: `use`, `off`, `setup`."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ from memoranda.cli.provider.output import (
     owned_home,
     provider_command,
 )
-from memoranda.cli.provider.prompts import ask_fields, pick
+from memoranda.cli.provider.prompts import ask_fields, ask_provider
 from memoranda.cli.terminal_text import terminal_line
 from memoranda.errors import ProviderError, StorageError
 from memoranda.providers.dependencies import install_command, missing_packages, missing_programs
@@ -29,16 +29,16 @@ from memoranda.providers.inspect_provider import Inspection, is_ready, run_guard
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.provider import has_own
 from memoranda.providers.setup import (
-    check,
     read_settings,
-    save,
+    resolve_values,
+    restored_on_failure,
+    save_values,
     settings_file,
-    unchanged_on_failure,
     variables_of,
 )
 from memoranda.support.home import Home
 
-# A person answers here, and may look something up first.
+# A person answers, and may have to look something up.
 _OWN_SETUP_SECONDS = 3_600.0
 
 
@@ -60,8 +60,8 @@ def use(invocation: Invocation, name: str) -> CommandOutput:
 @common_options
 @provider_command
 def off(invocation: Invocation) -> CommandOutput:
-    """Use the built-in memory only. What waits to be delivered is kept."""
-    return _built_in_only(invocation.locate_home())
+    """Use only the built-in memory. Waiting deliveries are kept."""
+    return _use_built_in_only(invocation.locate_home())
 
 
 @click.command()
@@ -71,13 +71,13 @@ def off(invocation: Invocation) -> CommandOutput:
     "given",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Answer a question; nothing else is asked then, and what is not named stays as it is.",
+    help="Set one value; nothing is asked then, and other values stay as they are.",
 )
 @click.option("--install", is_flag=True, help="Install the Python packages that it needs.")
 @common_options
 @provider_command
 def setup(invocation: Invocation, name: str | None, given: tuple[str, ...], install: bool) -> CommandOutput:
-    """Choose a provider, answer what it asks, and use it. Secrets go to .env."""
+    """Choose a provider, configure it, and use it. Secrets go to .env."""
     home = owned_home(invocation)
     interactive = sys.stdin.isatty() and not given and not invocation.as_json
     if name is None:
@@ -85,36 +85,37 @@ def setup(invocation: Invocation, name: str | None, given: tuple[str, ...], inst
             raise ProviderError(
                 "Name the provider: 'memoranda provider setup NAME'. 'memoranda provider list' shows them."
             )
-        name = pick(list(discover(home.root).values()), active_provider(home))
+        name = ask_provider(list(discover(home.root).values()), active_provider(home))
     if name == BUILT_IN:
-        return _built_in_only(home)
+        return _use_built_in_only(home)
     found = find_provider(home, name)
-    _provide(found, install, interactive)
-    saved = _saved(home.root, name)
+    _check_dependencies(found, install, interactive)
+    saved = _read_saved(home.root, name)
     seen = inspect_in_home(home, found, saved)
     if has_own(seen.provider, "post_setup") and not given:
-        return _handed_over(home, name, seen)
-    present = {each for each in _variables(seen) if each in config.read_secrets(home) or config.is_set(each)}
-    known = saved | _in_environment(home, seen)
-    answers = ask_fields(seen.fields, known, present) if interactive else _parsed(given)
-    return _saved_and_used(home, name, seen, check(seen.fields, answers, known, present))
+        return _run_own_setup(home, name, seen)
+    stored = config.read_secrets(home)
+    present = {name for name in _variables(seen) if name in stored or config.is_set(name)}
+    saved |= _plain_values_in_env(home, seen)
+    answers = ask_fields(seen.fields, saved, present) if interactive else _parse_pairs(given)
+    return _save_and_use(home, name, seen, resolve_values(seen.fields, answers, saved, present))
 
 
-def _saved_and_used(home: Home, name: str, seen: Inspection, values: Mapping[str, Any]) -> CommandOutput:
-    """Save all of it and switch the provider on, or leave everything as it was."""
+def _save_and_use(home: Home, name: str, seen: Inspection, values: Mapping[str, Any]) -> CommandOutput:
+    """Save all values and use the provider, or change nothing."""
     variables = variables_of(seen.fields, values)
     secret = {field.key: field.env_var for field in seen.fields if field.secret}
-    with unchanged_on_failure(home.secrets_file, home.config_file, settings_file(home.root, name)):
+    with restored_on_failure(home.secrets_file, home.config_file, settings_file(home.root, name)):
         for variable, value in variables.items():
             config.set_secret(home, variable, value)
         config.set_value(home, "memory.provider", name)
         try:
-            save(seen.provider, name, seen.fields, values, home.root)
+            save_values(seen.provider, name, seen.fields, values, home.root)
         except ProviderError as error:
             raise ProviderError(f"{error} Nothing was changed.") from error
     plain = {key: value for key, value in values.items() if key not in secret}
-    shown = ", ".join(f"{key} = {value}" for key, value in plain.items()) or "nothing to set"
-    text = f"{name} is used from the next session on ({terminal_line(shown)})."
+    listed = ", ".join(f"{key} = {value}" for key, value in plain.items()) or "nothing to set"
+    text = f"{name} is used from the next session on ({terminal_line(listed)})."
     secrets = sorted(secret[key] for key in values if key in secret)
     data: dict[str, Any] = {"success": True, "provider": name, "settings": plain, "secrets": secrets}
     if retried := _retry_parked(home, name):
@@ -133,12 +134,12 @@ def _retry_parked(home: Home, name: str) -> int:
             return 0
 
 
-def _handed_over(home: Home, name: str, seen: Inspection) -> CommandOutput:
-    """A provider that sets itself up is asked nothing here."""
+def _run_own_setup(home: Home, name: str, seen: Inspection) -> CommandOutput:
+    """Run the setup that the provider has itself."""
     document = {key: value for key, value in config.read_document(home).items()}
     run_guarded(
         lambda: seen.provider.post_setup(str(home.root), document),
-        f"{name} could not be set up, and is not used",
+        f"{name} could not be set up and is not used",
         _OWN_SETUP_SECONDS,
     )
     config.set_value(home, "memory.provider", name)
@@ -148,19 +149,19 @@ def _handed_over(home: Home, name: str, seen: Inspection) -> CommandOutput:
     )
 
 
-def _built_in_only(home: Home) -> CommandOutput:
+def _use_built_in_only(home: Home) -> CommandOutput:
     config.set_value(home, "memory.provider", "")
     return CommandOutput(
         "Only the built-in memory is used from the next session on.", {"success": True, "provider": None}
     )
 
 
-def _saved(home: Path, name: str) -> dict[str, Any]:
-    """What was saved before; a file that cannot be read is what setup is there to mend."""
+def _read_saved(home: Path, name: str) -> dict[str, Any]:
+    """The saved settings; setup replaces a file that cannot be read."""
     try:
         return read_settings(home, name)
     except ProviderError as error:
-        click.echo(f"{error} It is written anew.", err=True)
+        click.echo(f"{error} It is replaced.", err=True)
         return {}
 
 
@@ -168,16 +169,19 @@ def _variables(seen: Inspection) -> list[str]:
     return [field.env_var for field in seen.fields if field.env_var]
 
 
-def _in_environment(home: Home, seen: Inspection) -> dict[str, str]:
-    """Values of fields that are no secret, from `.env`."""
-    there = config.read_secrets(home)
-    return {field.key: there[field.env_var] for field in seen.fields if not field.secret and field.env_var in there}
+def _plain_values_in_env(home: Home, seen: Inspection) -> dict[str, str]:
+    """Values in `.env` of fields that are not secret."""
+    stored = config.read_secrets(home)
+    plain = [field for field in seen.fields if not field.secret and field.env_var in stored]
+    return {field.key: stored[field.env_var] for field in plain}
 
 
-def _provide(found: DiscoveredProvider, install: bool, interactive: bool) -> None:
-    """Say what is missing, and install what can be installed if that is wanted."""
+def _check_dependencies(found: DiscoveredProvider, install: bool, interactive: bool) -> None:
+    """Report missing programs and packages, and install the packages if asked to."""
     for program, hint in missing_programs(found):
-        click.echo(f"{found.name} needs {terminal_line(program)}, which is not here. {terminal_line(hint)}", err=True)
+        click.echo(
+            f"{found.name} needs {terminal_line(program)}, which is not installed. {terminal_line(hint)}", err=True
+        )
     packages = missing_packages(found)
     if not packages:
         return
@@ -189,11 +193,11 @@ def _provide(found: DiscoveredProvider, install: bool, interactive: bool) -> Non
         raise ProviderError(f"{', '.join(packages)} could not be installed. Nothing was changed.")
 
 
-def _parsed(given: tuple[str, ...]) -> dict[str, str]:
-    broken = [each for each in given if "=" not in each]
+def _parse_pairs(given: tuple[str, ...]) -> dict[str, str]:
+    broken = [pair for pair in given if "=" not in pair]
     if broken:
         raise ProviderError(f"{broken[0]!r} must be KEY=VALUE.")
-    return dict(each.split("=", 1) for each in given)
+    return dict(pair.split("=", 1) for pair in given)
 
 
 COMMANDS = (use, off, setup)

@@ -1,4 +1,4 @@
-"""What there is and how it is: `list`, `status`."""
+"""The commands that show providers: `list`, `status`."""
 
 import json
 import time
@@ -29,33 +29,32 @@ from memoranda.providers.status_file import read_status
 from memoranda.safety.redaction import Redactor
 from memoranda.support.home import Home
 
-_BUILT_IN_IS_ON = "Built-in memory: always on."
+_BUILT_IN_STATUS = "Built-in memory: always on."
 
 
 @click.command("list")
 @common_options
 @provider_command
 def list_providers(invocation: Invocation) -> CommandOutput:
-    """List the providers there are; none of their code is run."""
+    """List the available providers without running their code."""
     home = owned_home(invocation)
     found, name = discover(home.root), active_provider(home)
     lines = [f"{'*' if not name else ' '} {bold(BUILT_IN)}"]
-    for each in found.values():
-        about = (each.problem and f"cannot be used: {each.problem}") or each.description
-        lines.append(
-            f"{'*' if each.name == name else ' '} {bold(each.name)}  {dim(each.origin)}  {terminal_line(about)}"
-        )
-        lines += [dim(f"    hides {terminal_line(other)}") for other in each.shadows]
+    for provider in found.values():
+        about = (provider.problem and f"cannot be used: {provider.problem}") or provider.description
+        mark = "*" if provider.name == name else " "
+        lines.append(f"{mark} {bold(provider.name)}  {dim(provider.origin)}  {terminal_line(about)}")
+        lines += [dim(f"    hides {terminal_line(other)}") for other in provider.shadows]
     data = [
         {
-            "name": each.name,
-            "origin": each.origin,
-            "description": each.description,
-            "problem": each.problem or None,
-            "active": each.name == name,
-            "shadows": list(each.shadows),
+            "name": provider.name,
+            "origin": provider.origin,
+            "description": provider.description,
+            "problem": provider.problem or None,
+            "active": provider.name == name,
+            "shadows": list(provider.shadows),
         }
-        for each in found.values()
+        for provider in found.values()
     ]
     return CommandOutput("\n".join(lines), {"active": name or None, "providers": data})
 
@@ -64,17 +63,17 @@ def list_providers(invocation: Invocation) -> CommandOutput:
 @common_options
 @provider_command
 def status(invocation: Invocation) -> CommandOutput:
-    """Show which provider is in use, whether it is ready, what waits for it, and how it last did."""
+    """Show the provider in use, whether it is ready, its waiting deliveries, and its last session."""
     home = owned_home(invocation)
     name, found = active_provider(home), discover(home.root)
     data: dict[str, Any] = {"built_in": True, "provider": name or None, "providers": list(found)}
     if not name:
-        return CommandOutput(f"{_BUILT_IN_IS_ON} Provider: none.\n{_installed(data)}", data)
+        return CommandOutput(f"{_BUILT_IN_STATUS} Provider: none.\n{_format_installed(data)}", data)
     data |= {"installed": name in found, "ready": False, "problem": None}
     if name in found:
-        data |= {"origin": found[name].origin} | _as_it_is(home, found[name])
+        data |= {"origin": found[name].origin} | _inspect(home, found[name])
     else:
-        data["problem"] = data["error"] = f"The provider {name} is configured and not there."
+        data["problem"] = data["error"] = f"The provider {name} is configured but not installed."
     external = config.load(home).external
     data |= {
         "mode": external.mode,
@@ -82,39 +81,41 @@ def status(invocation: Invocation) -> CommandOutput:
         "every_n_turns": external.every_n_turns,
         "recall_seconds": external.recall_seconds,
     }
-    data |= _waiting(home, name)
-    data |= _last(home, name)
-    return CommandOutput(_described(data), data, ok=name in found)
+    data |= _count_waiting(home, name)
+    data |= _last_session(home, name)
+    return CommandOutput(_format_status(data), data, ok=name in found)
 
 
-def _as_it_is(home: Home, found: DiscoveredProvider) -> dict[str, Any]:
-    """What the provider says of itself, as far as it says anything; `problem` is the first thing that failed."""
+def _inspect(home: Home, found: DiscoveredProvider) -> dict[str, Any]:
+    """The state that the provider reports; `problem` is the first thing that failed."""
     limits = config.load(home).external
-    told: dict[str, Any] = {}
+    report: dict[str, Any] = {}
     try:
         saved = read_settings(home.root, found.name)
         seen = inspect_in_home(home, found, saved)
-        told |= {"settings": saved} | _variables(home, seen.fields)
-        told["settings"] = _shown(home, seen.fields, saved)
-        told["ready"] = is_ready(seen.provider, limits)
+        report |= {"settings": saved} | _variables(home, seen.fields)
+        report["settings"] = _public_settings(home, seen.fields, saved)
+        report["ready"] = is_ready(seen.provider, limits)
         own = run_guarded(
-            lambda: _plain(seen.provider.get_status_config(dict(saved))), "It cannot be shown", limits.call_seconds
+            lambda: _as_json_object(seen.provider.get_status_config(dict(saved))),
+            "It cannot be shown",
+            limits.call_seconds,
         )
         if own:
-            told["settings"] = _shown(home, seen.fields, own)
+            report["settings"] = _public_settings(home, seen.fields, own)
     except ProviderError as error:
-        told["problem"] = terminal_line(str(error))
-    return told
+        report["problem"] = terminal_line(str(error))
+    return report
 
 
-def _plain(values: object) -> dict[str, Any]:
-    """Whatever a provider shows of itself, as JSON has it."""
+def _as_json_object(values: object) -> dict[str, Any]:
+    """The values that a provider reports, as JSON."""
     plain = json.loads(json.dumps(values, default=str))
     return plain if isinstance(plain, dict) else {}
 
 
-def _shown(home: Home, fields: list[ConfigField], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings without anything secret in them."""
+def _public_settings(home: Home, fields: list[ConfigField], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings without secrets."""
     secret = {field.key for field in fields if field.secret}
     redactor = Redactor(config.known_secrets(home))
     return {
@@ -125,10 +126,10 @@ def _shown(home: Home, fields: list[ConfigField], values: Mapping[str, Any]) -> 
 
 
 def _variables(home: Home, fields: list[ConfigField]) -> dict[str, Any]:
-    """Which variables the provider reads have a value, and where to get those that are missing."""
-    there = config.read_secrets(home)
+    """Which variables of the provider have a value, and where to get the missing ones."""
+    stored = config.read_secrets(home)
     named = [field for field in fields if field.env_var]
-    state = {field.env_var: field.env_var in there or config.is_set(field.env_var) for field in named}
+    state = {field.env_var: field.env_var in stored or config.is_set(field.env_var) for field in named}
     missing = [
         {"variable": field.env_var, "description": field.description, "url": field.url}
         for field in named
@@ -137,60 +138,60 @@ def _variables(home: Home, fields: list[ConfigField]) -> dict[str, Any]:
     return {"secrets": state, "missing": missing}
 
 
-def _waiting(home: Home, name: str) -> dict[str, Any]:
-    """What this provider has yet to be told, and what others have."""
+def _count_waiting(home: Home, name: str) -> dict[str, Any]:
+    """Undelivered jobs of this provider and of others."""
     outbox = Outbox(home.root)
     try:
-        mine, all_of_it = outbox.backlog(name), outbox.backlog()
+        own, total = outbox.backlog(name), outbox.backlog()
     except StorageError as error:
-        mine, all_of_it = Backlog(last_error=str(error)), Backlog()
+        own, total = Backlog(last_error=str(error)), Backlog()
     finally:
         outbox.close()
-    age = None if mine.oldest is None else round(max(0.0, time.time() - mine.oldest), 1)
-    others = all_of_it.waiting + all_of_it.parked - mine.waiting - mine.parked
-    return {"backlog": asdict(mine) | {"oldest_age_seconds": age}, "backlog_of_others": max(0, others)}
+    age = None if own.oldest is None else round(max(0.0, time.time() - own.oldest), 1)
+    others = total.waiting + total.parked - own.waiting - own.parked
+    return {"backlog": asdict(own) | {"oldest_age_seconds": age}, "backlog_of_others": max(0, others)}
 
 
-def _last(home: Home, name: str) -> dict[str, Any]:
+def _last_session(home: Home, name: str) -> dict[str, Any]:
     try:
         return {"last": asdict(read_status(home.root, name))}
     except ProviderError as error:
         return {"last": None, "problem": str(error)}
 
 
-def _described(data: dict[str, Any]) -> str:
+def _format_status(data: dict[str, Any]) -> str:
     origin = f" ({data['origin']})" if data["installed"] else ", which is not installed"
-    lines = [f"{_BUILT_IN_IS_ON} Provider: {bold(data['provider'])}{origin}."]
+    lines = [f"{_BUILT_IN_STATUS} Provider: {bold(data['provider'])}{origin}."]
     problem = f"  {terminal_line(data['problem'])}" if data["problem"] else ""
     lines.append(f"  ready      {'yes' if data['ready'] else 'no'}{problem}")
     lines += [f"  {key:<10} {terminal_line(str(value))}" for key, value in (data.get("settings") or {}).items()]
-    lines += [f"  {name:<10} {'set' if there else 'not set'}" for name, there in data.get("secrets", {}).items()]
-    for each in data.get("missing", ()):
-        hint = "  ".join(terminal_line(part) for part in (each["description"], each["url"]) if part)
-        lines.append(f"  missing    {each['variable']}  {hint}".rstrip())
+    lines += [f"  {name:<10} {'set' if is_set else 'not set'}" for name, is_set in data.get("secrets", {}).items()]
+    for field in data.get("missing", ()):
+        hint = "  ".join(terminal_line(part) for part in (field["description"], field["url"]) if part)
+        lines.append(f"  missing    {field['variable']}  {hint}".rstrip())
     lines.append(
         f"  mode       {data['mode']}, every {data['every_n_turns']} turns, up to {data['recall_chars']:,} characters"
         f" within {data['recall_seconds']:g} s"
     )
-    lines.append(f"  waiting    {_backlog(data)}")
-    lines += _history(data["last"] or {})
-    return "\n".join([*lines, _installed(data)])
+    lines.append(f"  waiting    {_format_backlog(data)}")
+    lines += _format_history(data["last"] or {})
+    return "\n".join([*lines, _format_installed(data)])
 
 
-def _backlog(data: dict[str, Any]) -> str:
+def _format_backlog(data: dict[str, Any]) -> str:
     backlog = data["backlog"]
     if backlog["last_error"] and not backlog["waiting"] and not backlog["parked"]:
         return f"not known: {terminal_line(backlog['last_error'])}"
     parts = [f"{backlog[kind]} {kind}" for kind in ("waiting", "failing", "parked") if backlog[kind]]
     if backlog["oldest_age_seconds"] is not None:
-        parts.append(f"the oldest for {_age(backlog['oldest_age_seconds'])}")
+        parts.append(f"the oldest for {_format_age(backlog['oldest_age_seconds'])}")
     if backlog["last_error"]:
         parts.append(f"last error: {terminal_line(backlog['last_error'])}")
     others = data["backlog_of_others"]
     return (", ".join(parts) or "nothing") + (f"; {others} for other providers" if others else "")
 
 
-def _history(last: Mapping[str, Any]) -> list[str]:
+def _format_history(last: Mapping[str, Any]) -> list[str]:
     lines = []
     if last.get("last_recall"):
         took = 1000 * (last.get("latency") or 0)
@@ -201,12 +202,12 @@ def _history(last: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _installed(data: dict[str, Any]) -> str:
+def _format_installed(data: dict[str, Any]) -> str:
     names = [f"{'*' if name == data['provider'] else ''}{name}" for name in data["providers"]]
     return f"  installed  {', '.join(names) or 'none'}"
 
 
-def _age(seconds: float) -> str:
+def _format_age(seconds: float) -> str:
     for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{int(seconds // size)} {unit}"

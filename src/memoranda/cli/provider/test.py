@@ -1,4 +1,4 @@
-"""Trying a provider out: `test`."""
+"""`memoranda provider test`: start the provider and try recall and delivery."""
 
 import time
 from collections.abc import Callable
@@ -29,12 +29,12 @@ from memoranda.safety.fence import sanitize_context
 
 SESSION = "memoranda-provider-test"
 _DELIVERY_SECONDS = 10.0
-_MOMENT = 0.05
+_POLL_SECONDS = 0.05
 
 
 @dataclass(slots=True)
 class _Steps:
-    """What was tried: its name, whether it worked, and how long it took."""
+    """The steps of the test: name, whether it worked, and seconds."""
 
     done: list[tuple[str, bool, float]] = field(default_factory=list)
 
@@ -49,10 +49,10 @@ class _Steps:
 @common_options
 @provider_command
 def test(invocation: Invocation) -> CommandOutput:
-    """Start the provider, ask it something, tell it a turn, and say what worked.
+    """Start the provider, recall, deliver a turn, and report what worked.
 
-    Nothing is queued for it, and what waits for it stays where it is. A turn that it was told stays with it: it is
-    marked as a test, and said.
+    The test uses its own outbox, so waiting deliveries are not touched. A turn that the provider receives stays with
+    it: the turn is marked as a test, and the report names it.
     """
     home = owned_home(invocation)
     name = active_provider(home)
@@ -61,27 +61,27 @@ def test(invocation: Invocation) -> CommandOutput:
     provider = inspect_in_home(home, find_provider(home, name), read_settings(home.root, name)).provider
     settings = config.load(home).external
     steps = _Steps()
-    left: list[str] = []
-    # An outbox of its own, which goes with the test.
+    leftovers: list[str] = []
+    # Its own outbox, which is deleted after the test.
     with TemporaryDirectory(prefix="memoranda-test-") as scratch:
         manager = MemoryManager(Path(scratch), settings, clean=sanitize_context)
         if steps.step("is available", lambda: manager.add_provider(provider)) and steps.step(
             "starts", lambda: _starts(manager, str(home.root), settings.start_seconds)
         ):
             steps.step("answers a recall in time", lambda: _recalls(manager))
-            if has_own(provider, "sync_turn") and steps.step("takes a turn", lambda: _takes_a_turn(manager)):
-                left.append(f"a turn of the session {SESSION}, which the provider was told")
+            if has_own(provider, "sync_turn") and steps.step("takes a turn", lambda: _accepts_turn(manager)):
+                leftovers.append(f"a turn of the session {SESSION}, which the provider has received")
         steps.step("shuts down", manager.shutdown)
         health = manager.status().health
     write_status(home.root, name, health)
-    return _told(steps, health.phase, health.last_error, left)
+    return _report(steps, health.phase, health.last_error, leftovers)
 
 
 def _starts(manager: MemoryManager, home: str, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     ready = manager.initialize(SESSION, platform="cli", hermes_home=home)
     while not ready and time.monotonic() < deadline:
-        time.sleep(_MOMENT)
+        time.sleep(_POLL_SECONDS)
         ready = manager.status().ready
     return ready
 
@@ -92,12 +92,14 @@ def _recalls(manager: MemoryManager) -> bool:
     return health.healthy or health.phase != "prefetch"
 
 
-def _takes_a_turn(manager: MemoryManager) -> bool:
-    told = manager.notify.turn_finished("This is a test of Memoranda.", "It is a test, and can be forgotten.", SESSION)
-    return told and manager.drain(_DELIVERY_SECONDS)
+def _accepts_turn(manager: MemoryManager) -> bool:
+    queued = manager.notify.turn_finished(
+        "This is a test of Memoranda.", "It is a test, and can be forgotten.", SESSION
+    )
+    return queued and manager.drain(_DELIVERY_SECONDS)
 
 
-def _told(steps: _Steps, phase: str, error: str, left: list[str]) -> CommandOutput:
+def _report(steps: _Steps, phase: str, error: str, leftovers: list[str]) -> CommandOutput:
     lines = [
         f"{'ok    ' if worked else 'FAILED'}  {what}  {dim(f'{1000 * took:.0f} ms')}"
         for what, worked, took in steps.done
@@ -105,14 +107,14 @@ def _told(steps: _Steps, phase: str, error: str, left: list[str]) -> CommandOutp
     error = terminal_line(error)
     if error:
         lines.append(f"Last error in {phase}: {error}")
-    lines += [f"Left behind: {each}." for each in left]
-    worked = all(each for _, each, _ in steps.done)
-    failed = [what for what, each, _ in steps.done if not each]
+    lines += [f"Left behind: {leftover}." for leftover in leftovers]
+    worked = all(ok for _, ok, _ in steps.done)
+    failed = [what for what, ok, _ in steps.done if not ok]
     data = {
         "success": worked,
-        "steps": [{"step": what, "ok": each, "seconds": round(took, 4)} for what, each, took in steps.done],
+        "steps": [{"step": what, "ok": ok, "seconds": round(took, 4)} for what, ok, took in steps.done],
         "last_error": error or None,
-        "left": left,
+        "left": leftovers,
     }
     if not worked:
         data["error"] = f"Failed: {', '.join(failed)}. {error}".strip()
