@@ -6,7 +6,6 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -92,9 +91,16 @@ def import_file(file: Path, all_users: bool) -> None:
     with open_sessions(invocation, everyone=all_users, create=True) as db:
         report = db.import_sessions(_read(file, broken), progress=_progress(invocation))
         db.index.catch_up()
-    data = asdict(report)
-    del data["new_ids"], data["repeating"]
-    data["errors"] = [*broken, *data["errors"]]
+    data: dict[str, Any] = {
+        "imported": report.imported,
+        "updated": report.updated,
+        "skipped": report.skipped,
+        "detached": report.detached,
+        "renamed": report.renamed,
+        "undated": report.undated,
+        "messages": report.messages,
+        "errors": [*broken, *report.errors],
+    }
     text = (
         f"Imported {len(report.imported):,} sessions, updated {len(report.updated):,}, left "
         f"{len(report.skipped):,} unchanged; {report.messages:,} messages are new."
