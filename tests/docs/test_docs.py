@@ -109,3 +109,11 @@ def test_the_shell_commands_of_the_tutorial_run(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     assert "Project uses pytest with xdist." in result.stdout
     assert "Undid change 2 (add) in USER.md." in result.stdout
+
+
+def test_every_file_that_the_architecture_names_exists() -> None:
+    """A bare file name stands for one in several folders."""
+    named = re.findall(r"`((?:\w+/)*\w+\.py|(?:\w+/)+)`", (ROOT / "ARCHITECTURE.md").read_text())
+    missing = [name for name in named if not any((base / name).exists() for base in (ROOT / "src" / "memoranda", ROOT))]
+    anywhere = {path.name for path in (*(ROOT / "src").rglob("*.py"), *(ROOT / "tests").rglob("*.py"))}
+    assert [name for name in missing if "/" in name or name not in anywhere] == []
