@@ -57,7 +57,7 @@ class Schema:
 STATE_META = Table(
     "state_meta",
     "Facts about the store itself.",
-    (Column("key", "text", "PRIMARY KEY", "Their names."), Column("value", "text", "", "Their values.")),
+    (Column("key", "text", "PRIMARY KEY", "The name of the fact."), Column("value", "text", "", "Its value.")),
 )
 SCHEMA_VERSION = Table(
     "schema_version", "A single row.", (Column("version", "integer", "NOT NULL", "The version of these tables."),)

@@ -1,8 +1,8 @@
-"""How a message becomes a row and a row a message again, without losing anything on the way.
+"""Encodes messages as rows and decodes rows to messages without losing anything.
 
-Text is stored as it is. Structured content is JSON, said so by `content_format`, with non-ASCII characters as they
-are. Half a surrogate pair, which no database takes, is escaped in JSON. Fields that have no column go to `extra` and
-come back where they were; a caller's own field under the name of a column that is the store's comes back in `shadowed`.
+Text is stored unchanged. Structured content is JSON, marked by `content_format`, with non-ASCII characters unescaped.
+Half a surrogate pair, which no database stores, is escaped in JSON. Fields without a column go to `extra` and come back
+as fields. A caller's own field with the name of a column that the store fills comes back in `shadowed`.
 """
 
 import json
@@ -20,24 +20,24 @@ _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _TEXTS = ("tool_call_id", "tool_name", "finish_reason", "reasoning", "reasoning_content", "external_id")
 _JSONS = ("tool_calls", "reasoning_details", "codex_reasoning_items", "codex_message_items")
 _NUMBERS = ("token_count", "copy_of", "is_summary")
-_OURS = frozenset({"id", "session_id", "active", "compacted", "rewound", "content_format", "extra"})
-# What a message that was read from a store says about its place there; such values are set anew.
-_PLACED = {"id": int, "session_id": str, "active": int, "compacted": int, "rewound": int}
+_RESERVED = frozenset({"id", "session_id", "active", "compacted", "rewound", "content_format", "extra"})
+# Columns that describe a row of the store it was read from; the new store sets them itself.
+_STORE_COLUMNS = {"id": int, "session_id": str, "active": int, "compacted": int, "rewound": int}
 SHADOWED = "shadowed"
-_LARGEST = 2**62
-_MOST_PARTS = 1_000_000
+_MAX_NUMBER = 2**62
+_MAX_PARTS = 1_000_000
 _LEAVES = frozenset({str, int, float, bool, type(None)})
 _as_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_DEEPEST = 200
-# Which turn a message is part of, and that the turn is done: fields beside the columns, and no part of what was said.
+_MAX_DEPTH = 200
+# Extra fields that mark which turn a message belongs to and that the turn is complete; they are no content.
 TURN, DONE = "memoranda_turn", "memoranda_done"
 TURN_FIELDS = frozenset({TURN, DONE})
-# Of a message whose text was replaced for good.
+# An extra field of a message whose text was redacted.
 REDACTED = "redacted"
-# Other programs' names for the same thing.
+# Names of the same field in other programs.
 _ALIASES = {"platform_message_id": "external_id", "message_id": "external_id"}
 
-# The columns that a writer fills, in the order of `encode`.
+# The columns that `encode` fills, in its order.
 WRITTEN = ("role", "content", "content_format", "timestamp", *_TEXTS, *_JSONS, *_NUMBERS, "extra")
 READ = tuple(column.name for column in MESSAGES.columns)
 
@@ -45,21 +45,21 @@ Message = dict[str, Any]
 
 
 def encode(message: Mapping[str, Any], now: float | None = None) -> list[Any]:
-    """The values of a new row for the columns in WRITTEN."""
+    """The values of a new row, for the columns in WRITTEN."""
     row: list[Any] = [None] * len(WRITTEN)
-    beside: Message = {}
+    extra: Message = {}
     others: Message = {}
     encoders = []
     for key, value in message.items():
-        place = _PLACES.get(key)
-        if place is None:
-            (others if key in _OURS or key in _ALIASES else beside)[key] = value
+        index = _INDEXES.get(key)
+        if index is None:
+            (others if key in _RESERVED or key in _ALIASES else extra)[key] = value
         elif value is not None:
-            row[place] = value
-            if place in _ENCODERS:
-                encoders.append(place)
+            row[index] = value
+            if index in _ENCODERS:
+                encoders.append(index)
     if others:
-        encoders += _place(others, row, beside)
+        encoders += _add_others(others, row, extra)
     if not isinstance(row[_ROLE], str) or not row[_ROLE]:
         raise SessionError(f"A message needs a role such as user or assistant, not {row[_ROLE]!r}.")
     if not _storable(row[_ROLE]):
@@ -69,37 +69,37 @@ def encode(message: Mapping[str, Any], now: float | None = None) -> list[Any]:
         row[_TIMESTAMP] = time.time() if now is None else now
     else:
         row[_TIMESTAMP] = seconds(row[_TIMESTAMP])
-    for place in encoders:
-        row[place] = _ENCODERS[place](WRITTEN[place], row[place], beside)
+    for index in encoders:
+        row[index] = _ENCODERS[index](WRITTEN[index], row[index], extra)
     if row[_COPY_OF] is not None:
-        # The name that a message has elsewhere stays with the first one.
+        # Only the original keeps the external id.
         row[_EXTERNAL_ID] = None
-        beside.pop("external_id", None)
-    row[_EXTRA] = dump_json(beside) if beside else None
+        extra.pop("external_id", None)
+    row[_EXTRA] = dump_json(extra) if extra else None
     return row
 
 
-def _place(others: Message, row: list[Any], beside: Message) -> list[int]:
-    """Find room for fields under other programs' names and under names of the store; the places to encode."""
+def _add_others(others: Message, row: list[Any], extra: Message) -> list[int]:
+    """Store fields with names of other programs or of reserved columns; return the indexes to encode."""
     filled = []
     for key, value in others.items():
         if value in (None, ""):
             continue
-        if key in _OURS:
-            if not isinstance(value, _PLACED.get(key, ())):
-                given = beside.get(SHADOWED, {})
-                beside[SHADOWED] = {**(given if isinstance(given, dict) else {SHADOWED: given}), key: value}
-        elif not row[_PLACES[_ALIASES[key]]]:
-            filled.append(_PLACES[_ALIASES[key]])
+        if key in _RESERVED:
+            if not isinstance(value, _STORE_COLUMNS.get(key, ())):
+                shadowed = extra.get(SHADOWED, {})
+                extra[SHADOWED] = {**(shadowed if isinstance(shadowed, dict) else {SHADOWED: shadowed}), key: value}
+        elif not row[_INDEXES[_ALIASES[key]]]:
+            filled.append(_INDEXES[_ALIASES[key]])
             row[filled[-1]] = value
         else:
-            # Two names for the same thing: the other one is kept as it is.
-            beside[key] = value
+            # Two names for the same field: the second one stays an extra field.
+            extra[key] = value
     return filled
 
 
 def decode(row: Sequence[Any]) -> Message:
-    """A message with every column in READ, decoded, and its other fields beside them."""
+    """Decode a row with the columns in READ, and merge its extra fields in."""
     message: Message = dict(zip(READ, row, strict=True))
     message["content"] = decode_content(message["content"], message.pop("content_format"))
     for name in _JSONS:
@@ -110,57 +110,57 @@ def decode(row: Sequence[Any]) -> Message:
 
 
 def as_chat(message: Message) -> Message:
-    """A message as chat APIs take it: what is not set is left out, and so is what only the store needs."""
-    kept = {key: value for key, value in message.items() if key not in _BOOKKEEPING and value is not None}
-    return {"role": message["role"], "content": message["content"]} | kept
+    """A message in the form of chat APIs, without empty fields and without those that only the store needs."""
+    fields = {key: value for key, value in message.items() if key not in _BOOKKEEPING and value is not None}
+    return {"role": message["role"], "content": message["content"]} | fields
 
 
 _BOOKKEEPING = (
-    _OURS
+    _RESERVED
     | {"role", "content", "copy_of", "is_summary", "token_count", "external_id", "timestamp", SHADOWED, REDACTED}
     | TURN_FIELDS
 )
 
 
 def encode_content(content: Any) -> tuple[str | None, str | None]:
-    """The stored form of any content, and its format."""
+    """The stored form of content of any kind, and its format."""
     if content is None:
         return None, None
     if not isinstance(content, str):
         return dump_json(content), "json"
     if _storable(content):
         return content, None
-    # Two halves that stand together would come back as one character.
+    # Two adjacent halves would come back as one character.
     pieces = _BETWEEN_HALVES.split(content)
     return (dump_json(content), "json") if len(pieces) == 1 else (dump_json(pieces), "pieces")
 
 
 def _require_plain(value: Any) -> None:
-    """Raise for keys that JSON would turn into text without a word, and for what is too deep to be read again."""
+    """Raise SessionError for keys that JSON would silently turn into text, and for nesting too deep to read."""
     level, parts = [value], 0
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         below: list[Any] = []
-        for each in level:
-            if type(each) in _LEAVES:
+        for item in level:
+            if type(item) in _LEAVES:
                 continue
-            if type(each) is dict or isinstance(each, Mapping):
-                for key in each:
+            if type(item) is dict or isinstance(item, Mapping):
+                for key in item:
                     if not isinstance(key, str):
                         raise SessionError("A structure that is stored must have text as its keys.")
-                below += each.values()
-            elif isinstance(each, (list, tuple)):
-                below += each
+                below += item.values()
+            elif isinstance(item, (list, tuple)):
+                below += item
         parts += len(below)
         if not below:
             return
-        if parts > _MOST_PARTS:
+        if parts > _MAX_PARTS:
             break
         level = below
-    raise SessionError("What is to be stored is nested too deeply, has too many parts, or contains itself.")
+    raise SessionError("The value to be stored is nested too deeply, has too many parts, or contains itself.")
 
 
 def require_storable(name: str, text: Any) -> None:
-    """Raise unless it is nothing, or text that a database can hold."""
+    """Raise SessionError unless the value is None or text that a database can store."""
     if text is not None and (not isinstance(text, str) or not _storable(text)):
         raise SessionError(f"{name} must be text without half characters, not {str(text)[:60]!r}.")
 
@@ -173,7 +173,7 @@ def decode_content(stored: str | None, content_format: str | None) -> Any:
 
 
 def dump_json(value: Any) -> str:
-    """JSON with every character as it is, except those that cannot be stored."""
+    """JSON with all characters unescaped, except those that cannot be stored."""
     _require_plain(value)
     try:
         text = _as_json(value)
@@ -186,12 +186,12 @@ def decode_json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        # Written by somebody else: what is there is more than nothing.
+        # Another program wrote it: return the raw text instead of failing.
         return text
 
 
 def text_of(content: Any) -> str:
-    """The words in any content: text itself, or the text parts of structured content, one per line."""
+    """The text of content of any kind: text itself, or the text parts of structured content, one per line."""
     if content is None:
         return ""
     if isinstance(content, str):
@@ -213,53 +213,53 @@ def _storable(text: str) -> bool:
     return True
 
 
-def _encode_text(name: str, value: Any, beside: Message) -> str | None:
+def _encode_text(name: str, value: Any, extra: Message) -> str | None:
     if not isinstance(value, str):
         raise SessionError(f"{name} must be text, not {type(value).__name__}.")
     if name == "external_id" and not value:
-        # No name at all: two messages without one are two.
+        # An empty id is no id: two messages without one are different messages.
         return None
     if _storable(value):
         return value
     if name == "external_id":
-        # By this messages are told apart: no two may become one.
+        # External ids identify messages: no two may become equal.
         raise SessionError(f"external_id must be text without half characters, not {value[:60]!r}.")
-    beside[name] = value
+    extra[name] = value
     return _HALF_PAIR.sub("\ufffd", value)
 
 
-def _encode_json(name: str, value: Any, beside: Message) -> str | None:
+def _encode_json(name: str, value: Any, extra: Message) -> str | None:
     if value == []:
         return None
     if isinstance(value, str):
-        # Some callers hand on what they read from elsewhere, already as JSON.
+        # Some callers pass on JSON text that they read elsewhere.
         value = decode_json(value)
     return dump_json(value)
 
 
-def encode_number(name: str, value: Any, beside: Message | None = None) -> int:
-    """A whole number that a database can hold."""
-    if isinstance(value, int) and abs(value) < _LARGEST:
+def encode_number(name: str, value: Any, extra: Message | None = None) -> int:
+    """Return a whole number that a database can store, or raise SessionError."""
+    if isinstance(value, int) and abs(value) < _MAX_NUMBER:
         return int(value)
     raise SessionError(f"{name} must be a whole number, not {str(value)[:60]}.")
 
 
-def _encode_flag(name: str, value: Any, beside: Message) -> int | None:
+def _encode_flag(name: str, value: Any, extra: Message) -> int | None:
     if not isinstance(value, int):
         raise SessionError(f"{name} must be true or false, not {str(value)[:60]}.")
     return 1 if value else None
 
 
 def seconds(value: Any) -> float:
-    """A moment that a caller named, as seconds since 1970."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and -_LARGEST < value < _LARGEST:
+    """A caller's time as seconds since 1970."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and -_MAX_NUMBER < value < _MAX_NUMBER:
         return float(value)
     if isinstance(value, datetime):
         return value.timestamp()
     raise SessionError(f"{str(value)[:60]} is not a time: give seconds since 1970 or a datetime.")
 
 
-_PLACES = {name: place for place, name in enumerate(WRITTEN) if name not in _OURS}
+_INDEXES = {name: index for index, name in enumerate(WRITTEN) if name not in _RESERVED}
 _ROLE, _CONTENT, _FORMAT, _TIMESTAMP, _EXTERNAL_ID, _COPY_OF, _EXTRA = map(
     WRITTEN.index,
     ("role", "content", "content_format", "timestamp", "external_id", "copy_of", "extra"),

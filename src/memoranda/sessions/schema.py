@@ -1,4 +1,4 @@
-"""The tables of the session store, each column with its meaning; the reference documentation is made from this."""
+"""The tables of the session store, each column with its meaning; the reference page on tables is generated from it."""
 
 import secrets
 from typing import Any
@@ -6,113 +6,140 @@ from typing import Any
 from memoranda.db.connection import Connection
 from memoranda.db.schema import Column, Migration, Schema, Table
 
-# Raised whenever a table, column, index or migration is added.
+# Increased whenever a table, column, index or migration is added.
 VERSION = 5
 
 _COUNT = "DEFAULT 0"
-_LATEST = 2**62
+_MAX_TIMESTAMP = 2**62
 
 SESSIONS = Table(
     "sessions",
-    "One row per session. A conversation that was compressed is a chain of sessions.",
+    "One row per session. A compressed conversation is a chain of sessions.",
     (
-        Column("id", "text", "PRIMARY KEY", "The session's name."),
-        Column("source", "text", "NOT NULL", "Where it took place: cli, telegram, cron, subagent …"),
-        Column("user_id", "text", "", "Whose it is; null for the owner of the home."),
+        Column("id", "text", "PRIMARY KEY", "The id of the session."),
+        Column("source", "text", "NOT NULL", "Which program recorded it: cli, telegram, cron, subagent …"),
+        Column("user_id", "text", "", "The user it belongs to; null for the owner of the home."),
         Column("model", "text", "", "The model that answered."),
         Column("model_config", "text", "", "Its settings, as JSON."),
         Column("system_prompt", "text", "", "The frozen system prompt."),
-        Column("parent_session_id", "text", "REFERENCES sessions(id)", "The session that it came from."),
+        Column(
+            "parent_session_id",
+            "text",
+            "REFERENCES sessions(id)",
+            "The session that it continues, branches from or works for.",
+        ),
         Column("started_at", "real", "NOT NULL", "Seconds since 1970."),
-        Column("ended_at", "real", "", "Null while it is open."),
-        Column("end_reason", "text", "", "Why it ended; the first reason stays."),
-        Column("message_count", "integer", _COUNT, "Messages that were said and not taken back."),
+        Column("ended_at", "real", "", "Seconds since 1970; null while the session is open."),
+        Column("end_reason", "text", "", "Why it ended; later reasons do not replace the first."),
+        Column("message_count", "integer", _COUNT, "Messages, without rewound ones, copies and summaries."),
         Column("tool_call_count", "integer", _COUNT, "Tool calls in them."),
         Column("input_tokens", "integer", _COUNT, "Tokens sent to the model."),
         Column("output_tokens", "integer", _COUNT, "Tokens it answered with."),
         Column("cache_read_tokens", "integer", _COUNT, "Input tokens read from the provider's cache."),
         Column("cache_write_tokens", "integer", _COUNT, "Input tokens written to it."),
         Column("reasoning_tokens", "integer", _COUNT, "Tokens spent on reasoning."),
-        Column("billing_provider", "text", "", "Who bills."),
-        Column("billing_base_url", "text", "", "At which address."),
-        Column("billing_mode", "text", "", "How."),
-        Column("estimated_cost_usd", "real", "", "What it should have cost."),
-        Column("actual_cost_usd", "real", "", "What it did cost."),
-        Column("cost_status", "text", "", "Whether the cost is known."),
-        Column("cost_source", "text", "", "Where it is known from."),
-        Column("pricing_version", "text", "", "By which price list."),
-        Column("title", "text", "", "A name for people, unique among a user's sessions."),
+        Column("billing_provider", "text", "", "The provider that bills."),
+        Column("billing_base_url", "text", "", "The API address of that provider."),
+        Column("billing_mode", "text", "", "The kind of billing, such as subscription or per token."),
+        Column("estimated_cost_usd", "real", "", "The estimated cost."),
+        Column("actual_cost_usd", "real", "", "The cost that the provider reported."),
+        Column("cost_status", "text", "", "Whether the cost is estimated, actual or unknown."),
+        Column("cost_source", "text", "", "Where the cost comes from."),
+        Column("pricing_version", "text", "", "The version of the price list."),
+        Column("title", "text", "", "The title, unique among a user's sessions."),
         Column("api_call_count", "integer", _COUNT, "Calls to the model."),
-        Column("relation", "text", "", "What it is to its parent: compression, branch or delegation."),
+        Column("relation", "text", "", "How it relates to its parent: compression, branch or delegation."),
         Column("conversation_id", "text", "", "The first session of its compression chain."),
         Column("successor_id", "text", "", "The session that continues it after compression."),
         Column("last_active", "real", "", "The latest time of a message in it."),
-        Column("active_hour", "integer", "", "The same in whole hours: it is indexed, and changes seldom."),
-        Column("archived", "integer", "DEFAULT 0", "1: left out of lists."),
-        Column("rewind_count", "integer", _COUNT, "How often messages were taken back."),
-        Column("project", "text", "", "The repository that was worked on: where it is published, #, its first commit."),
-        Column("extra", "text", "", "Fields that have no column, as JSON."),
+        Column("active_hour", "integer", "", "The same in whole hours, for the index, which is then rarely written."),
+        Column("archived", "integer", "DEFAULT 0", "1: omitted from lists."),
+        Column("rewind_count", "integer", _COUNT, "How many times the session was rewound."),
+        Column("project", "text", "", "The repository: its remote address, #, its first commit."),
+        Column("extra", "text", "", "Fields without a column, as JSON."),
     ),
 )
 
 MESSAGES = Table(
     "messages",
-    "One row per message, in the order in which they were recorded.",
+    "One row per message, in the order of recording.",
     (
-        Column("id", "integer", "PRIMARY KEY", "Grows with every message, never used again."),
+        Column("id", "integer", "PRIMARY KEY", "Increases with every message and is never reused."),
         Column("session_id", "text", "NOT NULL REFERENCES sessions(id)", "Its session."),
         Column("role", "text", "NOT NULL", "user, assistant, tool, system."),
-        Column("content", "text", "", "What was said: text, or JSON when content_format says so."),
-        Column("tool_call_id", "text", "", "The call that a tool's message answers."),
-        Column("tool_calls", "text", "", "The calls that the assistant made, as JSON."),
-        Column("tool_name", "text", "", "The tool that answers."),
-        Column("timestamp", "real", "NOT NULL", "Seconds since 1970, as the caller said, else when it was recorded."),
+        Column("content", "text", "", "The content: text, or JSON if content_format says so."),
+        Column("tool_call_id", "text", "", "The tool call that a tool message answers."),
+        Column("tool_calls", "text", "", "The tool calls of an assistant message, as JSON."),
+        Column("tool_name", "text", "", "The tool that a tool message comes from."),
+        Column("timestamp", "real", "NOT NULL", "Seconds since 1970: the caller's time, or that of recording."),
         Column("token_count", "integer", "", "Tokens of the message."),
         Column("finish_reason", "text", "", "Why the model stopped."),
-        Column("reasoning", "text", "", "The model's reasoning, where it is shown."),
+        Column("reasoning", "text", "", "The model's reasoning, where a provider shows it."),
         Column("reasoning_content", "text", "", "The same in another provider's field."),
         Column("reasoning_details", "text", "", "Structured reasoning, as JSON."),
         Column("codex_reasoning_items", "text", "", "Reasoning items of the Responses API, as JSON."),
         Column("codex_message_items", "text", "", "Message items of the Responses API, as JSON."),
-        Column("external_id", "text", "", "Its name elsewhere; one per session, so that importing twice adds nothing."),
-        Column("active", "integer", "NOT NULL DEFAULT 1", "0: not in the model's context any more."),
-        Column("compacted", "integer", "NOT NULL DEFAULT 0", "1: compressed away, still found. Neither: taken back."),
-        Column("rewound", "integer", "", "Which rewind of the session took it back; negative: of one that repeats it."),
-        Column("copy_of", "integer", "", "The message that this one repeats after compression."),
-        Column("is_summary", "integer", "", "1: written by compression, said by nobody."),
-        Column("content_format", "text", "", "null: text; json: JSON; pieces: a list of pieces; same: see copy_of."),
-        Column("extra", "text", "", "Fields that have no column, as JSON."),
+        Column(
+            "external_id",
+            "text",
+            "",
+            "Its id in another program, unique in the session, so that importing twice adds nothing.",
+        ),
+        Column(
+            "active", "integer", "NOT NULL DEFAULT 1", "1: in the session's context. 0: compressed away or rewound."
+        ),
+        Column(
+            "compacted",
+            "integer",
+            "NOT NULL DEFAULT 0",
+            "1: compressed away, but search finds it. With neither flag a message was rewound.",
+        ),
+        Column(
+            "rewound",
+            "integer",
+            "",
+            "The rewind that removed it, counted per session; negative if it was active in an earlier session.",
+        ),
+        Column("copy_of", "integer", "", "The original of which this message is a copy after compression."),
+        Column("is_summary", "integer", "", "1: a summary that compression wrote."),
+        Column(
+            "content_format",
+            "text",
+            "",
+            "null: text; json: JSON; pieces: a JSON list of text pieces; same: the content of copy_of.",
+        ),
+        Column("extra", "text", "", "Fields without a column, as JSON."),
     ),
-)  # fmt: skip
+)
 
 CHANGES = Table(
     "changes",
-    "What happened besides appending, for whoever follows the store.",
+    "The feed of everything that changed except appends, for followers such as the search index.",
     (
-        Column("seq", "numbered", "", "Order."),
-        Column("session_id", "text", "NOT NULL", "The session that changed, or is gone."),
-        Column("from_message", "integer", "", "Its messages from this one on; null: the session itself."),
+        Column("seq", "numbered", "", "Increases with every change."),
+        Column("session_id", "text", "NOT NULL", "The session that changed or was deleted."),
+        Column("from_message", "integer", "", "Its messages from this id on changed; null: the session itself."),
     ),
 )
 
 DELETED_SESSIONS = Table(
     "deleted_sessions",
-    "Sessions that were deleted: their names and nothing else, so that no import brings them back.",
-    (Column("id", "text", "PRIMARY KEY", "The session's name."),),
+    "The ids of deleted sessions and nothing else, so that no import restores them.",
+    (Column("id", "text", "PRIMARY KEY", "The id of the session."),),
 )
 
 
 def _name_deleted(connection: Connection) -> None:
-    """What was deleted before its name was kept has left a line for followers, and no session."""
+    """Sessions deleted before this table existed left a row in `changes` and no session."""
     connection.execute(
         "INSERT INTO deleted_sessions (id) SELECT DISTINCT session_id FROM changes"
         " WHERE session_id NOT IN (SELECT id FROM sessions) ON CONFLICT (id) DO NOTHING"
     )
 
 
-def hour_of(moment: Any) -> int | None:
-    """The hour that a moment is in; None for what is no moment, as another program may have stored it."""
-    return int(moment // 3600) if isinstance(moment, (int, float)) and abs(moment) < _LATEST else None
+def hour_of(timestamp: Any) -> int | None:
+    """The hour of a timestamp; None for a value that is none, which another program may have stored."""
+    return int(timestamp // 3600) if isinstance(timestamp, (int, float)) and abs(timestamp) < _MAX_TIMESTAMP else None
 
 
 def _fill_hours(connection: Connection) -> None:
@@ -146,13 +173,13 @@ SCHEMA = Schema(
         "CREATE INDEX IF NOT EXISTS idx_sessions_user_hour ON sessions(user_id, active_hour)",
         "CREATE INDEX IF NOT EXISTS idx_sessions_conversation ON sessions(conversation_id)",
         "CREATE INDEX IF NOT EXISTS idx_sessions_project ON sessions(project) WHERE project IS NOT NULL",
-        # A title is unique for its user: a collision must not tell one user about another.
+        # Titles are unique per user: a collision must not reveal another user's title.
         "CREATE UNIQUE INDEX IF NOT EXISTS idx_sessions_title_unique ON sessions(title, COALESCE(user_id, ''))"
         " WHERE title IS NOT NULL",
         "CREATE INDEX IF NOT EXISTS idx_messages_session ON messages(session_id)",
         "CREATE UNIQUE INDEX IF NOT EXISTS idx_messages_external ON messages(session_id, external_id)"
         " WHERE external_id IS NOT NULL",
-        # What repeats a message must be found when that is deleted, wherever it is.
+        # The copies of a message must be found when it is deleted, in whichever session they are.
         "CREATE INDEX IF NOT EXISTS idx_messages_copies ON messages(copy_of) WHERE copy_of IS NOT NULL",
     ),
 )

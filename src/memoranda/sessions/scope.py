@@ -1,4 +1,4 @@
-"""Whose sessions a reader may see; every read of the store carries one and cannot leave it."""
+"""The scope of a store: which users' sessions its calls may see."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from memoranda.errors import SessionError
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Everything (for operators and for the index), or the sessions of one user; None is the home's own user."""
+    """All sessions (for operators and the index), or those of one user; None is the home's own user."""
 
     all: bool
     user: str | None = None
@@ -26,7 +26,7 @@ class Scope:
         return self.all or self.user == user
 
     def condition(self, table: str = "sessions") -> str:
-        """The scope as a condition on the sessions table, without values: see `values`."""
+        """The scope as an SQL condition on the sessions table; `values` are its parameters."""
         if self.all:
             return "1 = 1"
         return f"{table}.user_id IS NULL" if self.user is None else f"{table}.user_id = ?"
