@@ -25,11 +25,11 @@ def test_making_showing_removing_and_undoing(skills: Terminal, tmp_path: Path) -
     """Each answer says what happened, and the log shows it."""
     (tmp_path / "notes.md").write_text("1. Build.\n")
     made = skills.ok("create", "deploy", str(tmp_path / "notes.md"), "--description", "How to deploy.")
-    assert "Made the skill deploy." in made and "change 1" in made
+    assert "Created the skill deploy." in made and "change 1" in made
     assert "deploy\n    How to deploy." in skills.ok("list")
     assert "1. Build." in skills.ok("show", "deploy")
     assert "Removed the skill" in skills.ok("remove", "deploy")
-    assert "Took change 2 (delete) of deploy back." in skills.ok("undo")
+    assert "Undid change 2 (delete) of deploy." in skills.ok("undo")
     log = skills.ok("log")
     assert "+ 1. Build." in log and "undo of 2 by person" in log
     assert [change["action"] for change in skills.json("log", "deploy")] == ["undo", "delete", "create"]

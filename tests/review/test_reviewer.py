@@ -192,7 +192,7 @@ def test_a_skill_that_the_user_taught_is_kept(tmp_path: Path) -> None:
     assert report.counts() == {"added": 1}
     assert report.line() == "Review: added skill release"
     store = SkillStore(tmp_path / "skills")
-    assert store.journal.maker("release") == "review"
+    assert store.journal.creator("release") == "review"
     patch = call(
         "skill_manage", action="patch", name="release", old_text="Then tag", new_text="Update the changelog, tag"
     )

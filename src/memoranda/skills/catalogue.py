@@ -1,7 +1,7 @@
-"""Which skills there are: `<name>/SKILL.md`, or `<category>/<name>/SKILL.md`, below one or several directories.
+"""Finds skills: `<name>/SKILL.md` or `<category>/<name>/SKILL.md` below one or several directories.
 
-Nothing that is wrong with one skill hides another: what cannot be used is told with its reason. Links are not
-followed, because a skill from elsewhere could show any file of the user's by one.
+A broken skill never hides another: the catalogue lists it with its problem. Links are not followed, because a skill
+of unknown origin could use one to show any file of the user.
 """
 
 import os
@@ -13,12 +13,12 @@ from memoranda.skills.names import SKILL_FILE, name_problem
 from memoranda.skills.skill_text import parse_skill
 from memoranda.support.text_file import TextFile, read_text
 
-_MOST_BYTES = 1_000_000
+_MAX_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """A skill that can be used; `root` is the directory of skills that it lies in."""
+    """A usable skill; `root` is the directory of skills that contains it."""
 
     name: str
     description: str
@@ -32,7 +32,7 @@ class Skill:
 
     @property
     def path(self) -> str:
-        """Where its folder lies below the directory of skills."""
+        """The path of its folder below the directory of skills."""
         return self.directory.relative_to(self.root).as_posix()
 
     @property
@@ -42,7 +42,7 @@ class Skill:
 
 @dataclass(frozen=True, slots=True)
 class SkillProblem:
-    """What is wrong with a path, and whether it keeps a skill from being used."""
+    """What is wrong with a path, and whether the skill is unusable (`fatal`)."""
 
     path: Path
     problem: str
@@ -51,7 +51,7 @@ class SkillProblem:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The skills by name, in order, and everything that is wrong."""
+    """The skills sorted by name, and all problems."""
 
     skills: tuple[Skill, ...]
     problems: tuple[SkillProblem, ...]
@@ -61,7 +61,7 @@ class Catalogue:
 
 
 def find_skills(roots: Sequence[Path]) -> Catalogue:
-    """All skills below some directories; of two with one name the one in the earlier directory counts."""
+    """All skills below some directories; of two with the same name, the one in the earlier directory wins."""
     found: dict[str, Skill] = {}
     problems: list[SkillProblem] = []
     for root in roots:
@@ -82,14 +82,14 @@ def _skill_directories(root: Path, problems: list[SkillProblem]) -> Iterator[Pat
         if os.path.lexists(directory / SKILL_FILE):
             yield directory
             continue
-        below = [each for each in _directories(directory, problems) if os.path.lexists(each / SKILL_FILE)]
+        below = [path for path in _directories(directory, problems) if os.path.lexists(path / SKILL_FILE)]
         if not below:
             problems.append(SkillProblem(directory, f"there is no {SKILL_FILE} in it", fatal=True))
         yield from below
 
 
 def _directories(directory: Path, problems: list[SkillProblem]) -> list[Path]:
-    """The directories in one, by name, hidden ones and links left out."""
+    """The directories in a directory, sorted by name, without hidden ones and links."""
     try:
         with os.scandir(directory) as entries:
             seen = sorted((entry for entry in entries if entry.name[0] != "."), key=lambda entry: entry.name)
@@ -112,7 +112,7 @@ def _read(root: Path, directory: Path, problems: list[SkillProblem]) -> Skill | 
     if path.is_symlink():
         problems.append(SkillProblem(path, "it is a link, and links are not followed", fatal=True))
         return None
-    if (size := path.lstat().st_size) > _MOST_BYTES:
+    if (size := path.lstat().st_size) > _MAX_BYTES:
         problems.append(SkillProblem(path, f"it is too large ({size:,} bytes)", fatal=True))
         return None
     state = read_text(path)

@@ -1,4 +1,4 @@
-"""What a change makes of a text, and whether that may be written."""
+"""Prepares the new text of a skill file, and checks whether it may be written."""
 
 from collections.abc import Callable
 
@@ -11,20 +11,20 @@ from memoranda.support.canonical_text import BYTE_ORDER_MARK, unify_newlines, un
 
 
 def canonical_content(content: str) -> str:
-    """A text as we write it: LF, one line end at its end."""
+    """The text with LF line ends and exactly one at its end."""
     text = unify_newlines(content).lstrip(BYTE_ORDER_MARK).strip("\n")
     return f"{text}\n" if text.strip() else ""
 
 
 def apply_patch(text: str, old_text: str, new_text: str, skill: str, file: str) -> str | SkillRefusal:
-    """A text with one passage replaced; everything else of it stays as it is, line ends included."""
+    """The text with one passage replaced; the rest stays as it is, line ends included."""
     if not old_text:
         return refusals.empty(skill, "old_text")
     if old_text not in text and "\r\n" in text:
-        old_text, new_text = (unify_newlines(each).replace("\n", "\r\n") for each in (old_text, new_text))
+        old_text, new_text = (unify_newlines(passage).replace("\n", "\r\n") for passage in (old_text, new_text))
     count = text.count(old_text)
     if count == 1 and text.find(old_text, text.find(old_text) + 1) >= 0:
-        # Occurrences that overlap are not counted, and would be just as doubtful.
+        # count() misses overlapping occurrences, which are just as ambiguous.
         count = 2
     if not count:
         return refusals.no_match(skill, file)
@@ -32,7 +32,7 @@ def apply_patch(text: str, old_text: str, new_text: str, skill: str, file: str) 
 
 
 def check_content(skill: str, file: str, planned: str, before: str, limit: int) -> SkillRefusal | None:
-    """Why a text may not become the content of a file, whatever it says."""
+    """Why a text may not become the content of a file, apart from what the scanner finds."""
     if not planned.strip():
         return refusals.empty(skill, "The content")
     if unstorable := unstorable_character(planned):
@@ -42,7 +42,7 @@ def check_content(skill: str, file: str, planned: str, before: str, limit: int) 
     if file != SKILL_FILE:
         return None
     parsed = parse_skill(planned)
-    # A skill from elsewhere may have problems already; a change must not make new ones.
+    # A skill of another author may have problems already; a change must not add new ones.
     new = [problem for problem in parsed.problems if problem not in parse_skill(before).problems or not before]
     if new:
         return refusals.bad_text(skill, "; ".join(new))
@@ -54,10 +54,10 @@ def check_content(skill: str, file: str, planned: str, before: str, limit: int) 
 
 
 def scan_new_passages(
-    skill: str, planned: str, before: str, screen: Callable[[str], ScreenedText], allow: frozenset[str]
+    skill: str, planned: str, before: str, screen_text: Callable[[str], ScreenedText], allow: frozenset[str]
 ) -> SkillRefusal | None:
-    """Why a text may not be written: passages that were not there before are suspicious."""
-    old = {passage.text for passage in screen(before).passages} if before else set()
-    new = [passage for passage in screen(planned).passages if passage.text not in old]
+    """Refuse a text whose new passages have scanner findings that are not allowed."""
+    old = {passage.text for passage in screen_text(before).passages} if before else set()
+    new = [passage for passage in screen_text(planned).passages if passage.text not in old]
     found = tuple(sorted({finding for passage in new for finding in passage.findings} - allow))
     return refusals.blocked(skill, found) if found else None

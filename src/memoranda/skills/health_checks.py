@@ -1,7 +1,8 @@
-"""What can be wrong with a directory of skills, and how to mend it."""
+"""Checks a directory of skills for the doctor: skills, withheld passages, journal, allowances and leftovers."""
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from memoranda.errors import StorageError
@@ -12,57 +13,57 @@ from memoranda.support.health_issues import HealthIssue, issues_until_error
 from memoranda.support.text_file import TextFile, read_text
 
 
-def check(directory: Path, settings: SkillSettings, whose: str = "") -> Iterator[HealthIssue]:
-    """Every finding about one directory of skills; `whose` is the option by which commands reach it."""
+def check(directory: Path, settings: SkillSettings, option: str = "") -> Iterator[HealthIssue]:
+    """Every issue of one directory of skills; `option` is the option by which commands reach it."""
     if not directory.is_dir():
         return
     store = SkillStore(directory, settings)
-    for each in (_check_skills, _check_texts, _check_journal, _check_leftovers):
-        yield from issues_until_error(directory, lambda each=each: each(store, whose))  # type: ignore[misc]
+    for check_part in (_check_skills, _check_texts, _check_journal, _check_leftovers):
+        yield from issues_until_error(directory, partial(check_part, store, option))
 
 
-def _check_skills(store: SkillStore, whose: str) -> Iterator[HealthIssue]:
+def _check_skills(store: SkillStore, option: str) -> Iterator[HealthIssue]:
     for problem in store.catalogue().problems:
-        used = "it cannot be used" if problem.fatal else "it is used all the same"
+        used = "it cannot be used" if problem.fatal else "it is used nevertheless"
         yield HealthIssue(
             "warning" if problem.fatal else "note",
             problem.path,
             f"{problem.problem} ({used})",
-            "put it right, or move it away",
+            "repair it, or move it away",
         )
 
 
-def _check_texts(store: SkillStore, whose: str) -> Iterator[HealthIssue]:
+def _check_texts(store: SkillStore, option: str) -> Iterator[HealthIssue]:
     for skill in store.catalogue().skills:
         state = read_text(skill.file)
-        findings = store.screen(state.text).findings if isinstance(state, TextFile) else ()
+        findings = store.screen_text(state.text).findings if isinstance(state, TextFile) else ()
         if findings:
             yield HealthIssue(
                 "warning",
                 skill.file,
                 f"passages are withheld from the agent: {', '.join(findings)}",
-                f"read it, then mend it, or run 'memoranda skills allow {skill.name}{whose}'",
+                f"read it, then change it, or run 'memoranda skills allow {skill.name}{option}'",
             )
 
 
-def _check_journal(store: SkillStore, whose: str) -> Iterator[HealthIssue]:
+def _check_journal(store: SkillStore, option: str) -> Iterator[HealthIssue]:
     path = store.root / ".journal.jsonl"
     if damaged := store.journal.damaged_lines():
         yield HealthIssue(
             "warning",
             path,
-            f"has unreadable lines ({', '.join(map(str, damaged))}), which are passed over",
-            f"nothing to do; 'memoranda skills purge{whose}' drops them with the history",
+            f"has unreadable lines ({', '.join(map(str, damaged))}), which are skipped",
+            f"nothing to do; 'memoranda skills purge{option}' drops them with the history",
         )
     try:
         read_allowances(store.root / ".allowed.json")
     except StorageError as error:
-        yield HealthIssue("error", store.root / ".allowed.json", str(error), "mend or delete the file")
+        yield HealthIssue("error", store.root / ".allowed.json", str(error), "repair or delete the file")
 
 
-def _check_leftovers(store: SkillStore, whose: str) -> Iterator[HealthIssue]:
+def _check_leftovers(store: SkillStore, option: str) -> Iterator[HealthIssue]:
     if os.path.lexists(store.writer.leftover):
-        # While somebody holds the lock it may be alive; mending then says so and leaves it.
+        # A writer that holds the lock may still need it; the repair then says so and leaves it.
         yield HealthIssue(
             "warning",
             store.writer.leftover,

@@ -1,7 +1,7 @@
-"""The journal of skills: every change, in one file that only grows.
+"""The journal of skills: every change, one per line.
 
-A line says which file changed, from which fingerprint to which, and the passage that differs. Whatever is taken away
-is moved into `.archive/<number>/` and not deleted, so any change can be taken back until the history is purged.
+A line says which file changed, its fingerprints before and after, and the passage that differs. Removed files move into
+`.archive/<number>/` instead of being deleted, so any change can be undone until the history is purged.
 """
 
 from dataclasses import dataclass, field, fields
@@ -15,18 +15,18 @@ from memoranda.support.origin import Origin
 
 SkillAction = Literal[
     "create", "patch", "edit", "delete", "write_file", "remove_file", "undo",
-    "outside",  # somebody else changed the file
+    "outside",  # another program changed the file
     "allow",  # a person accepted what the scanner found
-    "revoke",  # and took that back
+    "revoke",  # a person revoked that
     "void",  # the change named by `refers_to` was journalled but never made
 ]  # fmt: skip
-# Whether a file or a whole skill went into the archive, or came back from it.
+# Whether a file or a whole skill moved into the archive (away) or out of it (back).
 Moved = Literal["", "away", "back"]
 
 
 @dataclass(frozen=True, slots=True)
 class PassageEdit:
-    """The passage that differs between two texts: where it begins, what stood there, and what stands there now."""
+    """The passage that differs between two texts: its offset, the old text and the new text."""
 
     start: int
     before: str
@@ -34,7 +34,7 @@ class PassageEdit:
 
     @classmethod
     def between(cls, before: str, after: str) -> "PassageEdit":
-        """What differs, in whole lines, so that a person can read it."""
+        """The difference in whole lines, so that a person can read it."""
         old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
         shortest = min(len(old), len(new))
         head = next((n for n in range(shortest) if old[n] != new[n]), shortest)
@@ -43,7 +43,7 @@ class PassageEdit:
         return cls(start, "".join(old[head : len(old) - tail]), "".join(new[head : len(new) - tail]))
 
     def reversed_in(self, text: str) -> str:
-        """The text before this edit, of the text after it."""
+        """The text before this edit, given the text after it."""
         return text[: self.start] + self.before + text[self.start + len(self.after) :]
 
 
@@ -67,7 +67,7 @@ class SkillChange:
     note: str = ""
 
 
-# A later version may write more fields; they are passed over.
+# A later version may write more fields; they are ignored.
 _FIELDS = tuple(item.name for item in fields(SkillChange))
 
 
@@ -86,13 +86,13 @@ class SkillJournal(JournalFile[SkillChange]):
         heads = [change.after for change in self.changes() if change.path == path and not change.moved]
         return heads[-1] if heads else None
 
-    def maker(self, skill: str) -> str | None:
-        """Who made a skill as it is there now; None when it came from elsewhere."""
+    def creator(self, skill: str) -> str | None:
+        """The actor that created a skill; None when the skill has another source."""
         made = [change.actor for change in self.changes() if change.skill == skill and change.action == "create"]
         return made[-1] if made else None
 
     def void_of(self, change: SkillChange, origin: Origin) -> SkillChange:
-        """The line that takes the newest change back."""
+        """The line that cancels the newest change."""
         number = change.number + 1
         return SkillChange(number, change.skill, change.path, "void", origin.actor, "", refers_to=change.number)
 
@@ -106,7 +106,7 @@ def _from_record(record: Any) -> SkillChange | None:
 
 
 def _is_sound(change: SkillChange) -> bool:
-    """Whether a line that somebody may have edited has types to rely on, and leads nowhere but into our directory."""
+    """Whether a line, which a person may have edited, has the right types and no path outside the directory."""
     texts: list[object] = [change.skill, change.path, change.actor, change.session, change.before, change.after]
     texts += [change.at, change.note, change.archive]
     numbers: list[object] = [change.number, 0 if change.refers_to is None else change.refers_to]

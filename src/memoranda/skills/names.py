@@ -1,28 +1,28 @@
-"""What a skill and the files in it may be called; no name that passes here can lead out of the skill."""
+"""Rules for the names of skills and of the files in them; no valid name leads out of the skill."""
 
 import re
 
 SKILL_FILE = "SKILL.md"
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,99}")
-_LONGEST_NAME = 64
-_MOST_PARTS = 5
-# Names that Windows keeps for devices, with any ending.
+_MAX_NAME = 64
+_MAX_PARTS = 5
+# Names that Windows reserves for devices, with any suffix.
 _DEVICES = re.compile(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?")
 
 
 def name_problem(name: str) -> str | None:
-    """What is wrong with the name of a skill, in words; None when nothing is."""
-    if len(name) <= _LONGEST_NAME and _NAME.fullmatch(name) and not _DEVICES.fullmatch(name):
+    """Describes what is wrong with the name of a skill; None when it is valid."""
+    if len(name) <= _MAX_NAME and _NAME.fullmatch(name) and not _DEVICES.fullmatch(name):
         return None
     return "a skill's name has 1 to 64 of a-z, 0-9 and single hyphens between them"
 
 
 def file_problem(file: str) -> str | None:
-    """What is wrong with the path of a file inside a skill, in words; None when nothing is."""
+    """Describes what is wrong with the path of a file inside a skill; None when it is valid."""
     parts = file.split("/")
-    if len(parts) > _MOST_PARTS:
-        return f"a file lies at most {_MOST_PARTS - 1} folders deep in its skill"
+    if len(parts) > _MAX_PARTS:
+        return f"a file may be at most {_MAX_PARTS - 1} folders deep in its skill"
     for part in parts:
         if not _PART.fullmatch(part) or part.endswith((".", " ")) or _DEVICES.fullmatch(part):
             return (
@@ -35,5 +35,5 @@ def file_problem(file: str) -> str | None:
 
 
 def is_inside(path: str) -> bool:
-    """Whether a relative path cannot lead out of the directory that it is relative to."""
+    """Whether a relative path stays inside the directory that it is relative to."""
     return "\\" not in path and "\0" not in path and all(part not in ("", ".", "..") for part in path.split("/"))

@@ -1,4 +1,4 @@
-"""The list of skills for a system prompt: names and what each is for, in a fixed room."""
+"""Renders the list of skills for a system prompt: names and descriptions, within a character limit."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -9,42 +9,42 @@ from memoranda.skills.catalogue import Catalogue
 from memoranda.support.shorten import shorten_end
 
 _HEADING = "# Skills\n\nProcedures for recurring work. Read one with `skill_view` before you do what it is for."
-_LONGEST_LINE = 400
+_MAX_LINE = 400
 
 
-def render_skill_list(catalogue: Catalogue, most: int) -> str:
-    """One line per skill, by name, in at most `most` characters; where room ends, names alone, or how many more."""
+def render_skill_list(catalogue: Catalogue, max_chars: int) -> str:
+    """One line per skill, sorted by name; where the room ends, only names, and at last how many more there are."""
     names = [skill.name for skill in catalogue.skills]
-    described = _described(names, [skill.description for skill in catalogue.skills])
-    room = most - len(_HEADING)
-    lines = _fitting(names, described, room) if names and room > 0 else []
+    described = _describe_skills(names, [skill.description for skill in catalogue.skills])
+    room = max_chars - len(_HEADING)
+    lines = _fit_lines(names, described, room) if names and room > 0 else []
     return "\n".join([_HEADING, *lines]) if lines else ""
 
 
-def _fitting(names: Sequence[str], described: Sequence[str], room: int) -> list[str]:
+def _fit_lines(names: Sequence[str], described: Sequence[str], room: int) -> list[str]:
     bare = [f"- {name}" for name in names]
-    # What the names from each place on take, each with its line end.
+    # The characters that the names from each index on take, line ends included.
     needed = list(accumulate((len(line) + 1 for line in reversed(bare)), initial=0))[::-1]
     lines: list[str] = []
-    for place, line in enumerate(described):
-        if len(line) + 1 + needed[place + 1] <= room:
+    for index, line in enumerate(described):
+        if len(line) + 1 + needed[index + 1] <= room:
             lines.append(line)
-        elif needed[place] <= room:
-            lines.append(bare[place])
+        elif needed[index] <= room:
+            lines.append(bare[index])
         else:
-            more = f"- ({len(names) - place} more: call `skills_list`)"
-            if len(bare[place]) + 1 + len(more) + 1 > room:
+            more = f"- ({len(names) - index} more: call `skills_list`)"
+            if len(bare[index]) + 1 + len(more) + 1 > room:
                 return [*lines, more] if len(more) + 1 <= room else lines
-            lines.append(bare[place])
+            lines.append(bare[index])
         room -= len(lines[-1]) + 1
     return lines
 
 
-def _described(names: Sequence[str], descriptions: Sequence[str]) -> list[str]:
-    """The lines of the list, a description that the scanner objects to replaced by a placeholder."""
+def _describe_skills(names: Sequence[str], descriptions: Sequence[str]) -> list[str]:
+    """The lines of the list; a placeholder replaces a description with scanner findings."""
     described = zip(names, descriptions, strict=True)
-    lines = [shorten_end(f"- {name}: {escape_tags(text)}", _LONGEST_LINE) for name, text in described]
+    lines = [shorten_end(f"- {name}: {escape_tags(text)}", _MAX_LINE) for name, text in described]
     for passage in withhold_passages("\n".join(lines)).passages:
-        for place in range(passage.first_line, passage.first_line + passage.text.count("\n") + 1):
-            lines[place] = f"- {names[place]}: {passage.placeholder}"
+        for index in range(passage.first_line, passage.first_line + passage.text.count("\n") + 1):
+            lines[index] = f"- {names[index]}: {passage.placeholder}"
     return lines

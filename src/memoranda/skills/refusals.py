@@ -1,4 +1,4 @@
-"""Why a skill is not changed or shown, in words for a person and a model: what happened, and what to do next."""
+"""The refusals of skill changes, worded for a person and a model: what happened, and what to do next."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ _REASONS: dict[FailureReason, SkillRefusalReason] = {
 }
 
 
-def _nothing(skill: str, reason: SkillRefusalReason, message: str) -> SkillRefusal:
+def _unchanged(skill: str, reason: SkillRefusalReason, message: str) -> SkillRefusal:
     return SkillRefusal(skill, reason, f"{message} Nothing was changed.")
 
 
@@ -25,24 +25,24 @@ def from_failure(skill: str, failure: WriteFailure) -> SkillRefusal:
 
 
 def disabled(skill: str) -> SkillRefusal:
-    return _nothing(skill, "disabled", "Skills are switched off.")
+    return _unchanged(skill, "disabled", "Skills are switched off.")
 
 
 def only_a_person(skill: str) -> SkillRefusal:
-    return _nothing(skill, "approval", "Only a person may change skills here. Go on without saving.")
+    return _unchanged(skill, "approval", "Only a person may change skills here. Continue without saving.")
 
 
 def not_by_review(skill: str) -> SkillRefusal:
     message = f"A review changes only skills that the agent made itself, and removes none; {skill} is not changed."
-    return _nothing(skill, "protected", message)
+    return _unchanged(skill, "protected", message)
 
 
 def bad_name(skill: str, problem: str) -> SkillRefusal:
-    return _nothing(skill, "invalid", f"{problem[0].upper()}{problem[1:]}.")
+    return _unchanged(skill, "invalid", f"{problem[0].upper()}{problem[1:]}.")
 
 
 def bad_text(skill: str, problem: str) -> SkillRefusal:
-    return _nothing(skill, "invalid", f"This would not be a skill: {problem}.")
+    return _unchanged(skill, "invalid", f"This would not be a skill: {problem}.")
 
 
 def other_name(skill: str, found: str) -> SkillRefusal:
@@ -50,15 +50,15 @@ def other_name(skill: str, found: str) -> SkillRefusal:
 
 
 def exists(skill: str, path: Path) -> SkillRefusal:
-    return _nothing(skill, "exists", f"There is a skill {skill} at {path} already. Read it, then patch or edit it.")
+    return _unchanged(skill, "exists", f"There is already a skill {skill} at {path}. Read it, then patch or edit it.")
 
 
 def file_exists(skill: str, path: Path) -> SkillRefusal:
-    return _nothing(skill, "exists", f"{path} is there already.")
+    return _unchanged(skill, "exists", f"{path} exists already.")
 
 
 def not_found(skill: str) -> SkillRefusal:
-    return SkillRefusal(skill, "not_found", f"There is no skill {skill[:100]!r}. skills_list names those there are.")
+    return SkillRefusal(skill, "not_found", f"There is no skill {skill[:100]!r}. skills_list lists the skills.")
 
 
 def no_file(skill: str, file: str) -> SkillRefusal:
@@ -66,17 +66,19 @@ def no_file(skill: str, file: str) -> SkillRefusal:
 
 
 def no_match(skill: str, file: str) -> SkillRefusal:
-    return _nothing(skill, "no_match", f"{file} of {skill} does not contain old_text. Read it again and copy exactly.")
+    return _unchanged(
+        skill, "no_match", f"{file} of {skill} does not contain old_text. Read it again and copy exactly."
+    )
 
 
 def ambiguous(skill: str, file: str, count: int) -> SkillRefusal:
-    message = f"old_text stands {count} times in {file} of {skill}. Send a longer part that occurs once."
-    return _nothing(skill, "ambiguous", message)
+    message = f"old_text occurs {count} times in {file} of {skill}. Send a longer part that occurs once."
+    return _unchanged(skill, "ambiguous", message)
 
 
 def blocked(skill: str, findings: tuple[str, ...]) -> SkillRefusal:
     message = (
-        "The text looks like an attack on whoever reads it later, or holds a secret "
+        "The text looks like an attack on its later readers, or contains a secret "
         f"({', '.join(findings)}). Say it in other words, without credentials."
     )
     return SkillRefusal(skill, "blocked", f"{message} Nothing was changed.", findings)
@@ -84,7 +86,7 @@ def blocked(skill: str, findings: tuple[str, ...]) -> SkillRefusal:
 
 def holds_withheld(skill: str, file: str, findings: tuple[str, ...]) -> SkillRefusal:
     message = (
-        f"{file} of {skill} holds passages that are withheld from you ({', '.join(findings)}), and writing it anew "
+        f"{file} of {skill} contains passages that are withheld from you ({', '.join(findings)}), and rewriting it "
         "would lose them. Patch the part you mean."
     )
     return SkillRefusal(skill, "blocked", f"{message} Nothing was changed.", findings)
@@ -95,24 +97,24 @@ def too_large(skill: str, file: str, size: int, limit: int) -> SkillRefusal:
         f"{file} of {skill} would have {size:,} of {limit:,} characters. Keep the procedure short and put details into "
         "files of their own (write_file)."
     )
-    return _nothing(skill, "too_large", message)
+    return _unchanged(skill, "too_large", message)
 
 
 def not_seen(skill: str, file: str) -> SkillRefusal:
-    message = f"{file} of {skill} is there, and you have not read it as it is now. Read it with skill_view first."
-    return _nothing(skill, "not_seen", message)
+    message = f"{file} of {skill} exists, and you have not read its present text. Read it with skill_view first."
+    return _unchanged(skill, "not_seen", message)
 
 
 def unstorable_text(skill: str, what: str) -> SkillRefusal:
-    return _nothing(skill, "invalid", f"The text holds {what} and cannot be stored as text.")
+    return _unchanged(skill, "invalid", f"The text contains {what} and cannot be stored as text.")
 
 
 def empty(skill: str, what: str) -> SkillRefusal:
-    return _nothing(skill, "invalid", f"{what} is empty.")
+    return _unchanged(skill, "invalid", f"{what} is empty.")
 
 
 def read_only(skill: str, path: Path) -> SkillRefusal:
-    return _nothing(skill, "read_only", f"{path} may only be read.")
+    return _unchanged(skill, "read_only", f"{path} may only be read.")
 
 
 def symlink(skill: str, path: Path) -> SkillRefusal:
@@ -121,10 +123,10 @@ def symlink(skill: str, path: Path) -> SkillRefusal:
 
 def no_longer_fits(skill: str, number: int) -> SkillRefusal:
     message = (
-        f"Change {number} cannot be taken back: what it wrote was changed since. 'memoranda skills log' shows which "
+        f"Change {number} cannot be undone: what it wrote was changed since. 'memoranda skills log' shows which "
         "later change to undo first."
     )
-    return _nothing(skill, "conflict", message)
+    return _unchanged(skill, "conflict", message)
 
 
 def nothing_to_undo(number: int | None) -> SkillRefusal:

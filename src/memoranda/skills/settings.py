@@ -1,11 +1,11 @@
-"""What a user can set about skills."""
+"""The settings of skills."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class SkillSettings:
-    """`agent_writes` off lets only a person change skills; limits count code points."""
+    """Without `agent_writes` only a person may change skills; limits count code points."""
 
     enabled: bool = True
     agent_writes: bool = True

@@ -1,7 +1,7 @@
-"""The text of SKILL.md: YAML front matter that says what the skill is for, then the procedure.
+"""Parses and writes SKILL.md: YAML front matter with the purpose of the skill, then the procedure.
 
-Reading is lenient, because skills come from everywhere: what can be understood is used, and what is wrong is told.
-Writing is strict: what we write, every other program that knows the format can read.
+Reading is lenient, because skills have many authors: it uses what it understands and lists the problems. Writing is
+strict, so that every other program that knows the format can read the result.
 """
 
 import json
@@ -15,15 +15,15 @@ from memoranda.skills.names import name_problem
 from memoranda.support.canonical_text import BYTE_ORDER_MARK, unify_newlines
 from memoranda.support.front_matter import split_front_matter
 
-LONGEST_DESCRIPTION = 1_024
-_LONGEST_COMPATIBILITY = 500
-_LONGEST_FRONT_MATTER = 10_000
+MAX_DESCRIPTION = 1_024
+_MAX_COMPATIBILITY = 500
+_MAX_FRONT_MATTER = 10_000
 _PLAIN_LINE = re.compile(r"^(name|description|license|compatibility)[ \t]*:[ \t]*(.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class SkillText:
-    """What a SKILL.md says; `problems` is what is wrong with it, and it is usable as long as it has a description."""
+    """A parsed SKILL.md; with a description it is usable, whatever its `problems` are."""
 
     name: str
     description: str
@@ -33,12 +33,12 @@ class SkillText:
 
 
 class FrontMatterError(ValueError):
-    """Front matter that is no YAML mapping; the message says why."""
+    """Front matter is not a YAML mapping; the message says why."""
 
 
 @lru_cache(maxsize=512)
 def parse_skill(text: str) -> SkillText:
-    """What a SKILL.md says, whatever it looks like."""
+    """Parse a SKILL.md; never raises."""
     text = unify_newlines(text).removeprefix(BYTE_ORDER_MARK)
     parts = split_front_matter(text)
     if parts is None:
@@ -47,10 +47,10 @@ def parse_skill(text: str) -> SkillText:
     try:
         fields = _load(parts.front_matter)
     except FrontMatterError as error:
-        # Mostly an unquoted colon in the description, which many programs let pass.
+        # Usually an unquoted colon in the description, which many programs accept.
         problems.append(str(error))
         fields = {found[1]: found[2].strip().strip("\"'") for found in _PLAIN_LINE.finditer(parts.front_matter)}
-    problems += _problems(fields)
+    problems += _find_problems(fields)
     name, description = fields.get("name"), fields.get("description")
     return SkillText(
         name if isinstance(name, str) else "",
@@ -62,8 +62,8 @@ def parse_skill(text: str) -> SkillText:
 
 
 def with_front_matter(name: str, description: str, body: str) -> str:
-    """A SKILL.md of a name, a description and a procedure."""
-    # A JSON string is a YAML string, whatever is in it; a name needs to be one only where YAML would read a number.
+    """The text of a SKILL.md with a name, a description and a procedure."""
+    # A JSON string is always a YAML string; a name needs quotes only where YAML would read a number or the like.
     quoted = json.dumps(" ".join(description.split()), ensure_ascii=False)
     plain = not name_problem(name) and _load(f"name: {name}")["name"] == name
     shown = name if plain else json.dumps(name)
@@ -74,7 +74,7 @@ def has_front_matter(text: str) -> bool:
     return split_front_matter(unify_newlines(text).removeprefix(BYTE_ORDER_MARK)) is not None
 
 
-def _problems(fields: Mapping[str, Any]) -> list[str]:
+def _find_problems(fields: Mapping[str, Any]) -> list[str]:
     found: list[str] = []
     name, description = fields.get("name"), fields.get("description")
     if not isinstance(name, str):
@@ -83,14 +83,14 @@ def _problems(fields: Mapping[str, Any]) -> list[str]:
         found.append(problem)
     if not isinstance(description, str) or not description.strip():
         found.append("'description' is missing or is not text")
-    elif len(description) > LONGEST_DESCRIPTION:
-        found.append(f"'description' has more than {LONGEST_DESCRIPTION:,} characters")
+    elif len(description) > MAX_DESCRIPTION:
+        found.append(f"'description' has more than {MAX_DESCRIPTION:,} characters")
     found += [
         f"'{field}' is not text" for field in ("license", "compatibility") if not isinstance(fields.get(field, ""), str)
     ]
     compatibility = fields.get("compatibility", "")
-    if isinstance(compatibility, str) and len(compatibility) > _LONGEST_COMPATIBILITY:
-        found.append(f"'compatibility' has more than {_LONGEST_COMPATIBILITY} characters")
+    if isinstance(compatibility, str) and len(compatibility) > _MAX_COMPATIBILITY:
+        found.append(f"'compatibility' has more than {_MAX_COMPATIBILITY} characters")
     if not isinstance(fields.get("metadata", {}), Mapping):
         found.append("'metadata' is not a mapping")
     if not isinstance(fields.get("allowed-tools", ""), str | list):
@@ -99,15 +99,15 @@ def _problems(fields: Mapping[str, Any]) -> list[str]:
 
 
 def _load(front_matter: str) -> dict[str, Any]:
-    if len(front_matter) > _LONGEST_FRONT_MATTER:
-        raise FrontMatterError(f"its front matter has more than {_LONGEST_FRONT_MATTER:,} characters")
-    # 40 ms, and many homes have no skills.
+    if len(front_matter) > _MAX_FRONT_MATTER:
+        raise FrontMatterError(f"its front matter has more than {_MAX_FRONT_MATTER:,} characters")
+    # The import takes 40 ms, and many homes have no skills.
     from ruamel.yaml import YAML
 
     try:
         found = YAML(typ="safe", pure=True).load(front_matter)
     except Exception as error:
-        # The parser lets all kinds of errors through for odd documents; each means that it cannot be used.
+        # The parser raises all kinds of errors for odd documents; each means that it cannot be parsed.
         reason = getattr(error, "problem", None) or type(error).__name__
         raise FrontMatterError(f"its front matter is not valid YAML ({reason})") from error
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):

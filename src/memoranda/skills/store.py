@@ -1,7 +1,7 @@
-"""`SkillStore`: the skills of a home, found, read and changed.
+"""`SkillStore`: finds, reads and changes the skills of a home.
 
-A skill is a folder with a SKILL.md and, if it needs them, further files. Anybody may put folders there; what an agent
-writes goes through one path: names checked, text scanned, journalled, atomic, and taken back by `undo`.
+A skill is a folder with a SKILL.md and, if needed, further files. People may add folders by hand; every write of an
+agent has its names checked and its text scanned, is journaled and atomic, and can be undone.
 """
 
 import os
@@ -23,7 +23,7 @@ from memoranda.skills.writer import SkillMoveRequest, SkillTextRequest, SkillWri
 from memoranda.support.origin import Origin
 from memoranda.support.text_file import MissingFile, TextFile
 
-_MOST_FILES_LISTED = 200
+_MAX_FILES_LISTED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,12 @@ class SkillView:
 
     @property
     def path(self) -> str:
-        """Where the file lies below its directory of skills."""
+        """The path of the file below its directory of skills."""
         return f"{self.skill.path}/{self.file}"
 
 
 class SkillStore:
-    """The skills in one directory, and those of others that are only read (`also`): of equal names ours counts."""
+    """The skills in one directory, and read-only ones in others (`also`); of equal names the first directory wins."""
 
     def __init__(
         self, root: str | Path, settings: SkillSettings | None = None, *, also: Sequence[str | Path] = ()
@@ -51,8 +51,8 @@ class SkillStore:
         self.settings = settings or SkillSettings()
         self.writer = SkillWriter(self.root, self.settings.lock_timeout)
         self.allowances = Allowances(self.root / ".allowed.json")
-        self._roots = [self.root, *(Path(each).absolute() for each in also)]
-        # The fingerprint of each file as it was last read here; what was not read is not written over.
+        self._roots = [self.root, *(Path(directory).absolute() for directory in also)]
+        # The fingerprint of each file when this store last read it; an agent may replace only what it has read.
         self._seen: dict[Path, str] = {}
 
     @property
@@ -60,15 +60,15 @@ class SkillStore:
         return self.writer.journal
 
     def exclusive(self) -> AbstractContextManager[None]:
-        """Exclusive use of the directory, for what is not a change to a skill."""
+        """Holds the lock of the directory, for work that changes no skill."""
         return self.writer.exclusive()
 
     def catalogue(self) -> Catalogue:
-        """The skills as they are now, and what is wrong with any."""
+        """The present skills, and the problems of those that are broken."""
         return find_skills(self._roots if self.settings.enabled else [])
 
     def view(self, name: str, file: str = SKILL_FILE) -> SkillView | SkillRefusal:
-        """A file of a skill; passages that the scanner objects to are withheld."""
+        """A file of a skill, with suspicious passages withheld."""
         skill = self.catalogue().get(name)
         if skill is None:
             return refusals.not_found(name)
@@ -81,36 +81,36 @@ class SkillStore:
         if isinstance(state, MissingFile):
             return refusals.no_file(name, file)
         self._seen[state.path] = state.fingerprint
-        return SkillView(skill, file, self.screen(state.text), files)
+        return SkillView(skill, file, self.screen_text(state.text), files)
 
-    def screen(self, text: str) -> ScreenedText:
-        """A text as it may be shown: what nobody has allowed is withheld."""
+    def screen_text(self, text: str) -> ScreenedText:
+        """The text as it may be shown: suspicious passages that no person has allowed are withheld."""
         return withhold_passages(text, self.allowances.of)
 
     def create(self, name: str, content: str, origin: Origin, allow: frozenset[str] = frozenset()) -> SkillWriteResult:
-        """Make a new skill of the text of its SKILL.md."""
-        if refusal := self._refuse(name, origin) or _bad_name(name):
+        """Create a skill from the text of its SKILL.md."""
+        if refusal := self._refuse(name, origin) or _refuse_name(name):
             return refusal
-        there = self.catalogue().get(name)
-        if there is not None and (there.root == self.root or not origin.explicit):
-            return refusals.exists(name, there.directory)
+        existing = self.catalogue().get(name)
+        if existing is not None and (existing.root == self.root or not origin.explicit):
+            return refusals.exists(name, existing.directory)
 
         def plan(present: TextFile | None) -> str | SkillRefusal:
             if present or os.path.lexists(self.root / name):
                 return refusals.exists(name, self.root / name)
             return content_checks.canonical_content(content)
 
-        request = SkillTextRequest(name, f"{name}/{SKILL_FILE}", "create", origin, plan, f"Made the skill {name}.")
+        request = SkillTextRequest(name, f"{name}/{SKILL_FILE}", "create", origin, plan, f"Created the skill {name}.")
         return self._commit_text(request, allow)
 
     def edit(self, name: str, content: str, origin: Origin, allow: frozenset[str] = frozenset()) -> SkillWriteResult:
-        """Write the SKILL.md of a skill anew."""
+        """Replace the SKILL.md of a skill."""
         return self._replace(name, SKILL_FILE, "edit", content, origin, allow)
 
     def write_file(
         self, name: str, file: str, content: str, origin: Origin, allow: frozenset[str] = frozenset()
     ) -> SkillWriteResult:
-        """Write a further file of a skill, new or anew."""
+        """Create or replace a further file of a skill."""
         if file == SKILL_FILE:
             return self.edit(name, content, origin, allow)
         return self._replace(name, file, "write_file", content, origin, allow)
@@ -119,41 +119,41 @@ class SkillStore:
         self, name: str, old_text: str, new_text: str, origin: Origin, file: str = SKILL_FILE
     ) -> SkillWriteResult:
         """Replace a passage that occurs once."""
-        place = self._place(name, file, origin)
-        if isinstance(place, SkillRefusal):
-            return place
+        path = self._writable_path(name, file, origin)
+        if isinstance(path, SkillRefusal):
+            return path
 
         def plan(present: TextFile | None) -> str | SkillRefusal:
             if present is None:
                 return refusals.no_file(name, file)
             return content_checks.apply_patch(present.text, old_text, new_text, name, file)
 
-        request = SkillTextRequest(name, place, "patch", origin, plan, f"Patched {file} of {name}.")
+        request = SkillTextRequest(name, path, "patch", origin, plan, f"Patched {file} of {name}.")
         return self._commit_text(request, frozenset())
 
     def remove_file(self, name: str, file: str, origin: Origin) -> SkillWriteResult:
-        """Take a further file out of a skill, into the archive."""
-        place = self._place(name, file, origin, removes=True)
-        if isinstance(place, SkillRefusal):
-            return place
+        """Move a further file of a skill into the archive."""
+        path = self._writable_path(name, file, origin, removes=True)
+        if isinstance(path, SkillRefusal):
+            return path
         if file == SKILL_FILE:
-            return refusals.bad_text(name, f"without {SKILL_FILE} it is none; delete the skill instead")
-        done = f"Removed {file} of {name}. 'memoranda skills undo' brings it back."
-        check = partial(_is_file, self.root / place, refusals.no_file(name, file))
-        return self.writer.commit(SkillMoveRequest(name, place, "remove_file", origin, check, done))
+            return refusals.bad_text(name, f"it needs {SKILL_FILE}; delete the skill instead")
+        done = f"Removed {file} of {name}. 'memoranda skills undo' restores it."
+        check = partial(_refuse_unless_file, self.root / path, refusals.no_file(name, file))
+        return self.writer.commit(SkillMoveRequest(name, path, "remove_file", origin, check, done))
 
     def delete(self, name: str, origin: Origin) -> SkillWriteResult:
-        """Take a skill with all its files out, into the archive."""
-        place = self._place(name, SKILL_FILE, origin, removes=True)
-        if isinstance(place, SkillRefusal):
-            return place
-        folder = place.removesuffix(f"/{SKILL_FILE}")
-        done = f"Removed the skill {name}. 'memoranda skills undo' brings it back."
-        check = partial(_is_file, self.root / place, refusals.not_found(name))
+        """Move a skill with all its files into the archive."""
+        path = self._writable_path(name, SKILL_FILE, origin, removes=True)
+        if isinstance(path, SkillRefusal):
+            return path
+        folder = path.removesuffix(f"/{SKILL_FILE}")
+        done = f"Removed the skill {name}. 'memoranda skills undo' restores it."
+        check = partial(_refuse_unless_file, self.root / path, refusals.not_found(name))
         return self.writer.commit(SkillMoveRequest(name, folder, "delete", origin, check, done))
 
     def allow(self, name: str, file: str, origin: Origin) -> tuple[str, ...] | SkillRefusal:
-        """Accept what the scanner found in a file, so that all of it is shown; the ids of what was accepted."""
+        """Accept what the scanner found in a file, so that all of it is shown; returns the ids of these findings."""
         view = self.view(name, file)
         if isinstance(view, SkillRefusal):
             return view
@@ -161,11 +161,11 @@ class SkillStore:
             with self.exclusive():
                 for passage in view.shown.passages:
                     self.allowances.allow([passage.text], passage.findings, origin)
-                self._note(view, "allow", ", ".join(view.shown.findings), origin)
+                self._journal_note(view, "allow", ", ".join(view.shown.findings), origin)
         return view.shown.findings
 
     def revoke(self, name: str, file: str, origin: Origin) -> bool | SkillRefusal:
-        """Take back what was allowed in a file as it is now; False when nothing was."""
+        """Revoke what was allowed in the present text of a file; False when nothing was."""
         view = self.view(name, file)
         if isinstance(view, SkillRefusal):
             return view
@@ -174,10 +174,10 @@ class SkillStore:
             passages = withhold_passages(state.text).passages if isinstance(state, TextFile) else ()
             revoked = [passage for passage in passages if self.allowances.revoke(passage.text)]
             if revoked:
-                self._note(view, "revoke", "", origin)
+                self._journal_note(view, "revoke", "", origin)
         return bool(revoked)
 
-    def _note(self, view: SkillView, action: SkillAction, note: str, origin: Origin) -> None:
+    def _journal_note(self, view: SkillView, action: SkillAction, note: str, origin: Origin) -> None:
         number = self.journal.next_number()
         line = SkillChange(number, view.skill.name, view.path, action, origin.actor, origin.session, note=note)
         self.journal.append([line])
@@ -188,38 +188,38 @@ class SkillStore:
     def _replace(
         self, name: str, file: str, action: SkillAction, content: str, origin: Origin, allow: frozenset[str]
     ) -> SkillWriteResult:
-        place = self._place(name, file, origin)
-        if isinstance(place, SkillRefusal):
-            return place
+        path = self._writable_path(name, file, origin)
+        if isinstance(path, SkillRefusal):
+            return path
 
         def plan(present: TextFile | None) -> str | SkillRefusal:
             if present is not None and not origin.explicit:
                 if self._seen.get(present.path) != present.fingerprint:
                     return refusals.not_seen(name, file)
-                if withheld := self.screen(present.text).findings:
+                if withheld := self.screen_text(present.text).findings:
                     return refusals.holds_withheld(name, file, withheld)
             return content_checks.canonical_content(content)
 
-        return self._commit_text(SkillTextRequest(name, place, action, origin, plan, f"Wrote {file} of {name}."), allow)
+        return self._commit_text(SkillTextRequest(name, path, action, origin, plan, f"Wrote {file} of {name}."), allow)
 
     def _commit_text(self, request: SkillTextRequest, allow: frozenset[str]) -> SkillWriteResult:
-        """Carry out a change of text that must pass the checks of what it makes."""
+        """Carry out a change whose result must pass the content checks and the scanner."""
         file = SKILL_FILE if request.path.rpartition("/")[2] == SKILL_FILE else request.path
         limit = self.settings.skill_char_limit if file == SKILL_FILE else self.settings.file_char_limit
-        wanted = request.plan
+        plan_text = request.plan
 
         def plan(present: TextFile | None) -> str | SkillRefusal:
-            planned = wanted(present)
+            planned = plan_text(present)
             if isinstance(planned, SkillRefusal):
                 return planned
             before = present.text if present else ""
             refusal = content_checks.check_content(request.skill, file, planned, before, limit)
             if refusal is None:
-                refusal = content_checks.scan_new_passages(request.skill, planned, before, self.screen, allow)
+                refusal = content_checks.scan_new_passages(request.skill, planned, before, self.screen_text, allow)
             return refusal or planned
 
         def accept(text: str) -> None:
-            for passage in self.screen(text).passages if allow else ():
+            for passage in self.screen_text(text).passages if allow else ():
                 self.allowances.allow([passage.text], allow & set(passage.findings), request.origin)
 
         outcome = self.writer.commit(
@@ -240,8 +240,8 @@ class SkillStore:
             return refusals.only_a_person(name)
         return None
 
-    def _place(self, name: str, file: str, origin: Origin, *, removes: bool = False) -> str | SkillRefusal:
-        """Where a file of a skill lies below our root, if this origin may change it."""
+    def _writable_path(self, name: str, file: str, origin: Origin, *, removes: bool = False) -> str | SkillRefusal:
+        """The path of a skill file below the root, or why this origin may not change it."""
         if refusal := self._refuse(name, origin):
             return refusal
         skill = self.catalogue().get(name)
@@ -251,30 +251,30 @@ class SkillStore:
             return refusals.read_only(name, skill.directory)
         if problem := file_problem(file):
             return refusals.bad_name(name, problem)
-        if origin.actor == "review" and (removes or self.journal.maker(name) not in ("agent", "review")):
+        if origin.actor == "review" and (removes or self.journal.creator(name) not in ("agent", "review")):
             return refusals.not_by_review(name)
         return f"{skill.path}/{file}"
 
 
-def _is_file(path: Path, otherwise: SkillRefusal) -> SkillRefusal | None:
-    return None if path.is_file() else otherwise
+def _refuse_unless_file(path: Path, refusal: SkillRefusal) -> SkillRefusal | None:
+    return None if path.is_file() else refusal
 
 
 def list_skill_files(directory: Path) -> tuple[str, ...]:
-    """The further files of a skill by their paths, in order; links and hidden ones are left out."""
+    """The sorted paths of the further files of a skill, without links and hidden ones."""
     found: list[str] = []
-    for place, folders, files in os.walk(directory):
-        # Links to folders are not entered, but the walk names them.
-        folders[:] = sorted(name for name in folders if name[0] != "." and not (Path(place) / name).is_symlink())
+    for folder, folders, files in os.walk(directory):
+        # os.walk does not enter links to folders, but it lists them.
+        folders[:] = sorted(name for name in folders if name[0] != "." and not (Path(folder) / name).is_symlink())
         for name in sorted(files):
-            path = Path(place) / name
+            path = Path(folder) / name
             if name[0] != "." and path != directory / SKILL_FILE and not path.is_symlink():
                 found.append(path.relative_to(directory).as_posix())
-            if len(found) >= _MOST_FILES_LISTED:
+            if len(found) >= _MAX_FILES_LISTED:
                 return tuple(sorted(found))
     return tuple(sorted(found))
 
 
-def _bad_name(name: str) -> SkillRefusal | None:
+def _refuse_name(name: str) -> SkillRefusal | None:
     problem = name_problem(name)
     return refusals.bad_name(name[:100], problem) if problem else None

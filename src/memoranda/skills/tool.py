@@ -1,4 +1,4 @@
-"""The tools `skills_list`, `skill_view` and `skill_manage`: arguments from a model in, one JSON object out."""
+"""The tools `skills_list`, `skill_view` and `skill_manage`, which answer a model with one JSON object each."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -16,9 +16,9 @@ from memoranda.tools import InvalidArgumentsError, JsonObject, Tool, tool_refusa
 _log = logging.getLogger(__name__)
 
 ACTIONS = ("create", "patch", "edit", "write_file", "remove_file", "delete")
-_MOST_LISTED = 200
-_MOST_PROBLEMS = 20
-_MOST_SHOWN = 60_000
+_MAX_LISTED = 200
+_MAX_PROBLEMS = 20
+_MAX_SHOWN_CHARS = 60_000
 _NO_ARGUMENTS: JsonObject = {"type": "object", "properties": {}}
 VIEW_PARAMETERS: JsonObject = {
     "type": "object",
@@ -44,14 +44,14 @@ MANAGE_PARAMETERS: JsonObject = {
 
 
 class SkillTools:
-    """The tools of one session; what they write carries its origin."""
+    """The tools of one session; their writes have its origin."""
 
     def __init__(self, store: SkillStore, origin: Origin) -> None:
         self._store = store
         self._origin = origin
 
     def definitions(self) -> tuple[Tool, ...]:
-        """The tools for a model: none when skills are switched off, no writing when only a person may."""
+        """The tools for a model: none when skills are switched off, only reading ones when only a person may write."""
         settings = self._store.settings
         reading = (
             Tool("skills_list", guidance.LIST, _NO_ARGUMENTS, self.list_skills),
@@ -74,13 +74,15 @@ class SkillTools:
 
     def _list(self, arguments: Mapping[str, Any]) -> JsonObject:
         catalogue = self._store.catalogue()
-        skills = [{"name": skill.name, "description": self._shown(skill.description)} for skill in catalogue.skills]
-        problems = [f"{each.path.name} in {each.path.parent.name}: {each.problem}" for each in catalogue.problems]
-        answer: JsonObject = {"success": True, "count": len(skills), "skills": skills[:_MOST_LISTED]}
+        skills = [{"name": skill.name, "description": self._visible(skill.description)} for skill in catalogue.skills]
+        problems = [f"{item.path.name} in {item.path.parent.name}: {item.problem}" for item in catalogue.problems]
+        answer: JsonObject = {"success": True, "count": len(skills), "skills": skills[:_MAX_LISTED]}
         if not skills:
             answer["message"] = guidance.EMPTY
-        # Folder names come from anywhere, so what is said with them is screened like any other text.
-        return answer | ({"problems": [self._shown(each) for each in problems[:_MOST_PROBLEMS]]} if problems else {})
+        # Folder names may be hostile, so problems are scanned like any other text.
+        return answer | (
+            {"problems": [self._visible(problem) for problem in problems[:_MAX_PROBLEMS]]} if problems else {}
+        )
 
     def _view(self, arguments: Mapping[str, Any]) -> JsonObject:
         view = self._store.view(_text(arguments, "name"), _optional(arguments, "file") or SKILL_FILE)
@@ -88,11 +90,11 @@ class SkillTools:
             return describe(view)
         shown = view.shown.text
         answer: JsonObject = {
-            "success": True, "name": view.skill.name, "file": view.file, "content": shown[:_MOST_SHOWN],
-            "files": [self._shown(file) for file in view.files], "path": str(view.skill.directory),
+            "success": True, "name": view.skill.name, "file": view.file, "content": shown[:_MAX_SHOWN_CHARS],
+            "files": [self._visible(file) for file in view.files], "path": str(view.skill.directory),
         }  # fmt: skip
-        if len(shown) > _MOST_SHOWN:
-            answer["cut"] = f"{len(shown):,} characters; the first {_MOST_SHOWN:,} are shown."
+        if len(shown) > _MAX_SHOWN_CHARS:
+            answer["cut"] = f"{len(shown):,} characters; the first {_MAX_SHOWN_CHARS:,} are shown."
         return answer | ({"withheld": list(view.shown.findings)} if view.shown.passages else {})
 
     def _manage(self, arguments: Mapping[str, Any]) -> JsonObject:
@@ -116,8 +118,8 @@ class SkillTools:
             return store.remove_file(name, _text(arguments, "file"), origin)
         return store.delete(name, origin)
 
-    def _shown(self, text: str) -> str:
-        return self._store.screen(text).text
+    def _visible(self, text: str) -> str:
+        return self._store.screen_text(text).text
 
 
 def describe(outcome: SkillWriteResult) -> JsonObject:
@@ -133,17 +135,17 @@ def describe(outcome: SkillWriteResult) -> JsonObject:
     return result | ({"findings": list(outcome.findings)} if outcome.findings else {})
 
 
-def describe_log(store: SkillStore, skill: str | None, most: int) -> list[JsonObject]:
-    """The newest changes as data, newest first, their texts as they may be shown."""
+def describe_log(store: SkillStore, skill: str | None, limit: int) -> list[JsonObject]:
+    """The newest changes as data, newest first, with suspicious passages withheld."""
     return [
         {
             "number": change.number, "at": change.at, "skill": change.skill, "path": change.path,
             "action": change.action, "actor": change.actor, "session": change.session, "note": change.note,
             "refers_to": change.refers_to,
-            "before": store.screen(change.edit.before).text if change.edit else "",
-            "after": store.screen(change.edit.after).text if change.edit else "",
+            "before": store.screen_text(change.edit.before).text if change.edit else "",
+            "after": store.screen_text(change.edit.after).text if change.edit else "",
         }
-        for change in change_history.log(store, skill)[-most:][::-1]
+        for change in change_history.log(store, skill)[-limit:][::-1]
     ]  # fmt: skip
 
 
@@ -157,14 +159,14 @@ def _answer(call: Callable[[Mapping[str, Any]], JsonObject], arguments: Any) -> 
     except (StorageError, OSError) as error:
         return tool_refusal("storage", f"{error} Nothing was changed.")
     except Exception as error:
-        # The last line of defence for a promise: a tool answers, it never raises.
+        # A tool promises to answer and never to raise; this catches every mistake of ours.
         _log.exception("a skill tool failed")
-        message = f"Skills failed unexpectedly ({type(error).__name__}: {error}). Go on without them."
+        message = f"Skills failed unexpectedly ({type(error).__name__}: {error}). Continue without them."
         return tool_refusal("internal", message)
 
 
 def _whole_skill(name: str, arguments: Mapping[str, Any]) -> str:
-    """The text of a SKILL.md; a procedure that came with a description gets its front matter from us."""
+    """The text of a SKILL.md; a procedure that came with a description gets front matter."""
     content, description = _text(arguments, "content"), _optional(arguments, "description")
     return with_front_matter(name, description, content) if description and not has_front_matter(content) else content
 

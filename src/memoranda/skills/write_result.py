@@ -1,4 +1,4 @@
-"""What a change to a skill answers: a receipt or a refusal. Values, not exceptions."""
+"""The results of a change to a skill, as values: a receipt or a refusal."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +15,8 @@ SkillRefusalReason = Literal[
     "ambiguous",
     "blocked",  # the scanner found something
     "too_large",
-    "not_seen",  # it would be written over without having been read as it is now
-    "conflict",  # an undo no longer fits what is there, or another program wrote meanwhile
+    "not_seen",  # the caller has not read the present text
+    "conflict",  # an undo no longer fits the file, or another program wrote at the same time
     "unreadable",
     "read_only",
     "symlink",
@@ -37,7 +37,7 @@ class SkillReceipt:
 
 @dataclass(frozen=True, slots=True)
 class SkillRefusal:
-    """A change that was not made, or a file that is not shown; nothing is different."""
+    """A change that was not made, or a file that is not shown; nothing was changed."""
 
     skill: str
     reason: SkillRefusalReason

@@ -85,7 +85,7 @@ def _texts(directory: Path) -> tuple[dict[str, str], dict[str, str]]:
 def _refused(name: str, file: str, text: str, store: SkillStore) -> str:
     limit = store.settings.skill_char_limit if file == SKILL_FILE else store.settings.file_char_limit
     refusal = content_checks.check_content(name, file, text, "", limit)
-    refusal = refusal or content_checks.scan_new_passages(name, text, "", store.screen, frozenset())
+    refusal = refusal or content_checks.scan_new_passages(name, text, "", store.screen_text, frozenset())
     return refusal.message if refusal else ""
 
 

@@ -106,7 +106,7 @@ def _refusal_reason(name: str, files: dict[str, str], store: SkillStore) -> str:
         text = content_checks.canonical_content(files[file])
         limit = store.settings.skill_char_limit if file == SKILL_FILE else store.settings.file_char_limit
         refusal = content_checks.check_content(name, file, text, "", limit)
-        refusal = refusal or content_checks.scan_new_passages(name, text, "", store.screen, frozenset())
+        refusal = refusal or content_checks.scan_new_passages(name, text, "", store.screen_text, frozenset())
         if refusal and file == SKILL_FILE:
             return refusal.message.removesuffix(" Nothing was changed.")
         if refusal:
