@@ -155,7 +155,7 @@ def test_what_finds_no_room_is_written_down_and_tried_again(source: Path, tmp_pa
     assert memory.details["added_entries"] + memory.details["without_room"] == 8
     overflow = Path(memory.details["overflow_file"]).read_text().split("\n§\n")
     assert {each["text"] for each in memory.details["left"]} == set(overflow)
-    assert any("no room" in line for line in next_steps(done.steps, ""))
+    assert any("did not fit" in line for line in next_steps(done.steps, ""))
     assert not plan_migration(inspect_installation(source), small, MigrationOptions()).has_work
     large = migration_target(tmp_path / "home")
     move(source, large)
