@@ -18,9 +18,8 @@ from urllib.parse import quote
 
 from memoranda.db import fork_safety
 from memoranda.db.error_mapping import encoding_error, pause, retry, storage_error
-from memoranda.db.journal_mode import choose_journal
 from memoranda.db.orphaned_wal import file_identity, refuse_missing_main_file, replaced_error
-from memoranda.db.wal_checkpoints import LARGE_LOG, WalCheckpointer
+from memoranda.db.write_ahead_log import LARGE_LOG, WalCheckpointer, choose_journal
 from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, ReplacedStoreError, StorageError
 from memoranda.support.durable_files import PRIVATE_FILE, make_private_directory
 

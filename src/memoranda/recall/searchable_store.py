@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -62,8 +63,11 @@ class SearchableStore(SessionStore):
             index = SearchIndex(index, Feed(engine, Scope.everyone(), None))
         self.index = index
         self._follower = follower = follower or Follower(index)
-        self._search = Search(index)
         super().__init__(engine, scope, redactor=redactor, on_new_messages=follower.nudge)
+
+    @cached_property
+    def _search(self) -> Search:
+        return Search(self.index)
 
     def find(self, query: str, filters: Filters, **options: Any) -> SearchResult:
         """The conversations that match best; see `Search.find`. The follower continues with an index that is behind."""

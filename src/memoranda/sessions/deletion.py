@@ -7,7 +7,7 @@ from typing import Any
 from memoranda.db.connection import Connection
 from memoranda.sessions.copies import promote_copies
 from memoranda.sessions.feed import note_change
-from memoranda.sessions.message_counts import delete_messages, recount
+from memoranda.sessions.message_rows import delete_messages, recount
 from memoranda.sessions.rotation import drop_compression_state
 from memoranda.sessions.store_part import StorePart
 

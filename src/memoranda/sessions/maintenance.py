@@ -7,7 +7,7 @@ from memoranda.db.connection import Connection
 from memoranda.db.schema import STATE_META
 from memoranda.sessions.copies import find_lost_copies, mark_lost_copies
 from memoranda.sessions.feed import note_change
-from memoranda.sessions.message_counts import COUNTED, recount
+from memoranda.sessions.message_rows import COUNTED, recount
 from memoranda.sessions.schema import DELETED_SESSIONS, MESSAGES, SESSIONS
 from memoranda.sessions.store_part import StorePart
 

@@ -9,8 +9,7 @@ from memoranda.errors import SessionError
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.copies import SAME, promote_copies, promote_copies_in_branches
 from memoranda.sessions.feed import note_change
-from memoranda.sessions.message_counts import delete_messages, recount
-from memoranda.sessions.message_rows import REDACTED, dump_json
+from memoranda.sessions.message_rows import REDACTED, delete_messages, dump_json, recount
 from memoranda.sessions.messages import Messages, refuse_continued
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store_part import StorePart, count_redactions

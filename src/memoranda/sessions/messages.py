@@ -11,8 +11,7 @@ from memoranda.errors import ContinuedError, SessionError
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.copies import JOIN_ORIGINAL, SAME, as_copy, read_columns
 from memoranda.sessions.lineage import conversation_chain
-from memoranda.sessions.message_counts import count_tool_calls, recount
-from memoranda.sessions.message_rows import WRITTEN, Message, as_chat, decode, encode
+from memoranda.sessions.message_rows import WRITTEN, Message, as_chat, count_tool_calls, decode, encode, recount
 from memoranda.sessions.schema import hour_of
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store_part import StorePart, count_redactions, unknown_session

@@ -17,8 +17,16 @@ from memoranda.errors import SessionError
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.copies import SAME
 from memoranda.sessions.lifecycle import Sessions, insert_session
-from memoranda.sessions.message_counts import recount
-from memoranda.sessions.message_rows import WRITTEN, Message, as_chat, decode_json, dump_json, encode, require_storable
+from memoranda.sessions.message_rows import (
+    WRITTEN,
+    Message,
+    as_chat,
+    decode_json,
+    dump_json,
+    encode,
+    recount,
+    require_storable,
+)
 from memoranda.sessions.messages import Messages
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store_part import StorePart, count_redactions

@@ -1,6 +1,7 @@
 """The session store: its parts over one engine, for one scope."""
 
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
@@ -44,20 +45,29 @@ class SessionStore:
         self.scope = scope = Scope.everyone() if scope is None else scope
         self._redactor = redactor
         self._on_new_messages = on_new_messages
-        common = (engine, scope, redactor)
+        self._common = common = (engine, scope, redactor)
         self.titles = Titles(*common)
         self.sessions = Sessions(*common, self.titles)
         self.messages = Messages(*common, on_new_messages)
-        self.edits = MessageEdits(*common, self.messages)
-        self.rotation = Rotation(*common, self.sessions, self.messages, self.titles)
         self.lineage = Lineage(*common)
         self.listing = SessionList(*common)
         self.conversations = Conversations(*common)
         self.usage = Usage(*common)
         self.deletion = Deletion(*common)
-        self.transfer = Transfer(*common, self.sessions, self.messages, self.titles, on_new_messages)
         self.maintenance = Maintenance(*common)
         self.feed = Feed(*common)
+
+    @cached_property
+    def edits(self) -> MessageEdits:
+        return MessageEdits(*self._common, self.messages)
+
+    @cached_property
+    def rotation(self) -> Rotation:
+        return Rotation(*self._common, self.sessions, self.messages, self.titles)
+
+    @cached_property
+    def transfer(self) -> Transfer:
+        return Transfer(*self._common, self.sessions, self.messages, self.titles, self._on_new_messages)
 
     def scoped(self, scope: Scope) -> "SessionStore":
         """The same store for another scope; it closes with the one that it came from."""

@@ -18,7 +18,6 @@ from memoranda.safety.redaction import Redactor
 from memoranda.sessions.copies import JOIN_ORIGINAL, read_columns
 from memoranda.sessions.feed import note_change
 from memoranda.sessions.lifecycle import COLUMNS, RELATIONS, Sessions, check_new, insert_session
-from memoranda.sessions.message_counts import recount
 from memoranda.sessions.message_references import renumber_references, strip_references
 from memoranda.sessions.message_rows import (
     REDACTED,
@@ -26,6 +25,7 @@ from memoranda.sessions.message_rows import (
     dump_json,
     encode,
     encode_number,
+    recount,
     require_storable,
     seconds,
 )

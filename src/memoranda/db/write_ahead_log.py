@@ -1,0 +1,87 @@
+"""Chooses SQLite's write-ahead log where the file system supports it, and checkpoints it in a background thread."""
+
+import logging
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+
+from memoranda.db import fork_safety
+from memoranda.db.error_mapping import retry
+
+_log = logging.getLogger(__name__)
+
+LARGE_LOG = 4_000_000
+_CHECK_EVERY = 64
+_RESTART_TIMEOUT_MS = 5
+# Paths for which the warning was logged.
+_warned: set[Path] = set()
+
+
+class WalCheckpointer:
+    """Counts commits, and checks every so many whether the log of a database has become large."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._commits = 0
+        self._thread: threading.Thread | None = None
+
+    def note_commit(self, connect: Callable[[], sqlite3.Connection]) -> None:
+        """Count a commit; `connect` opens a connection for the checkpoint."""
+        self._commits += 1
+        if self._commits % _CHECK_EVERY or (self._thread is not None and self._thread.is_alive()):
+            return
+        # Without a log there is nothing to checkpoint.
+        with suppress(FileNotFoundError):
+            if os.stat(f"{self._path}-wal").st_size > LARGE_LOG:
+                self._thread = threading.Thread(
+                    target=self._checkpoint, args=(connect,), name="memoranda-checkpoint", daemon=True
+                )
+                self._thread.start()
+
+    def wait(self) -> None:
+        """Wait until a running checkpoint has ended."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def reset_in_child(self) -> None:
+        self._thread = None
+
+    def _checkpoint(self, connect: Callable[[], sqlite3.Connection]) -> None:
+        """Checkpoint most of the log while others write; then the rest, so that the log restarts from its beginning.
+
+        Without the second step, a process that writes all the time would make it grow without limit.
+        """
+        try:
+            with fork_safety.gate, closing(connect()) as connection:
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                connection.execute(f"PRAGMA busy_timeout={_RESTART_TIMEOUT_MS}")
+                connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+        except sqlite3.Error as error:
+            _log.warning("The log of %s could not be checkpointed: %s. It will be tried again.", self._path, error)
+
+
+def choose_journal(connection: sqlite3.Connection, path: Path, deadline: float) -> str:
+    """Enable the write-ahead log if that is possible; return the journal mode that is in use."""
+
+    def ask(pragma: str) -> str:
+        return str(retry(connection, pragma, deadline).fetchone()[0])
+
+    mode = ask("PRAGMA journal_mode")
+    if mode == "wal":
+        return mode
+    try:
+        mode = ask("PRAGMA journal_mode=WAL")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY):
+            raise
+        mode = ask("PRAGMA journal_mode=DELETE")
+    if mode != "wal" and path not in _warned:
+        _warned.add(path)
+        _log.warning(
+            "%s is on a file system without shared memory (a network drive?), so SQLite's write-ahead log "
+            "cannot be used. Everything is still durable, but readers and writers wait for each other.", path,
+        )  # fmt: skip
+    return mode
