@@ -15,7 +15,7 @@ def _run(home: Path, *arguments: str) -> str:
 
 
 def test_the_token_is_made_once_and_kept_as_a_secret(tmp_path: Path) -> None:
-    """The same until a new one is wanted; nobody else can read the file."""
+    """The same until a new one is wanted; no other user can read the file."""
     token = _run(tmp_path, "--token")
     assert len(token) >= 32 and token == _run(tmp_path, "--token")
     assert mode(tmp_path / ".env") == 0o600

@@ -92,7 +92,7 @@ def test_for_a_prompt_it_is_fenced_and_short(person: Person) -> None:
 
 
 def test_the_external_memory_is_asked_too_and_hears_of_no_conversation(tmp_path: Path) -> None:
-    """What it recalls is screened like anybody's text."""
+    """What it recalls is screened like any other text."""
     person = Person(diary_home(tmp_path))
     shown = person.recalls("what is the zebra called?")
     assert "External memory" in shown and "Otto" in shown

@@ -109,7 +109,7 @@ def test_a_session_is_shown_by_id_by_its_beginning_or_by_title(past: Terminal, n
 
 
 def test_an_exact_title_comes_before_the_beginning_of_an_id(past: Terminal) -> None:
-    """So that nobody deletes another conversation than the one that was named."""
+    """So that no other conversation is deleted than the one that was named."""
     past.ok("sessions", "rename", "20250616_b", "20250615")
     assert "plum cake" in past.ok("sessions", "show", "20250615")
 
@@ -123,7 +123,7 @@ def test_a_session_that_is_not_there_is_refused(past: Terminal) -> None:
 
 
 def test_a_session_can_be_renamed(past: Terminal) -> None:
-    """To a title that nobody else has."""
+    """To a title that no other session has."""
     past.ok("sessions", "rename", "20250616_b", "Plum cake")
     assert "Plum cake" in past.ok("sessions", "list")
     assert past.run("sessions", "rename", "20250616_b", "Fix the build").exit_code == 1
@@ -166,7 +166,7 @@ def test_delegated_work_is_shown_and_saved_before_it_is_deleted(past: Terminal, 
 
 
 def test_deleting_says_when_text_is_still_in_the_files(past: Terminal) -> None:
-    """Whoever is reading still sees it; it leaves the files when the last one closes them."""
+    """A program that is reading still sees it; it leaves the files when the last one closes them."""
     with closing(sqlite3.connect(past.home / "state.db", isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM messages").fetchone()
@@ -181,7 +181,7 @@ def test_deleting_says_when_text_is_still_in_the_files(past: Terminal) -> None:
 
 
 def test_deleting_waits_a_moment_for_a_reader(past: Terminal) -> None:
-    """Most of them have read what they wanted before anybody has to be told."""
+    """Most readers are done before the command would have to mention them."""
     with closing(sqlite3.connect(past.home / "state.db", isolation_level=None, check_same_thread=False)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM messages").fetchone()
@@ -316,7 +316,7 @@ def test_control_characters_of_a_conversation_do_not_reach_the_terminal(terminal
 
 
 def test_a_search_finds_what_another_process_has_just_recorded(terminal: Terminal) -> None:
-    """Without anybody indexing by hand."""
+    """Without a separate indexing command."""
     with memoranda.open(terminal.home) as memory, memory.session(source="test") as session:
         for number in range(3):
             with session.turn(f"question zebra{number}") as turn:

@@ -73,7 +73,7 @@ def test_a_file_of_another_kind_is_refused_in_one_sentence(terminal: Terminal, t
 
 
 def test_a_first_line_that_is_cut_off_does_not_stop_the_others(terminal: Terminal, tmp_path: Path) -> None:
-    """Though it looks like the beginning of something that goes on."""
+    """Though it looks like the beginning of a longer value."""
     file = tmp_path / "cut.jsonl"
     file.write_text(f"{json.dumps(SESSION)[:20]}\n{json.dumps(OTHER)}\n5\n")
     result = terminal.run("sessions", "import", str(file), "--json")

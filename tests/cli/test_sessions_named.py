@@ -74,7 +74,7 @@ def test_a_title_that_only_numbers_are_left_of_leads_to_the_latest(terminal: Ter
 
 
 def test_one_conversation_under_several_numbers_is_no_question(tmp_path: Path) -> None:
-    """What was compressed goes on under the next number: nothing else is meant, and nothing is said."""
+    """A compressed conversation continues under the next number: nothing else is meant, and no note is printed."""
     terminal = Terminal(tmp_path / "home")
     with memoranda.open(terminal.home) as memory:
         tell(memory.sessions, "begun", ["how it began"], title="Plan")
@@ -96,7 +96,7 @@ def test_an_id_comes_before_a_title_and_that_is_said(terminal: Terminal) -> None
 
 
 def test_a_title_that_several_users_have_is_refused_with_their_ids(terminal: Terminal) -> None:
-    """Whoever sees all users has to say which one."""
+    """A command that sees all users needs the id."""
     with memoranda.open(terminal.home) as memory:
         tell(memory.services.sessions_for("ana"), "hers", ["Ana's plan"], title="Plan")
     for words in (["show"], ["delete", "--yes"]):
@@ -108,7 +108,7 @@ def test_a_title_that_several_users_have_is_refused_with_their_ids(terminal: Ter
 
 
 def test_a_name_longer_than_a_title_can_be_is_no_title(tmp_path: Path) -> None:
-    """Its first hundred characters may be somebody else's."""
+    """Its first hundred characters may be those of another session."""
     terminal = Terminal(tmp_path / "home")
     with memoranda.open(terminal.home) as memory:
         tell(memory.sessions, "long", ["hello"], title="x" * 100)

@@ -23,7 +23,7 @@ def _json(home: Path, *arguments: str) -> Any:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A home whose ledger holds a chat, a review, and a call of a model that nobody knows."""
+    """A home whose ledger holds a chat, a review, and a call of an unknown model."""
     ledger = Ledger(tmp_path)
     chat = Fixed(Usage(100_000, 1_000, cache_read_tokens=90_000))
     ledger.metered(chat, "chat", session_id="s1").reply("", QUESTION)
@@ -77,7 +77,7 @@ def test_an_empty_home_is_reported_and_stays_empty(tmp_path: Path) -> None:
 
 
 def test_names_from_elsewhere_cannot_steer_the_terminal(tmp_path: Path) -> None:
-    """A model's name is somebody else's text."""
+    """A model's name is text from elsewhere."""
     ledger = Ledger(tmp_path)
     ledger.metered(Fixed(name="\x1b[2Jgone"), "chat").reply("", QUESTION)
     ledger.close()

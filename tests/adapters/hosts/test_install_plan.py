@@ -159,7 +159,7 @@ def test_hosts_are_looked_for_where_their_own_variables_say(tmp_path: Path) -> N
 
 
 def test_a_project_has_files_of_its_own(tmp_path: Path) -> None:
-    """Hooks are commands of one machine, so they go to the file that nobody else gets."""
+    """Hooks are commands of one machine, so they go to the file that is not shared."""
     environment = _environment(tmp_path / "me", project=tmp_path)
     found = {
         file.path.relative_to(tmp_path).as_posix()
@@ -230,8 +230,8 @@ def _all(groups: list[Any]) -> list[str]:
     return [each["command"] for group in groups if isinstance(group, dict) for each in group["hooks"]]
 
 
-def test_what_a_project_shares_is_the_same_for_everybody(tmp_path: Path) -> None:
-    """By name, with nobody's home, and saying what is remembered to those who have no hooks."""
+def test_what_a_project_shares_is_the_same_for_everyone(tmp_path: Path) -> None:
+    """By name, without a home, and with the memory in the instructions for people without hooks."""
     environment = _environment(tmp_path / "me", project=tmp_path)
     program = LaunchCommand(PROGRAM.words, (*PROGRAM.options, "--profile", "work"))
     for name, host in HOSTS.items():

@@ -127,7 +127,7 @@ def test_an_empty_file_becomes_one_with_the_settings() -> None:
 
 
 def test_a_broken_file_is_refused_with_its_line() -> None:
-    """So that a person can mend it."""
+    """So that a person can repair it."""
     with pytest.raises(JsonTextError, match="line 2"):
         parse('{\n  "a" 1\n}')
     with pytest.raises(JsonTextError, match="nested"):

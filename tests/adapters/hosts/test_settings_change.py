@@ -146,7 +146,7 @@ def test_what_cannot_be_put_back_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_read_only_file_is_left_alone(tmp_path: Path) -> None:
-    """Whoever made it so did not want it changed, not even through a link."""
+    """Its owner protected it; it is not changed through a link either."""
     file, link = tmp_path / "settings.json", tmp_path / "link.json"
     file.write_text("{}")
     file.chmod(0o444)

@@ -33,7 +33,7 @@ def test_every_tool_is_there_with_its_hints(tmp_path: Path) -> None:
 
 
 def test_every_method_version_and_limit_is_there(tmp_path: Path) -> None:
-    """So that nobody has to read the code."""
+    """So that readers need not look into the code."""
     with memoranda.open(tmp_path) as memory:
         methods = list(McpServer(ToolHost(memory, source="mcp"))._methods)
     names = [*methods, *HANDSHAKE, *SELF_CONTAINED]

@@ -1,4 +1,4 @@
-"""The server on the loopback address: for whoever has the token, and for nobody else."""
+"""The server on the loopback address answers clients that have the token, and no others."""
 
 import json
 import threading
@@ -110,7 +110,7 @@ def test_what_belongs_to_this_machine_is_let_in(port: int, headers: dict[str, st
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "OPTIONS", "HEAD"])
 def test_there_is_no_stream_and_no_session(port: int, method: str) -> None:
-    """Hosts try, and go on without."""
+    """Hosts try, and continue without."""
     response, _ = _ask(port, method=method)
     assert (response.status, response.headers["Allow"]) == (405, "POST")
     assert _ask(port, method=method, Authorization=None)[0].status == 401
@@ -123,7 +123,7 @@ def test_other_paths_lead_nowhere(port: int) -> None:
 
 
 def test_the_headers_of_a_request_must_agree_with_its_body(port: int) -> None:
-    """Whoever routes by the headers must not be deceived about what is asked."""
+    """Proxies route by the headers, so they must not be deceived about the request."""
     message = PING | {"params": MODERN}
     agreed = {"MCP_Protocol_Version": "2026-07-28", "Mcp_Method": "ping"}
     assert _ask(port, message, **agreed)[0].status == 200
@@ -155,13 +155,13 @@ def test_the_name_in_the_headers_must_be_the_one_in_the_body(port: int, header: 
     ],
 )
 def test_a_body_that_makes_no_sense_is_an_error(port: int, message: Any, status: int) -> None:
-    """And the server goes on."""
+    """And the server keeps running."""
     response, body = _ask(port, message)
     assert response.status == status and json.loads(body)
     assert _ask(port)[0].status == 200
 
 
-def test_an_unknown_method_is_not_found_in_the_new_era(port: int) -> None:
+def test_an_unknown_method_is_not_found_in_the_new_version(port: int) -> None:
     """Where a status belongs to an error."""
     message = {"jsonrpc": "2.0", "id": 1, "method": "nonsense", "params": MODERN}
     response, _ = _ask(port, message, MCP_Protocol_Version="2026-07-28", Mcp_Method="nonsense")

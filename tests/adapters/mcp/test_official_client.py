@@ -120,7 +120,7 @@ def test_the_tools_of_the_active_provider_are_offered_and_answer(tmp_path: Path,
 
 @_everywhere
 def test_what_does_not_exist_is_an_error_of_the_protocol(tmp_path: Path, transport: Transport, era: Era) -> None:
-    """And what a tool refuses is an answer that the model can read; the connection goes on after both."""
+    """And what a tool refuses is an answer that the model can read; the connection stays open after both."""
 
     async def host() -> None:
         async with client(tmp_path, transport, era) as connected:

@@ -48,7 +48,7 @@ def test_a_handshake_agrees_on_the_version_that_was_asked_for(server: McpServer,
 
 @pytest.mark.parametrize("version", ["1999-01-01", "2026-07-28", None, 7])
 def test_a_handshake_over_an_unknown_version_offers_the_newest(server: McpServer, version: Any) -> None:
-    """The host decides whether it can go on."""
+    """The host decides whether it can continue."""
     assert ask(server, "initialize", protocolVersion=version)["result"]["protocolVersion"] == "2025-11-25"
 
 
@@ -98,13 +98,13 @@ def test_what_cannot_be_answered_is_an_error_with_its_code(server: McpServer, me
     "message",
     [
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {"jsonrpc": "2.0", "method": "nonsense/that/nobody/waits/for"},
+        {"jsonrpc": "2.0", "method": "nonsense/without/an/answer"},
         {"jsonrpc": "2.0", "id": 4, "result": {}},
         {"jsonrpc": "2.0", "id": 4, "error": {}},
         [{"jsonrpc": "2.0", "method": "notifications/initialized"}],
     ],
 )
-def test_what_nobody_waits_for_is_not_answered(server: McpServer, message: Any) -> None:
+def test_notifications_are_not_answered(server: McpServer, message: Any) -> None:
     """Notifications, and answers to questions that were never asked."""
     assert server.answer(message) is None
 
@@ -150,7 +150,7 @@ _messages = _json | st.fixed_dictionaries(
 @settings(max_examples=examples(200))
 @given(messages=st.lists(_messages, min_size=1, max_size=5))
 def test_every_request_is_answered_once_and_with_its_id(messages: list[Any]) -> None:
-    """Whatever else is in it, and the server goes on; nobody's mistake is an internal error."""
+    """Whatever else is in it, and the server keeps running; no mistake of a client is an internal error."""
     with TemporaryDirectory() as home, memoranda.open(home) as memory:
         server = server_for(memory)
         for message in messages:
@@ -231,7 +231,7 @@ def test_looking_leaves_no_trace_in_a_home(memory: Memory, server: McpServer) ->
     assert not memory.home.root.exists()
 
 
-def test_a_new_handshake_freezes_memory_anew(memory: Memory, server: McpServer) -> None:
+def test_a_new_handshake_freezes_memory_again(memory: Memory, server: McpServer) -> None:
     """A host that keeps one process for many conversations gets what was saved meanwhile."""
     ask(server, "initialize")
     memory.remember("CI runs on Debian 12.")
@@ -297,14 +297,6 @@ def test_a_host_is_notified_of_tools_that_come_later(memory: Memory) -> None:
     assert ask(server, "tools/list")["result"]["tools"][-1]["inputSchema"]["type"] == "object"
 
 
-def test_search_keeps_within_what_hosts_accept(tmp_path: Path) -> None:
-    """Also where a home allows more; smaller settings stay."""
-    for chars, expected in (("50000", 9_500), ("5000", 5_000)):
-        config.set_value(Home.at(tmp_path), "search.answer_chars", chars)
-        with open_for_hosts(str(tmp_path)) as memory:
-            assert memory.config.recall.answer_chars == expected
-
-
 def test_a_large_answer_of_search_can_be_continued(tmp_path: Path) -> None:
     """It is as long as hosts take it, and the cursor leads to the rest."""
     with open_for_hosts(str(tmp_path)) as memory:
@@ -323,7 +315,7 @@ def test_a_large_answer_of_search_can_be_continued(tmp_path: Path) -> None:
 
 
 def test_this_project_is_the_one_that_the_host_works_in(memory: Memory) -> None:
-    """A search can be limited to it; where there is none, the model is told so."""
+    """A search can be limited to it; where there is none, the answer says so."""
     for name in ("heron", "stork"):
         memory.sessions.create_session(name, "cli", project=f"github.com/ana/{name}#{name:a<12}")
         memory.sessions.append_messages(name, [{"role": "user", "content": "Why does the build hang?"}])

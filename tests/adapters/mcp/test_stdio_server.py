@@ -81,7 +81,7 @@ def test_a_cancelled_call_is_not_answered(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_slow_call_holds_nobody_up(tmp_path: Path) -> None:
+def test_a_slow_call_delays_no_other_call(tmp_path: Path) -> None:
     """A tool of a provider takes its time; a ping behind it is answered at once."""
     home = diary_home(tmp_path)
     plugin = home / "plugins" / "diary" / "__init__.py"
@@ -146,7 +146,7 @@ def test_a_fact_is_on_disk_when_the_host_hears_so(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_killed_in_the_middle_of_writing_it_loses_nothing_that_it_answered(tmp_path: Path) -> None:
-    """Whenever it happens; and the next server goes on."""
+    """Whenever it happens; and the next server continues with the same home."""
     answered = 0
     for milliseconds in (0, 100, 250, 500, 1_000):
         with raw_host(tmp_path) as host:

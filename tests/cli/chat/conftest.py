@@ -50,10 +50,10 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
 
 @pytest.fixture
 def person(home: Path, service: ScriptedServer) -> Iterator[Person]:
-    """Somebody in a new chat, who is asked for the first line."""
-    with Person(home) as somebody:
-        somebody.is_asked()
-        yield somebody
+    """A user in a new chat that waits for the first line."""
+    with Person(home) as user:
+        user.is_asked()
+        yield user
 
 
 @pytest.fixture

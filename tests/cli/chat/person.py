@@ -47,12 +47,12 @@ class Person:
         self.is_asked()
 
     def quits(self) -> int:
-        """Leave as one is told to; the exit code."""
+        """Leave with Ctrl-D; returns the exit code."""
         self.types("/quit")
         return self.leaves()
 
     def presses(self, keys: str) -> None:
-        # Nobody is faster; a key in the very moment in which a prompt appears can get lost in the line editor.
+        # People are slower; a key that is pressed just when a prompt appears can get lost in the line editor.
         time.sleep(0.2)
         os.write(self._terminal, keys.encode())
 

@@ -25,7 +25,7 @@ CALL = ToolCall("c1", "memory", '{"action": "add", "content": "Ana\\nuses tabs."
 
 
 def test_every_command_and_event_is_in_the_guide(capsys: pytest.CaptureFixture[str]) -> None:
-    """Whoever adds one writes it down."""
+    """A new one must be documented."""
     guide = GUIDE.read_text()
     assert [name for name in COMMANDS if not re.search(rf"`{name}[ `]", guide)] == []
     output = JsonOutput()
@@ -94,7 +94,7 @@ def test_history_keeps_lines_but_neither_secrets_nor_pastes(tmp_path: Path) -> N
 
 
 def test_the_log_goes_to_a_file_and_not_to_the_screen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It appears with its first line, readable by its owner alone; afterwards everything is as before."""
+    """It appears with its first line, readable only by its owner; afterwards everything is as before."""
     path = tmp_path / "home" / "logs" / "chat.log"
     logger = logging.getLogger("memoranda")
     before = (list(logger.handlers), logger.level, logger.propagate)

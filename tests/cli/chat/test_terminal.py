@@ -39,7 +39,7 @@ def test_an_answer_appears_while_it_is_written(person: Person) -> None:
 def test_an_interrupted_answer_is_not_recorded_and_the_chat_goes_on(
     home: Path, service: ScriptedServer, person: Person
 ) -> None:
-    """What was shown stays on the screen; the record has the question, and the model hears of the interrupt."""
+    """What was shown stays on the screen; the record has the question, and the model sees the interrupt."""
     person.types("Tell me a story")
     person.sees("and then")
     person.presses(CTRL_C)
@@ -53,7 +53,7 @@ def test_an_interrupted_answer_is_not_recorded_and_the_chat_goes_on(
 
 
 def test_waiting_for_an_answer_can_be_interrupted_too(person: Person) -> None:
-    """Nothing has come yet, and nobody has to wait for it."""
+    """No text has arrived yet, and the user need not wait for it."""
     person.types("Please think about it")
     person.sees("…")
     person.presses(CTRL_C)
@@ -77,7 +77,7 @@ def test_tools_that_the_model_uses_are_shown(person: Person) -> None:
 
 
 def test_a_turn_can_be_taken_back_and_said_in_another_way(service: ScriptedServer, person: Person) -> None:
-    """Its words are offered again, to be changed; the model never hears of the first try."""
+    """Its words are offered again, to be changed; the model never sees the first try."""
     person.says("Hello")
     person.says("My name is Ann")
     person.types("/undo")
@@ -124,12 +124,12 @@ def test_a_conversation_is_taken_up_by_title_after_a_kill(home: Path, service: S
     asked = _asked(service)
     assert asked[0] == "Please remember that I use tabs"
     assert asked[-3:-1] == ["Tell me a story", INTERRUPTED_ANSWER]
-    # The prompt is the old one, so the model is told what was saved since.
+    # The prompt is the old one, so the model gets a note of what was saved since.
     assert asked[-1].startswith("Where were we?") and "Ana uses tabs." in asked[-1]
 
 
 def test_the_latest_chat_is_taken_up_without_a_name(home: Path, service: ScriptedServer) -> None:
-    """`--resume` alone."""
+    """`--resume` without a name."""
     for number, arguments in enumerate(([], ["--resume"])):
         with Person(home, *arguments) as person:
             person.is_asked()
@@ -190,7 +190,7 @@ def test_an_error_of_the_service_is_said_and_the_chat_goes_on(home: Path, person
 
 
 def test_several_lines_can_be_said_at_once(service: ScriptedServer, person: Person) -> None:
-    """A line that ends in a backslash goes on."""
+    """A line that ends in a backslash continues on the next one."""
     person.types("First\\")
     person.says("second")
     assert _asked(service) == ["First\nsecond"]

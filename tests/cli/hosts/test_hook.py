@@ -123,7 +123,7 @@ def test_stopping_takes_in_only_what_is_new_and_nothing_twice(host: ClaudeHost) 
 
 @pytest.mark.slow
 def test_killed_while_it_records_nothing_is_lost_and_nothing_comes_twice(host: ClaudeHost) -> None:
-    """The next hook goes on from where the last one was."""
+    """The next hook continues where the last one stopped."""
     said = [f"message {number}" for number in range(3000)]
     for text in said:
         host.write("user", text)
@@ -207,7 +207,7 @@ def test_wrong_options_do_not_stop_the_host(words: list[str]) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 def test_output_that_cannot_be_written_does_not_stop_the_host(tmp_path: Path) -> None:
-    """There was something to say, and nobody to hear it."""
+    """There was an answer, but the host closed its end."""
     memoranda.open(tmp_path).remember("Project uses pytest.")
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
