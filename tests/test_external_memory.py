@@ -34,7 +34,7 @@ def test_recall_is_fenced_into_a_copy_and_never_into_the_record(tmp_path: Path) 
         assert memory.search("diary obey")["results"] == []
 
 
-def test_the_provider_is_told_of_turns_writes_and_the_end_in_order(tmp_path: Path) -> None:
+def test_the_provider_receives_turns_writes_and_the_end_in_order(tmp_path: Path) -> None:
     """Of completed turns only, and of what was really written."""
     home = diary_home(tmp_path)
     with memoranda.open(home) as memory, memory.session() as session:
@@ -77,7 +77,7 @@ def test_the_tools_of_the_provider_are_among_those_of_the_session(tmp_path: Path
 def test_a_provider_that_misbehaves_costs_a_line_in_the_log(
     tmp_path: Path, start: str, recall: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The turn goes on in time, and what is asked is what the user said, with at most a bounded recall."""
+    """The turn continues in time, and what is asked is what the user said, with at most a bounded recall."""
     home = diary_home(tmp_path, start, recall)
     config.set_value(Home.at(home), "provider.recall_seconds", "0.3")
     begin = time.monotonic()
@@ -151,11 +151,11 @@ def test_keys_from_setup_reach_the_provider(tmp_path: Path, monkeypatch: pytest.
     home = diary_home(tmp_path, start="self.note('keys', os.environ.get('DIARY_KEY'), os.environ.get('DIARY_OTHER'))")
     config.set_secret(Home.at(home), "DIARY_KEY", "from the file")
     config.set_secret(Home.at(home), "DIARY_OTHER", "not this one")
-    config.set_secret(Home.at(home), "SOMEBODY_ELSES", "never offered")
+    config.set_secret(Home.at(home), "ANOTHER_PROGRAMS", "never offered")
     with memoranda.open(home) as memory, memory.session():
         pass
     monkeypatch.delenv("DIARY_KEY", raising=False)
-    assert "SOMEBODY_ELSES" not in os.environ
+    assert "ANOTHER_PROGRAMS" not in os.environ
     assert told(home)[0] == ["keys", "from the file", "from outside"]
 
 

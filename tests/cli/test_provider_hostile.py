@@ -106,7 +106,7 @@ KEEPING = """def sync_turn(self, user_content, assistant_content, *, session_id=
 
 
 def test_a_test_says_what_it_left_and_leaves_nothing_else(terminal: Terminal) -> None:
-    """One turn of a session with a name of its own; nothing in the outbox, and what waits there stays."""
+    """One turn of a session with a name of its own; nothing in the outbox; waiting jobs stay."""
     _plugin(terminal.home, KEEPING)
     outbox = Outbox(terminal.home)
     args = {"user_content": "a real question", "assistant_content": "x"}
@@ -121,7 +121,7 @@ def test_a_test_says_what_it_left_and_leaves_nothing_else(terminal: Terminal) ->
     outbox.close()
 
 
-def test_status_shows_what_waits_for_this_provider_and_for_how_long(terminal: Terminal) -> None:
+def test_status_shows_the_jobs_of_this_provider_and_their_age(terminal: Terminal) -> None:
     """Others are counted apart, and a person sees an age."""
     _plugin(terminal.home, "pass")
     now = time.time()

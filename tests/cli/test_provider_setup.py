@@ -102,7 +102,7 @@ def test_a_provider_that_cannot_save_changes_nothing(terminal: Terminal) -> None
 
 
 def test_a_secret_that_cannot_be_stored_changes_nothing(terminal: Terminal) -> None:
-    """It is refused before the provider is told anything."""
+    """It is refused before the provider gets anything."""
     add_plugin(terminal.home, "asking", ASKING)
     result = terminal.run("provider", "setup", "asking", "--set", "api_key=a\nb")
     assert result.exit_code == 1
@@ -110,7 +110,7 @@ def test_a_secret_that_cannot_be_stored_changes_nothing(terminal: Terminal) -> N
     assert not (terminal.home / "config.yaml").exists()
 
 
-def test_a_broken_settings_file_is_mended_by_setup(terminal: Terminal) -> None:
+def test_a_broken_settings_file_is_replaced_by_setup(terminal: Terminal) -> None:
     """As the message says; what was in it is kept."""
     add_plugin(terminal.home, "asking", ASKING)
     terminal.ok("provider", "setup", "asking", "--set", "api_key=k")
@@ -176,7 +176,7 @@ def _typed(home: Path, *keys: str, interrupt: bool = False) -> tuple[int, str]:
 
 
 def _until_asked(terminal: int) -> str:
-    """What is shown until nothing more comes for a moment after a colon."""
+    """What is shown until nothing more comes for a short time after a colon."""
     shown, deadline = "", time.monotonic() + 20
     while time.monotonic() < deadline:
         ready, _, _ = select.select([terminal], [], [], 0.3)
@@ -219,7 +219,7 @@ def test_a_person_chooses_and_answers(terminal: Terminal) -> None:
 
 
 @pytest.mark.slow
-def test_a_person_can_choose_the_built_in_memory_alone(terminal: Terminal) -> None:
+def test_a_person_can_choose_only_the_built_in_memory(terminal: Terminal) -> None:
     """The first in the list."""
     terminal.ok("provider", "use", "holographic")
     code, shown = _typed(terminal.home, "0")

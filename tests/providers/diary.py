@@ -1,4 +1,4 @@
-"""A plugin that writes down everything that it is told, and a home that uses it."""
+"""A plugin that writes down every notification, and a home that uses it."""
 
 import json
 import time
@@ -17,7 +17,7 @@ from memoranda.providers.provider import MemoryProvider
 
 
 class Diary(MemoryProvider):
-    """Writes down everything that it is told."""
+    """Writes down every notification."""
     name = "diary"
 
     def is_available(self):

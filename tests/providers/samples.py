@@ -26,7 +26,7 @@ QUICK = ProviderSettings(
 
 
 class InMemory(MemoryProvider):
-    """Everything that it is told, in the order in which it is told."""
+    """Keeps every notification, in its order."""
 
     def __init__(self) -> None:
         self.told: list[tuple[Any, ...]] = []

@@ -1,4 +1,4 @@
-"""A provider joins in the background: the session waits a little, once, and goes on without it."""
+"""A provider is attached in the background: the session waits briefly, once, and continues without it."""
 
 import logging
 import os
@@ -143,7 +143,7 @@ def test_two_homes_in_one_process_do_not_get_each_others_keys(
 
 
 def test_two_homes_in_one_process_have_homes_of_their_own(tmp_path: Path) -> None:
-    """What a plugin asks Hermes's module for is the home that it lies in, whoever came last."""
+    """What a plugin asks Hermes's module for is the home that contains it, whichever was loaded last."""
     asking = "from hermes_constants import get_hermes_home; self.note('home', str(get_hermes_home()))"
     source = DIARY.replace("BREAK_START", "pass").replace("BREAK_RECALL", asking)
     homes = [tmp_path / name for name in "ab"]
@@ -220,7 +220,7 @@ def test_a_platform_has_the_toolsets_that_are_configured_for_it(tmp_path: Path) 
 
 
 def test_what_a_person_changes_is_mirrored(tmp_path: Path) -> None:
-    """By any command, and when a proposal is approved; the provider hears of it at its next start."""
+    """By any command, and when a proposal is approved; the provider receives it at its next start."""
     home = diary_home(tmp_path)
     terminal = Terminal(home)
     terminal.ok("memory", "add", "Likes tea.")

@@ -43,7 +43,7 @@ def test_one_probe_at_a_time_decides(clock: _Clock) -> None:
     assert [breaker.allow(), breaker.allow()] == [True, True]
 
 
-def test_a_service_that_says_how_long_to_wait_is_left_alone_for_that_long(clock: _Clock) -> None:
+def test_a_service_that_says_how_long_to_wait_gets_nothing_for_that_long(clock: _Clock) -> None:
     """At its first failure, and never for less than the usual time."""
     breaker = CircuitBreaker(3, 30.0, clock=clock)
     breaker.failed(retry_after=120.0)

@@ -85,11 +85,11 @@ class _Forgetful(InMemory):
         (_Garbage, "test_it_recalls_text"),
         (_Garbage, "test_its_tools_answer_with_json_text"),
         (_Garbage, "test_its_tools_can_be_offered_to_any_model"),
-        (_Narrow, "test_it_is_initialized_with_facts_that_it_has_not_heard_of"),
+        (_Narrow, "test_it_is_initialized_with_facts_that_it_does_not_know"),
         (_Once, "test_it_can_be_shut_down_twice_and_without_a_start"),
         (_Once, "test_it_can_be_shut_down_after_use"),
         (_Forgetful, "test_it_takes_turns_with_and_without_a_transcript"),
-        (_Forgetful, "test_it_is_told_of_every_memory_write"),
+        (_Forgetful, "test_it_accepts_every_memory_write"),
     ],
 )
 def test_the_contract_notices(provider: type[InMemory], test: str, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ class Flaky(InMemory):
         super().sync_turn(user_content, assistant_content, **facts)
 
 
-def test_what_fails_is_tried_again_and_holds_up_its_own_session_only(tmp_path: Path) -> None:
+def test_what_fails_is_retried_and_delays_its_own_session_only(tmp_path: Path) -> None:
     """Another session's turns go by; its own come after it, in order."""
     provider = Flaky("a1")
     manager = managed(tmp_path, provider, ProviderSettings(first_retry_seconds=0.01, max_retry_seconds=0.02))
@@ -49,7 +49,7 @@ def test_what_fails_is_tried_again_and_holds_up_its_own_session_only(tmp_path: P
     manager.shutdown()
 
 
-def test_poison_is_parked_and_its_session_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_poison_is_parked_and_its_session_continues(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """It is said loudly, it is shown, and it is delivered when it is tried again and works."""
     provider = Flaky("poison")
     manager = managed(tmp_path, provider)
@@ -70,7 +70,7 @@ def test_poison_is_parked_and_its_session_goes_on(tmp_path: Path, caplog: pytest
 
 
 def test_a_hanging_delivery_is_seen_and_nothing_is_lost(tmp_path: Path) -> None:
-    """Nobody waits for it, shutting down neither; the next start delivers it, with the same key."""
+    """Nothing waits for it, not even shutting down; the next start delivers it, with the same key."""
     release = threading.Event()
     keys: list[str] = []
 
@@ -84,7 +84,7 @@ def test_a_hanging_delivery_is_seen_and_nothing_is_lost(tmp_path: Path) -> None:
     assert manager.notify.turn_finished("q2", "a2")
     assert time.monotonic() - began < GIVE_UP
     eventually(lambda: manager.backlog().last_error == "no answer within 0.3 s")
-    # Longer than it is held: it is renewed, so nobody else delivers it at the same time.
+    # Longer than it is held: it is renewed, so no other process delivers it at the same time.
     time.sleep(QUICK.lease_seconds)
     assert Outbox(tmp_path, QUICK).claim("in-memory") is None
     began = time.monotonic()
@@ -191,7 +191,7 @@ def test_one_that_fails_after_the_end_is_made_again(tmp_path: Path) -> None:
 
 
 def test_a_switch_that_was_left_behind_does_not_lead_the_provider_astray(tmp_path: Path) -> None:
-    """It hears of it, and is led back to the session that it is in."""
+    """It receives the switch, and is switched back to the session that it is in."""
     before = managed(tmp_path, Scripted(on_session_switch=lambda *args, **facts: 1 / 0))
     before.notify.session_switched("s2", parent_session_id="s1")
     before.shutdown()
@@ -215,7 +215,7 @@ def _as_user(home: Path, provider: InMemory, user: str, *turns: str) -> list[str
     return provider.turns()
 
 
-def test_each_user_is_told_apart(tmp_path: Path) -> None:
+def test_each_user_has_separate_jobs(tmp_path: Path) -> None:
     """What one said waits for a provider that is started for the same one."""
     _as_user(tmp_path, Flaky("ana's"), "ana", "ana's")
     assert _as_user(tmp_path, InMemory(), "ben", "ben's") == ["ben's"]

@@ -12,7 +12,7 @@ from memoranda.providers.loader import load
 from tests.providers.plugins import HERMES_STYLE, add_plugin
 
 
-def test_listing_runs_nobody_s_code(tmp_path: Path) -> None:
+def test_listing_runs_no_provider_s_code(tmp_path: Path) -> None:
     """A plugin that would end the program is listed all the same."""
     add_plugin(tmp_path, "bomb", "# MemoryProvider\nraise SystemExit('boom')", "description: goes off\n")
     assert discover(tmp_path)["bomb"].description == "goes off"
@@ -27,14 +27,14 @@ def test_what_is_no_memory_provider_is_not_listed(tmp_path: Path) -> None:
 
 
 def test_a_bundled_provider_wins_and_the_other_is_named(tmp_path: Path) -> None:
-    """Nobody replaces a bundled provider without being seen."""
+    """Nothing replaces a bundled provider silently."""
     place = add_plugin(tmp_path, "holographic")
     found = discover(tmp_path)["holographic"]
     assert found.origin == "bundled"
     assert found.shadows == (f"home: {place}",)
 
 
-def test_a_manifest_that_cannot_be_read_is_a_problem_of_that_plugin_alone(tmp_path: Path) -> None:
+def test_a_manifest_that_cannot_be_read_is_a_problem_of_that_plugin_only(tmp_path: Path) -> None:
     """The others are there."""
     add_plugin(tmp_path, "broken", manifest="description: [")
     add_plugin(tmp_path, "good", manifest="description: fine\npip_dependencies: [something>=1]\n")

@@ -1,4 +1,4 @@
-"""A provider that somebody else wrote is called with what it takes, and nothing that it does gets out."""
+"""A provider is called with the arguments it takes, and nothing that it raises gets out."""
 
 import logging
 import threading

@@ -83,7 +83,7 @@ def test_a_plugin_and_a_host_package_called_agent_live_side_by_side(tmp_path: Pa
 
 
 def test_the_host_cannot_import_what_is_offered_to_plugins(tmp_path: Path) -> None:
-    """Nobody else finds a module of Hermes that is not installed."""
+    """No other code finds a module of Hermes that is not installed."""
     add_plugin(tmp_path, "notes")
     load(discover(tmp_path)["notes"], tmp_path)
     for name in ("agent.memory_provider", "tools.registry", "hermes_constants"):
@@ -91,7 +91,7 @@ def test_the_host_cannot_import_what_is_offered_to_plugins(tmp_path: Path) -> No
             importlib.import_module(name)
 
 
-def test_each_home_s_plugin_is_told_its_own_home(tmp_path: Path) -> None:
+def test_each_home_s_plugin_gets_its_own_home(tmp_path: Path) -> None:
     """Two homes in one process, whichever was loaded last."""
     providers = []
     for home in (tmp_path / "a", tmp_path / "b"):

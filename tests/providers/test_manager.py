@@ -85,14 +85,14 @@ def test_a_refused_provider_leaves_no_trace(tmp_path: Path, scripts: dict[str, A
     assert manager.add_provider(InMemory()) is True
 
 
-def test_a_provider_is_told_where_it_is(manager: MemoryManager, provider: InMemory, tmp_path: Path) -> None:
+def test_a_provider_gets_its_home(manager: MemoryManager, provider: InMemory, tmp_path: Path) -> None:
     """The session, the home under the name that providers know, and whatever else the caller knows."""
     assert provider.started == {"session_id": "s1", "hermes_home": str(tmp_path)}
     assert manager.initialize("s2", platform="x") is True
     assert provider.started["session_id"] == "s1"
 
 
-def test_everything_is_told_in_the_order_in_which_it_happened(manager: MemoryManager, provider: InMemory) -> None:
+def test_everything_is_delivered_in_the_order_in_which_it_happened(manager: MemoryManager, provider: InMemory) -> None:
     """Turns, writes, sub-agents, the end of a session and the switch to the next, each once."""
     assert manager.notify.turn_finished("q1", "a1")
     assert manager.notify.memory_written("replace", "user", "Likes tea.", {"old_text": "Likes coffee."})
@@ -145,7 +145,7 @@ def test_a_turn_with_a_key_is_queued_once(tmp_path: Path) -> None:
     manager.shutdown()
 
 
-def test_what_nobody_wants_is_not_queued(tmp_path: Path) -> None:
+def test_what_no_hook_takes_is_not_queued(tmp_path: Path) -> None:
     """A hook that a provider does not have, an action that is no write, a switch to nowhere."""
     manager = managed(tmp_path, HermesStyle())
     assert not manager.notify.delegated("task", "result")

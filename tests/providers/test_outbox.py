@@ -89,8 +89,8 @@ def test_a_key_is_queued_once(outbox: Outbox) -> None:
     assert _rest(outbox) == ["first"]
 
 
-def test_a_failing_job_holds_up_its_own_session_only(outbox: Outbox, clock: Clock) -> None:
-    """The others go on, and its own goes on in order once it gets through."""
+def test_a_failing_job_delays_its_own_session_only(outbox: Outbox, clock: Clock) -> None:
+    """The others continue, and its own continues in order once it gets through."""
     _put(outbox, "a1", "a2", session_id="a")
     _put(outbox, "b1", "b2", session_id="b")
     assert outbox.failed(_claim(outbox), "down") is False
@@ -174,7 +174,7 @@ def test_a_wait_ends_when_the_clock_is_set_back_or_parked_jobs_are_retried(outbo
 
 
 def test_poison_is_parked_and_stays_to_be_seen(outbox: Outbox, clock: Clock) -> None:
-    """After so many tries, while others got through; its session goes on, and it can be tried again."""
+    """After so many tries, while others got through; its session continues, and it can be retried."""
     _put(outbox, "poison", "after it")
     _put(outbox, "fine", session_id="other")
     parked = []
@@ -193,7 +193,7 @@ def test_poison_is_parked_and_stays_to_be_seen(outbox: Outbox, clock: Clock) -> 
 
 
 def test_nothing_is_parked_while_the_other_side_is_down(outbox: Outbox, clock: Clock) -> None:
-    """Failing says nothing about a job while everything fails; only after a long patience."""
+    """Failing says nothing about a job while everything fails; only after a long time."""
     _put(outbox, "a", session_id="a")
     _put(outbox, "b", session_id="b")
     for number in range(8):
@@ -254,7 +254,7 @@ def test_a_clock_that_is_set_back_stops_nothing_for_long(outbox: Outbox, tmp_pat
     assert _rest(other) == ["failed"]
 
 
-def test_nobody_is_told_what_another_user_said(outbox: Outbox) -> None:
+def test_no_provider_receives_what_another_user_said(outbox: Outbox) -> None:
     """Nor is a provider told what was for another one."""
     _put(outbox, "ana", scope="ana")
     _put(outbox, "ben", scope="ben")
@@ -274,8 +274,8 @@ def test_what_cannot_be_written_down_is_refused(outbox: Outbox) -> None:
     assert _rest(outbox) == ["a/b"]
 
 
-def test_a_file_that_is_not_ours_is_left_alone(outbox: Outbox) -> None:
-    """Damaged, somebody else's, or newer than we are."""
+def test_a_file_that_is_not_ours_is_not_changed(outbox: Outbox) -> None:
+    """Damaged, of another program, or newer than we are."""
     outbox.path.parent.mkdir()
     outbox.path.write_bytes(b"no database" * 100)
     with pytest.raises(CorruptStoreError):

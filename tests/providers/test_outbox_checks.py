@@ -1,4 +1,4 @@
-"""The doctor looks at what waits for a provider, and mends it without losing any of it."""
+"""The doctor checks the jobs of providers, and repairs them without losing any."""
 
 import json
 import sqlite3
@@ -35,14 +35,14 @@ def _change(home: Path, statement: str) -> None:
 
 
 def test_an_outbox_that_is_well_or_absent_has_no_findings(tmp_path: Path) -> None:
-    """What was queued a moment ago is no news, and nothing is made by looking."""
+    """A job that was just queued is no issue, and checking creates nothing."""
     assert list(check_outbox(tmp_path, "p")) == []
     assert list(tmp_path.iterdir()) == []
     _fill(tmp_path, 3)
     assert list(check_outbox(tmp_path, "p")) == []
 
 
-def test_what_waits_for_days_is_said(tmp_path: Path) -> None:
+def test_a_job_that_waits_for_days_is_reported(tmp_path: Path) -> None:
     """With how much it is and since when; of a provider that is not in use as a note."""
     _fill(tmp_path, 3, age=3 * 86_400 + 60)
     assert "3 deliveries that p has not accepted, the oldest for 3 days" in _only(tmp_path).problem
@@ -64,15 +64,15 @@ def test_what_was_given_up_is_tried_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", ["payload = '{'", "payload = '[]'", "kind = 'nonsense'"])
 def test_what_cannot_be_read_is_put_into_a_file(tmp_path: Path, change: str) -> None:
-    """Before it leaves the queue; the rest goes on."""
+    """Before it leaves the queue; the rest continues."""
     _fill(tmp_path, 2)
     _change(tmp_path, f"UPDATE jobs SET {change} WHERE id = 1")
     finding = _only(tmp_path)
     assert finding.repair is not None
     finding.repair()
     assert list(check_outbox(tmp_path, "p")) == []
-    (aside,) = tmp_path.glob("outbox.unreadable-*.jsonl")
-    assert json.loads(aside.read_text())["key"] == "p0"
+    (moved,) = tmp_path.glob("outbox.unreadable-*.jsonl")
+    assert json.loads(moved.read_text())["key"] == "p0"
     with closing(Outbox(tmp_path)) as outbox:
         job = outbox.claim("p")
         assert job is not None
@@ -108,7 +108,7 @@ def test_a_damaged_outbox_is_saved_row_by_row(tmp_path: Path) -> None:
     assert list(tmp_path.glob("outbox.db.damaged-*"))
 
 
-def test_a_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_of_another_program_is_not_changed(tmp_path: Path) -> None:
     """It is named, and not replaced."""
     with closing(sqlite3.connect(tmp_path / "outbox.db")) as connection, connection:
         connection.execute("CREATE TABLE theirs (x)")
@@ -121,7 +121,7 @@ def test_a_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
     assert _only(tmp_path).repair is None
 
 
-def test_an_outbox_of_a_newer_program_is_left_alone(tmp_path: Path) -> None:
+def test_an_outbox_of_a_newer_program_is_not_changed(tmp_path: Path) -> None:
     """Upgrading is the remedy."""
     _fill(tmp_path, 1)
     _change(tmp_path, "UPDATE schema_version SET version = 99")
@@ -129,7 +129,7 @@ def test_an_outbox_of_a_newer_program_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_settings_that_cannot_be_read_are_found(tmp_path: Path) -> None:
-    """With the command that mends them."""
+    """With the command that repairs them."""
     (tmp_path / "providers").mkdir()
     (tmp_path / "providers" / "p.json").write_text("{")
     (tmp_path / "providers" / "p.json").chmod(0o600)
@@ -138,7 +138,7 @@ def test_settings_that_cannot_be_read_are_found(tmp_path: Path) -> None:
     assert "provider setup p" in finding.remedy
 
 
-def test_the_command_says_and_mends_it(tmp_path: Path) -> None:
+def test_the_command_reports_and_repairs_it(tmp_path: Path) -> None:
     """In words and as JSON."""
     terminal = Terminal(tmp_path / "home")
     terminal.ok("provider", "setup", "holographic")

@@ -204,7 +204,7 @@ def test_the_next_recall_is_warmed_up_after_a_turn(tmp_path: Path) -> None:
 
 
 def test_a_warm_up_that_fails_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Nobody waits for it, so it is said when it happens."""
+    """Nothing waits for it, so it is logged when it happens."""
 
     class Cold(InMemory):
         def queue_prefetch(self, query: str, *, session_id: str = "", **facts: Any) -> None:

@@ -32,7 +32,7 @@ def _complete(store: SessionStore, turns: RecordedTurns, session: str, text: str
 
 
 def test_turns_are_found_behind_a_place_in_the_order_of_their_answers(store: SessionStore) -> None:
-    """Even when they overlap, with every step of their own and of nobody else's."""
+    """Even when they overlap, with every step of their own and of no other turn."""
     turns = RecordedTurns(lambda: store, "p")
     _complete(store, turns, "s", "old")
     place = turns.head()
@@ -58,7 +58,7 @@ def test_turns_are_found_behind_a_place_in_the_order_of_their_answers(store: Ses
 
 
 def test_a_turn_across_the_place_is_found_whole(store: SessionStore) -> None:
-    """It began before anybody looked, and was done after."""
+    """It began before the record was read, and was done after."""
     turns = RecordedTurns(lambda: store, "p")
     begin = _say(store, turns, "s", 0, "q")
     place = turns.head()
@@ -84,7 +84,7 @@ def test_turns_of_others_are_not_found(store: SessionStore, tmp_path: Path) -> N
     assert turns.after(START)[1] == []
 
 
-def test_a_record_that_is_not_there_or_began_anew_has_nothing(store: SessionStore) -> None:
+def test_a_record_that_is_missing_or_new_has_nothing(store: SessionStore) -> None:
     """The place follows it."""
     assert RecordedTurns(lambda: None, "p").after(Position(0, 5)) == (Position(0, 5), [])
     assert RecordedTurns(lambda: store, "p").after(Position(0, 5)) == (START, [])

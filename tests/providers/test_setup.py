@@ -142,7 +142,7 @@ def test_a_schema_that_is_no_list_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_provider_that_cannot_save_leaves_everything_as_it_was(tmp_path: Path) -> None:
-    """It saves first, and its error is told."""
+    """It saves first, and its error is reported."""
 
     class Full(Acme):
         def save_config(self, values: dict[str, Any], hermes_home: str, **facts: Any) -> None:
@@ -155,7 +155,7 @@ def test_a_provider_that_cannot_save_leaves_everything_as_it_was(tmp_path: Path)
     assert read_settings(tmp_path, "acme")["limit"] == 7
 
 
-def test_a_file_that_cannot_be_read_is_kept_and_written_anew(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_kept_and_replaced(tmp_path: Path) -> None:
     """More than once, without losing any."""
     place = tmp_path / "providers"
     place.mkdir()
@@ -168,7 +168,7 @@ def test_a_file_that_cannot_be_read_is_kept_and_written_anew(tmp_path: Path) -> 
 
 
 def test_keys_that_no_question_asks_for_are_kept(tmp_path: Path) -> None:
-    """Somebody wrote them by hand."""
+    """A person wrote them by hand."""
     (tmp_path / "providers").mkdir()
     (tmp_path / "providers" / "acme.json").write_text('{"by_hand": 1}')
     fields = fields_of(Acme())

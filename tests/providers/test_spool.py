@@ -1,4 +1,4 @@
-"""What the outbox cannot take is kept beside it, and taken in by whoever can write it next: nothing is lost."""
+"""Jobs that the outbox cannot take are spooled, and loaded by the next process that can write it: nothing is lost."""
 
 import json
 import multiprocessing
@@ -68,9 +68,9 @@ def test_a_process_that_never_reached_the_outbox_loses_nothing(tmp_path: Path, h
     with memoranda.open(home) as memory, memory.session(session_id="s0") as session:
         session.turn("Long ago?").done("Yes.")
     if used == "never":
-        # Nobody knows any more how far the record was looked through.
+        # The position in the record is lost.
         (home / "outbox.db").unlink()
-        Outbox(home).put("nobody", "turn", "s", {}, {})
+        Outbox(home).put("another", "turn", "s", {}, {})
     before = told_in_time(home, ["end", 2])
     with _locked(home):
         process = subprocess.run([sys.executable, "-c", _SESSION, str(home), how], check=False, timeout=GIVE_UP)
@@ -89,7 +89,7 @@ def test_what_is_written_outside_a_session_is_kept_too(tmp_path: Path) -> None:
     """In the order in which it was written."""
     home = diary_home(tmp_path)
     with memoranda.open(home) as memory:
-        Outbox(home).put("nobody", "turn", "s", {}, {})
+        Outbox(home).put("another", "turn", "s", {}, {})
         with _locked(home):
             assert memory.remember("First.")["success"]
         assert len(_files(home)) == 1
@@ -100,7 +100,7 @@ def test_what_is_written_outside_a_session_is_kept_too(tmp_path: Path) -> None:
     assert [line[3] for line in told(home)] == ["First.", "Second."]
 
 
-def test_a_session_takes_in_what_it_put_aside_as_soon_as_it_can(tmp_path: Path) -> None:
+def test_a_session_loads_what_it_spooled_as_soon_as_it_can(tmp_path: Path) -> None:
     """By itself, in order, and before what comes after it; meanwhile it counts as waiting."""
     provider = InMemory()
     manager = managed(tmp_path, provider)
@@ -133,7 +133,7 @@ def test_files_are_private_and_for_one_provider_and_user(tmp_path: Path) -> None
     assert outbox.has_spooled("p") and not outbox.has_spooled("p", "ana")
 
 
-def test_what_was_taken_in_and_not_cleared_away_is_queued_once(tmp_path: Path) -> None:
+def test_a_file_that_was_loaded_and_not_removed_is_queued_once(tmp_path: Path) -> None:
     """As after a kill between the two."""
     outbox = Outbox(tmp_path)
     outbox.spool("p", "", _new("x"))
@@ -146,11 +146,11 @@ def test_what_was_taken_in_and_not_cleared_away_is_queued_once(tmp_path: Path) -
     assert _delivered(outbox) == ["x"]
 
 
-def test_what_a_living_process_put_aside_is_for_it_to_deliver(tmp_path: Path) -> None:
-    """Whoever takes it in; and what nobody holds is for whoever comes first."""
+def test_what_a_living_process_spooled_is_for_it_to_deliver(tmp_path: Path) -> None:
+    """Whichever process loads it; a job without a lease is for the first that claims it."""
     first, second = Outbox(tmp_path), Outbox(tmp_path)
     first.spool("p", "", _new("held", "a"))
-    first.spool("p", "", _new("free", "b"), held=False)
+    first.spool("p", "", _new("free", "b"), leased=False)
     second.load_spooled("p")
     assert _delivered(second) == ["free"]
     assert _delivered(first) == ["held"]
@@ -162,12 +162,13 @@ def _load_spooled(home: str, start: Any) -> None:
         outbox.load_spooled("p")
 
 
-def test_several_that_take_in_at_once_queue_everything_once(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_several_that_load_the_spool_at_once_queue_everything_once(tmp_path: Path) -> None:
     """Two hundred things, four processes."""
     outbox = Outbox(tmp_path)
-    outbox.put("nobody", "turn", "s", {}, {})
+    outbox.put("another", "turn", "s", {}, {})
     for number in range(200):
-        outbox.spool("p", "", _new(f"{number:03}"), held=False)
+        outbox.spool("p", "", _new(f"{number:03}"), leased=False)
     context = multiprocessing.get_context("spawn")
     start = context.Event()
     processes = [context.Process(target=_load_spooled, args=(str(tmp_path), start)) for _ in range(4)]
@@ -182,9 +183,7 @@ def test_several_that_take_in_at_once_queue_everything_once(tmp_path: Path) -> N
     assert delivered == [f"{number:03}" for number in range(200)]
 
 
-def test_a_file_that_cannot_be_read_holds_up_nothing_and_stays(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_file_that_cannot_be_read_blocks_nothing_and_stays(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """It is said in the log, once, and by the doctor."""
     outbox = Outbox(tmp_path)
     for text in ("x", "y", "z"):
@@ -206,7 +205,7 @@ def test_what_not_even_the_disk_takes_waits_in_memory(tmp_path: Path, monkeypatc
     def full(*given: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    Outbox(tmp_path).put("nobody", "turn", "s", {}, {})
+    Outbox(tmp_path).put("another", "turn", "s", {}, {})
     queue = ProviderQueue(Outbox(tmp_path, wait=0.05), lambda text: text)
     queue.provider = "p"
     with _locked(tmp_path):
@@ -221,7 +220,7 @@ def test_what_not_even_the_disk_takes_waits_in_memory(tmp_path: Path, monkeypatc
     assert _delivered(queue.outbox) == ["1", "2", "3"]
 
 
-def test_what_cannot_be_written_down_holds_up_nothing(tmp_path: Path) -> None:
+def test_what_cannot_be_written_as_json_blocks_nothing(tmp_path: Path) -> None:
     """It is refused, and what comes after it is queued."""
     itself: list[Any] = []
     itself.append(itself)
@@ -234,7 +233,7 @@ def test_what_cannot_be_written_down_holds_up_nothing(tmp_path: Path) -> None:
 
 
 def test_a_damaged_outbox_is_said_and_loses_nothing(tmp_path: Path) -> None:
-    """What comes while it is damaged is there when it has been mended."""
+    """What comes while it is damaged is there when it has been repaired."""
     (tmp_path / "outbox.db").write_bytes(b"no database" * 100)
     queue = ProviderQueue(Outbox(tmp_path), lambda text: text)
     queue.provider = "p"
@@ -258,7 +257,7 @@ time.sleep(200)
 
 
 def test_what_a_killed_process_held_is_free_at_once(tmp_path: Path) -> None:
-    """Not after half a minute; while it lives nobody else gets it."""
+    """Not after half a minute; while it lives no other process gets it."""
     outbox = Outbox(tmp_path)
     with subprocess.Popen([sys.executable, "-c", _HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -1,48 +1,48 @@
-"""Values are lent into a shared place, and leave it with their last user."""
+"""Variables are leased, and removed with their last lease."""
 
 import pytest
 
 from memoranda.support.env_lease import EnvConflictError, EnvLeases
 
 
-def test_what_is_lent_leaves_with_its_last_user() -> None:
-    """Giving back twice is once."""
-    place: dict[str, str] = {}
-    lending = EnvLeases(place)
-    first, second = lending.acquire({"a": "1", "b": "2"}, "x"), lending.acquire({"a": "1"}, "y")
-    assert place == {"a": "1", "b": "2"}
+def test_a_value_is_removed_with_its_last_lease() -> None:
+    """Releasing twice is releasing once."""
+    environment: dict[str, str] = {}
+    leases = EnvLeases(environment)
+    first, second = leases.acquire({"a": "1", "b": "2"}, "x"), leases.acquire({"a": "1"}, "y")
+    assert environment == {"a": "1", "b": "2"}
     first.release()
     first.release()
-    assert place == {"a": "1"}
+    assert environment == {"a": "1"}
     second.release()
-    assert place == {}
+    assert environment == {}
 
 
 def test_what_was_there_before_stays_and_counts() -> None:
-    """It is what the borrower is told, and nobody takes it away."""
-    place = {"a": "outside"}
-    loan = EnvLeases(place).acquire({"a": "1"}, "x")
-    assert (loan.values, place) == ({"a": "outside"}, {"a": "outside"})
-    loan.release()
-    assert place == {"a": "outside"}
+    """The holder sees it, and releasing does not remove it."""
+    environment = {"a": "outside"}
+    lease = EnvLeases(environment).acquire({"a": "1"}, "x")
+    assert (lease.values, environment) == ({"a": "outside"}, {"a": "outside"})
+    lease.release()
+    assert environment == {"a": "outside"}
 
 
 def test_another_value_at_the_same_time_is_refused_as_a_whole() -> None:
     """Naming the variable and who has it, and no value."""
-    place: dict[str, str] = {}
-    lending = EnvLeases(place)
-    loan = lending.acquire({"a": "1"}, "home x")
+    environment: dict[str, str] = {}
+    leases = EnvLeases(environment)
+    lease = leases.acquire({"a": "1"}, "home x")
     with pytest.raises(EnvConflictError, match="a has another value for home x, which is in use"):
-        lending.acquire({"b": "2", "a": "3"}, "home y")
-    assert place == {"a": "1"}
-    loan.release()
-    assert lending.acquire({"a": "3"}, "home y").values == {"a": "3"}
+        leases.acquire({"b": "2", "a": "3"}, "home y")
+    assert environment == {"a": "1"}
+    lease.release()
+    assert leases.acquire({"a": "3"}, "home y").values == {"a": "3"}
 
 
-def test_what_somebody_else_put_there_meanwhile_is_left_alone() -> None:
+def test_what_the_host_sets_meanwhile_stays() -> None:
     """It is theirs."""
-    place: dict[str, str] = {}
-    loan = EnvLeases(place).acquire({"a": "1"}, "x")
-    place["a"] = "theirs"
-    loan.release()
-    assert place == {"a": "theirs"}
+    environment: dict[str, str] = {}
+    lease = EnvLeases(environment).acquire({"a": "1"}, "x")
+    environment["a"] = "theirs"
+    lease.release()
+    assert environment == {"a": "theirs"}

@@ -106,7 +106,7 @@ def queue_writes(
         _log.warning("A memory write for %s is spooled, because the outbox cannot be written: %s", name, error)
         # A job that did get into the outbox is known there by its key.
         for job in jobs:
-            outbox.spool(name, user, job, held=False)
+            outbox.spool(name, user, job, leased=False)
     finally:
         outbox.close()
 

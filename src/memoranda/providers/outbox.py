@@ -101,12 +101,12 @@ class Outbox:
             connection.execute(_INSERT, row)
         return row.key
 
-    def spool(self, provider: str, scope: str, job: NewJob, *, held: bool = True) -> None:
+    def spool(self, provider: str, scope: str, job: NewJob, *, leased: bool = True) -> None:
         """Spool a job while the file cannot be written; it is durable when this returns.
 
         Raises OSError when the disk does not take it either.
         """
-        self._spool.write(self._row(provider, scope, job, held=held))
+        self._spool.write(self._row(provider, scope, job, leased=leased))
 
     def has_spooled(self, provider: str, scope: str = "") -> bool:
         """Whether the spool has jobs, from any process."""
@@ -153,7 +153,7 @@ class Outbox:
             before, spooled = read_position(connection, provider, scope), self._spool.position(provider, scope)
             reached, found = read(next(position for position in (before, spooled, start) if position is not None))
             for job in found:
-                connection.execute(_INSERT, self._row(provider, scope, job, held=job.session_id == ours))
+                connection.execute(_INSERT, self._row(provider, scope, job, leased=job.session_id == ours))
             if reached != before:
                 write_position(connection, provider, scope, reached)
         if spooled is not None:
@@ -315,9 +315,9 @@ class Outbox:
                     connection.execute("UPDATE jobs SET owner = NULL, until = NULL WHERE owner = ?", (owner,))
         return bool(ended)
 
-    def _row(self, provider: str, scope: str, job: NewJob, *, held: bool = True) -> JobRow:
+    def _row(self, provider: str, scope: str, job: NewJob, *, leased: bool = True) -> JobRow:
         payload = payload_json({"args": job.args, "facts": job.facts})
-        key, lease = job.key or uuid.uuid4().hex, (self._owner, self._until()) if held else (None, None)
+        key, lease = job.key or uuid.uuid4().hex, (self._owner, self._until()) if leased else (None, None)
         return JobRow(key, provider, scope, job.kind, job.session_id, payload, self._clock(), *lease)
 
     @property

@@ -130,15 +130,15 @@ def _field(entry: Mapping[str, Any]) -> ConfigField:
 
 def resolve_values(
     fields: list[ConfigField],
-    given: Mapping[str, Any],
+    answers: Mapping[str, Any],
     saved: Mapping[str, Any] = _NOTHING,
     present: Collection[str] = (),
 ) -> dict[str, Any]:
-    """The values to save: those given, else those saved before, else the defaults. Raises ProviderError.
+    """The values to save: the answers, else the values saved before, else the defaults. Raises ProviderError.
 
     `present` are the variables that have a value already. An empty value resets a key to its default.
     """
-    unknown = [key for key in given if key not in {field.key for field in fields}]
+    unknown = [key for key in answers if key not in {field.key for field in fields}]
     if unknown:
         names = ", ".join(field.key for field in fields) or "none"
         raise ProviderError(f"{', '.join(unknown)} cannot be set; this provider takes: {names}.")
@@ -146,11 +146,11 @@ def resolve_values(
     for field in fields:
         if not field.applies(values):
             continue
-        if given.get(field.key) not in (None, ""):
-            values[field.key] = field.parse(given[field.key])
+        if answers.get(field.key) not in (None, ""):
+            values[field.key] = field.parse(answers[field.key])
         elif field.secret and field.env_var in present:
             continue
-        elif given.get(field.key) is None and (old := field.saved_value(saved)) is not None:
+        elif answers.get(field.key) is None and (old := field.saved_value(saved)) is not None:
             values[field.key] = old
         elif (default := field.default_for(values)) is not None:
             values[field.key] = default

@@ -1,8 +1,7 @@
-"""What a memory provider must do, whoever wrote it.
+"""The contract that every memory provider must keep, as a test suite for pytest.
 
-A test suite for pytest. To run it against a provider, derive a class and give it one fixture, `provider`: a provider
-that could be used at once (configured, its service reachable or not needed) and that has not been initialized. pytest's
-`tmp_path` is the home that it will be given.
+To run it against a provider, derive a class with one fixture, `provider`: a provider that is configured, whose service
+is reachable or not needed, and that has not been initialized. pytest's `tmp_path` is its home.
 
     class TestMyProvider(ProviderContract):
         @pytest.fixture
@@ -29,7 +28,7 @@ from memoranda.providers.provider import MemoryProvider, Message
 from memoranda.providers.settings import CORE_TOOLS, ProviderSettings
 from memoranda.providers.tools import usable_schemas
 
-_PATIENT = ProviderSettings(
+_LONG_TIMEOUTS = ProviderSettings(
     recall_seconds=30, call_seconds=30, start_seconds=30, shutdown_seconds=30, first_retry_seconds=0.05
 )
 _FACTS: dict[str, Any] = {
@@ -44,8 +43,8 @@ _FACTS: dict[str, Any] = {
     "thread_id": "t1",
     "parent_session_id": "",
 }
-# A fact that no provider written today has heard of.
-_UNHEARD = {"a_fact_of_the_future": {"any": ["thing"]}}
+# A fact that no provider of today knows.
+_FUTURE_FACTS = {"a_fact_of_the_future": {"any": ["thing"]}}
 _QUERIES = (
     "",
     "deadlock",
@@ -67,7 +66,7 @@ _MESSAGES: list[Message] = [
 
 
 class ProviderContract:
-    """The whole contract."""
+    """All tests of the contract."""
 
     def test_it_has_a_name_that_can_be_written_into_a_configuration(self, provider: MemoryProvider) -> None:
         """Short, plain, always the same, and not the built-in memory's."""
@@ -75,7 +74,7 @@ class ProviderContract:
         assert provider.name == provider.name != "builtin"
 
     def test_it_says_whether_it_is_available_without_network(self, provider: MemoryProvider) -> None:
-        """A quick look at configuration and dependencies, before it is initialized."""
+        """It looks at configuration and dependencies, before it is initialized."""
         began = time.monotonic()
         with _no_network():
             assert provider.is_available() is True
@@ -96,8 +95,8 @@ class ProviderContract:
         with _no_network():
             reports = provider.check(str(tmp_path)) if hasattr(provider, "check") else []
         assert [report for report in reports if report["severity"] == "error"] == []
-        with _started(provider, tmp_path) as calling:
-            _turn(calling, "k1")
+        with _started(provider, tmp_path) as calls:
+            _turn(calls, "k1")
         with _no_network():
             reports = [*reports, *(provider.check(str(tmp_path)) if hasattr(provider, "check") else [])]
         for report in reports:
@@ -106,10 +105,8 @@ class ProviderContract:
             assert report["problem"].strip() and report["remedy"].strip()
             assert isinstance(report.get("repairable", False), bool)
 
-    def test_it_is_initialized_with_facts_that_it_has_not_heard_of(
-        self, provider: MemoryProvider, tmp_path: Path
-    ) -> None:
-        """Whatever more it is told one day."""
+    def test_it_is_initialized_with_facts_that_it_does_not_know(self, provider: MemoryProvider, tmp_path: Path) -> None:
+        """A later version may pass more."""
         with _started(provider, tmp_path):
             pass
 
@@ -127,70 +124,68 @@ class ProviderContract:
 
     def test_its_tools_answer_with_json_text(self, provider: MemoryProvider, tmp_path: Path) -> None:
         """Whatever the arguments are, and also when there are none."""
-        with _started(provider, tmp_path) as calling:
+        with _started(provider, tmp_path) as calls:
             for name, schema in usable_schemas(provider.get_tool_schemas(), CORE_TOOLS)[0].items():
                 properties = schema["parameters"].get("properties", {})
                 for value in _VALUES:
                     args = {"unknown": 1} if value is None else dict.fromkeys(properties, value)
-                    reply = _ok(_call(calling, "handle_tool_call", {"tool_name": name, "args": args}))
+                    reply = _ok(_call(calls, "handle_tool_call", {"tool_name": name, "args": args}))
                     assert isinstance(reply, str)
                     json.loads(reply)
 
     def test_a_tool_that_it_does_not_have_is_no_success(self, provider: MemoryProvider, tmp_path: Path) -> None:
         """It raises, or answers with an error."""
-        with _started(provider, tmp_path) as calling:
-            answer = _call(calling, "handle_tool_call", {"tool_name": "no_such_tool", "args": {}})
-            assert not answer.ok or "error" in json.loads(answer.value)
+        with _started(provider, tmp_path) as calls:
+            result = _call(calls, "handle_tool_call", {"tool_name": "no_such_tool", "args": {}})
+            assert not result.ok or "error" in json.loads(result.value)
 
     def test_it_recalls_text(self, provider: MemoryProvider, tmp_path: Path) -> None:
         """For any query and any session, and without a fence of its own around it."""
-        with _started(provider, tmp_path) as calling:
+        with _started(provider, tmp_path) as calls:
             for query in _QUERIES:
                 for session_id in ("s1", "never heard of", ""):
-                    recalled = _ok(_call(calling, "prefetch", {"query": query}, session_id=session_id))
+                    recalled = _ok(_call(calls, "prefetch", {"query": query}, session_id=session_id))
                     assert isinstance(recalled, str)
                     assert "<memory-context" not in recalled.casefold()
-                _ok(_call(calling, "queue_prefetch", {"query": query}, session_id="s1"))
+                _ok(_call(calls, "queue_prefetch", {"query": query}, session_id="s1"))
 
     def test_its_prompt_block_is_static_text(self, provider: MemoryProvider, tmp_path: Path) -> None:
         """The same whenever it is asked in a session, so that prompts can be cached."""
-        with _started(provider, tmp_path) as calling:
-            block = _ok(_call(calling, "system_prompt_block", {}))
+        with _started(provider, tmp_path) as calls:
+            block = _ok(_call(calls, "system_prompt_block", {}))
             assert isinstance(block, str)
-            _turn(calling, "k1")
-            assert _ok(_call(calling, "system_prompt_block", {})) == block
+            _turn(calls, "k1")
+            assert _ok(_call(calls, "system_prompt_block", {})) == block
 
     def test_it_takes_turns_with_and_without_a_transcript(self, provider: MemoryProvider, tmp_path: Path) -> None:
         """Also the same turn once more with the same key, as after a crash; each in a thread of its own."""
-        with _started(provider, tmp_path) as calling:
-            _turn(calling, "k1")
-            _turn(calling, "k1")
+        with _started(provider, tmp_path) as calls:
+            _turn(calls, "k1")
+            _turn(calls, "k1")
             args = {"user_content": "Ünïcödé 日本語", "assistant_content": "x" * 100_000}
-            _ok(_call(calling, "sync_turn", args, session_id="s2", messages=_MESSAGES, idempotency_key="k2"))
+            _ok(_call(calls, "sync_turn", args, session_id="s2", messages=_MESSAGES, idempotency_key="k2"))
 
-    def test_it_is_told_of_every_memory_write(self, provider: MemoryProvider, tmp_path: Path) -> None:
+    def test_it_accepts_every_memory_write(self, provider: MemoryProvider, tmp_path: Path) -> None:
         """Adding, replacing and removing, with metadata and with nothing in it."""
-        with _started(provider, tmp_path) as calling:
+        with _started(provider, tmp_path) as calls:
             for action in ("add", "replace", "remove"):
                 for target in ("memory", "user"):
                     args = {"action": action, "target": target, "content": "" if action == "remove" else "Likes tea."}
                     metadata = {"session_id": "s1", "write_origin": "assistant_tool", "old_text": "Likes coffee."}
-                    _ok(
-                        _call(calling, "on_memory_write", args, metadata=metadata, idempotency_key=f"{action} {target}")
-                    )
-                    _ok(_call(calling, "on_memory_write", args, metadata={}))
+                    _ok(_call(calls, "on_memory_write", args, metadata=metadata, idempotency_key=f"{action} {target}"))
+                    _ok(_call(calls, "on_memory_write", args, metadata={}))
 
     def test_it_follows_a_conversation_through_its_sessions(self, provider: MemoryProvider, tmp_path: Path) -> None:
-        """A turn begins, a sub-agent ends, messages are compressed, the session is switched, taken back and ended."""
-        with _started(provider, tmp_path) as calling:
-            _ok(_call(calling, "on_turn_start", {"turn_number": 1, "message": "Hello"}, session_id="s1", model="m"))
-            _ok(_call(calling, "on_delegation", {"task": "look", "result": "seen"}, child_session_id="c"))
-            assert isinstance(_ok(_call(calling, "on_pre_compress", {"messages": _MESSAGES})) or "", str)
+        """A turn begins, a sub-agent ends, messages are compressed, the session is switched, rewound and ended."""
+        with _started(provider, tmp_path) as calls:
+            _ok(_call(calls, "on_turn_start", {"turn_number": 1, "message": "Hello"}, session_id="s1", model="m"))
+            _ok(_call(calls, "on_delegation", {"task": "look", "result": "seen"}, child_session_id="c"))
+            assert isinstance(_ok(_call(calls, "on_pre_compress", {"messages": _MESSAGES})) or "", str)
             for facts in ({"parent_session_id": "s1", "reset": True, "reason": "new_session"}, {"rewound": True}, {}):
-                _ok(_call(calling, "on_session_switch", {"new_session_id": "s2"}, **facts))
-            _ok(_call(calling, "on_session_end", {"messages": _MESSAGES}, session_id="s2", idempotency_key="k"))
-            _ok(_call(calling, "on_session_end", {"messages": []}, session_id="s2"))
-            assert isinstance(_ok(_call(calling, "prefetch", {"query": "deadlock"}, session_id="s2")), str)
+                _ok(_call(calls, "on_session_switch", {"new_session_id": "s2"}, **facts))
+            _ok(_call(calls, "on_session_end", {"messages": _MESSAGES}, session_id="s2", idempotency_key="k"))
+            _ok(_call(calls, "on_session_end", {"messages": []}, session_id="s2"))
+            assert isinstance(_ok(_call(calls, "prefetch", {"query": "deadlock"}, session_id="s2")), str)
 
     def test_its_limits_are_limits(self, provider: MemoryProvider, tmp_path: Path) -> None:
         """If it has any of its own, they have the names that the manager knows."""
@@ -207,15 +202,15 @@ class ProviderContract:
 
     def test_it_can_be_shut_down_after_use(self, provider: MemoryProvider, tmp_path: Path) -> None:
         """Twice as well."""
-        with _started(provider, tmp_path) as calling:
-            _turn(calling, "k1")
+        with _started(provider, tmp_path) as calls:
+            _turn(calls, "k1")
         provider.shutdown()
 
     def test_it_works_behind_the_manager(self, provider: MemoryProvider, tmp_path: Path) -> None:
-        """It is taken in, started, told of a turn through the outbox, asked, and shut down, without one failure."""
-        manager = MemoryManager(tmp_path, _PATIENT)
+        """It is added, started, receives a turn through the outbox, recalls, and is shut down, without one failure."""
+        manager = MemoryManager(tmp_path, _LONG_TIMEOUTS)
         assert manager.add_provider(provider)
-        assert manager.initialize("s1", **_FACTS, **_UNHEARD)
+        assert manager.initialize("s1", **_FACTS, **_FUTURE_FACTS)
         manager.turn_started(1, "Hello", model="m")
         manager.notify.turn_finished("How did we fix the deadlock?", "With a second queue.", "s1", _MESSAGES)
         manager.notify.memory_written("add", "memory", "Likes tea.", {"write_origin": "assistant_tool"})
@@ -231,28 +226,28 @@ class ProviderContract:
 
 @contextmanager
 def _started(provider: MemoryProvider, home: Path) -> Iterator[GuardedProvider]:
-    calling = GuardedProvider(provider, provider.name, HealthTracker())
-    _ok(_call(calling, "initialize", {"session_id": "s1"}, hermes_home=str(home), **_FACTS))
+    calls = GuardedProvider(provider, provider.name, HealthTracker())
+    _ok(_call(calls, "initialize", {"session_id": "s1"}, hermes_home=str(home), **_FACTS))
     try:
-        yield calling
+        yield calls
     finally:
         provider.shutdown()
 
 
-def _call(calling: GuardedProvider, hook: str, args: Mapping[str, Any], **facts: Any) -> CallResult:
-    if not hasattr(calling.provider, hook):
+def _call(calls: GuardedProvider, hook: str, args: Mapping[str, Any], **facts: Any) -> CallResult:
+    if not hasattr(calls.provider, hook):
         return CallResult()
-    return calling.call(hook, args, {**facts, **_UNHEARD}, within=60)
+    return calls.call(hook, args, {**facts, **_FUTURE_FACTS}, within=60)
 
 
-def _ok(answer: CallResult) -> Any:
-    assert answer.ok, answer.error
-    return answer.value
+def _ok(result: CallResult) -> Any:
+    assert result.ok, result.error
+    return result.value
 
 
-def _turn(calling: GuardedProvider, key: str) -> None:
+def _turn(calls: GuardedProvider, key: str) -> None:
     args = {"user_content": "How did we fix the deadlock?", "assistant_content": "With a second queue."}
-    _ok(_call(calling, "sync_turn", args, session_id="s1", idempotency_key=key))
+    _ok(_call(calls, "sync_turn", args, session_id="s1", idempotency_key=key))
 
 
 @contextmanager

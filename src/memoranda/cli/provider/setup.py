@@ -68,7 +68,7 @@ def off(invocation: Invocation) -> CommandOutput:
 @click.argument("name", required=False)
 @click.option(
     "--set",
-    "given",
+    "assignments",
     multiple=True,
     metavar="KEY=VALUE",
     help="Set one value; nothing is asked then, and other values stay as they are.",
@@ -76,10 +76,10 @@ def off(invocation: Invocation) -> CommandOutput:
 @click.option("--install", is_flag=True, help="Install the Python packages that it needs.")
 @common_options
 @provider_command
-def setup(invocation: Invocation, name: str | None, given: tuple[str, ...], install: bool) -> CommandOutput:
+def setup(invocation: Invocation, name: str | None, assignments: tuple[str, ...], install: bool) -> CommandOutput:
     """Choose a provider, configure it, and use it. Secrets go to .env."""
     home = owned_home(invocation)
-    interactive = sys.stdin.isatty() and not given and not invocation.as_json
+    interactive = sys.stdin.isatty() and not assignments and not invocation.as_json
     if name is None:
         if not interactive:
             raise ProviderError(
@@ -92,12 +92,12 @@ def setup(invocation: Invocation, name: str | None, given: tuple[str, ...], inst
     _check_dependencies(found, install, interactive)
     saved = _read_saved(home.root, name)
     seen = inspect_in_home(home, found, saved)
-    if has_own(seen.provider, "post_setup") and not given:
+    if has_own(seen.provider, "post_setup") and not assignments:
         return _run_own_setup(home, name, seen)
     stored = config.read_secrets(home)
     present = {name for name in _variables(seen) if name in stored or config.is_set(name)}
     saved |= _plain_values_in_env(home, seen)
-    answers = ask_fields(seen.fields, saved, present) if interactive else _parse_pairs(given)
+    answers = ask_fields(seen.fields, saved, present) if interactive else _parse_pairs(assignments)
     return _save_and_use(home, name, seen, resolve_values(seen.fields, answers, saved, present))
 
 
@@ -193,11 +193,11 @@ def _check_dependencies(found: DiscoveredProvider, install: bool, interactive: b
         raise ProviderError(f"{', '.join(packages)} could not be installed. Nothing was changed.")
 
 
-def _parse_pairs(given: tuple[str, ...]) -> dict[str, str]:
-    broken = [pair for pair in given if "=" not in pair]
+def _parse_pairs(assignments: tuple[str, ...]) -> dict[str, str]:
+    broken = [pair for pair in assignments if "=" not in pair]
     if broken:
         raise ProviderError(f"{broken[0]!r} must be KEY=VALUE.")
-    return dict(pair.split("=", 1) for pair in given)
+    return dict(pair.split("=", 1) for pair in assignments)
 
 
 COMMANDS = (use, off, setup)
