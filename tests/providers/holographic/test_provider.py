@@ -102,7 +102,7 @@ def test_an_unclear_removal_removes_nothing(provider: HolographicProvider, caplo
     provider.on_memory_write("add", "memory", "Atlas runs fast")
     provider.on_memory_write("remove", "memory", "", {"old_text": "Atlas"})
     assert len(_contents(provider)) == 2
-    assert "copies" in caplog.text
+    assert "mirror an entry" in caplog.text
     provider.on_memory_write("remove", "memory", "", {"old_text": "Atlas runs"})
     assert _contents(provider) == {"Atlas runs fast"}
 

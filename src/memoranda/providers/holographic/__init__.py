@@ -1,4 +1,4 @@
-"""Holographic: facts with entities, trust and age, and an algebra of vectors that finds them by what they hold."""
+"""Holographic, the bundled provider: facts with entities, trust and age, found by words and by vectors."""
 
 from memoranda.providers.holographic.provider import HolographicProvider
 

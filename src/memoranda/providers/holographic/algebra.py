@@ -1,13 +1,12 @@
 """Holographic reduced representations as vectors of phases.
 
-A vector holds one phase per dimension, a full turn being 65,536. Binding adds the phases of two vectors and gives one
-that resembles neither; unbinding takes a phase away again. A bundle of vectors resembles each of them: by 2/π when it
-holds two, by `expected(n)` when it holds n. Vectors that have nothing to do with each other resemble each other by
-zero, give or take `noise(dimension)`.
+A vector has one phase per dimension; a full turn is 65,536. Binding adds the phases of two vectors, and the result
+resembles neither; unbinding subtracts them again. A bundle resembles each of its vectors: with a similarity of 2/π if
+it has two, and of `expected(n)` if it has n. Unrelated vectors have a similarity of zero, within `noise(dimension)`.
 
-A sketch is two bits per dimension, the signs of cosine and sine: the likeness of two sketches is one XOR and one count
-of bits, so thousands can be gone through before exact likeness is worked out for a few. numpy is used where it can be
-imported, and gives the same.
+A sketch has two bits per dimension, the signs of cosine and sine. Comparing two sketches takes one XOR and one bit
+count, so a search compares thousands of sketches and then computes exact similarities for a few. numpy is used if it is
+installed, with the same results.
 """
 
 import math
@@ -26,10 +25,10 @@ Vector: TypeAlias = "array[int]"
 TURN = 1 << 16
 _MASK = TURN - 1
 _QUARTER = TURN // 4
-# Of two sketches for a small likeness of their vectors: the mean of a triangle wave against that of a cosine.
+# Converts the similarity of two sketches to that of their vectors: the mean of a triangle wave against a cosine.
 SKETCH_FACTOR = 8 / math.pi**2
 _ONE, _ZERO = ord("1"), ord("0")
-# By the high byte of a phase: whether its cosine, and its sine, is positive.
+# Indexed by the high byte of a phase: whether its cosine, and its sine, is positive.
 _COSINE_SIGNS = bytes(_ONE if high < 64 or high >= 192 else _ZERO for high in range(256))
 _SINE_SIGNS = bytes(_ONE if high < 128 else _ZERO for high in range(256))
 
@@ -51,7 +50,7 @@ def unbind(bound: Vector, key: Vector) -> Vector:
 
 
 def bundle(vectors: Sequence[Vector]) -> Vector:
-    """One vector that resembles all of these."""
+    """One vector that resembles all of the given ones."""
     if len(vectors) == 1:
         return vectors[0]
     numpy = fast_arithmetic()
@@ -69,12 +68,12 @@ def bundle(vectors: Sequence[Vector]) -> Vector:
 
 def similarity(a: Vector, b: Vector) -> float:
     """The mean cosine of the differences: 1 for the same vector, about 0 for unrelated ones."""
-    # A negative difference counts from the end of the table, which is where its cosine is.
+    # A negative difference indexes the table from its end, where its cosine is.
     return sum(map(_cosines().__getitem__, map(sub, a, b))) / len(a)
 
 
 def similarities(key: Vector, vectors: Sequence[Vector]) -> list[float]:
-    """The likeness of one vector to each of many."""
+    """The similarity of one vector to each of many."""
     numpy = fast_arithmetic()
     if numpy is None or not vectors:
         return [similarity(vector, key) for vector in vectors]
@@ -85,30 +84,30 @@ def similarities(key: Vector, vectors: Sequence[Vector]) -> list[float]:
 
 
 def expected(count: int) -> float:
-    """How much a bundle of `count` vectors resembles each of them: 1, 2/π, 0.52, then about √(π/4n)."""
+    """The similarity of a bundle of `count` vectors to each of them: 1, 2/π, 0.52, then about √(π/4n)."""
     known = (1.0, 1.0, 2 / math.pi, 0.52)
     return known[count] if count < len(known) else math.sqrt(math.pi / (4 * count))
 
 
 def noise(dimension: int) -> float:
-    """The standard deviation of the likeness of unrelated vectors."""
+    """The standard deviation of the similarity of unrelated vectors."""
     return 1 / math.sqrt(2 * dimension)
 
 
 def sketch(vector: Vector) -> bytes:
-    """Two bits per dimension."""
+    """The sketch of a vector: two bits per dimension."""
     high = pack(vector)[1::2]
     bits = int(high.translate(_COSINE_SIGNS) + high.translate(_SINE_SIGNS), 2)
     return bits.to_bytes(-(-2 * len(vector) // 8), "little")
 
 
 def sketch_similarity(a: int, b: int, dimension: int) -> float:
-    """An estimate of the likeness of two vectors from their sketches, read as little-endian integers."""
+    """Estimates the similarity of two vectors from their sketches, given as little-endian integers."""
     return 1 - (a ^ b).bit_count() / dimension
 
 
 def pack(vector: Vector) -> bytes:
-    """Two bytes per phase, little-endian."""
+    """The vector as bytes: two per phase, little-endian."""
     if sys.byteorder == "big":
         vector = array("H", vector)
         vector.byteswap()
@@ -130,7 +129,7 @@ def angles(vector: Vector) -> list[float]:
 
 @cache
 def fast_arithmetic() -> Any:
-    """numpy, or None. Loaded when the first vector is made, so that nothing else waits for it."""
+    """numpy, or None. Imported with the first vector, so that nothing else waits for the import."""
     try:
         return import_module("numpy")
     except ImportError:

@@ -1,9 +1,9 @@
-"""What a fact, an entity and a name look like as vectors.
+"""Encodes facts, entities and names as vectors.
 
-A fact is a bundle of its content, bound to the role of content, and of each of its entities, bound to the role of an
-entity. So one scan over vectors answers questions by role, without an index and for several entities at once: a fact
-that holds an entity resembles `bind(entity, ROLE_ENTITY)`, a fact in which the name is only a word does not. A name is
-a bundle of the triples of its characters, so that a misspelt or partial name resembles the name that is meant.
+A fact is a bundle of its content, bound to the content role, and of its entities, each bound to the entity role. So one
+scan over the vectors answers a question by role, without an index and for several entities at once: a fact about an
+entity resembles `bind(entity, ROLE_ENTITY)`, and a fact in which the name is only a word does not. A name is a bundle
+of its character triples, so a misspelt or partial name resembles the name that is meant.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,18 +24,18 @@ from memoranda.providers.holographic.algebra import (
     unbind,
 )
 
-# Changes with anything in this file or in `algebra`: facts encoded otherwise are encoded again.
+# Raise this with any change to the encoding: facts with another version are encoded again.
 VERSION = 2
-MOST_ENTITIES = 16
-_MOST_WORDS = 64
+MAX_ENTITIES = 16
+_MAX_WORDS = 64
 _ROLE_CONTENT = "role:content"
 _ROLE_ENTITY = "role:entity"
-_SURE = 5
-_LIKELY = 3
+_SURE_DEVIATIONS = 5
+_LIKELY_DEVIATIONS = 3
 
 
 class Encoder:
-    """Encodes for one dimension."""
+    """Encodes vectors of one dimension."""
 
     def __init__(self, dimension: int) -> None:
         self.dimension = dimension
@@ -44,40 +44,40 @@ class Encoder:
         self._entity = atom(_ROLE_ENTITY, dimension)
 
     def fact(self, content: str, entities: Iterable[str]) -> Vector:
-        """The vector of a fact; entities are given by their keys, and only the first few fit into a vector."""
-        keys = list(dict.fromkeys(entities))[:MOST_ENTITIES]
+        """The vector of a fact. `entities` are keys; a vector has room for the first `MAX_ENTITIES`."""
+        keys = list(dict.fromkeys(entities))[:MAX_ENTITIES]
         return bundle([bind(self.text(content), self._content), *map(self.entity, keys)])
 
     def text(self, text: str) -> Vector:
-        """The bundle of the words of a text; small words are left out unless there is nothing else."""
+        """The bundle of the words of a text, without stop words unless there are no others."""
         tokens = list(dict.fromkeys(tokenize(text)))
         return self.tokens([token for token in tokens if token not in STOP_WORDS] or tokens or [""])
 
     def tokens(self, tokens: Sequence[str]) -> Vector:
-        return bundle([atom(token, self.dimension) for token in tokens[:_MOST_WORDS]])
+        return bundle([atom(token, self.dimension) for token in tokens[:_MAX_WORDS]])
 
     def entity(self, key: str) -> Vector:
-        """What a fact that holds this entity resembles."""
+        """The vector that facts about this entity resemble."""
         return bind(atom(key, self.dimension), self._entity)
 
     def content(self, fact: Vector) -> Vector:
-        """The content of a fact, taken out of its vector; it resembles the text by `expected` of the fact's parts."""
+        """The content unbound from a fact's vector; its similarity to the text is `expected` of the fact's parts."""
         return unbind(fact, self._content)
 
     def about(self, text: str) -> Vector:
-        """What a fact with such content resembles; the same as comparing its content, taken out, with the text."""
+        """The vector that facts with such content resemble; the same as comparing `content(fact)` with the text."""
         return bind(self.text(text), self._content)
 
     def agreement(self, similarity: float, entities: int) -> float:
-        """How much the content of a fact with so many entities is like a text, from 0 to 1."""
-        if similarity < _LIKELY * noise(self.dimension):
+        """How similar the content of a fact with so many entities is to a text, from 0 to 1."""
+        if similarity < _LIKELY_DEVIATIONS * noise(self.dimension):
             return 0.0
-        return min(1.0, similarity / expected(1 + min(entities, MOST_ENTITIES)))
+        return min(1.0, similarity / expected(1 + min(entities, MAX_ENTITIES)))
 
     def presence(self, similarity: float, entities: int) -> float:
-        """How surely a fact with so many entities holds the one that it resembles this much: 1 sure, 0 not at all."""
-        usual = expected(1 + min(entities, MOST_ENTITIES))
-        if similarity < max(usual / 2, _SURE * noise(self.dimension)):
+        """How surely a fact with so many entities is about the one with this similarity: 1 sure, 0 not."""
+        usual = expected(1 + min(entities, MAX_ENTITIES))
+        if similarity < max(usual / 2, _SURE_DEVIATIONS * noise(self.dimension)):
             return 0.0
         return min(1.0, similarity / usual)
 
@@ -85,7 +85,7 @@ class Encoder:
         return sketch(bundle([atom(part, self.dimension) for part in name_parts(key)]))
 
     def name_coverage(self, asked: str, asked_sketch: int, key: str, key_sketch: int) -> float:
-        """About which share of the asked name's parts a known name has, worked out from the vectors."""
+        """The estimated share of the asked name's parts that a known name has."""
         parts, others = len(name_parts(asked)), len(name_parts(key))
         alike = sketch_similarity(asked_sketch, key_sketch, self.dimension) / SKETCH_FACTOR
         return alike / (parts * expected(parts) * expected(others))
@@ -93,7 +93,7 @@ class Encoder:
 
 @lru_cache(maxsize=4096)
 def name_parts(key: str) -> tuple[str, ...]:
-    """The triples of characters of a name, each word with its ends marked."""
+    """The character triples of a name; the ends of each word are marked."""
     parts: list[str] = []
     for word in key.split() or [key]:
         marked = f"^{word}$"

@@ -1,9 +1,9 @@
-"""Finding the names in a text, conservatively: better no entity than a wrong one.
+"""Finds the names in a text; the rules prefer missing an entity to inventing one.
 
-Names are capitalised words inside a sentence and runs of them (ACME Corp, University of Oslo), what stands in
-quotation marks and is short, @handles, names of files and code, and both sides of "X aka Y". A capitalised word that
-only begins a sentence counts when what follows says so (Peppi runs …), or when it is known already. Unspaced scripts
-have no capitals: their names are taken from quotation marks, or found when they are known.
+Names are capitalised words inside a sentence and runs of them (ACME Corp, University of Oslo), short quoted texts,
+@handles, names of files and code, and both sides of "X aka Y". A capitalised word at the start of a sentence counts if
+the next words show that it is a name (Peppi runs …), or if it is known already. Unspaced scripts have no capitals:
+their names are taken from quotation marks, or found if they are known.
 """
 
 import re
@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from memoranda.index.tokenizer import is_unspaced
 
-LONGEST_NAME = 80
-_MOST_QUOTED_WORDS = 5
-_LONGEST_KNOWN_RUN = 6
-_LOOK_BACK = 20
+MAX_NAME_CHARS = 80
+_MAX_QUOTED_WORDS = 5
+_MAX_KNOWN_RUN = 6
+_LOOKBACK_CHARS = 20
 
 _QUOTED = re.compile(
     r"\"([^\"\n]{1,80})\"|“([^”\n]{1,80})”|「([^」\n]{1,80})」|『([^』\n]{1,80})』|《([^》\n]{1,80})》"
@@ -43,7 +43,7 @@ _NO_NAMES = """
 I I'm I've I'd I'll OK TODO FYI NOTE NB AM PM UTC GMT ASAP PS ETA N/A FIXME WIP TBD AKA YES NO A AN THE AND OR NOT
 CEO CTO CFO COO CIO
 """
-# Words that begin sentences and notes without being names.
+# Words that start sentences and notes without being names.
 _OPENERS = """
 a an the this that these those there here it its he she they we you our your my his her their i if when while where why
 how what which who whose whenever wherever because since although though unless until before after during for from in
@@ -73,64 +73,64 @@ KnownEntity = Callable[[list[str]], set[str]]
 
 
 class Entity(NamedTuple):
-    """A name as written, the kind of name, and the other name that the text says it goes by."""
+    """A name as written, the kind of name, and the name that the text gives it as an alias of."""
 
     name: str
     kind: str = "name"
     alias_of: str = ""
 
 
-class _Place(NamedTuple):
+class _Span(NamedTuple):
     start: int
     end: int
     entity: Entity
 
 
 def key_of(name: str) -> str:
-    """What two spellings of one name have in common: case, width, spaces and quotation marks do not count."""
+    """The key of a name, which ignores case, width, spaces and quotation marks."""
     plain = " ".join(unicodedata.normalize("NFKC", name).replace("’", "'").casefold().split())
     return plain.strip("\"'`.,;:!?()[]{}“”‘「」『』《》 ").removesuffix("'s").strip()
 
 
 def find_entities(text: str, known: KnownEntity = lambda keys: set()) -> list[Entity]:
-    """The names in a text in order, each once. `known` says which of some keys are names already."""
-    places: list[_Place] = []
+    """The names in a text in order, each once. `known` returns those of the given keys that are names already."""
+    spans: list[_Span] = []
     taken = bytearray(len(text))
-    for place in (*_marked(text), *_capitalised(text, known), *_known_runs(text, known)):
-        if not any(taken[place.start : place.end]):
-            taken[place.start : place.end] = b"x" * (place.end - place.start)
-            places.append(place)
-    places.sort()
+    for span in (*_marked(text), *_capitalised(text, known), *_known_runs(text, known)):
+        if not any(taken[span.start : span.end]):
+            taken[span.start : span.end] = b"x" * (span.end - span.start)
+            spans.append(span)
+    spans.sort()
     found: dict[str, Entity] = {}
-    for before, place in zip([None, *places], places, strict=False):
-        entity = place.entity
-        if before is not None and _ALIAS.fullmatch(text[before.end : place.start]):
+    for before, span in zip([None, *spans], spans, strict=False):
+        entity = span.entity
+        if before is not None and _ALIAS.fullmatch(text[before.end : span.start]):
             entity = entity._replace(alias_of=before.entity.name)
         found.setdefault(key_of(entity.name), entity)
-    return [entity for key, entity in found.items() if key and len(entity.name) <= LONGEST_NAME]
+    return [entity for key, entity in found.items() if key and len(entity.name) <= MAX_NAME_CHARS]
 
 
-def _marked(text: str) -> Iterator[_Place]:
-    """Names that stand out by a mark, or by what they are made of."""
+def _marked(text: str) -> Iterator[_Span]:
+    """Names that have quotation marks or the form of code, a file or a handle."""
     for match in _CODE.finditer(text):
-        yield _Place(match.start(), match.end(), Entity(match[1].strip(), "code"))
+        yield _Span(match.start(), match.end(), Entity(match[1].strip(), "code"))
     for match in _QUOTED.finditer(text):
         name = next(group for group in match.groups() if group is not None).strip()
-        if name and len(name.split()) <= _MOST_QUOTED_WORDS and name[-1] not in ".!?,;:。！？":
-            yield _Place(match.start(), match.end(), Entity(name, "quoted"))
+        if name and len(name.split()) <= _MAX_QUOTED_WORDS and name[-1] not in ".!?,;:。！？":
+            yield _Span(match.start(), match.end(), Entity(name, "quoted"))
     for pattern, kind in ((_HANDLE, "handle"), (_FILE, "code"), (_IDENTIFIER, "code")):
         for match in pattern.finditer(text):
             if any(letter.isalpha() for letter in match.group()):
-                yield _Place(match.start(), match.end(), Entity(match.group(), kind))
+                yield _Span(match.start(), match.end(), Entity(match.group(), kind))
     for match in _USER.finditer(text):
-        yield _Place(match.start(), match.end(), Entity("user", "user"))
+        yield _Span(match.start(), match.end(), Entity("user", "user"))
     for match in _ALIAS.finditer(text):
-        # "Guido aka bdfl": here a plain word is a name too.
+        # "Guido aka bdfl": after "aka" a lower-case word is a name too.
         if (word := _WORD.match(text, match.end())) and word.group().islower() and word.group() not in _OPENING:
-            yield _Place(word.start(), word.end(), Entity(word.group()))
+            yield _Span(word.start(), word.end(), Entity(word.group()))
 
 
-def _capitalised(text: str, known: KnownEntity) -> Iterator[_Place]:
+def _capitalised(text: str, known: KnownEntity) -> Iterator[_Span]:
     words = list(_WORD.finditer(text))
     index = 0
     while index < len(words):
@@ -143,7 +143,7 @@ def _capitalised(text: str, known: KnownEntity) -> Iterator[_Place]:
 
 
 def _run_end(text: str, words: list[re.Match[str]], first: int) -> int:
-    """The last word of the run of names that begins here."""
+    """The index of the last word of the run of names that starts at `first`."""
     last = index = first
     while index + 1 < len(words) and text[words[index].end() : words[index + 1].start()] in (" ", " & "):
         if words[last].group().endswith(("'s", "’s")):
@@ -156,30 +156,30 @@ def _run_end(text: str, words: list[re.Match[str]], first: int) -> int:
     return last
 
 
-def _run(text: str, words: list[re.Match[str]], known: KnownEntity) -> Iterator[_Place]:
-    if _begins_a_sentence(text, words[0].start()):
+def _run(text: str, words: list[re.Match[str]], known: KnownEntity) -> Iterator[_Span]:
+    if _starts_sentence(text, words[0].start()):
         if words[0].group().replace("’", "'").casefold().removesuffix("'s") in _OPENING:
             words = words[1:]
             while words and words[0].group() in _PARTICLES:
                 words = words[1:]
-        elif len(words) == 1 and not _surely_a_name(text, words[0], known):
+        elif len(words) == 1 and not _is_surely_a_name(text, words[0], known):
             return
     if not words:
         return
     end = words[-1].end() - (2 if words[-1].group().endswith(("'s", "’s")) else 0)
     name = text[words[0].start() : end].rstrip("'’-.&")
     if len(name) > 1:
-        yield _Place(words[0].start(), words[0].start() + len(name), Entity(name))
+        yield _Span(words[0].start(), words[0].start() + len(name), Entity(name))
 
 
-def _begins_a_sentence(text: str, position: int) -> bool:
-    # Enough for any punctuation, and the same work wherever in a text the word is.
-    before = text[max(0, position - _LOOK_BACK) : position]
-    return _SENTENCE_END.search(before if position <= _LOOK_BACK else f"x{before}") is not None
+def _starts_sentence(text: str, position: int) -> bool:
+    # Long enough for any punctuation, and constant work wherever in the text the word is.
+    before = text[max(0, position - _LOOKBACK_CHARS) : position]
+    return _SENTENCE_END.search(before if position <= _LOOKBACK_CHARS else f"x{before}") is not None
 
 
-def _surely_a_name(text: str, word: re.Match[str], known: KnownEntity) -> bool:
-    """Whether a word that begins a sentence is a name all the same."""
+def _is_surely_a_name(text: str, word: re.Match[str], known: KnownEntity) -> bool:
+    """Whether a word at the start of a sentence is a name."""
     shape = word.group()
     if (len(shape) > 1 and shape.isupper()) or shape.endswith(("'s", "’s")) or _VERBS.match(text, word.end()):
         return True
@@ -191,20 +191,20 @@ def _looks_like_a_name(word: str) -> bool:
     return word[0].isupper() and plain.removesuffix("'s") not in _NOT_NAMES
 
 
-def _known_runs(text: str, known: KnownEntity) -> Iterator[_Place]:
+def _known_runs(text: str, known: KnownEntity) -> Iterator[_Span]:
     """Known names inside runs of unspaced scripts, the longest first."""
     if text.isascii():
         return
-    spots: dict[str, list[int]] = {}
+    starts: dict[str, list[int]] = {}
     for start, character in enumerate(text):
         if is_unspaced(character):
-            for length in range(2, _LONGEST_KNOWN_RUN + 1):
+            for length in range(2, _MAX_KNOWN_RUN + 1):
                 piece = text[start : start + length]
                 if len(piece) == length and is_unspaced(piece[-1]):
-                    spots.setdefault(piece, []).append(start)
-    if not spots:
+                    starts.setdefault(piece, []).append(start)
+    if not starts:
         return
-    names = known(list(spots))
-    for piece in sorted((piece for piece in spots if key_of(piece) in names), key=len, reverse=True):
-        for start in spots[piece]:
-            yield _Place(start, start + len(piece), Entity(piece))
+    names = known(list(starts))
+    for piece in sorted((piece for piece in starts if key_of(piece) in names), key=len, reverse=True):
+        for start in starts[piece]:
+            yield _Span(start, start + len(piece), Entity(piece))

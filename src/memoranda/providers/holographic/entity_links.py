@@ -1,7 +1,7 @@
-"""Entities in the store: names and their aliases, and which facts are about which entity.
+"""The entities of the store: names and aliases, and the links between facts and entities.
 
-Names are compared by key and for equality only. Two names become one entity when a text or a caller says that they
-are one; the facts of both are then encoded again.
+Names are compared by key and only for equality. Two names become one entity when a text says so ("X aka Y"); the facts
+of the joined entity are then encoded again.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 
 class KnownEntity(NamedTuple):
-    """An entity of the store; `key` is what its vector is made from."""
+    """An entity of the store; its vector is made from `key`."""
 
     entity_id: int
     name: str
@@ -33,7 +33,7 @@ def find_entity(connection: Connection, name: str) -> KnownEntity | None:
 
 
 def known_keys(connection: Connection, names: list[str]) -> set[str]:
-    """Which of these names are known, by key."""
+    """The keys of those names that are known."""
     found: set[str] = set()
     for batch in _batches([key_of(name) for name in names]):
         marks = ", ".join("?" * len(batch))
@@ -46,7 +46,7 @@ def known_keys(connection: Connection, names: list[str]) -> set[str]:
 def link(
     connection: Connection, encoder: Encoder, fact_id: int, entities: Iterable[Entity], now: float
 ) -> list[KnownEntity]:
-    """Make these the entities of a fact, in place of those that it had."""
+    """Replaces the entities of a fact by these."""
     connection.execute("DELETE FROM fact_entities WHERE fact_id = ?", (fact_id,))
     for entity in entities:
         known = _resolve(connection, encoder, entity, now)
@@ -61,7 +61,7 @@ def link(
 
 
 def entities_of(connection: Connection, fact_ids: Sequence[int]) -> dict[int, list[KnownEntity]]:
-    """The entities of each fact, in the order in which they were first met."""
+    """The entities of each fact, in the order of their first mention."""
     found: dict[int, list[KnownEntity]] = {}
     for batch in _batches(list(fact_ids)):
         marks = ", ".join("?" * len(batch))
@@ -83,8 +83,10 @@ def aliases_of(connection: Connection) -> dict[int, list[str]]:
     return names
 
 
-def similar_names(connection: Connection, encoder: Encoder, name: str, least: float) -> list[tuple[float, KnownEntity]]:
-    """The entities whose names the given one may be a part or a misspelling of, best first."""
+def similar_names(
+    connection: Connection, encoder: Encoder, name: str, min_coverage: float
+) -> list[tuple[float, KnownEntity]]:
+    """The entities whose name contains or resembles the given one, best first."""
     key = key_of(name)
     asked = int.from_bytes(encoder.name_sketch(key), "little")
     found = []
@@ -92,13 +94,13 @@ def similar_names(connection: Connection, encoder: Encoder, name: str, least: fl
         "SELECT entity_id, name, name_key, sketch FROM entities WHERE encoding = ?", (encoder.name,)
     ):
         coverage = encoder.name_coverage(key, asked, known_key, int.from_bytes(sketch, "little"))
-        if coverage >= least:
+        if coverage >= min_coverage:
             found.append((min(1.0, coverage), KnownEntity(entity_id, known_name, known_key)))
     return sorted(found, key=lambda pair: (-pair[0], len(pair[1].key), pair[1].entity_id))
 
 
 def drop_unused(connection: Connection) -> None:
-    """Forget entities that no fact is about any more."""
+    """Removes the entities that no fact is about."""
     gone = "SELECT entity_id FROM entities WHERE entity_id NOT IN (SELECT entity_id FROM fact_entities)"
     connection.execute(f"DELETE FROM aliases WHERE entity_id IN ({gone})")
     connection.execute("DELETE FROM entities WHERE entity_id NOT IN (SELECT entity_id FROM fact_entities)")
@@ -121,7 +123,7 @@ def _resolve(connection: Connection, encoder: Encoder, entity: Entity, now: floa
 
 
 def _join(connection: Connection, kept: KnownEntity, joined: KnownEntity) -> KnownEntity:
-    """One entity out of two; all names lead to it, and the facts of the other are to be encoded again."""
+    """Joins two entities into one; all names lead to it, and the facts of the other will be encoded again."""
     if kept.entity_id == joined.entity_id:
         return kept
     numbers = (kept.entity_id, joined.entity_id)

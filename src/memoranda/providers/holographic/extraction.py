@@ -1,8 +1,8 @@
-"""Statements that are worth keeping, out of what the user said in a session.
+"""Extracts statements worth keeping from the user's messages of a session.
 
-Conservative on purpose: a sentence is kept when it plainly says what the user prefers or always does, or what was
-decided or is so in the project. Requests, questions, wishes, guesses and anything that leans on the context ("I like
-this one") are not.
+The patterns are conservative: they accept sentences that plainly say what the user prefers or always does, or what was
+decided in the project. They skip requests, questions, wishes, guesses and sentences that depend on their context ("I
+like this one").
 """
 
 import re
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from memoranda.safety.fence import sanitize_context
 
-_SHORTEST, _LONGEST = 10, 300
-_MOST_PER_SESSION = 20
+_MIN_CHARS, _MAX_CHARS = 10, 300
+_MAX_PER_SESSION = 20
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|^[ \t]*>[^\n]*", re.DOTALL | re.MULTILINE)
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:\.(?=\S)[^.!?。！？\n]*)*[.!?。！？]*")
@@ -47,7 +47,7 @@ _PROBLEM = re.compile(
 
 
 class Statement(NamedTuple):
-    """A sentence of the user's, its category, and the message that it is from."""
+    """A sentence of the user, its category, and the id of its message."""
 
     text: str
     category: str
@@ -55,7 +55,7 @@ class Statement(NamedTuple):
 
 
 def extract_statements(messages: Iterable[Any]) -> list[Statement]:
-    """What the user stated in these messages, each sentence once."""
+    """The user's statements in these messages, each once."""
     found: dict[str, Statement] = {}
     for number, message in enumerate(messages):
         if not isinstance(message, Mapping) or message.get("role") != "user":
@@ -66,13 +66,13 @@ def extract_statements(messages: Iterable[Any]) -> list[Statement]:
                 category = category_of(sentence)
                 if category is not None:
                     found.setdefault(sentence.casefold(), Statement(sentence, category, origin))
-    return list(found.values())[:_MOST_PER_SESSION]
+    return list(found.values())[:_MAX_PER_SESSION]
 
 
 def category_of(sentence: str) -> str | None:
-    """What kind of statement a sentence is; None when it is none."""
+    """The category of a statement; None if the sentence is no statement."""
     plain = sentence.replace("’", "'").strip()
-    if not _SHORTEST <= len(plain) <= _LONGEST or _NO_STATEMENT.search(plain) or _PROBLEM.search(plain):
+    if not _MIN_CHARS <= len(plain) <= _MAX_CHARS or _NO_STATEMENT.search(plain) or _PROBLEM.search(plain):
         return None
     if _DECISION.search(plain):
         return "project"
@@ -89,7 +89,7 @@ def _texts(content: Any) -> Iterator[str]:
 
 
 def _sentences(text: str) -> Iterator[str]:
-    # Recalled text is no statement of the user's: memory must not feed on itself.
+    # Recalled text is not the user's: a memory must not create itself again.
     text = _CODE.sub("\n", sanitize_context(text))
     for match in _SENTENCE.finditer(text):
         yield " ".join(match.group().split()).lstrip("-*• ")

@@ -1,4 +1,4 @@
-"""What a fact is once it is stored, and where it came from."""
+"""The values of a stored fact and of its origin."""
 
 import hashlib
 import unicodedata
@@ -16,11 +16,11 @@ COLUMNS = (
 
 
 class FactError(StorageError, ValueError):
-    """What was asked cannot be: an unknown fact, an empty text, a text that another fact has."""
+    """A request that cannot be met: an unknown fact, an empty text, or the text of another fact."""
 
 
 class Provenance(NamedTuple):
-    """Where a fact comes from; when is the fact's own time."""
+    """The origin of a fact."""
 
     session_id: str = ""
     message: str = ""
@@ -46,7 +46,7 @@ class Fact:
     entities: tuple[str, ...] = ()
 
     def decay(self, now: float, half_life_days: float) -> float:
-        """What is left of its weight at this age."""
+        """The factor by which its age lowers its score."""
         if half_life_days <= 0:
             return 1.0
         return float(0.5 ** (max(0.0, now - self.updated_at) / 86_400 / half_life_days))
@@ -61,14 +61,14 @@ class Fact:
             "trust_score": round(self.trust, 4),
             "retrieval_count": self.retrieval_count,
             "helpful_count": self.helpful_count,
-            "created_at": _written(self.created_at),
-            "updated_at": _written(self.updated_at),
+            "created_at": _format_timestamp(self.created_at),
+            "updated_at": _format_timestamp(self.updated_at),
             "provenance": self.provenance._asdict(),
         }
 
 
 def fact_from_row(row: tuple[Any, ...], entities: tuple[str, ...]) -> Fact:
-    """A fact from a row of `COLUMNS`."""
+    """The fact of a row with `COLUMNS`."""
     tags = tuple(tag for tag in row[3].split(",") if tag)
     fact_id, content, category, _, trust, retrieved, helpful, created, updated, session, message, by, mirror_of = row
     origin = Provenance(session, message, by)
@@ -78,10 +78,10 @@ def fact_from_row(row: tuple[Any, ...], entities: tuple[str, ...]) -> Fact:
 
 
 def content_key(content: str) -> str:
-    """The same for texts that differ only in case, width, spaces and the mark at the end."""
+    """A digest that ignores case, width, spaces and the final punctuation mark."""
     plain = " ".join(unicodedata.normalize("NFKC", content).casefold().split()).rstrip(" .!。！")
     return hashlib.sha256(plain.encode()).hexdigest()
 
 
-def _written(seconds: float) -> str:
+def _format_timestamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,7 +1,7 @@
-"""Facts in `holographic.db`: durable when a call returns, shared by any number of processes.
+"""The facts in `holographic.db`: durable when a call returns, shared by any number of processes.
 
-Adding a fact costs the same however many there are: its words, its links and its vector are written, and nothing else
-is touched. A vector that was encoded for another dimension is encoded again when it is next needed.
+Adding a fact takes the same time however many there are: it writes the fact's words, links and vector only. A vector of
+another dimension is encoded again when it is next needed.
 """
 
 import time
@@ -13,7 +13,7 @@ from typing import Any
 from memoranda.db.schema_upgrade import open_database
 from memoranda.db.sqlite import Connection
 from memoranda.providers.holographic.algebra import Vector, pack, sketch, unpack
-from memoranda.providers.holographic.encoding import MOST_ENTITIES, Encoder
+from memoranda.providers.holographic.encoding import MAX_ENTITIES, Encoder
 from memoranda.providers.holographic.entities import Entity, find_entities, key_of
 from memoranda.providers.holographic.entity_links import drop_unused, entities_of, known_keys, link
 from memoranda.providers.holographic.fact import (
@@ -30,11 +30,11 @@ from memoranda.providers.holographic.schema import APPLICATION_ID, SCHEMA
 from memoranda.providers.holographic.word_index import forget_words, store_words
 from memoranda.safety.redaction import Redactor
 
-LONGEST_CONTENT = 4000
+MAX_CONTENT_CHARS = 4000
 HELPFUL, UNHELPFUL = 0.05, -0.10
-_ENCODED_AT_ONCE = 100
-_READ_AT_ONCE = 500
-_CLEANED_EVERY = 50
+_ENCODE_BATCH = 100
+_READ_BATCH = 500
+_CLEAN_INTERVAL = 50
 
 
 class FactStore:
@@ -68,17 +68,17 @@ class FactStore:
         provenance: Provenance = UNKNOWN,
         mirror_of: str = "",
     ) -> tuple[Fact, bool]:
-        """Store a fact, and say whether it is new; one with the same text stays as it is and is returned.
+        """Stores a fact and returns it with True; if one with the same text exists, returns that with False.
 
-        Entities that are given are taken as they are; without, they are found in the text.
+        Without `entities` the store finds them in the text.
         """
         content = self._checked(content)
         _check_category(category)
         now = self.clock()
         with self.database.writing() as connection:
-            there = _find(connection, "content_key = ?", (content_key(content),))
-            if there is not None:
-                return there, False
+            existing = _find(connection, "content_key = ?", (content_key(content),))
+            if existing is not None:
+                return existing, False
             row = connection.execute(
                 "INSERT INTO facts (content, content_key, category, tags, trust_score, created_at, updated_at,"
                 " session_id, message, written_by, mirror_of) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -86,8 +86,8 @@ class FactStore:
                  *provenance, mirror_of),
             )  # fmt: skip
             fact_id = int(row.lastrowid or 0)
-            self._describe(connection, fact_id, entities)
-            return _existing(connection, fact_id), True
+            self._write_derived(connection, fact_id, entities)
+            return _require_fact(connection, fact_id), True
 
     def update(
         self,
@@ -99,12 +99,12 @@ class FactStore:
         entities: Sequence[str] | None = None,
         trust_delta: float = 0.0,
     ) -> Fact:
-        """Change what is given of a fact. Raises FactError for an unknown fact or a text that another one has."""
+        """Changes the given fields of a fact. Raises FactError for an unknown fact, or the text of another one."""
         if category is not None:
             _check_category(category)
         content = None if content is None else self._checked(content)
         with self.database.writing() as connection:
-            fact = _existing(connection, fact_id)
+            fact = _require_fact(connection, fact_id)
             if content is not None:
                 other = _find(connection, "content_key = ?", (content_key(content),))
                 if other is not None and other.fact_id != fact_id:
@@ -115,7 +115,7 @@ class FactStore:
                 content=fact.content if content is None else content,
                 category=category or fact.category,
                 tags=fact.tags if tags is None else split_tags(tags),
-                trust=_clamped(fact.trust + trust_delta),
+                trust=_clamp_trust(fact.trust + trust_delta),
                 updated_at=self.clock() if changed else fact.updated_at,
             )
             connection.execute(
@@ -125,40 +125,40 @@ class FactStore:
                  fact.updated_at, fact_id),
             )  # fmt: skip
             if changed or entities is not None:
-                self._describe(connection, fact_id, entities)
+                self._write_derived(connection, fact_id, entities)
             elif tags is not None:
                 store_words(connection, fact_id, fact.content, fact.tags)
-            return _existing(connection, fact_id)
+            return _require_fact(connection, fact_id)
 
     def remove(self, fact_id: int) -> bool:
-        """Forget a fact; False when there is none."""
+        """Removes a fact; False if there is none."""
         with self.database.writing() as connection:
             found = connection.execute("DELETE FROM facts WHERE fact_id = ?", (fact_id,)).rowcount > 0
             connection.execute("DELETE FROM vectors WHERE fact_id = ?", (fact_id,))
             connection.execute("DELETE FROM fact_entities WHERE fact_id = ?", (fact_id,))
             forget_words(connection, fact_id)
             self._removed += found
-            if self._removed % _CLEANED_EVERY == 1:
+            if self._removed % _CLEAN_INTERVAL == 1:
                 drop_unused(connection)
         return found
 
     def rate(self, fact_id: int, helpful: bool) -> tuple[float, Fact]:
-        """Let trust rise or fall; the trust before, and the fact."""
+        """Raises or lowers the trust of a fact; returns the trust before, and the fact."""
         with self.database.writing() as connection:
-            before = _existing(connection, fact_id)
-            trust = _clamped(before.trust + (HELPFUL if helpful else UNHELPFUL))
+            before = _require_fact(connection, fact_id)
+            trust = _clamp_trust(before.trust + (HELPFUL if helpful else UNHELPFUL))
             connection.execute(
                 "UPDATE facts SET trust_score = ?, helpful_count = helpful_count + ? WHERE fact_id = ?",
                 (trust, int(helpful), fact_id),
             )
-            return before.trust, _existing(connection, fact_id)
+            return before.trust, _require_fact(connection, fact_id)
 
     def get(self, fact_id: int) -> Fact | None:
         with self.database.reading() as connection:
             return _find(connection, "fact_id = ?", (fact_id,))
 
     def list_facts(self, *, category: str | None = None, min_trust: float = 0.0, limit: int = 10) -> list[Fact]:
-        """The newest facts."""
+        """The newest facts first."""
         with self.database.reading() as connection:
             return _select(
                 connection,
@@ -167,7 +167,7 @@ class FactStore:
             )
 
     def find_mirrored(self, target: str, text: str) -> list[Fact]:
-        """The copies of entries of curated memory that have this text in them; just the one that is it, if one is."""
+        """The mirrored entries that contain this text; only the exact match if there is one."""
         with self.database.reading() as connection:
             found = _select(connection, "mirror_of = ? AND instr(content, ?) > 0", (target, text))
         return [fact for fact in found if fact.content == text] or found
@@ -175,8 +175,8 @@ class FactStore:
     def facts(self, fact_ids: Sequence[int]) -> dict[int, Fact]:
         with self.database.reading() as connection:
             found: dict[int, Fact] = {}
-            for start in range(0, len(fact_ids), _READ_AT_ONCE):
-                batch = fact_ids[start : start + _READ_AT_ONCE]
+            for start in range(0, len(fact_ids), _READ_BATCH):
+                batch = fact_ids[start : start + _READ_BATCH]
                 condition = f"fact_id IN ({', '.join('?' * len(batch))})"
                 found |= {fact.fact_id: fact for fact in _select(connection, condition, tuple(batch))}
             return found
@@ -184,15 +184,15 @@ class FactStore:
     def vectors(self, fact_ids: Sequence[int]) -> dict[int, Vector]:
         with self.database.reading() as connection:
             found: dict[int, Vector] = {}
-            for start in range(0, len(fact_ids), _READ_AT_ONCE):
-                batch = fact_ids[start : start + _READ_AT_ONCE]
+            for start in range(0, len(fact_ids), _READ_BATCH):
+                batch = fact_ids[start : start + _READ_BATCH]
                 marks = ", ".join("?" * len(batch))
                 rows = connection.execute(f"SELECT fact_id, vector FROM vectors WHERE fact_id IN ({marks})", batch)
                 found |= {fact_id: unpack(vector) for fact_id, vector in rows}
             return found
 
     def count_retrieved(self, fact_ids: Iterable[int]) -> None:
-        """Note that these were returned."""
+        """Counts a retrieval of each of these facts."""
         numbers = [(fact_id,) for fact_id in fact_ids]
         if numbers:
             with self.database.writing() as connection:
@@ -201,7 +201,7 @@ class FactStore:
                 )
 
     def encode_stale(self) -> int:
-        """Encode again what was encoded otherwise, in short transactions; how many facts that were."""
+        """Encodes facts and names with an outdated encoding, in short transactions; returns the number of facts."""
         done = 0
         while not self.database.read_only:
             with self.database.reading() as connection:
@@ -217,21 +217,21 @@ class FactStore:
             done += len(stale)
         return done
 
-    def describe_again(self, fact_id: int) -> None:
-        """Find the entities of a fact in its text, and write what follows from them."""
+    def relink(self, fact_id: int) -> None:
+        """Finds the entities of a fact in its text again, and writes its links, words and vector."""
         with self.database.writing() as connection:
-            self._describe(connection, fact_id, None)
+            self._write_derived(connection, fact_id, None)
 
     def _checked(self, content: str) -> str:
         content = content.strip()
         if not content:
-            raise FactError("content is empty; say the fact in a sentence.")
-        if len(content) > LONGEST_CONTENT:
-            raise FactError(f"content has {len(content)} characters; a fact has at most {LONGEST_CONTENT}. Split it.")
+            raise FactError("content is empty; state the fact in a sentence.")
+        if len(content) > MAX_CONTENT_CHARS:
+            raise FactError(f"content has {len(content)} characters; a fact has at most {MAX_CONTENT_CHARS}. Split it.")
         return self._redactor.text(content)[0]
 
-    def _describe(self, connection: Connection, fact_id: int, names: Sequence[str] | None) -> None:
-        """Write everything that follows from a fact's text."""
+    def _write_derived(self, connection: Connection, fact_id: int, names: Sequence[str] | None) -> None:
+        """Writes the links, words and vector of a fact."""
         content, tags, mirror_of = connection.execute(
             "SELECT content, tags, mirror_of FROM facts WHERE fact_id = ?", (fact_id,)
         ).fetchone()
@@ -240,9 +240,9 @@ class FactStore:
         else:
             entities = [Entity(name.strip(), "given") for name in names if key_of(name)]
         if mirror_of == "user":
-            # What is kept about the user seldom says so.
+            # Entries about the user seldom mention the user.
             entities = [Entity("user", "user"), *entities]
-        link(connection, self.encoder, fact_id, entities[:MOST_ENTITIES], self.clock())
+        link(connection, self.encoder, fact_id, entities[:MAX_ENTITIES], self.clock())
         store_words(connection, fact_id, content, tags.split(","))
         self._encode(connection, fact_id)
 
@@ -284,15 +284,15 @@ def _check_category(category: str) -> None:
         raise FactError(f"category must be one of {', '.join(CATEGORIES)}, not {category[:40]!r}.")
 
 
-def _clamped(trust: float) -> float:
+def _clamp_trust(trust: float) -> float:
     return round(min(1.0, max(0.0, trust)), 6)
 
 
 def _stale(connection: Connection, table: str, number: str, encoding: str) -> list[int]:
-    # An index can answer this; it cannot answer "is not".
+    # SQLite uses the index for this condition, but not for "<>".
     rows = connection.execute(
         f"SELECT {number} FROM {table} WHERE encoding < ? OR encoding > ? LIMIT ?",
-        (encoding, encoding, _ENCODED_AT_ONCE),
+        (encoding, encoding, _ENCODE_BATCH),
     )
     return [row[0] for row in rows]
 
@@ -308,7 +308,7 @@ def _find(connection: Connection, condition: str, values: tuple[Any, ...]) -> Fa
     return found[0] if found else None
 
 
-def _existing(connection: Connection, fact_id: int) -> Fact:
+def _require_fact(connection: Connection, fact_id: int) -> Fact:
     fact = _find(connection, "fact_id = ?", (fact_id,))
     if fact is None:
         raise FactError(f"There is no fact {fact_id}.")

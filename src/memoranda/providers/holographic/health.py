@@ -1,4 +1,4 @@
-"""What the doctor looks at in `holographic.db`: the facts are the truth, words and vectors follow from them."""
+"""Health checks and repairs of `holographic.db`: words and vectors are rebuilt from the facts."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -24,35 +24,35 @@ from memoranda.support.health_issues import HealthIssue
 
 
 def check(home: Path) -> Iterator[HealthIssue]:
-    """Of the home itself and of each user of a gateway."""
+    """The issues in the databases of the home's owner and of each user of a gateway."""
     for path in sorted(home.glob("holographic*.db")):
-        yield from check_store(_facts(path))
+        yield from check_store(_checked_database(path))
 
 
-def _facts(path: Path) -> CheckedDatabase:
-    def inside(database: Database) -> Iterator[HealthIssue]:
-        wrong = _not_found(database)
-        if wrong:
-            yield HealthIssue("warning", path, wrong, "make them anew from the facts", lambda: _mend(path))
+def _checked_database(path: Path) -> CheckedDatabase:
+    def check_inside(database: Database) -> Iterator[HealthIssue]:
+        problem = _find_problem(database)
+        if problem:
+            yield HealthIssue("warning", path, problem, "rebuild them from the facts", lambda: _rebuild_derived(path))
 
     def save(damaged: DamagedDatabase, fresh: Path) -> str:
         with closing(store.open(fresh)) as database, database.writing() as connection:
             for table in (ENTITIES, ALIASES, FACT_ENTITIES, STATE_META):
                 take_rows(connection, damaged, table)
             count = take_rows(connection, damaged, FACTS)
-            _derive(connection)
-            unlinked = _unlinked(connection)
+            _rebuild_words(connection)
+            unlinked = _facts_without_links(connection)
         with closing(FactStore(fresh)) as facts:
             for fact_id in unlinked:
-                facts.describe_again(fact_id)
+                facts.relink(fact_id)
         return f"{count:,} facts"
 
-    store = CheckedDatabase(path, APPLICATION_ID, SCHEMA, inside, save)
+    store = CheckedDatabase(path, APPLICATION_ID, SCHEMA, check_inside, save)
     return store
 
 
-def _not_found(database: Database) -> str:
-    """What keeps facts from being found, if anything."""
+def _find_problem(database: Database) -> str:
+    """What keeps facts from being found; empty if nothing does."""
     if database.read_only:
         return ""
     try:
@@ -64,22 +64,22 @@ def _not_found(database: Database) -> str:
             (extra,) = connection.execute(
                 "SELECT count(*) FROM fact_words WHERE rowid NOT IN (SELECT fact_id FROM facts)"
             ).fetchone()
-            (bare,) = connection.execute(
+            (without_vector,) = connection.execute(
                 "SELECT count(*) FROM facts WHERE encoding <> '' AND fact_id NOT IN (SELECT fact_id FROM vectors)"
             ).fetchone()
     except CorruptStoreError as error:
-        return f"has a damaged index of its words ({error.__cause__})"
-    wrong = max(wordless + extra, bare)
-    return f"has {wrong} facts whose words or vectors are missing or left over" if wrong else ""
+        return f"has a damaged word index ({error.__cause__})"
+    count = max(wordless + extra, without_vector)
+    return f"has {count} facts whose words or vectors are missing or left over" if count else ""
 
 
-def _mend(path: Path) -> str:
-    with closing(_facts(path).open()) as database, database.writing() as connection:
-        return f"{_derive(connection):,} facts can be found again"
+def _rebuild_derived(path: Path) -> str:
+    with closing(_checked_database(path).open()) as database, database.writing() as connection:
+        return f"{_rebuild_words(connection):,} facts can be found again"
 
 
-def _derive(connection: Connection) -> int:
-    """Index the words of every fact anew; vectors are encoded again when they are next needed."""
+def _rebuild_words(connection: Connection) -> int:
+    """Rebuilds the word index; vectors are encoded again when they are next needed."""
     connection.execute("DROP TABLE fact_words")
     connection.execute(WORDS)
     rows = connection.execute("SELECT fact_id, content, tags FROM facts").fetchall()
@@ -94,8 +94,8 @@ def _derive(connection: Connection) -> int:
     return len(rows)
 
 
-def _unlinked(connection: Connection) -> list[int]:
-    """Facts that had entities, of which none could be read."""
+def _facts_without_links(connection: Connection) -> list[int]:
+    """The facts that had entities, none of which could be read."""
     rows = connection.execute(
         "SELECT fact_id FROM facts WHERE entity_count > 0 AND fact_id NOT IN (SELECT fact_id FROM fact_entities)"
     )

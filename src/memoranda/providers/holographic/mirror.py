@@ -1,34 +1,34 @@
-"""Copies of the entries of curated memory, which follow what happens to the entries.
+"""Mirrors curated memory: keeps a fact for each entry, and changes or removes it with the entry.
 
-A delivery may come twice, so everything here can be done twice. Only copies are ever changed or removed: a fact that
-was stored by itself stays, though it says the same.
+A notification may be delivered twice, so every operation can be repeated. Only mirrored facts are changed or removed; a
+fact that was stored separately stays, even with the same text.
 """
 
 import logging
 
 from memoranda.providers.holographic.fact import Fact, FactError, Provenance, content_key
-from memoranda.providers.holographic.fact_store import LONGEST_CONTENT, FactStore
+from memoranda.providers.holographic.fact_store import MAX_CONTENT_CHARS, FactStore
 
 _log = logging.getLogger(__name__)
 
 
 def mirror(store: FactStore, action: str, target: str, content: str, old_text: str, origin: Provenance) -> None:
-    """Do to the copy what was done to the entry: add, replace or remove."""
-    content = content.encode("utf-8", "replace").decode().strip()[:LONGEST_CONTENT]
+    """Applies the write of an entry (add, replace or remove) to its mirrored fact."""
+    content = content.encode("utf-8", "replace").decode().strip()[:MAX_CONTENT_CHARS]
     if action == "add":
         _add(store, target, content, origin)
     elif action == "replace":
-        old = _copy(store, target, old_text)
+        old = _find_mirror(store, target, old_text)
         if old is None or not content:
             _add(store, target, content, origin)
         elif content_key(old.content) != content_key(content):
             try:
                 store.update(old.fact_id, content=content)
             except FactError:
-                # Another fact says it already.
+                # Another fact has this text already.
                 store.remove(old.fact_id)
     elif action == "remove":
-        old = _copy(store, target, old_text or content)
+        old = _find_mirror(store, target, old_text or content)
         if old is not None:
             store.remove(old.fact_id)
     else:
@@ -41,11 +41,11 @@ def _add(store: FactStore, target: str, content: str, origin: Provenance) -> Non
         store.add(content, category=category, provenance=origin, mirror_of=target)
 
 
-def _copy(store: FactStore, target: str, text: str) -> Fact | None:
-    """The copy of the entry that a text is from. Several are possible only when a write was missed: then none."""
+def _find_mirror(store: FactStore, target: str, text: str) -> Fact | None:
+    """The mirrored fact of an entry; None if several match, which happens only after a missed write."""
     if not text:
         return None
     found = store.find_mirrored(target, text.encode("utf-8", "replace").decode())
     if len(found) > 1:
-        _log.warning("%d facts are copies of an entry with the same text; they stay as they are", len(found))
+        _log.warning("%d facts mirror an entry with the same text; they stay as they are", len(found))
     return found[0] if len(found) == 1 else None

@@ -1,4 +1,4 @@
-"""Holographic: long-term facts on this machine, as an external memory."""
+"""The holographic provider: long-term facts on this machine, as an external memory."""
 
 import json
 import logging
@@ -27,22 +27,22 @@ from memoranda.support.shorten import shorten_end
 _log = logging.getLogger(__name__)
 
 DATABASE = "holographic.db"
-# Facts that have less of what a turn is about are not recalled with it.
-_LEAST_COVERAGE = 0.45
-# A fact about an entity of the turn, without any of its other words.
-_BY_NAME_ALONE = 0.5
-_MOST_NAMES = 4
-_LONGEST_QUERY = 2000
-_LONGEST_LINE = 400
+# Facts that cover less of a turn's words are not recalled.
+_MIN_COVERAGE = 0.45
+# The weight of a fact that shares only an entity with the turn.
+_NAME_ONLY_WEIGHT = 0.5
+_MAX_NAMES = 4
+_MAX_QUERY_CHARS = 2000
+_MAX_LINE_CHARS = 400
 _DAY = 86_400
 
 
 class HolographicProvider(MemoryProvider):
-    """Facts in `holographic.db` of the home. Needs nothing but this machine."""
+    """Keeps facts in `holographic.db` of the home; needs no service."""
 
     def __init__(self, home: Path | None = None, settings: Mapping[str, Any] | None = None) -> None:
         self._home = home
-        self._given = dict(settings or {})
+        self._overrides = dict(settings or {})
         self._database = DATABASE
         self._lock = threading.Lock()
         self._session_id = ""
@@ -60,13 +60,13 @@ class HolographicProvider(MemoryProvider):
 
     def initialize(self, session_id: str, **facts: Any) -> None:
         self._session_id = session_id
-        given = facts.get("hermes_home") or facts.get("home")
+        home = facts.get("hermes_home") or facts.get("home")
         user = str(facts.get("user_id") or "")
         with self._lock:
-            # Each user of a gateway has facts of their own.
+            # Each user of a gateway has a database of their own.
             self._database = f"holographic-{encode_user_id(user)}.db" if user else DATABASE
-            if given:
-                self._home = Path(given)
+            if home:
+                self._home = Path(home)
             self._close()
             self._open()
 
@@ -74,20 +74,20 @@ class HolographicProvider(MemoryProvider):
         return guidance.SYSTEM_PROMPT
 
     def prefetch(self, query: str, *, session_id: str = "", **facts: Any) -> str:
-        """The facts that a turn is about, a line each, with their age and trust."""
-        query = query[:_LONGEST_QUERY].encode("utf-8", "replace").decode()
+        """The facts that match a turn, one line each, with age and trust."""
+        query = query[:_MAX_QUERY_CHARS].encode("utf-8", "replace").decode()
         store, retriever, current = self._store, self._retriever, self._settings
         if store is None or retriever is None or current is None or not current.prefetch_limit:
             return ""
-        wanted = FactFilter(None, current.min_trust, current.prefetch_limit)
-        found = {each.fact.fact_id: each for each in self._about_names(store, retriever, query, wanted)}
-        found |= {each.fact.fact_id: each for each in retriever.search(query, wanted, _LEAST_COVERAGE)}
-        best = sorted(found.values(), key=lambda each: (-each.score, -each.fact.fact_id))[: wanted.limit]
+        filters = FactFilter(None, current.min_trust, current.prefetch_limit)
+        found = {hit.fact.fact_id: hit for hit in self._about_names(store, retriever, query, filters)}
+        found |= {hit.fact.fact_id: hit for hit in retriever.search(query, filters, _MIN_COVERAGE)}
+        best = sorted(found.values(), key=lambda hit: (-hit.score, -hit.fact.fact_id))[: filters.limit]
         try:
-            store.count_retrieved(each.fact.fact_id for each in best)
+            store.count_retrieved(hit.fact.fact_id for hit in best)
         except StorageError as error:
             _log.warning("recalled facts were not counted: %s", error)
-        return "\n".join(_line(each.fact, store.clock()) for each in best)
+        return "\n".join(_format_fact(hit.fact, store.clock()) for hit in best)
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
         return schemas((self._settings or settings_module.HolographicSettings()).min_trust)
@@ -104,7 +104,7 @@ class HolographicProvider(MemoryProvider):
     def on_memory_write(
         self, action: str, target: str, content: str, metadata: dict[str, Any] | None = None, **facts: Any
     ) -> None:
-        """Keep a copy of every entry of curated memory, and let it follow what happens to the entry."""
+        """Mirrors a write of curated memory."""
         known = dict(metadata or {}) | {name: value for name, value in facts.items() if value}
         origin = Provenance(
             str(known.get("session_id") or self._session_id),
@@ -117,15 +117,15 @@ class HolographicProvider(MemoryProvider):
         self._session_id = new_session_id
 
     def on_session_end(self, messages: list[dict[str, Any]], **facts: Any) -> None:
-        """Keep what the user stated, if that is wanted."""
+        """Stores the user's statements, if `auto_extract` is on."""
         store = self._opened()
         if self._settings is None or not self._settings.auto_extract:
             return
         session_id = str(facts.get("session_id") or self._session_id)
         for statement in extract_statements(messages):
-            said = statement.text.rstrip(".").replace('"', "'")
+            text = statement.text.rstrip(".").replace('"', "'")
             store.add(
-                f'The user said: "{said}."'.encode("utf-8", "replace").decode(),
+                f'The user said: "{text}."'.encode("utf-8", "replace").decode(),
                 category=statement.category,
                 provenance=Provenance(session_id, statement.message, "extraction"),
             )
@@ -146,27 +146,27 @@ class HolographicProvider(MemoryProvider):
         with self._lock:
             self._close()
 
-    def _about_names(self, store: FactStore, retriever: Retriever, query: str, wanted: FactFilter) -> list[FoundFact]:
-        """Facts about the names in a text, aliases included; only names that are known to the letter."""
+    def _about_names(self, store: FactStore, retriever: Retriever, query: str, filters: FactFilter) -> list[FoundFact]:
+        """Facts about the entities that a text names, by exact names and aliases only."""
         names = [entity.name for entity in find_entities(query) if entity.kind != "user"]
         with store.database.reading() as connection:
-            known = [name for name in names if find_entity(connection, name) is not None][:_MOST_NAMES]
+            known = [name for name in names if find_entity(connection, name) is not None][:_MAX_NAMES]
         return [
-            FoundFact(each.fact, each.score * _BY_NAME_ALONE, each.match)
+            FoundFact(hit.fact, hit.score * _NAME_ONLY_WEIGHT, hit.match)
             for name in known
-            for each in retriever.probe(name, wanted)
+            for hit in retriever.probe(name, filters)
         ]
 
     def _opened(self) -> FactStore:
-        """The store for a delivery; raises when there is none, so that the delivery comes again."""
+        """The open store; raises ProviderError if there is none, so that the notification is delivered again."""
         if self._store is None:
             raise ProviderError("The facts of holographic are not open.")
         return self._store
 
     def _open(self) -> None:
         if self._home is None:
-            raise ProviderError("holographic was not told which home its facts are in.")
-        current = settings_module.load(self._home, self._given)
+            raise ProviderError("holographic needs a home for its facts.")
+        current = settings_module.load(self._home, self._overrides)
         self._store = FactStore(
             self._home / self._database,
             dimension=current.dimension,
@@ -183,12 +183,12 @@ class HolographicProvider(MemoryProvider):
             store.close()
 
 
-def _line(fact: Fact, now: float) -> str:
-    content = shorten_end(" ".join(fact.content.split()), _LONGEST_LINE)
-    return f"- {content} ({_age(now - fact.updated_at)}, trust {fact.trust:.2f}, fact {fact.fact_id})"
+def _format_fact(fact: Fact, now: float) -> str:
+    content = shorten_end(" ".join(fact.content.split()), _MAX_LINE_CHARS)
+    return f"- {content} ({_format_age(now - fact.updated_at)}, trust {fact.trust:.2f}, fact {fact.fact_id})"
 
 
-def _age(seconds: float) -> str:
+def _format_age(seconds: float) -> str:
     days = int(max(0.0, seconds) // _DAY)
     if days == 0:
         return "today"

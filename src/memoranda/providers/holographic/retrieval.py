@@ -1,10 +1,9 @@
-"""Asking for facts: by words, by one entity, by what is connected to it, and by several entities at once.
+"""Retrieves facts: by words, by one entity, by what is connected to it, and by several entities at once.
 
-Word search ranks by words, trust and age. The other three go through the sketches of all facts, and score the best by
-the algebra on whole vectors. What the algebra adds to a table of links: a question by role needs no index, several
-entities are asked at once by taking the least of their presences, and a name that is unknown, partial or misspelt is
-met by the vector of its characters. Facts that do not hold an entity stay below a threshold that follows from the
-dimension, so that nothing is returned rather than noise.
+Word search ranks by words, trust and age. The other three compare the sketches of all facts and score the best by whole
+vectors. The vectors can do more than a table of links: they need no index, they answer for several entities at once by
+the minimum of their presences, and the vector of a name's characters finds partial and misspelt names. Facts that are
+not about an entity stay below a threshold that follows from the dimension, so a query returns no noise.
 """
 
 from collections.abc import Sequence
@@ -17,19 +16,19 @@ from memoranda.providers.holographic.fact import Fact
 from memoranda.providers.holographic.fact_store import FactStore
 from memoranda.providers.holographic.word_index import match_words
 
-_MOST_SCORED = 512
-# A sketch that resembles less than this many deviations is not looked at.
-_WORTH_A_LOOK = 2.5
-_LEAST_COVERAGE = 0.45
-_ALMOST_AS_GOOD = 0.15
-_MOST_MEANT = 3
-_MOST_NEIGHBOURS = 10
-_THROUGH_ANOTHER = 0.5
+_MAX_SCORED = 512
+# Sketches with fewer standard deviations of similarity are skipped.
+_MIN_SKETCH_DEVIATIONS = 2.5
+_MIN_COVERAGE = 0.45
+_COVERAGE_MARGIN = 0.15
+_MAX_MATCHING_ENTITIES = 3
+_MAX_NEIGHBOURS = 10
+_NEIGHBOUR_WEIGHT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class FoundFact:
-    """A fact that answers; `score` ranks, `match` is how well it answers whatever its trust and age."""
+    """A retrieved fact; `score` ranks it, `match` is how well it matches regardless of trust and age."""
 
     fact: Fact
     score: float
@@ -42,7 +41,7 @@ class FoundFact:
 
 
 class FactFilter(NamedTuple):
-    """Which facts may be returned, how many, and what those about an entity should best speak of."""
+    """Which facts may be returned, how many, and a text that facts about an entity should resemble."""
 
     category: str | None = None
     min_trust: float = 0.0
@@ -51,7 +50,7 @@ class FactFilter(NamedTuple):
 
 
 class Neighbour(NamedTuple):
-    """An entity that shares facts with the one that was asked for."""
+    """An entity that shares facts with the requested one."""
 
     name: str
     score: float
@@ -59,64 +58,66 @@ class Neighbour(NamedTuple):
 
 
 class Retriever:
-    """Answers questions over one store."""
+    """Retrieves facts from one store."""
 
     def __init__(self, store: FactStore, half_life_days: float = 0.0) -> None:
         self._store = store
         self._encoder = store.encoder
         self._half_life = half_life_days
 
-    def search(self, query: str, wanted: FactFilter, least_coverage: float = 0.0) -> list[FoundFact]:
-        """Facts by words: the share of the query's words that they have, by weight, then trust and age."""
+    def search(self, query: str, filters: FactFilter, min_coverage: float = 0.0) -> list[FoundFact]:
+        """Facts by the weighted share of the query's words that they have, then by trust and age."""
         with self._store.database.reading() as connection:
-            matched = match_words(connection, query, small_too=not least_coverage)
-            matched = [match for match in matched if match.coverage >= least_coverage]
-            if wanted.category is None:
-                # Trust and age hardly lift what is further down.
-                matched = matched[:_MOST_SCORED]
+            matched = match_words(connection, query, stop_words_too=not min_coverage)
+            matched = [match for match in matched if match.coverage >= min_coverage]
+            if filters.category is None:
+                # Trust and age hardly raise facts that are further down.
+                matched = matched[:_MAX_SCORED]
             facts = self._store.facts([match.fact_id for match in matched])
         pairs = [(facts[match.fact_id], match.score) for match in matched if match.fact_id in facts]
-        return self._ranked(pairs, wanted)
+        return self._rank(pairs, filters)
 
-    def meant(self, name: str) -> list[KnownEntity]:
-        """The entities that a name stands for: the one that has it, else those whose names are closest to it."""
+    def resolve(self, name: str) -> list[KnownEntity]:
+        """The entities that a name means: the one with that name, otherwise those with the most similar names."""
         with self._store.database.reading() as connection:
             exact = find_entity(connection, name)
             if exact is not None:
                 return [exact]
-            close = similar_names(connection, self._encoder, name, _LEAST_COVERAGE)
-        return [known for coverage, known in close if coverage >= close[0][0] - _ALMOST_AS_GOOD][:_MOST_MEANT]
+            close = similar_names(connection, self._encoder, name, _MIN_COVERAGE)
+        return [known for coverage, known in close if coverage >= close[0][0] - _COVERAGE_MARGIN][
+            :_MAX_MATCHING_ENTITIES
+        ]
 
-    def probe(self, name: str, wanted: FactFilter) -> list[FoundFact]:
+    def probe(self, name: str, filters: FactFilter) -> list[FoundFact]:
         """Facts about one entity."""
-        return self._ranked(self._holding([self.meant(name)], wanted.about), wanted)
+        return self._rank(self._holding([self.resolve(name)], filters.about), filters)
 
-    def reason(self, names: Sequence[str], wanted: FactFilter) -> list[FoundFact]:
-        """Facts that hold all of these entities at once."""
-        return self._ranked(self._holding([self.meant(name) for name in names], wanted.about), wanted)
+    def reason(self, names: Sequence[str], filters: FactFilter) -> list[FoundFact]:
+        """Facts about all of these entities at once."""
+        return self._rank(self._holding([self.resolve(name) for name in names], filters.about), filters)
 
-    def related(self, name: str, wanted: FactFilter) -> tuple[list[Neighbour], list[FoundFact]]:
-        """What is connected to an entity: the entities that share facts with it, those facts, and the neighbours' own.
+    def related(self, name: str, filters: FactFilter) -> tuple[list[Neighbour], list[FoundFact]]:
+        """The entities that share facts with the given one, those facts, and further facts about these entities.
 
-        The neighbours are read out of the facts by the algebra: a fact resembles each entity that it holds.
+        The neighbours come from the vectors: a fact resembles each entity that it is about.
         """
-        meant = self.meant(name)
-        holding = self._holding([meant])
-        about = self._ranked(holding, wanted._replace(limit=_MOST_SCORED))
-        neighbours = self._neighbours(about, {known.entity_id for known in meant})
+        entities = self.resolve(name)
+        holding = self._holding([entities])
+        about = self._rank(holding, filters._replace(limit=_MAX_SCORED))
+        neighbours = self._neighbours(about, {known.entity_id for known in entities})
         shared = [found for found in about if len(found.fact.entities) > 1]
         seen = {fact.fact_id for fact, _ in holding}
-        if not neighbours or len(shared) >= wanted.limit:
-            return [neighbour for _, neighbour in neighbours], shared[: wanted.limit]
+        if not neighbours or len(shared) >= filters.limit:
+            return [neighbour for _, neighbour in neighbours], shared[: filters.limit]
         further: list[FoundFact] = []
         for known, neighbour in neighbours:
-            strength = _THROUGH_ANOTHER * neighbour.score / neighbours[0][1].score
-            for found in self._ranked(self._holding([[known]]), wanted):
+            strength = _NEIGHBOUR_WEIGHT * neighbour.score / neighbours[0][1].score
+            for found in self._rank(self._holding([[known]]), filters):
                 if found.fact.fact_id not in seen:
                     seen.add(found.fact.fact_id)
                     further.append(FoundFact(found.fact, found.score * strength, found.match, neighbour.name))
         further.sort(key=lambda found: -found.score)
-        return [neighbour for _, neighbour in neighbours], (shared + further)[: wanted.limit]
+        return [neighbour for _, neighbour in neighbours], (shared + further)[: filters.limit]
 
     def _neighbours(self, about: list[FoundFact], asked: set[int]) -> list[tuple[KnownEntity, Neighbour]]:
         vectors = self._store.vectors([found.fact.fact_id for found in about])
@@ -138,12 +139,12 @@ class Retriever:
             if score > 0:
                 scored.append((known, Neighbour(known.name, round(score, 4), len(fact_ids))))
         scored.sort(key=lambda pair: (-pair[1].score, pair[0].entity_id))
-        return scored[:_MOST_NEIGHBOURS]
+        return scored[:_MAX_NEIGHBOURS]
 
     def _holding(self, groups: list[list[KnownEntity]], about: str = "") -> list[tuple[Fact, float]]:
-        """The facts that hold an entity of every group, with the least of their presences.
+        """The facts about an entity of every group, with the minimum of their presences.
 
-        With `about`, those whose content is like that text count up to twice as much as the others.
+        With `about`, facts whose content resembles that text count up to twice as much as the others.
         """
         if not groups or not all(groups):
             return []
@@ -153,46 +154,46 @@ class Retriever:
             rows = connection.execute(
                 "SELECT fact_id, sketch, entity_count FROM facts WHERE encoding = ?", (self._encoder.name,)
             ).fetchall()
-            promising = self._promising(rows, keys)
-            vectors = self._store.vectors(promising)
+            candidates = self._near_sketches(rows, keys)
+            vectors = self._store.vectors(candidates)
             facts = self._store.facts(list(vectors))
         counts = {fact_id: count for fact_id, _, count in rows}
         order = list(vectors)
-        least = [1.0] * len(order)
+        minimum = [1.0] * len(order)
         for group in keys:
             present = self._presence(group, [vectors[fact_id] for fact_id in order], [counts[n] for n in order])
-            least = [min(pair) for pair in zip(least, present, strict=True)]
+            minimum = [min(pair) for pair in zip(minimum, present, strict=True)]
         if about:
             alike = similarities(self._encoder.about(about), [vectors[fact_id] for fact_id in order])
-            least = [
+            minimum = [
                 value * (1 + self._encoder.agreement(similarity, counts[fact_id])) / 2
-                for fact_id, value, similarity in zip(order, least, alike, strict=True)
+                for fact_id, value, similarity in zip(order, minimum, alike, strict=True)
             ]
         return [
-            (facts[fact_id], value) for fact_id, value in zip(order, least, strict=True) if value and fact_id in facts
+            (facts[fact_id], value) for fact_id, value in zip(order, minimum, strict=True) if value and fact_id in facts
         ]
 
-    def _promising(self, rows: list[tuple[int, bytes, int]], keys: list[list[Vector]]) -> list[int]:
-        """The facts whose sketches resemble every group: one XOR and one count of bits for each."""
+    def _near_sketches(self, rows: list[tuple[int, bytes, int]], keys: list[list[Vector]]) -> list[int]:
+        """The facts whose sketches resemble every group; one XOR and one bit count per fact."""
         asked = [[int.from_bytes(sketch(key), "little") for key in group] for group in keys]
         dimension = self._encoder.dimension
-        # In bits that differ; sketches of unrelated vectors differ in half of theirs.
-        most = dimension * (1 - _WORTH_A_LOOK * noise(dimension) * SKETCH_FACTOR)
+        # In differing bits; the sketches of unrelated vectors differ in half of their bits.
+        max_distance = dimension * (1 - _MIN_SKETCH_DEVIATIONS * noise(dimension) * SKETCH_FACTOR)
         near: list[tuple[int, int]] = []
         if len(asked) == 1 and len(asked[0]) == 1:
             ((only,),) = asked
             for fact_id, bits, _ in rows:
-                apart = (int.from_bytes(bits, "little") ^ only).bit_count()
-                if apart < most:
-                    near.append((apart, -fact_id))
+                distance = (int.from_bytes(bits, "little") ^ only).bit_count()
+                if distance < max_distance:
+                    near.append((distance, -fact_id))
         else:
             for fact_id, bits, _ in rows:
                 number = int.from_bytes(bits, "little")
-                apart = max(min((number ^ key).bit_count() for key in group) for group in asked)
-                if apart < most:
-                    near.append((apart, -fact_id))
+                distance = max(min((number ^ key).bit_count() for key in group) for group in asked)
+                if distance < max_distance:
+                    near.append((distance, -fact_id))
         near.sort()
-        return [-negative for _, negative in near[:_MOST_SCORED]]
+        return [-negative for _, negative in near[:_MAX_SCORED]]
 
     def _presence(self, group: list[Vector], vectors: list[Vector], counts: list[int]) -> list[float]:
         alike = [similarities(key, vectors) for key in group]
@@ -201,12 +202,12 @@ class Retriever:
             for values, count in zip(zip(*alike, strict=True), counts, strict=True)
         ]
 
-    def _ranked(self, pairs: list[tuple[Fact, float]], wanted: FactFilter) -> list[FoundFact]:
+    def _rank(self, pairs: list[tuple[Fact, float]], filters: FactFilter) -> list[FoundFact]:
         now = self._store.clock()
         found = [
             FoundFact(fact, match * fact.trust * fact.decay(now, self._half_life), match)
             for fact, match in pairs
-            if fact.trust >= wanted.min_trust and wanted.category in (None, fact.category)
+            if fact.trust >= filters.min_trust and filters.category in (None, fact.category)
         ]
-        found.sort(key=lambda each: (-each.score, -each.fact.fact_id))
-        return found[: wanted.limit]
+        found.sort(key=lambda hit: (-hit.score, -hit.fact.fact_id))
+        return found[: filters.limit]

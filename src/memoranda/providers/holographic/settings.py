@@ -1,4 +1,4 @@
-"""What can be set, with the form that setup asks for it in."""
+"""Settings of the provider, and the form in which setup asks for them."""
 
 import math
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ from memoranda.errors import ConfigError, ProviderError
 from memoranda.providers.setup import read_settings, write_settings
 
 NAME = "holographic"
-SMALLEST_DIMENSION = 256
-LARGEST_DIMENSION = 8192
+MIN_DIMENSION = 256
+MAX_DIMENSION = 8192
 _YES = frozenset({"true", "yes", "on", "1"})
 _NO = frozenset({"false", "no", "off", "0", ""})
 
@@ -27,7 +27,7 @@ class HolographicSettings:
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> "HolographicSettings":
-        """Settings from what a file, a form or a caller says; names that are not known are left alone."""
+        """Reads settings from a file, a form or a caller; unknown names are ignored."""
         known = {field.name: field.default for field in fields(cls)}
         return cls(**{name: _typed(name, values[name], known[name]) for name in known if values.get(name) is not None})
 
@@ -35,7 +35,7 @@ class HolographicSettings:
 _LIMITS: dict[str, tuple[float, float]] = {
     "default_trust": (0, 1),
     "min_trust": (0, 1),
-    "dimension": (SMALLEST_DIMENSION, LARGEST_DIMENSION),
+    "dimension": (MIN_DIMENSION, MAX_DIMENSION),
     "half_life_days": (0, 36500),
     "prefetch_limit": (0, 20),
 }
@@ -43,7 +43,7 @@ _LIMITS: dict[str, tuple[float, float]] = {
 SCHEMA: list[dict[str, Any]] = [
     {
         "key": "auto_extract",
-        "description": "Keep what the user states about preferences and decisions when a session ends",
+        "description": "Store the user's statements about preferences and decisions when a session ends",
         "type": "boolean",
         "default": False,
     },
@@ -61,20 +61,25 @@ SCHEMA: list[dict[str, Any]] = [
         "type": "integer",
         "default": 1024,
     },
-    {"key": "prefetch_limit", "description": "Most facts recalled per turn", "type": "integer", "default": 5},
+    {
+        "key": "prefetch_limit",
+        "description": "Maximum number of facts recalled per turn",
+        "type": "integer",
+        "default": 5,
+    },
 ]
 
 
-def load(home: Path, given: Mapping[str, Any] | None = None) -> HolographicSettings:
-    """The settings of a home, as setup saved them; what the caller gives goes before."""
+def load(home: Path, overrides: Mapping[str, Any] | None = None) -> HolographicSettings:
+    """The settings that setup saved in the home; the caller's overrides win."""
     try:
-        return HolographicSettings.read(read_settings(home, NAME) | dict(given or {}))
+        return HolographicSettings.read(read_settings(home, NAME) | dict(overrides or {}))
     except ProviderError as error:
         raise ConfigError(str(error)) from error
 
 
 def save(values: Mapping[str, Any], home: Path) -> None:
-    """Check the values and keep them, with their types, where setup keeps them too."""
+    """Checks the values and saves them, with their types, in the file that setup uses."""
     settings = asdict(HolographicSettings.read(values))
     write_settings(home, NAME, {name: settings[name] for name in values if name in settings})
 

@@ -1,4 +1,4 @@
-"""The tools `fact_store` and `fact_feedback`: arguments from a model in, one JSON object out, whatever they are."""
+"""The tools `fact_store` and `fact_feedback`: any arguments of a model in, one JSON object out."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -7,8 +7,8 @@ from typing import Any
 from memoranda.errors import MemorandaError
 from memoranda.providers.holographic import guidance
 from memoranda.providers.holographic.contradictions import find_contradictions
-from memoranda.providers.holographic.encoding import MOST_ENTITIES
-from memoranda.providers.holographic.entities import LONGEST_NAME, key_of
+from memoranda.providers.holographic.encoding import MAX_ENTITIES
+from memoranda.providers.holographic.entities import MAX_NAME_CHARS, key_of
 from memoranda.providers.holographic.fact import CATEGORIES, FactError, Provenance
 from memoranda.providers.holographic.fact_store import FactStore
 from memoranda.providers.holographic.retrieval import FactFilter, FoundFact, Retriever
@@ -17,14 +17,14 @@ from memoranda.tools import JsonObject
 
 ACTIONS = ("add", "search", "probe", "related", "reason", "contradict", "update", "remove", "list")
 RATINGS = ("helpful", "unhelpful")
-_MOST_RESULTS = 50
-_LONGEST_QUERY = 4000
-_LONGEST_TAGS = 400
-_LARGEST = 2**63 - 1
+_MAX_RESULTS = 50
+_MAX_QUERY_CHARS = 4000
+_MAX_TAGS_CHARS = 400
+_MAX_INTEGER = 2**63 - 1
 
 
 def schemas(min_trust: float) -> list[JsonObject]:
-    """Both tools as a model is told of them."""
+    """The schemas of both tools for a model."""
     text = {"type": "string"}
     store: JsonObject = {
         "action": text | {"enum": list(ACTIONS), "description": guidance.ACTION},
@@ -69,7 +69,7 @@ class FactTools:
         }
 
     def call(self, name: str, arguments: Any, provenance: Provenance) -> JsonObject:
-        """Answer one call; what cannot be done is said under `error`."""
+        """Answers one call; a failure has an `error`."""
         try:
             if not isinstance(arguments, Mapping):
                 raise FactError("The arguments must be an object.")
@@ -115,9 +115,9 @@ class FactTools:
         return self._results(found) | self._other_names(names)
 
     def _contradict(self, arguments: Mapping[str, Any], provenance: Provenance) -> JsonObject:
-        wanted = self._filter(arguments)
+        filters = self._filter(arguments)
         pairs = find_contradictions(
-            self._store, category=wanted.category, min_trust=wanted.min_trust, limit=wanted.limit
+            self._store, category=filters.category, min_trust=filters.min_trust, limit=filters.limit
         )
         return {"results": [pair.as_data() for pair in pairs], "count": len(pairs)}
 
@@ -140,8 +140,8 @@ class FactTools:
         return {"removed": True, "fact_id": fact_id}
 
     def _list(self, arguments: Mapping[str, Any], provenance: Provenance) -> JsonObject:
-        wanted = self._filter(arguments, min_trust=0.0)
-        facts = self._store.list_facts(category=wanted.category, min_trust=wanted.min_trust, limit=wanted.limit)
+        filters = self._filter(arguments, min_trust=0.0)
+        facts = self._store.list_facts(category=filters.category, min_trust=filters.min_trust, limit=filters.limit)
         return {"facts": [fact.as_data() for fact in facts], "count": len(facts)}
 
     def _feedback(self, arguments: Mapping[str, Any]) -> JsonObject:
@@ -152,18 +152,18 @@ class FactTools:
         }  # fmt: skip
 
     def _filter(self, arguments: Mapping[str, Any], min_trust: float | None = None) -> FactFilter:
-        least = _number(arguments, "min_trust", self._min_trust if min_trust is None else min_trust, 0.0, 1.0)
-        limit = _number(arguments, "limit", 10, 1, _LARGEST)
-        return FactFilter(_category(arguments), least, min(_MOST_RESULTS, int(limit)))
+        lowest_trust = _number(arguments, "min_trust", self._min_trust if min_trust is None else min_trust, 0.0, 1.0)
+        limit = _number(arguments, "limit", 10, 1, _MAX_INTEGER)
+        return FactFilter(_category(arguments), lowest_trust, min(_MAX_RESULTS, int(limit)))
 
     def _results(self, found: list[FoundFact]) -> JsonObject:
-        self._store.count_retrieved(each.fact.fact_id for each in found)
-        return {"results": [each.as_data() for each in found], "count": len(found)}
+        self._store.count_retrieved(hit.fact.fact_id for hit in found)
+        return {"results": [hit.as_data() for hit in found], "count": len(found)}
 
     def _other_names(self, names: list[str]) -> JsonObject:
-        """Which entities names were taken for, where that is not what they say."""
-        meant = {name: [known.name for known in self._retriever.meant(name)] for name in names}
-        other = {name: known for name, known in meant.items() if [key_of(each) for each in known] != [key_of(name)]}
+        """The entities that the names were matched with, where their names differ."""
+        matched = {name: [known.name for known in self._retriever.resolve(name)] for name in names}
+        other = {name: known for name, known in matched.items() if [key_of(match) for match in known] != [key_of(name)]}
         return {"taken_for": other} if other else {}
 
 
@@ -196,8 +196,8 @@ def _text(arguments: Mapping[str, Any], name: str) -> str:
 
 def _query(arguments: Mapping[str, Any]) -> str:
     query = _text(arguments, "query")
-    if len(query) > _LONGEST_QUERY:
-        raise FactError(f"query has more than {_LONGEST_QUERY} characters; use a few words.")
+    if len(query) > _MAX_QUERY_CHARS:
+        raise FactError(f"query has more than {_MAX_QUERY_CHARS} characters; use a few words.")
     return query
 
 
@@ -218,15 +218,15 @@ def _names(arguments: Mapping[str, Any]) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
         raise FactError(f"entities must be a list of names, not {_short(value)}.")
     names = {key_of(name): _checked_name(_storable(name)) for name in value if name.strip()}
-    if len(names) > MOST_ENTITIES:
-        raise FactError(f"entities has {len(names)} names; a fact has at most {MOST_ENTITIES}.")
+    if len(names) > MAX_ENTITIES:
+        raise FactError(f"entities has {len(names)} names; a fact has at most {MAX_ENTITIES}.")
     return list(names.values())
 
 
 def _checked_name(name: str) -> str:
     name = " ".join(name.split())
-    if not key_of(name) or len(name) > LONGEST_NAME:
-        raise FactError(f"{_short(name)} is no name: it must have letters, and at most {LONGEST_NAME} characters.")
+    if not key_of(name) or len(name) > MAX_NAME_CHARS:
+        raise FactError(f"{_short(name)} is no name: it must have letters, and at most {MAX_NAME_CHARS} characters.")
     return name
 
 
@@ -241,8 +241,8 @@ def _tags(arguments: Mapping[str, Any]) -> list[str] | None:
     tags = [value] if isinstance(value, str) else value
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         raise FactError(f"tags must be words separated by commas, not {_short(value)}.")
-    if sum(map(len, tags)) > _LONGEST_TAGS:
-        raise FactError(f"tags has more than {_LONGEST_TAGS} characters.")
+    if sum(map(len, tags)) > _MAX_TAGS_CHARS:
+        raise FactError(f"tags has more than {_MAX_TAGS_CHARS} characters.")
     return [_storable(tag) for tag in tags]
 
 
@@ -254,7 +254,7 @@ def _fact_id(arguments: Mapping[str, Any]) -> int:
         value = int(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _LARGEST:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MAX_INTEGER:
         raise FactError(f"fact_id must be the number of a fact, not {_short(value)}.")
     return value
 
@@ -268,13 +268,13 @@ def _number(arguments: Mapping[str, Any], name: str, default: float, low: float,
     except (ValueError, OverflowError):
         number = math.nan
     if not low <= number <= high:
-        between = f"at least {low:g}" if high == _LARGEST else f"between {low:g} and {high:g}"
+        between = f"at least {low:g}" if high == _MAX_INTEGER else f"between {low:g} and {high:g}"
         raise FactError(f"{name} must be a number {between}, not {_short(value)}.")
     return number
 
 
 def _storable(text: str) -> str:
-    """Without half characters, which no file can hold."""
+    """The text without lone surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode()
 
 

@@ -1,4 +1,4 @@
-"""Word search over facts: the segmentation of session search, in a full-text table beside the facts."""
+"""Word search over facts: a full-text table with the tokens of session search."""
 
 import math
 import re
@@ -9,18 +9,18 @@ from memoranda.db.sqlite import Connection
 from memoranda.index.stop_words import STOP_WORDS
 from memoranda.index.tokenizer import index_tokens, is_single_character, is_unspaced, query_words
 
-# Japanese writes its small words in these letters.
-_GRAMMAR = re.compile("[\u3041-\u309f]{2}")
-_MOST_WORDS = 24
-_LONGEST_PHRASE = 24
-_MOST_ROWS = 2000
-# A word that no fact has may be beside the point.
-_UNKNOWN = 0.7
-_BY_COVERAGE = 0.8
+# Japanese function words are written in these letters.
+_HIRAGANA_PAIR = re.compile("[\u3041-\u309f]{2}")
+_MAX_WORDS = 24
+_MAX_PHRASE_TOKENS = 24
+_MAX_ROWS = 2000
+# The weight of a query word that no fact has.
+_UNKNOWN_WORD_WEIGHT = 0.7
+_COVERAGE_SHARE = 0.8
 
 
 class WordMatch(NamedTuple):
-    """A fact that has words of a query: which share of them by weight, and the score that follows from it."""
+    """A fact with words of the query: their weighted share, and the score."""
 
     fact_id: int
     coverage: float
@@ -28,7 +28,7 @@ class WordMatch(NamedTuple):
 
 
 def store_words(connection: Connection, fact_id: int, content: str, tags: Iterable[str]) -> None:
-    """Index a fact, or index it again."""
+    """Indexes a fact; replaces its earlier words."""
     forget_words(connection, fact_id)
     text = " ".join(index_tokens("\n".join([content, *tags])))
     connection.execute("INSERT INTO fact_words (rowid, text) VALUES (?, ?)", (fact_id, text))
@@ -38,21 +38,21 @@ def forget_words(connection: Connection, fact_id: int) -> None:
     connection.execute("DELETE FROM fact_words WHERE rowid = ?", (fact_id,))
 
 
-def match_words(connection: Connection, query: str, *, small_too: bool = True) -> list[WordMatch]:
-    """The facts that have words of the query, best first. Whatever the query is, it is never a syntax error.
+def match_words(connection: Connection, query: str, *, stop_words_too: bool = True) -> list[WordMatch]:
+    """The facts with words of the query, best first. No query is a syntax error.
 
-    Small words are looked for when there is nothing else, unless `small_too` says not to.
+    A query of stop words only searches for these, unless `stop_words_too` is false.
     """
-    phrases = _phrases(query, small_too)
+    phrases = _phrases(query, stop_words_too)
     (total,) = connection.execute("SELECT count(*) FROM facts").fetchone()
     weights: dict[int, float] = {}
-    everything_asked = 0.0
+    total_weight = 0.0
     for phrase in phrases:
         found = connection.execute(
-            "SELECT rowid FROM fact_words WHERE fact_words MATCH ? LIMIT ?", (phrase, _MOST_ROWS)
+            "SELECT rowid FROM fact_words WHERE fact_words MATCH ? LIMIT ?", (phrase, _MAX_ROWS)
         ).fetchall()
         weight = math.log(1 + (total + 1) / (len(found) + 0.5))
-        everything_asked += weight if found else weight * _UNKNOWN
+        total_weight += weight if found else weight * _UNKNOWN_WORD_WEIGHT
         for (fact_id,) in found:
             weights[fact_id] = weights.get(fact_id, 0.0) + weight
     if not weights:
@@ -60,29 +60,31 @@ def match_words(connection: Connection, query: str, *, small_too: bool = True) -
     ranks = dict(
         connection.execute(
             "SELECT rowid, -rank FROM fact_words WHERE fact_words MATCH ? ORDER BY rank LIMIT ?",
-            (" OR ".join(phrases), _MOST_ROWS),
+            (" OR ".join(phrases), _MAX_ROWS),
         ).fetchall()
     )
     highest = max([*ranks.values(), 1e-9])
     matched = []
     for fact_id, weight in weights.items():
-        coverage = weight / everything_asked
-        score = _BY_COVERAGE * coverage + (1 - _BY_COVERAGE) * ranks.get(fact_id, 0.0) / highest
+        coverage = weight / total_weight
+        score = _COVERAGE_SHARE * coverage + (1 - _COVERAGE_SHARE) * ranks.get(fact_id, 0.0) / highest
         matched.append(WordMatch(fact_id, coverage, score))
     return sorted(matched, key=lambda match: (-match.score, -match.fact_id))
 
 
-def _phrases(query: str, small_too: bool) -> list[str]:
+def _phrases(query: str, stop_words_too: bool) -> list[str]:
     words: list[tuple[str, ...]] = []
     for word in query_words(query):
-        # A run of an unspaced script may be a whole question: each of its pairs is a word.
+        # A run of an unspaced script may be a whole question, so each of its pairs counts as a word.
         words += [(token,) for token in word] if is_unspaced(word[0]) else [word]
     words = list(dict.fromkeys(words))
-    telling = [word for word in words if not all(token in STOP_WORDS or _GRAMMAR.fullmatch(token) for token in word)]
-    return [_phrase(word) for word in (telling or (words if small_too else []))[:_MOST_WORDS]]
+    content = [
+        word for word in words if not all(token in STOP_WORDS or _HIRAGANA_PAIR.fullmatch(token) for token in word)
+    ]
+    return [_phrase(word) for word in (content or (words if stop_words_too else []))[:_MAX_WORDS]]
 
 
 def _phrase(tokens: tuple[str, ...]) -> str:
-    """A word is looked for as it is, several as a phrase; a single character begins some pair."""
-    tokens = tokens[:_LONGEST_PHRASE]
+    """The search expression for a word or a phrase; a single character matches the start of a pair."""
+    tokens = tokens[:_MAX_PHRASE_TOKENS]
     return f'"{" ".join(tokens)}"' + (" *" if is_single_character(tokens[-1]) else "")
