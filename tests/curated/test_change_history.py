@@ -308,3 +308,26 @@ def test_undoing_everything_leads_back_to_the_beginning(tmp_path: Path, steps: l
     while isinstance(change_history.undo(store, None, PERSON), MemoryReceipt):
         pass
     assert store.entries("memory") == store.entries("user") == ()
+
+
+_JOURNAL_0_1 = """\
+{"number":1,"target":"memory","action":"add","actor":"agent","session":"s1","edits":[{"index":0,"before":null,\
+"after":"one"}],"heads":{"memory":"7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"},\
+"at":"2026-11-16T03:47:20.165463Z","refers_to":null,"note":""}
+{"number":2,"target":"memory","action":"replace","actor":"agent","session":"s1","edits":[{"index":0,"before":"one",\
+"after":"two"}],"heads":{"memory":"3fc4ccfe745870e2c0d99f71f30ff0656c8dedd41cc1d7d3d376b0dbe685e2f3"},\
+"at":"2026-11-16T03:47:20.188055Z","refers_to":null,"note":""}
+"""
+
+
+def test_a_journal_of_version_0_1_is_read_and_continued_in_the_same_form(directory: Path) -> None:
+    """The file counts as known, undo works on its lines, and new lines have the same fields in the same order."""
+    directory.mkdir(parents=True)
+    (directory / "journal.jsonl").write_text(_JOURNAL_0_1)
+    (directory / "MEMORY.md").write_text("two")
+    store = MemoryStore(directory)
+    assert isinstance(change_history.undo(store, None, PERSON), MemoryReceipt)
+    assert store.entries("memory") == ("one",)
+    first, *_, last = _texts(store).splitlines()
+    assert _texts(store).startswith(_JOURNAL_0_1) and len(_texts(store).splitlines()) == 3
+    assert list(json.loads(first)) == list(json.loads(last))

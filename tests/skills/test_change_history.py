@@ -1,5 +1,6 @@
 """Every change can be taken back until the history is purged."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -137,3 +138,35 @@ def test_an_edit_leads_back_to_the_text_before(before: str, after: str) -> None:
     edit = PassageEdit.between(before, after)
     assert edit.reversed_in(after) == before
     assert before[: edit.start] + edit.after + before[edit.start + len(edit.before) :] == after
+
+
+_JOURNAL_0_1 = """\
+{"number":1,"skill":"deploy","path":"deploy/SKILL.md","action":"create","actor":"agent","session":"s1","before":"",\
+"after":"bf2ab5dcf97b1f5924374e519892f583d8a5c7bfe453ca961d31bf01b2acd8c0","edit":{"start":0,"before":"",\
+"after":"---\\nname: deploy\\ndescription: \\"How to deploy.\\"\\n---\\n\\n1. Build.\\n"},"moved":"","archive":"",\
+"at":"2026-11-16T03:47:20.264976Z","refers_to":null,"note":""}
+{"number":2,"skill":"deploy","path":"deploy/SKILL.md","action":"patch","actor":"agent","session":"s1",\
+"before":"bf2ab5dcf97b1f5924374e519892f583d8a5c7bfe453ca961d31bf01b2acd8c0",\
+"after":"87756a5c0f4c27815f1202eaa77ed9cf6f7d3dee2ecaca9eaf109cb7bafacaeb",\
+"edit":{"start":52,"before":"1. Build.\\n","after":"1. Make.\\n"},"moved":"","archive":"",\
+"at":"2026-11-16T03:47:20.295272Z","refers_to":null,"note":""}
+{"number":3,"skill":"deploy","path":"deploy","action":"delete","actor":"agent","session":"s1","before":"","after":"",\
+"edit":null,"moved":"away","archive":"3/deploy","at":"2026-11-16T03:47:20.306601Z","refers_to":null,"note":""}
+"""
+
+
+def test_a_journal_of_version_0_1_is_read_and_continued_in_the_same_form(root: Path) -> None:
+    """Undo restores what was deleted and patched, and new lines have the same fields in the same order."""
+    archived = root / ".archive" / "3" / "deploy" / "SKILL.md"
+    archived.parent.mkdir(parents=True)
+    archived.write_text(with_front_matter("deploy", "How to deploy.", "1. Make."))
+    journal = root / ".journal.jsonl"
+    journal.write_text(_JOURNAL_0_1)
+    store = SkillStore(root)
+    done(change_history.undo(store, None, PERSON))
+    done(change_history.undo(store, None, PERSON))
+    assert (root / "deploy" / "SKILL.md").read_text().endswith("1. Build.\n")
+    assert journal.read_text().startswith(_JOURNAL_0_1)
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert [line["action"] for line in lines[3:]] == ["undo", "undo"]
+    assert {tuple(line) for line in lines} == {tuple(lines[0])}
