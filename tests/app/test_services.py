@@ -28,6 +28,19 @@ def test_each_user_has_stores_of_their_own(tmp_path: Path) -> None:
         assert services.curated_for("bob").entries("memory") == services.curated_for(None).entries("memory") == ()
 
 
+def test_the_stores_of_a_user_are_kept_until_the_home_is_closed(tmp_path: Path) -> None:
+    """The same view serves every call; after closing, the next call opens the record again."""
+    memory = open_memory(tmp_path)
+    memory.session(user="ann", session_id="s1").record("user", "Ann's question")
+    first = memory.services.sessions_for("ann")
+    assert memory.services.sessions_for("ann") is first
+    assert memory.services.sessions_for("bob") is not first
+    memory.close()
+    with open_memory(tmp_path) as memory:
+        assert memory.services.sessions_for("ann") is not first
+        assert memory.services.sessions_for("ann").get_session("s1")
+
+
 def test_closing_a_home_closes_the_external_memory_of_sessions_that_were_not_ended(tmp_path: Path) -> None:
     """One that was ended is closed already, and not held any longer."""
     with open_memory(diary_home(tmp_path)) as memory:

@@ -1,4 +1,4 @@
-"""When nothing is found, the answer says whether nobody said it or what left it out."""
+"""When nothing is found, the answer says whether nothing matches or which filter left it out."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -112,15 +112,15 @@ def test_what_another_user_said_is_unheard_of(db: SessionDB) -> None:
 
 
 def test_something_found_is_searched_once(db: SessionDB, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So is what occurs nowhere: further searches are for what the filters left out alone."""
+    """So is what occurs nowhere: further searches are only for what the filters left out."""
     searched: list[Any] = []
-    find = SessionDB.find
+    find = db.find
 
-    def counting(self: SessionDB, query: str, among: Any, **options: Any) -> Any:
-        searched.append(among)
-        return find(self, query, among, **options)
+    def counting(query: str, filters: Any, **options: Any) -> Any:
+        searched.append(filters)
+        return find(query, filters, **options)
 
-    monkeypatch.setattr(SessionDB, "find", counting)
+    monkeypatch.setattr(db, "find", counting)
     assert call(query="zebra okapi", role_filter="user")["count"] == 1
     assert call(query="okapi quagga", role_filter="user")["count"] == 0
     assert len(searched) == 2

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+# Opened stores of single users that are kept for the next call.
+_MAX_VIEWS = 100
+
+
 class HomeServices:
     """Opens the stores of one home when they are first used, and closes them together."""
 
@@ -45,6 +49,7 @@ class HomeServices:
         self._opening = threading.Lock()
         self._external: set[ExternalMemory] = set()
         self._db: SessionDB | None = None
+        self._views: dict[str | None, SessionDB] = {}
         self._ledger: Ledger | None = None
         self._redactor: Redactor | None = None
 
@@ -67,9 +72,14 @@ class HomeServices:
         from memoranda.session_db import SessionDB
 
         with self._opening:
-            if self._db is None:
-                self._db = SessionDB(self.home.state_db, redactor=self._get_redactor())
-            return self._db.scoped(Scope.of(user))
+            view = self._views.get(user)
+            if view is None:
+                if self._db is None:
+                    self._db = SessionDB(self.home.state_db, redactor=self._get_redactor())
+                if len(self._views) >= _MAX_VIEWS:
+                    self._views.clear()
+                view = self._views[user] = self._db.scoped(Scope.of(user))
+            return view
 
     def latest_session(self, session_id: str, user: str | None) -> str:
         """The session that continues a conversation now; an id without a row stays as it is."""
@@ -157,6 +167,7 @@ class HomeServices:
             if self._db is not None:
                 self._db.close()
                 self._db = None
+                self._views.clear()
 
     def _get_redactor(self) -> Redactor | None:
         if self._redactor is None and self.config.redact_secrets:

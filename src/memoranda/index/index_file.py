@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from memoranda.db.orphaned_wal import file_identity
@@ -181,6 +182,10 @@ def _open(file: Path) -> IndexFile:
         return IndexFile(file, "ro&immutable=1")
 
 
+# Every search reads the state, which seldom changes.
+_parse_position = lru_cache(maxsize=16)(Position.parse)
+
+
 def read_state(connection: sqlite3.Connection) -> IndexState:
     row = connection.execute("SELECT * FROM state").fetchone()
     if row is None:
@@ -188,7 +193,7 @@ def read_state(connection: sqlite3.Connection) -> IndexState:
     store, version, message, change, *rest = row
     try:
         # Positions are text; SQLite turns one that is a plain number into an integer.
-        return IndexState(store, version, Position.parse(message), Position.parse(change), *rest)
+        return IndexState(store, version, _parse_position(message), _parse_position(change), *rest)
     except ValueError as error:
         raise sqlite3.DatabaseError("the index has a damaged state") from error
 

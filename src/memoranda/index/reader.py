@@ -138,7 +138,8 @@ class IndexReader:
             total = self._head.message.count
             return IndexSize(total, max(1, total // 20), total * 100)
         state = self._state
-        missing = max(0, self._head.message.count - state.message.count)
+        behind = state.message < self._head.message
+        missing = max(0, self._head.message.count - state.message.count) if behind else 0
         average = state.tokens / state.messages if state.messages else 100
         return IndexSize(state.messages + missing, counted, state.tokens + int(missing * average))
 

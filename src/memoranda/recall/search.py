@@ -5,9 +5,11 @@ candidates of all legs into one order, and folding leaves one hit per conversati
 (`memoranda.recall.relevance`) and the answer of the tool (`memoranda.recall.tool`) build on the hits.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from memoranda.index.follower import Follower
 from memoranda.index.postings import Filters
 from memoranda.index.reader import IndexReader
 from memoranda.index.search_index import SearchIndex
@@ -63,9 +65,11 @@ class SearchResult:
 class Search:
     """Searches one index through its legs."""
 
-    def __init__(self, index: SearchIndex, legs: Sequence[MakeLeg] = LEGS) -> None:
+    def __init__(self, index: SearchIndex, legs: Sequence[MakeLeg] = LEGS, *, follower: Follower | None = None) -> None:
+        """`follower` continues with an index that a search found behind or in doubt."""
         self._index = index
         self._legs = legs
+        self._follower = follower
 
     def find(
         self,
@@ -74,7 +78,7 @@ class Search:
         *,
         limit: int,
         sort: Sort | None = None,
-        now: float,
+        now: float | None = None,
         explain: bool = False,
     ) -> SearchResult:
         """The conversations that match best, or the newest or oldest of those that match.
@@ -82,8 +86,17 @@ class Search:
         With `explain` every hit has its signals, even where the order does not depend on them.
         """
         query = parse(text)
-        if not query.parts:
-            return SearchResult(query, (), NOTHING_TYPED)
+        found = SearchResult(query, (), NOTHING_TYPED)
+        if query.parts:
+            found = self._find(query, filters, limit, sort, time.time() if now is None else now, explain)
+        if self._follower is not None and (found.note or found.missing or not found.hits):
+            # What is not found may have been lost from the index.
+            self._follower.nudge(hurry=True, doubtful=not found.note)
+        return found
+
+    def _find(
+        self, query: Query, filters: Filters, limit: int, sort: Sort | None, now: float, explain: bool
+    ) -> SearchResult:
         with self._index.reading() as reader:
             legs = [make_leg(SearchContext(reader, now, sort, explain)) for make_leg in self._legs]
             hits: list[Hit] = []

@@ -1,8 +1,6 @@
 """The session store together with its search index."""
 
-import time
 from collections.abc import Collection
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +12,7 @@ from memoranda.index.postings import Filters
 from memoranda.index.search_index import SearchIndex
 from memoranda.recall.evidence import snippet
 from memoranda.recall.query import parse
-from memoranda.recall.search import Search, SearchResult
+from memoranda.recall.search import Search
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.feed import Feed
 from memoranda.sessions.message_rows import text_of
@@ -63,19 +61,10 @@ class SearchableStore(SessionStore):
             index = SearchIndex(index, Feed(engine, Scope.everyone(), None))
         self.index = index
         self._follower = follower = follower or Follower(index)
+        self._search = Search(index, follower=follower)
+        self.find = self._search.find
+        """The conversations that match best: `Search.find`."""
         super().__init__(engine, scope, redactor=redactor, on_new_messages=follower.nudge)
-
-    @cached_property
-    def _search(self) -> Search:
-        return Search(self.index)
-
-    def find(self, query: str, filters: Filters, **options: Any) -> SearchResult:
-        """The conversations that match best; see `Search.find`. The follower continues with an index that is behind."""
-        found = self._search.find(query, filters, now=time.time(), **options)
-        if found.note or found.missing or not found.hits:
-            # What is not found may have been lost from the index.
-            self._follower.nudge(hurry=True, doubtful=not found.note)
-        return found
 
     def search_messages(
         self,

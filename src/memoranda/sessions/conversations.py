@@ -101,8 +101,14 @@ class Conversations(StorePart):
 
     def _in_scope_only(self, connection: Connection, conversation: Conversation) -> Conversation:
         """The conversation without sessions out of scope, wherever the value came from."""
-        visible = tuple(session_id for session_id in conversation.sessions if self._exists(connection, session_id))
-        return Conversation(conversation.conversation_id, visible)
+        condition = self._dialect.one_of("id", conversation.sessions)
+        rows = connection.execute(
+            f"SELECT id FROM sessions WHERE {condition.text} AND {self._in_scope}",
+            (*condition.values, *self._scope.values),
+        )
+        visible = {row[0] for row in rows}
+        sessions = tuple(session_id for session_id in conversation.sessions if session_id in visible)
+        return Conversation(conversation.conversation_id, sessions)
 
     def _conversation(self, connection: Connection, session_id: str) -> Conversation | None:
         rows = connection.execute(

@@ -1,6 +1,6 @@
 """The scope of a store: which users' sessions its calls may see."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from memoranda.errors import SessionError
 
@@ -11,6 +11,11 @@ class Scope:
 
     all: bool
     user: str | None = None
+    values: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """The values for `condition`."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", () if self.all or self.user is None else (self.user,))
 
     @classmethod
     def everyone(cls) -> "Scope":
@@ -30,7 +35,3 @@ class Scope:
         if self.all:
             return "1 = 1"
         return f"{table}.user_id IS NULL" if self.user is None else f"{table}.user_id = ?"
-
-    @property
-    def values(self) -> tuple[str, ...]:
-        return () if self.all or self.user is None else (self.user,)
