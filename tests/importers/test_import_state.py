@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memoranda.importers.claude_code.reader import ClaudeCode
+from memoranda.importers.claude_code import ClaudeCode
 from memoranda.importers.import_state import FILE_NAME, ImportState, ItemState
 from memoranda.importers.reader_protocol import Checkpoint, ImportItem
 from tests.examples import examples
