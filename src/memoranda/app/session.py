@@ -4,7 +4,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from memoranda.app.reviewed_session import ReviewedSession
 from memoranda.app.services import HomeServices, new_session_id
 from memoranda.app.session_options import SessionOptions
 from memoranda.app.session_state import SessionState
@@ -18,6 +17,7 @@ from memoranda.tools import JsonObject, Tool
 if TYPE_CHECKING:
     # Loaded when they are first used: a caller that only wants the prompt starts twice as fast.
     from memoranda.agent.session_views import Compression, UndoneTurn
+    from memoranda.app.reviewed_session import ReviewedSession
     from memoranda.llm.model import ChatModel, Usage
 
 _log = logging.getLogger(__name__)
@@ -181,8 +181,10 @@ class Session:
         session.external.switch(session.id, self.id, "branch")
         return session
 
-    def for_review(self, model: "ChatModel | None") -> ReviewedSession:
+    def for_review(self, model: "ChatModel | None") -> "ReviewedSession":
         """The session as a background review sees it, with the model that is to review it."""
+        from memoranda.app.reviewed_session import ReviewedSession
+
         return ReviewedSession(self._state, model)
 
     def end(self, reason: str = "session_end") -> None:
