@@ -46,6 +46,8 @@ def test_one_probe_at_a_time_decides(clock: _Clock) -> None:
 def test_a_service_that_says_how_long_to_wait_gets_nothing_for_that_long(clock: _Clock) -> None:
     """At its first failure, and never for less than the usual time."""
     breaker = CircuitBreaker(3, 30.0, clock=clock)
+    breaker.failed(retry_after=0.0)
+    assert breaker.allow()
     breaker.failed(retry_after=120.0)
     clock.now += 119.0
     assert not breaker.allow()

@@ -3,7 +3,9 @@
 import json
 import logging
 import os
+import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -11,11 +13,13 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memoranda.errors import PermanentProviderError, ProviderError, TemporaryProviderError
+from memoranda.providers import remote_connection
 from memoranda.providers.circuit_breaker import CircuitBreaker
 from memoranda.providers.remote import RemoteClient
 from tests.providers.http_service import Exchange, Service, serving
@@ -229,8 +233,12 @@ def test_no_secret_is_shown(caplog: pytest.LogCaptureFixture) -> None:
         service.respond = respond
         with pytest.raises(TemporaryProviderError) as second:
             client.get("path/another-secret-value")
-    shown = f"{first.value} {second.value} {caplog.text}"
+        service.respond = lambda exchange: exchange.answer(403, {"got": exchange.headers["X-Acme-Token"]})
+        with pytest.raises(PermanentProviderError) as third:
+            client.get("x", headers={"X-Acme-Token": "one-request-only-value"})
+    shown = f"{first.value} {second.value} {third.value} {caplog.text}"
     assert KEY[:12] not in shown
+    assert "one-request-only" not in shown
     assert "another-secret-value" not in shown
 
 
@@ -357,3 +365,26 @@ def test_a_client_costs_no_import_before_its_first_request() -> None:
         "assert not {'http.client', 'ssl', 'memoranda.providers.remote_connection'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="a certificate cannot be made")
+def test_tls_is_verified_and_has_the_same_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A certificate that this machine does not trust is refused; a trusted one works, until the deadline."""
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+    names = ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*command.split(), *names], check=True, capture_output=True)
+    with serving(lambda exchange: exchange.answer(200, {"size": len(exchange.body)})) as service:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        service.socket = context.wrap_socket(service.socket, server_side=True)
+        client = RemoteClient("acme", f"https://localhost:{service.server_address[1]}", timeout=GIVE_UP)
+        _clients.append(client)
+        with pytest.raises(TemporaryProviderError, match="CERTIFICATE_VERIFY_FAILED"):
+            client.post("x", {})
+        trusting = ssl.create_default_context(cafile=str(certificate))
+        monkeypatch.setattr(remote_connection, "_tls_context", lambda: trusting)
+        assert client.post("x", {"text": "y" * 300_000})["size"] > 300_000
+        service.respond = _drip_body
+        with pytest.raises(TemporaryProviderError, match="no answer in time"):
+            client.get("x", timeout=0.4)

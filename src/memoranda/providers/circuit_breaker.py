@@ -41,7 +41,7 @@ class CircuitBreaker:
         """Count a failure; a service that says how long to wait opens the breaker for that long at once."""
         with self._lock:
             self._failures += 1
-            if self._probing or self._failures >= self._max_failures or retry_after is not None:
+            if self._probing or self._failures >= self._max_failures or retry_after:
                 self._open_until = self._clock() + max(self._open_seconds, retry_after or 0.0)
             self._probing = False
 

@@ -16,6 +16,7 @@ import json
 import logging
 import os
 import random
+import re
 import threading
 import time
 from collections.abc import Collection, Mapping
@@ -35,7 +36,7 @@ _log = logging.getLogger(__name__)
 _IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS"})
 _TEMPORARY_STATUSES = frozenset({408, 425, 429})
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-_SECRET_HEADERS = frozenset({"authorization", "x-api-key", "api-key", "cookie", "proxy-authorization"})
+_SECRET_HEADER = re.compile("auth|key|token|secret|cookie", re.IGNORECASE)
 _MAX_ERROR_CHARS = 300
 _FIRST_PAUSE = 0.2
 _MAX_RETRIES = 2
@@ -72,7 +73,8 @@ class RemoteClient:
         self._provider = provider
         self._address = _parse_address(provider, base_url, allow_http)
         self._headers = {"Accept": "application/json", "User-Agent": "memoranda", **headers}
-        self._redactor = Redactor([*secrets, *_header_secrets(headers)])
+        self._secrets = {*secrets, *_header_secrets(headers)}
+        self._redactor = Redactor(self._secrets)
         self._timeout = timeout
         self._max_bytes = max_bytes
         self._breaker = recall_breaker or CircuitBreaker()
@@ -87,8 +89,9 @@ class RemoteClient:
         return self.request("POST", path, body, **options)
 
     def recall(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
-        """A request that only reads, for `prefetch`: behind the circuit breaker, so that a service that is down costs
-        a few deadlines and not one per turn.
+        """Send a request of `prefetch`, which only reads, behind the circuit breaker.
+
+        So a service that is down costs a few deadlines and not one per turn.
         """
         if not self._breaker.allow():
             left = self._breaker.seconds_left
@@ -121,6 +124,9 @@ class RemoteClient:
         deadline, if its method is idempotent, it has a key, or `retry_safe` says that it may arrive twice.
         """
         deadline = time.monotonic() + (self._timeout if timeout is None else timeout)
+        if not self._secrets.issuperset(more := _header_secrets(headers)):
+            self._secrets = {*self._secrets, *more}
+            self._redactor = Redactor(self._secrets)
         sent = {**self._headers, **headers} | ({"Idempotency-Key": idempotency_key} if idempotency_key else {})
         payload = None
         if body is not None:
@@ -215,8 +221,10 @@ class RemoteClient:
         return self._redactor.text(text)[0]
 
     def _take_connection(self, reuse: bool) -> "RemoteConnection":
-        """An idle connection, or a new one. A request that must not be repeated gets a new one: the server may have
-        closed an idle one, and whether it read the request would not be known.
+        """An idle connection, or a new one.
+
+        A request that must not be repeated gets a new one: the server may have closed an idle connection, and it would
+        be unknown whether it read the request.
         """
         # Here, because TLS and the parser of headers take 50 ms to import.
         from memoranda.providers.remote_connection import RemoteConnection
@@ -263,7 +271,7 @@ def _as_json(body: Any) -> bytes:
 
 def _header_secrets(headers: Mapping[str, str]) -> list[str]:
     """The values of authentication headers, with and without the scheme before them."""
-    values = [value for name, value in headers.items() if name.lower() in _SECRET_HEADERS]
+    values = [value for name, value in headers.items() if _SECRET_HEADER.search(name)]
     return [*values, *(value.rpartition(" ")[2] for value in values)]
 
 
