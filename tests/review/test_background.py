@@ -41,7 +41,7 @@ class Watched:
     ) -> None:
         self.model = ScriptedModel(steps)
         self.reports: list[ReviewReport] = []
-        self.review = BackgroundReview(home, lambda taken: self.model, settings, tell=self.reports.append, **more)
+        self.review = BackgroundReview(home, lambda taken: self.model, settings, on_report=self.reports.append, **more)
 
     def turn(self, session: ReviewableSession, *used: str, wait: float = 20) -> list[ReviewReport]:
         """A turn ends, and the review that follows, if any, does."""
@@ -148,7 +148,7 @@ def test_without_budget_no_call_is_made_and_the_review_stays_due(tmp_path: Path)
             tmp_path,
             lambda taken, ledger=ledger: ledger.metered(model, "review", session_id=taken.id, background=True),  # type: ignore[misc]
             EACH_TURN,
-            tell=reports.append,
+            on_report=reports.append,
         )
         review.after_turn(talk)
         assert review.wait(GIVE_UP)

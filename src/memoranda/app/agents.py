@@ -34,7 +34,7 @@ class Agents:
         # The callback for the review of each session, by its id.
         self._listeners: dict[str, Callable[[ReviewReport], None]] = {}
         self.review = BackgroundReview(
-            services.home.root, self._model_for_review, services.config.review, find=self._find, tell=self._report
+            services.home.root, self._model_for_review, services.config.review, find=self._find, on_report=self._report
         )
 
     def configured_model(self) -> ChatModel:

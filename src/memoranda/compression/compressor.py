@@ -100,7 +100,7 @@ class Compressor:
                 if estimate_messages(live.message for live in messages) <= target
                 else "There are no messages between the first and the last ones that could be summarised."
             )
-        if not force and (pruned := context.pruned(plan)) is not None:
+        if not force and (pruned := context.with_old_output_pruned(plan)) is not None:
             return pruned
         room = self._settings.summary_room(window)
         running = parse_summaries([text_of(live.message.get("content")) for live in plan.previous])
@@ -110,7 +110,7 @@ class Compressor:
         numbers = [live.said_as for live in plan.summarised]
         first, last = min(*numbers, running.first_id or numbers[0]), max(*numbers, running.last_id)
         summary = Summary(render_summary(RunningSummary(result.sections, pinned, first, last), session_id))
-        return context.summarised(plan, summary, (first, last), result.failure, self._settings.target(window))
+        return context.with_summary(plan, summary, (first, last), result.failure, self._settings.target(window))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class _Context:
     live: tuple[LiveMessage, ...]
     session_id: str
 
-    def pruned(self, plan: CompressionPlan) -> CompressedContext | None:
+    def with_old_output_pruned(self, plan: CompressionPlan) -> CompressedContext | None:
         """Every message, with old tool output shortened; None if that is not enough."""
         items = self._items({live.id: prune_message(live, self.session_id) for live in plan.summarised})
         if self._size(items) > self._size() * _PRUNED_ENOUGH:
@@ -141,7 +141,7 @@ class _Context:
         numbers = [live.said_as for live in self.live]
         return self._result(items, (min(numbers), max(numbers)), "pruned", [])
 
-    def summarised(
+    def with_summary(
         self, plan: CompressionPlan, summary: Summary, span: tuple[int, int], failure: str, target: int
     ) -> CompressedContext | NotCompressed:
         """The first messages, a summary, the user's request and the last messages."""

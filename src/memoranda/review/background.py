@@ -24,7 +24,7 @@ class BackgroundReview:
 
     `model_for` returns the model for a review, metered as background work. `find` opens a session by id and user, for a
     review that another process did not finish; without it, such a review uses the current session. The thread calls
-    `tell` with each report.
+    `on_report` with each report.
     """
 
     def __init__(
@@ -34,13 +34,13 @@ class BackgroundReview:
         settings: ReviewSettings | None = None,
         *,
         find: Callable[[str, str | None], ReviewableSession | None] | None = None,
-        tell: Callable[[ReviewReport], None] = lambda report: None,
+        on_report: Callable[[ReviewReport], None] = lambda report: None,
     ) -> None:
         self.schedule = ReviewSchedule(home, settings)
         self._settings = settings or ReviewSettings()
         self._model_for = model_for
         self._find = find
-        self._tell = tell
+        self._on_report = on_report
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._stopped = False
@@ -111,7 +111,7 @@ class BackgroundReview:
         try:
             report = self._review(due, snapshot)
             if report is not None:
-                self._tell(report)
+                self._on_report(report)
         except LockTimeoutError as error:
             # Another process is reviewing; this review stays due.
             _log.debug("No review of session %s now: %s", due.session_id, error)

@@ -51,26 +51,26 @@ def unreadable_call(problem: str) -> str:
     )
 
 
-def unsupported(missing: tuple[str, ...], said: str) -> str:
+def not_supported(missing: tuple[str, ...], clause: str) -> str:
     words = ", ".join(f"'{word}'" for word in missing)
     return (
-        f"Not saved: the user's own messages do not support {_quoted(said)}"
+        f"Not saved: the user's own messages do not support {_quote(clause)}"
         + (f" (not found in them together with the rest: {words})" if words else "")
         + ". Say it in the user's words if the user said it; otherwise leave it."
     )
 
 
-def contrary(said: str) -> str:
+def contradicted(clause: str) -> str:
     return (
-        f"Not saved: where the user used the words of {_quoted(said)}, it was the other way round "
+        f"Not saved: where the user used the words of {_quote(clause)}, it was the other way round "
         "('not', 'never', 'no'). "
         "Keep what the user affirmed and what the user denied as it was said."
     )
 
 
-def untouched(entry: str) -> str:
+def not_mentioned(entry: str) -> str:
     return (
-        f"Not done: in this conversation the user said nothing about {_quoted(entry)}, so the entry stays. "
+        f"Not done: in this conversation the user said nothing about {_quote(entry)}, so the entry stays. "
         "Only what the user took back or changed may go, or what another entry says as well."
     )
 
@@ -78,5 +78,5 @@ def untouched(entry: str) -> str:
 NO_DELETION = "Not done: a review does not delete skills. A person can do that."
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return repr(shorten_end(text, 120))

@@ -60,26 +60,26 @@ class WriteGuard:
 
     def _objection(self, target: Target, operation: Operation, entries: tuple[str, ...]) -> str:
         if isinstance(operation, Add):
-            return self._unsupported(operation.content)
+            return self._support_objection(operation.content)
         index = locate(entries, operation.old_text)
         if not isinstance(index, int):
             return ""
         old = entries[index]
         others = entries[:index] + entries[index + 1 :]
         if isinstance(operation, Replace):
-            if problem := self._unsupported(operation.content, old):
+            if problem := self._support_objection(operation.content, old):
                 return problem
             if not self._evidence.adds_words(operation.content, old):
                 # The same words in another order may say the contrary; only a shortened entry is safe.
                 shorter = operation.content in old
-                return "" if shorter or self._evidence.mentions(old) else prompts.untouched(old)
+                return "" if shorter or self._evidence.mentions(old) else prompts.not_mentioned(old)
             if keeps_most(old, operation.content):
                 return ""
             others = (*others, operation.content)
         assert isinstance(operation, Replace | Remove)
         if is_covered(old, others) or self._evidence.mentions(old):
             return ""
-        return prompts.untouched(old)
+        return prompts.not_mentioned(old)
 
     def _objection_to_skill(self, arguments: Mapping[str, Any]) -> str:
         action = str(arguments.get("action", ""))
@@ -88,17 +88,17 @@ class WriteGuard:
         # Only a patch quotes existing text, and the store refuses a wrong quote.
         existing = str(arguments.get("old_text") or arguments.get("old_string") or "") if action == "patch" else ""
         for text in _texts(arguments):
-            if problem := self._unsupported(_FIELD.sub("", _MARKUP.sub("", text)), existing, skill=True):
+            if problem := self._support_objection(_FIELD.sub("", _MARKUP.sub("", text)), existing, skill=True):
                 return problem
         return ""
 
-    def _unsupported(self, text: str, existing: str = "", *, skill: bool = False) -> str:
+    def _support_objection(self, text: str, existing: str = "", *, skill: bool = False) -> str:
         found = self._evidence.find_unsupported(text, existing, skill=skill)
         if found is None:
             return ""
         if found.contrary:
-            return prompts.contrary(found.clause)
-        return prompts.unsupported(found.missing, found.clause)
+            return prompts.contradicted(found.clause)
+        return prompts.not_supported(found.missing, found.clause)
 
 
 def _texts(value: Any, name: str = "") -> list[str]:

@@ -96,18 +96,18 @@ class Ledger:
         self._file.close()
 
     def _record(self, call: CallRecord) -> None:
-        self._recorder.put(self._priced(call))
+        self._recorder.put(self._with_price(call))
 
     def _settle(self, call: CallRecord) -> None:
         """Writes the row at once, so that the next call sees it; if that fails, queues it."""
-        priced = self._priced(call)
+        priced = self._with_price(call)
         try:
             store_calls(self._file, [priced])
         except StorageError as error:
             _log.warning("The cost of a background call could not be written yet: %s", error)
             self._recorder.put(priced)
 
-    def _priced(self, call: CallRecord) -> CallRecord:
+    def _with_price(self, call: CallRecord) -> CallRecord:
         if call.usage == Usage():
             return replace(call, cost_usd=0.0)
         try:

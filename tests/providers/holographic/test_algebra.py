@@ -13,7 +13,7 @@ from memoranda.providers.holographic.algebra import (
     atom,
     bind,
     bundle,
-    expected,
+    expected_similarity,
     noise,
     pack,
     similarity,
@@ -51,7 +51,7 @@ def test_a_bundle_resembles_its_members_by_what_is_expected(count: int) -> None:
     *members, stranger = _atoms(count + 1)
     together = bundle(members)
     for member in members:
-        assert similarity(together, member) == pytest.approx(expected(count), abs=NEAR)
+        assert similarity(together, member) == pytest.approx(expected_similarity(count), abs=NEAR)
     assert abs(similarity(together, stranger)) < NEAR
 
 
@@ -93,7 +93,7 @@ def test_sketches_estimate_likeness() -> None:
     def estimate(vector: algebra.Vector) -> float:
         return sketch_similarity(together, int.from_bytes(sketch(vector), "little"), DIMENSION) / SKETCH_FACTOR
 
-    assert all(estimate(member) == pytest.approx(expected(4), abs=2 * NEAR) for member in members)
+    assert all(estimate(member) == pytest.approx(expected_similarity(4), abs=2 * NEAR) for member in members)
     assert abs(estimate(stranger)) < 2 * NEAR
 
 

@@ -2,7 +2,8 @@
 
 A vector has one phase per dimension; a full turn is 65,536. Binding adds the phases of two vectors, and the result
 resembles neither; unbinding subtracts them again. A bundle resembles each of its vectors: with a similarity of 2/π if
-it has two, and of `expected(n)` if it has n. Unrelated vectors have a similarity of zero, within `noise(dimension)`.
+it has two, and of `expected_similarity(n)` if it has n. The similarity of unrelated vectors is zero, within
+`noise(dimension)`.
 
 A sketch has two bits per dimension, the signs of cosine and sine. Comparing two sketches takes one XOR and one bit
 count, so a search compares thousands of sketches and then computes exact similarities for a few. numpy is used if it is
@@ -83,7 +84,7 @@ def similarities(key: Vector, vectors: Sequence[Vector]) -> list[float]:
     return found
 
 
-def expected(count: int) -> float:
+def expected_similarity(count: int) -> float:
     """The similarity of a bundle of `count` vectors to each of them: 1, 2/π, 0.52, then about √(π/4n)."""
     known = (1.0, 1.0, 2 / math.pi, 0.52)
     return known[count] if count < len(known) else math.sqrt(math.pi / (4 * count))

@@ -17,7 +17,7 @@ from memoranda.providers.holographic.algebra import (
     atom,
     bind,
     bundle,
-    expected,
+    expected_similarity,
     noise,
     sketch,
     sketch_similarity,
@@ -61,7 +61,7 @@ class Encoder:
         return bind(atom(key, self.dimension), self._entity)
 
     def content(self, fact: Vector) -> Vector:
-        """The content unbound from a fact's vector; its similarity to the text is `expected` of the fact's parts."""
+        """The content unbound from a fact's vector, which resembles the text by `expected_similarity`."""
         return unbind(fact, self._content)
 
     def about(self, text: str) -> Vector:
@@ -72,11 +72,11 @@ class Encoder:
         """How similar the content of a fact with so many entities is to a text, from 0 to 1."""
         if similarity < _LIKELY_DEVIATIONS * noise(self.dimension):
             return 0.0
-        return min(1.0, similarity / expected(1 + min(entities, MAX_ENTITIES)))
+        return min(1.0, similarity / expected_similarity(1 + min(entities, MAX_ENTITIES)))
 
     def presence(self, similarity: float, entities: int) -> float:
         """How surely a fact with so many entities is about the one with this similarity: 1 sure, 0 not."""
-        usual = expected(1 + min(entities, MAX_ENTITIES))
+        usual = expected_similarity(1 + min(entities, MAX_ENTITIES))
         if similarity < max(usual / 2, _SURE_DEVIATIONS * noise(self.dimension)):
             return 0.0
         return min(1.0, similarity / usual)
@@ -88,7 +88,7 @@ class Encoder:
         """The estimated share of the asked name's parts that a known name has."""
         parts, others = len(name_parts(asked)), len(name_parts(key))
         alike = sketch_similarity(asked_sketch, key_sketch, self.dimension) / SKETCH_FACTOR
-        return alike / (parts * expected(parts) * expected(others))
+        return alike / (parts * expected_similarity(parts) * expected_similarity(others))
 
 
 @lru_cache(maxsize=4096)

@@ -69,7 +69,7 @@ _VERBS = re.compile(
 )
 _USER = re.compile(r"\b(?:the user|user)(?:['’]s)?\b", re.IGNORECASE)
 
-KnownEntity = Callable[[list[str]], set[str]]
+FindKnown = Callable[[list[str]], set[str]]
 
 
 class Entity(NamedTuple):
@@ -92,11 +92,11 @@ def key_of(name: str) -> str:
     return plain.strip("\"'`.,;:!?()[]{}“”‘「」『』《》 ").removesuffix("'s").strip()
 
 
-def find_entities(text: str, known: KnownEntity = lambda keys: set()) -> list[Entity]:
+def find_entities(text: str, known: FindKnown = lambda keys: set()) -> list[Entity]:
     """The names in a text in order, each once. `known` returns those of the given keys that are names already."""
     spans: list[_Span] = []
     taken = bytearray(len(text))
-    for span in (*_marked(text), *_capitalised(text, known), *_known_runs(text, known)):
+    for span in (*_marked_names(text), *_capitalised_names(text, known), *_known_runs(text, known)):
         if not any(taken[span.start : span.end]):
             taken[span.start : span.end] = b"x" * (span.end - span.start)
             spans.append(span)
@@ -110,7 +110,7 @@ def find_entities(text: str, known: KnownEntity = lambda keys: set()) -> list[En
     return [entity for key, entity in found.items() if key and len(entity.name) <= MAX_NAME_CHARS]
 
 
-def _marked(text: str) -> Iterator[_Span]:
+def _marked_names(text: str) -> Iterator[_Span]:
     """Names that have quotation marks or the form of code, a file or a handle."""
     for match in _CODE.finditer(text):
         yield _Span(match.start(), match.end(), Entity(match[1].strip(), "code"))
@@ -130,7 +130,7 @@ def _marked(text: str) -> Iterator[_Span]:
             yield _Span(word.start(), word.end(), Entity(word.group()))
 
 
-def _capitalised(text: str, known: KnownEntity) -> Iterator[_Span]:
+def _capitalised_names(text: str, known: FindKnown) -> Iterator[_Span]:
     words = list(_WORD.finditer(text))
     index = 0
     while index < len(words):
@@ -156,7 +156,7 @@ def _run_end(text: str, words: list[re.Match[str]], first: int) -> int:
     return last
 
 
-def _run(text: str, words: list[re.Match[str]], known: KnownEntity) -> Iterator[_Span]:
+def _run(text: str, words: list[re.Match[str]], known: FindKnown) -> Iterator[_Span]:
     if _starts_sentence(text, words[0].start()):
         if words[0].group().replace("’", "'").casefold().removesuffix("'s") in _OPENING:
             words = words[1:]
@@ -178,7 +178,7 @@ def _starts_sentence(text: str, position: int) -> bool:
     return _SENTENCE_END.search(before if position <= _LOOKBACK_CHARS else f"x{before}") is not None
 
 
-def _is_surely_a_name(text: str, word: re.Match[str], known: KnownEntity) -> bool:
+def _is_surely_a_name(text: str, word: re.Match[str], known: FindKnown) -> bool:
     """Whether a word at the start of a sentence is a name."""
     shape = word.group()
     if (len(shape) > 1 and shape.isupper()) or shape.endswith(("'s", "’s")) or _VERBS.match(text, word.end()):
@@ -191,7 +191,7 @@ def _looks_like_a_name(word: str) -> bool:
     return word[0].isupper() and plain.removesuffix("'s") not in _NOT_NAMES
 
 
-def _known_runs(text: str, known: KnownEntity) -> Iterator[_Span]:
+def _known_runs(text: str, known: FindKnown) -> Iterator[_Span]:
     """Known names inside runs of unspaced scripts, the longest first."""
     if text.isascii():
         return

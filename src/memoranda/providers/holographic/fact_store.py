@@ -72,7 +72,7 @@ class FactStore:
 
         Without `entities` the store finds them in the text.
         """
-        content = self._checked(content)
+        content = self._check_content(content)
         _check_category(category)
         now = self.clock()
         with self.database.writing() as connection:
@@ -102,7 +102,7 @@ class FactStore:
         """Changes the given fields of a fact. Raises FactError for an unknown fact, or the text of another one."""
         if category is not None:
             _check_category(category)
-        content = None if content is None else self._checked(content)
+        content = None if content is None else self._check_content(content)
         with self.database.writing() as connection:
             fact = _require_fact(connection, fact_id)
             if content is not None:
@@ -222,7 +222,7 @@ class FactStore:
         with self.database.writing() as connection:
             self._write_derived(connection, fact_id, None)
 
-    def _checked(self, content: str) -> str:
+    def _check_content(self, content: str) -> str:
         content = content.strip()
         if not content:
             raise FactError("content is empty; state the fact in a sentence.")

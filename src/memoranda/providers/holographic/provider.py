@@ -111,14 +111,14 @@ class HolographicProvider(MemoryProvider):
             str(known.get("tool_call_id") or known.get("task_id") or ""),
             f"mirror:{known.get('write_origin') or 'memory'}",
         )
-        mirror(self._opened(), action, target, content, str(known.get("old_text") or ""), origin)
+        mirror(self._require_store(), action, target, content, str(known.get("old_text") or ""), origin)
 
     def on_session_switch(self, new_session_id: str, **facts: Any) -> None:
         self._session_id = new_session_id
 
     def on_session_end(self, messages: list[dict[str, Any]], **facts: Any) -> None:
         """Stores the user's statements, if `auto_extract` is on."""
-        store = self._opened()
+        store = self._require_store()
         if self._settings is None or not self._settings.auto_extract:
             return
         session_id = str(facts.get("session_id") or self._session_id)
@@ -157,7 +157,7 @@ class HolographicProvider(MemoryProvider):
             for hit in retriever.probe(name, filters)
         ]
 
-    def _opened(self) -> FactStore:
+    def _require_store(self) -> FactStore:
         """The open store; raises ProviderError if there is none, so that the notification is delivered again."""
         if self._store is None:
             raise ProviderError("The facts of holographic are not open.")

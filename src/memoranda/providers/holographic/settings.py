@@ -29,7 +29,9 @@ class HolographicSettings:
     def read(cls, values: Mapping[str, Any]) -> "HolographicSettings":
         """Reads settings from a file, a form or a caller; unknown names are ignored."""
         known = {field.name: field.default for field in fields(cls)}
-        return cls(**{name: _typed(name, values[name], known[name]) for name in known if values.get(name) is not None})
+        return cls(
+            **{name: _convert(name, values[name], known[name]) for name in known if values.get(name) is not None}
+        )
 
 
 _LIMITS: dict[str, tuple[float, float]] = {
@@ -84,7 +86,7 @@ def save(values: Mapping[str, Any], home: Path) -> None:
     write_settings(home, NAME, {name: settings[name] for name in values if name in settings})
 
 
-def _typed(name: str, value: Any, default: Any) -> Any:
+def _convert(name: str, value: Any, default: Any) -> Any:
     if isinstance(default, bool):
         return _boolean(name, value)
     try:
