@@ -160,7 +160,7 @@ def log(name: str | None, limit: int) -> None:
 @click.argument("number", type=click.IntRange(min=1), required=False)
 @memory_options
 def undo(number: int | None) -> None:
-    """Undo change NUMBER (default: the latest). The undo is a change too, and can be undone."""
+    """Undo change NUMBER (default: the latest that is not undone yet). An undo is a change too, and can be undone."""
     invocation = Invocation.current()
     _report(invocation, change_history.undo(open_skills(invocation), number, PERSON))
 

@@ -28,10 +28,10 @@ def log(target: Target | None, limit: int) -> None:
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
     changes = [_as_data(store, change) for change in change_history.log(store, target)[-limit:][::-1]]
-    invocation.respond("\n".join(map(_format_entry, changes)) or "No changes yet.", changes)
+    invocation.respond("\n".join(map(_format_change_and_edits, changes)) or "No changes yet.", changes)
 
 
-def _format_entry(change: Mapping[str, Any]) -> str:
+def _format_change_and_edits(change: Mapping[str, Any]) -> str:
     lines = [format_change(change, FILE_NAMES[change["target"]])]
     sides = [(sign, edit[side]) for edit in change["edits"] for sign, side in (("-", "before"), ("+", "after"))]
     lines += [f"      {sign} {_indent(text)}" for sign, text in sides if text is not None]
@@ -86,7 +86,7 @@ def diff(number: int | None) -> None:
 @click.argument("number", type=click.IntRange(min=1), required=False)
 @memory_options
 def undo(number: int | None) -> None:
-    """Undo change NUMBER (default: the latest). The undo is a change too, and can be undone."""
+    """Undo change NUMBER (default: the latest that is not undone yet). An undo is a change too, and can be undone."""
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
     report(invocation, store, change_history.undo(store, number, PERSON))

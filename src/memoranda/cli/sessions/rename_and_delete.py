@@ -95,7 +95,7 @@ def prune(
         rows = db.list_prune_candidates(days, source)
         if dry_run or not rows:
             invocation.respond(
-                _describe(rows) if rows else "There is nothing to prune.",
+                _describe_sessions(rows) if rows else "There is nothing to prune.",
                 {"success": True, "deleted": 0, "would_delete": [row["id"] for row in rows]},
             )
             return
@@ -113,7 +113,7 @@ def _confirm_and_delete(
     delete: Callable[[list[str]], int],
 ) -> None:
     if not yes:
-        click.echo(_describe(rows), err=True)
+        click.echo(_describe_sessions(rows), err=True)
         click.confirm("Delete them for good?", abort=True, err=True)
     if export_to is not None:
         exported = (db.export_session(row["id"]) for row in rows)
@@ -126,9 +126,9 @@ def _confirm_and_delete(
         unfinished = f"\n{error} Search no longer finds the sessions, but the index file keeps their words until then."
     is_overwritten = _is_overwritten(db)
     remains = "" if is_overwritten else _NOT_OVERWRITTEN.format(file=db.path.name)
-    kept = f" They are saved in {export_to}." if export_to else ""
+    saved = f" They are saved in {export_to}." if export_to else ""
     invocation.respond(
-        f"Deleted {_count(deleted, 'session')}.{kept}{unfinished}{remains}",
+        f"Deleted {_count(deleted, 'session')}.{saved}{unfinished}{remains}",
         {"success": True, "deleted": deleted, "session_ids": [row["id"] for row in rows],
          "exported_to": str(export_to) if export_to else None, "index_rebuilt": not unfinished,
          "text_overwritten": is_overwritten},
@@ -145,7 +145,7 @@ def _is_overwritten(db: SessionDB) -> bool:
     return True
 
 
-def _describe(rows: list[dict[str, Any]]) -> str:
+def _describe_sessions(rows: list[dict[str, Any]]) -> str:
     messages = sum(row["message_count"] for row in rows)
     lines = [f"{_count(len(rows), 'session')} with {_count(messages, 'message')}:"]
     lines += [
