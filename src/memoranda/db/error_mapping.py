@@ -1,4 +1,4 @@
-"""SQLite's errors in words that say what happened, to what, and what to do; and trying again after those that pass."""
+"""Maps SQLite's errors to ours, which say what to do, and retries statements after temporary ones."""
 
 import random
 import sqlite3
@@ -12,7 +12,7 @@ _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def storage_error(error: sqlite3.Error, path: Path, wait: float) -> StorageError:
-    """The same as one of our own errors; `wait` is how long it was tried."""
+    """The error of ours for one of SQLite's; `wait` is how many seconds the caller tried."""
     extended = getattr(error, "sqlite_errorcode", 0)
     code = extended & 0xFF
     if code in CONTENTION:
@@ -30,12 +30,12 @@ def storage_error(error: sqlite3.Error, path: Path, wait: float) -> StorageError
 
 
 def encoding_error(error: UnicodeEncodeError) -> SessionError:
-    """A text that is not Unicode."""
+    """The error for a text that is not valid Unicode."""
     return SessionError(f"{error.object[:60]!r} has half a character in it, which no database can hold.")
 
 
 def retry(connection: sqlite3.Connection | sqlite3.Cursor, statement: str, deadline: float) -> sqlite3.Cursor:
-    """Execute a statement, again and again while somebody else is writing."""
+    """Execute a statement; retry while another process holds the lock, until the deadline."""
     while True:
         try:
             return connection.execute(statement)
@@ -46,5 +46,5 @@ def retry(connection: sqlite3.Connection | sqlite3.Cursor, statement: str, deadl
 
 
 def pause() -> None:
-    """Wait a little, until a moment that no two writers share."""
+    """Sleep for a random short time, so that waiting writers do not retry together."""
     time.sleep(random.uniform(0.002, 0.030))

@@ -1,10 +1,10 @@
-"""Being the only one who has a database, while its file is replaced.
+"""Exclusive access to a database file while it is replaced.
 
-Whoever has a database with a log open keeps two locks on it, reading or not: a shared one on a range of the file, and
-one on a byte of the file beside it that holds the log's index. Which bytes these are belongs to SQLite's format. Taken
-exclusively they show that nobody else is there, and keep others from opening it, whatever the file's content: SQLite
-itself could not lock a file that it cannot read. Where there is no log, nobody keeps a lock, but SQLite refuses to
-write through a file that was replaced. On Windows a file that is open cannot be replaced at all.
+Every process that has a database with a write-ahead log open holds two locks, reading or not: a shared one on a range
+of the file, and one on a byte of the `-shm` file beside it. SQLite's format fixes which bytes these are. Taking them
+exclusively proves that no other process has the file open, and keeps others from opening it, whatever its content:
+SQLite itself cannot lock a file that it cannot read. Without a log no process holds a lock, but SQLite refuses to write
+to a file that was replaced. On Windows an open file cannot be replaced at all.
 """
 
 import errno
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from memoranda.db import fork_safety
 from memoranda.db.orphaned_wal import WAL_SUFFIX
-from memoranda.db.sqlite import LONG_WAIT_MS, Database
+from memoranda.db.sqlite import LONG_TIMEOUT_MS, Database
 from memoranda.errors import LockTimeoutError
 from memoranda.support.durable_files import PRIVATE_FILE
 from memoranda.support.processes import processes_that_opened
@@ -27,43 +27,44 @@ if sys.platform != "win32":
 
 _SHARED_RANGE = (0x40000002, 510)
 _LOG_INDEX_BYTE = (128, 1)
-_PATIENCE = 1.0
+_LOCK_TIMEOUT = 1.0
 _PAUSE = 0.02
-# Longer than anybody waits for a file before opening it again.
-_AFTERWARDS = LONG_WAIT_MS / 1000 + 0.1
+# Longer than any process waits for the file before it opens it again.
+_HOLD_AFTER_REPLACING = LONG_TIMEOUT_MS / 1000 + 0.1
 
 
 @contextmanager
 def exclusive_access(path: Path) -> Iterator[int | None]:
-    """The locked file's descriptor, None on Windows. It is made if it is missing; no other of it may be closed.
+    """Lock a file against all other processes, and give its descriptor (None on Windows); create it if it is missing.
 
-    Others may have opened the old file just before it is replaced, and wait for it. If the lock fell at once, they
-    would go on with the old file and the new one's log; so it is held until they have given up and opened the new one.
+    The caller must close no other descriptor of the file, which would drop the locks. Another process may have opened
+    the old file just before it was replaced and wait for the lock. It would then use the old file with the log of the
+    new one; so the lock stays until such a process has given up and opened the new file.
     """
     if _is_open_here(path):
         raise LockTimeoutError(f"{path} is open in this process. Close it first; nothing was changed.")
     if sys.platform == "win32":
         yield None
         return
-    was_there = path.exists()
-    with ExitStack() as held:
+    existed = path.exists()
+    with ExitStack() as resources:
         file = os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
-        held.callback(os.close, file)
+        resources.callback(os.close, file)
         try:
             _lock(file, path, *_SHARED_RANGE)
             if os.path.exists(index := f"{path}-shm"):
-                damaged_copy_path = os.open(index, os.O_RDWR)
-                held.callback(os.close, damaged_copy_path)
-                _lock(damaged_copy_path, path, *_LOG_INDEX_BYTE)
+                index_file = os.open(index, os.O_RDWR)
+                resources.callback(os.close, index_file)
+                _lock(index_file, path, *_LOG_INDEX_BYTE)
             if (others := _holders(path)) or _is_replaced(path, file):
                 raise _in_use(path, others)
             yield file
         except BaseException:
-            if not was_there and not _is_replaced(path, file):
+            if not existed and not _is_replaced(path, file):
                 path.unlink()
             raise
         if _is_replaced(path, file):
-            time.sleep(_AFTERWARDS)
+            time.sleep(_HOLD_AFTER_REPLACING)
 
 
 def _is_replaced(path: Path, file: int) -> bool:
@@ -71,18 +72,18 @@ def _is_replaced(path: Path, file: int) -> bool:
 
 
 def _is_open_here(path: Path) -> bool:
-    """Locks do not keep a process from itself, and it would lose its own when the descriptor is closed."""
-    place = os.path.realpath(path)
+    """Whether this process has the database open: its own locks do not stop it, and it would lose them."""
+    real_path = os.path.realpath(path)
     return any(
-        isinstance(each, Database) and not each.closed and os.path.realpath(each.path) == place
-        for each in fork_safety.watched()
+        isinstance(database, Database) and not database.closed and os.path.realpath(database.path) == real_path
+        for database in fork_safety.watched()
     )
 
 
 def _lock(descriptor: int, path: Path, start: int, length: int) -> None:
     if sys.platform == "win32":
         return
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _LOCK_TIMEOUT
     while True:
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, length, start)
@@ -96,13 +97,13 @@ def _lock(descriptor: int, path: Path, start: int, length: int) -> None:
 
 
 def _holders(path: Path) -> list[int]:
-    """A lock can be lost, when a process closes the file apart from SQLite; that it has the file open cannot."""
+    """The processes that have the file open: one that closed a second descriptor lost only its lock."""
     return processes_that_opened(Path(f"{path}{ending}") for ending in ("", WAL_SUFFIX, "-shm"))
 
 
 def _in_use(path: Path, processes: list[int]) -> LockTimeoutError:
-    who = f"process {', '.join(map(str, processes))}" if processes else "another process"
+    holders = f"process {', '.join(map(str, processes))}" if processes else "another process"
     return LockTimeoutError(
-        f"{path} is open in {who}, which would go on writing to the old file. Nothing was changed. Stop every program "
-        "that uses this home (agents, MCP servers, 'memoranda chat'), then run 'memoranda doctor --fix' again."
+        f"{path} is open in {holders}, which would keep writing to the old file. Nothing was changed. Stop every "
+        "program that uses this home (agents, MCP servers, 'memoranda chat'), then run 'memoranda doctor --fix' again."
     )

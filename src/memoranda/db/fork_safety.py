@@ -1,8 +1,8 @@
 """Keeps databases usable on both sides of a fork.
 
-No transaction may be open at the moment of a fork: the child would inherit its locks and never get them. No thread may
-be inside SQLite: what SQLite itself has locked just then stays so in the child, even the memory it allocates. And the
-child must not use, or close, the connections of its parent.
+No transaction may be open during a fork: the child would inherit locks that nothing releases. No thread may be inside
+SQLite: a mutex that SQLite holds at that time stays locked in the child, even that of its allocator. And the child must
+not use or close the connections of its parent.
 """
 
 import os
@@ -11,12 +11,12 @@ import time
 from typing import Protocol
 from weakref import WeakSet
 
-_PATIENCE = 2.0
+_TIMEOUT = 2.0
 _PAUSE = 0.001
 
 
 class Forkable(Protocol):
-    """A database that can wait for a fork and survive it."""
+    """A database, or an object that opens one, that prepares for a fork and works on both sides of it."""
 
     def hold_for_fork(self) -> bool: ...
     def resume_after_fork(self) -> None: ...
@@ -24,10 +24,10 @@ class Forkable(Protocol):
 
 
 class ForkGate:
-    """Threads pass it on their way into SQLite and out again: `with inside:`. A fork waits until all others are out."""
+    """Counts the threads inside SQLite: `with gate:`. A fork waits until all other threads are out."""
 
     def __init__(self) -> None:
-        # Nothing but a plain lock: an interrupt can come into the midst of taking any other.
+        # A plain lock: an interrupt can leave any other kind half taken.
         self._lock = threading.Lock()
         self._threads: dict[int, int] = {}
         self._forking = 0
@@ -49,13 +49,13 @@ class ForkGate:
                 self._threads[thread] = left
 
     def give_way(self) -> None:
-        """In the midst of long work: let a fork that waits happen now."""
+        """During long work: let a waiting fork happen now."""
         self.__exit__()
         self.__enter__()
 
     def hold_for_fork(self) -> None:
-        """Let nobody else in, and wait for those who are; but not for one who stays."""
-        self._forking, deadline = threading.get_ident(), time.monotonic() + _PATIENCE
+        """Let no other thread in, and wait for those inside, but not longer than the timeout."""
+        self._forking, deadline = threading.get_ident(), time.monotonic() + _TIMEOUT
         while not self._is_free() and time.monotonic() < deadline:
             time.sleep(_PAUSE)
 
@@ -63,7 +63,7 @@ class ForkGate:
         self._forking = 0
 
     def reset_in_child(self) -> None:
-        """Only the thread that has forked is here."""
+        """Only the thread that forked exists in the child."""
         thread = threading.get_ident()
         self._lock, self._forking = threading.Lock(), 0
         self._threads = {thread: self._threads[thread]} if thread in self._threads else {}
@@ -74,25 +74,25 @@ class ForkGate:
 
 
 gate = ForkGate()
-# Whoever opens databases is held before the databases: then each is open and known here, or not yet begun.
+# Openers are held before databases: then every database is either open and known here, or not being opened.
 _openers: WeakSet[Forkable] = WeakSet()
 _databases: WeakSet[Forkable] = WeakSet()
 _held: list[Forkable] = []
 
 
 def watch(database: Forkable, *, opens: bool = False) -> None:
-    """Take care of a database, or of somebody who opens one, as long as it lives."""
+    """Prepare a database, or an object that opens one (`opens`), for forks as long as it lives."""
     (_openers if opens else _databases).add(database)
 
 
 def watched() -> list[Forkable]:
-    """The databases that this process has, open or closed."""
+    """The databases of this process, open or closed."""
     return list(_databases)
 
 
 def _before() -> None:
     for group in (_openers, _databases):
-        _held.extend(each for each in list(group) if each.hold_for_fork())
+        _held.extend(item for item in list(group) if item.hold_for_fork())
     gate.hold_for_fork()
 
 
@@ -105,8 +105,8 @@ def _after_in_parent() -> None:
 def _after_in_child() -> None:
     _held.clear()
     gate.reset_in_child()
-    for each in (*_databases, *_openers):
-        each.reset_in_child()
+    for item in (*_databases, *_openers):
+        item.reset_in_child()
 
 
 if hasattr(os, "register_at_fork"):

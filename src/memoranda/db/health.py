@@ -1,4 +1,4 @@
-"""Is a database whole, may others read it, and saving what can still be read of one that is damaged."""
+"""Checks whether a database is whole and private, and saves what can be read of a damaged one."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -14,12 +14,12 @@ from memoranda.db.sqlite import Connection, Database
 from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
 from memoranda.support.health_issues import HealthIssue, check_permissions
 
-_PATIENCE = 2.0
+_LOCK_TIMEOUT = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedDatabase:
-    """A database: how it is signed, what is in it, and how it is saved when it is damaged."""
+    """A database, how to check its content (`inside`), and how to save it when it is damaged (`save`)."""
 
     path: Path
     application_id: int
@@ -28,22 +28,22 @@ class CheckedDatabase:
     save: Callable[[DamagedDatabase, Path], str]
 
     def open(self, path: Path | None = None) -> Database:
-        return open_database(path or self.path, self.schema, self.application_id, wait=_PATIENCE)
+        return open_database(path or self.path, self.schema, self.application_id, wait=_LOCK_TIMEOUT)
 
 
 def check_store(store: CheckedDatabase) -> Iterator[HealthIssue]:
-    """Can it be read, is it whole, may others read it, and what there is to say about what is inside."""
+    """Health issues of a database: access, damage, permissions, and those that `inside` finds."""
     return check_file(store.path, lambda: _look_into(store), lambda problem: _damaged(store, problem))
 
 
 def check_file(
     path: Path, look: Callable[[], Iterator[HealthIssue]], damaged: Callable[[str], HealthIssue]
 ) -> Iterator[HealthIssue]:
-    """May others read a database, can it be opened, and what `look` finds inside; `damaged` says how it is saved."""
+    """Health issues of a file: permissions, access, and what `look` finds; `damaged` makes the issue for damage."""
     if not database_exists(path):
         return
     for ending in SIDE_FILES:
-        # Those beside it come and go while others use it.
+        # The files beside it come and go while other processes use it.
         with suppress(FileNotFoundError):
             yield from check_permissions(Path(f"{path}{ending}"))
     try:
@@ -53,11 +53,13 @@ def check_file(
     except CorruptStoreError as error:
         yield damaged(_about(path, error))
     except StorageError as error:
-        yield HealthIssue("error", path, _about(path, error), "mend its permissions, or stop the program that holds it")
+        yield HealthIssue(
+            "error", path, _about(path, error), "repair its permissions, or stop the program that holds it"
+        )
 
 
 def _about(path: Path, error: StorageError) -> str:
-    """What an error says, without the path, which a finding names already."""
+    """The message of an error without the path, which the issue names already."""
     return str(error).removeprefix(f"{path} ")
 
 
@@ -79,12 +81,12 @@ def _damaged(store: CheckedDatabase, problem: str) -> HealthIssue:
         problem,
         "stop every program that uses it, then 'memoranda doctor --fix': it keeps what is there beside it and "
         "saves everything that can still be read",
-        lambda: _saved(store),
+        lambda: _save(store),
     )
 
 
 def _is_ours(store: CheckedDatabase) -> bool:
-    """Only a file that was ours is replaced; anything else is left for a person."""
+    """Whether the file was written by us; any other file is left for a person."""
     if main_file_missing(store.path):
         return True
     address = f"{store.path.absolute().as_uri()}?mode=ro&immutable=1"
@@ -95,14 +97,14 @@ def _is_ours(store: CheckedDatabase) -> bool:
         return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT
 
 
-def _saved(store: CheckedDatabase) -> str:
+def _save(store: CheckedDatabase) -> str:
     kept = damaged_copy_path(store.path)
-    told = rebuild(store.path, kept, lambda path: store.open(path).close(), store.save)
-    return f"saved {told}, which is all that could be read; what was there is kept as {list_kept_files(kept)}"
+    summary = rebuild(store.path, kept, lambda path: store.open(path).close(), store.save)
+    return f"saved {summary}, which is all that could be read; what was there is kept as {list_kept_files(kept)}"
 
 
 def take_rows(connection: Connection, damaged: DamagedDatabase, table: Table) -> int:
-    """Copy the rows that can be read; one that does not fit is left out."""
+    """Copy the readable rows of a table and return how many; rows that break a rule are left out."""
     taken = 0
     for row in damaged.rows(table):
         filled = {name: value for name, value in row.items() if value is not None}
@@ -114,7 +116,7 @@ def take_rows(connection: Connection, damaged: DamagedDatabase, table: Table) ->
 
 
 def plain_store(path: Path, application_id: int, schema: Schema, what: str) -> CheckedDatabase:
-    """A database with nothing more to look at than whether it is whole; `what` its rows are, for people."""
+    """A database of which only damage is checked; `what` names its rows in messages."""
 
     def save(damaged: DamagedDatabase, fresh: Path) -> str:
         with closing(store.open(fresh)) as database, database.writing() as connection:

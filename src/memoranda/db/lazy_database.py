@@ -1,4 +1,4 @@
-"""A database that is opened, and made, when it is first needed; looking into one that is not there leaves no trace."""
+"""A database that is opened, or created, at its first use; checking whether it exists creates nothing."""
 
 import threading
 from pathlib import Path
@@ -9,7 +9,7 @@ from memoranda.db.schema import Schema
 from memoranda.db.schema_upgrade import open_database
 from memoranda.db.sqlite import Database
 
-_LONGEST_OPENING = 10.0
+_OPEN_TIMEOUT = 10.0
 
 
 class LazyDatabase:
@@ -41,8 +41,8 @@ class LazyDatabase:
                 self._database = None
 
     def hold_for_fork(self) -> bool:
-        """Let nobody begin to open it; whoever does already comes to an end first."""
-        return self._opening.acquire(timeout=_LONGEST_OPENING)
+        """Wait for a thread that is opening it, and let no other start."""
+        return self._opening.acquire(timeout=_OPEN_TIMEOUT)
 
     def resume_after_fork(self) -> None:
         self._opening.release()

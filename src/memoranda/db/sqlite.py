@@ -1,9 +1,9 @@
 """One SQLite file, shared by many threads and processes.
 
-Writing is one short `BEGIN IMMEDIATE` transaction at a time, retried with jitter for a bounded while; what it commits
-has reached the disk. Reading uses connections of its own and sees one consistent state. The write-ahead log is copied
-back by a thread of its own, so that no writer pays for it now and then. The file is never opened except through
-SQLite: closing any other descriptor would drop the locks that this process holds on it.
+There is one short `BEGIN IMMEDIATE` transaction at a time, retried with jitter until a deadline; a commit has reached
+the disk. Readers use connections of their own and see one consistent state. A background thread copies the write-ahead
+log back, so that no writer pays for it. Nothing opens the file except through SQLite: closing any other descriptor
+would drop the locks that this process holds on it.
 """
 
 import os
@@ -23,8 +23,8 @@ from memoranda.db.write_ahead_log import LARGE_LOG, WalCheckpointer, choose_jour
 from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, ReplacedStoreError, StorageError
 from memoranda.support.durable_files import PRIVATE_FILE, make_private_directory
 
-_SHORT_WAIT_MS = 20
-LONG_WAIT_MS = 1000
+_SHORT_TIMEOUT_MS = 20
+LONG_TIMEOUT_MS = 1000
 _IDLE_READERS = 4
 _PAGE = 8192
 
@@ -32,7 +32,7 @@ Connection = sqlite3.Connection
 
 
 class Database:
-    """An open file. `read_only` says that nothing can be written there, `journal` how SQLite keeps it safe."""
+    """An open file; `read_only` tells whether it cannot be written, `journal` which journal mode SQLite uses."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Database:
         wait: float = 10.0,
         vfs: str = "",
     ) -> None:
-        """Open the file, or make it. `inspect` may look at it first, and raise if it must not be used."""
+        """Open the file, or create it. `inspect` sees it first and raises if it must not be used."""
         self.path = path
         self.read_only = False
         self.journal = ""
@@ -57,7 +57,7 @@ class Database:
         self._readers: list[Connection] = []
         self._writing_thread = 0
         self._deadline = 0.0
-        self._steering: sqlite3.Cursor | None = None
+        self._control_cursor: sqlite3.Cursor | None = None
         self._checkpoints = WalCheckpointer(path)
         self._reason = ""
         self._identity: tuple[int, int] | None = None
@@ -70,7 +70,7 @@ class Database:
     def writing(self) -> AbstractContextManager[Connection]:
         """One transaction: all of it is durable when the block ends, none of it when the block raises.
 
-        There is one at a time: a second one within it ends it, and it raises when its block ends.
+        A second one inside it rolls the first one back, whose block then raises when it ends.
         """
         return _Transaction(self)
 
@@ -80,76 +80,76 @@ class Database:
         thread, deadline = threading.get_ident(), time.monotonic() + self._wait
         self._abandon()
         try:
-            # Waiting with a limit costs more than trying, and there is seldom anybody to wait for.
+            # Acquiring with a timeout costs more than trying, and the lock is usually free.
             if not self._lock.acquire(blocking=False) and not self._lock.acquire(timeout=self._wait):
                 raise LockTimeoutError(f"Another thread has been writing {self.path} for {self._wait:g} s.")
             self._writing_thread, self._deadline = thread, deadline
             connection = self._writing_connection()
-            # Kept until the commit: each costs as much as a small statement.
-            self._steering = connection.cursor()
-            retry(self._steering, "BEGIN IMMEDIATE", deadline)
+            # One cursor for BEGIN and COMMIT: creating one costs as much as a small statement.
+            self._control_cursor = connection.cursor()
+            retry(self._control_cursor, "BEGIN IMMEDIATE", deadline)
             return connection
         except BaseException as error:
             if self._writing_thread == thread:
-                self._give_up(error)
+                self._roll_back(error)
             else:
-                # An interrupt may have come between getting the lock and saying so.
+                # An interrupt may have come between acquiring the lock and recording the owner.
                 with suppress(RuntimeError):
                     self._lock.release()
             raise
 
-    def _commit(self, steering: sqlite3.Cursor | None) -> None:
-        if steering is None or steering is not self._steering:
-            raise RuntimeError(f"Another write to {self.path} began within this one, which was given up.")
+    def _commit(self, control_cursor: sqlite3.Cursor | None) -> None:
+        if control_cursor is None or control_cursor is not self._control_cursor:
+            raise RuntimeError(f"Another write to {self.path} began within this one, which was rolled back.")
         try:
             if file_identity(self._file) != self._identity:
                 raise replaced_error(self._file)
-            retry(steering, "COMMIT", self._deadline)
+            retry(control_cursor, "COMMIT", self._deadline)
         except BaseException as error:
-            self._give_up(error)
+            self._roll_back(error)
             raise
         self._release()
         if self.journal == "wal":
             self._checkpoints.note_commit(self._connect)
 
-    def _give_up(self, error: BaseException) -> None:
-        """Take back what was written, and raise an error of ours in place of one of SQLite's."""
+    def _roll_back(self, error: BaseException) -> None:
+        """Roll back, and raise an error of ours in place of one of SQLite's."""
         try:
             connection = self._writer
             if connection is not None and connection.in_transaction:
                 connection.execute("ROLLBACK")
             if isinstance(error, ReplacedStoreError):
-                self._leave_file()
+                self._close_connections()
             if isinstance(error, UnicodeEncodeError):
                 raise encoding_error(error) from error
             if isinstance(error, sqlite3.Error):
                 if connection is not None:
-                    self._make_room(connection, error)
+                    self._free_log_space(connection, error)
                 raise storage_error(error, self.path, self._wait) from error
         finally:
             self._release()
 
     def _abandon(self) -> None:
-        """End a write of this thread that nobody can end any more: an interrupt came just before it would have."""
+        """Roll back a transaction of this thread whose end an interrupt prevented."""
         if self._writing_thread == threading.get_ident():
-            self._give_up(KeyboardInterrupt())
+            self._roll_back(KeyboardInterrupt())
 
     def _release(self) -> None:
-        self._writing_thread, self._steering = 0, None
+        self._writing_thread, self._control_cursor = 0, None
         self._lock.release()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """One consistent view, which no writer waits for. Not for use inside `writing`, whose connection reads too."""
+        """One consistent view; no writer waits for it. Not for use inside `writing`, whose connection reads too."""
         if self._writing_thread == threading.get_ident():
             raise RuntimeError("A reader inside a write would wait for itself where there is no write-ahead log.")
         outer: Connection | None = getattr(self._nested, "connection", None)
         if outer is not None:
-            # One view for everything that is read inside another reading.
-            with self._translated():
+            # A nested read sees the same view.
+            with self._mapped_errors():
                 yield outer
             return
-        with fork_safety.gate, self._translated():
+        with fork_safety.gate, self._mapped_errors():
             connection = self._borrow()
             try:
                 connection.execute("BEGIN")
@@ -167,15 +167,15 @@ class Database:
             connection.close()
 
     def shrink_log(self) -> bool:
-        """Copy the log back and empty it, so that deleted text is in no file; False while somebody is reading."""
+        """Copy the log back and empty it, so that deleted text is in no file; False while a reader needs it."""
         if self.journal != "wal" or self.read_only:
             return True
-        with self._lock, self._translated():
+        with self._lock, self._mapped_errors():
             ((busy, _, _),) = self._writing_connection().execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return not busy
 
     def check(self) -> list[str]:
-        """What is damaged, in SQLite's words; empty when the file is whole."""
+        """Describe damage in SQLite's words; empty when the file is whole."""
         try:
             with self.reading() as connection:
                 found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(20)")]
@@ -184,8 +184,8 @@ class Database:
         return [] if found == ["ok"] else found
 
     def vacuum(self) -> None:
-        """Rewrite the file without the room that deleted rows left."""
-        with self._lock, self._translated():
+        """Rewrite the file without the space of deleted rows."""
+        with self._lock, self._mapped_errors():
             self._writing_connection().execute("VACUUM")
 
     @property
@@ -193,18 +193,18 @@ class Database:
         return self._closed
 
     def close(self) -> None:
-        """Close every connection; the last one of all processes copies the log back."""
+        """Close every connection; the last process to close copies the log back."""
         self._checkpoints.wait()
         self._closed = True
         with self._lock:
-            self._leave_file()
+            self._close_connections()
 
     def _open(self) -> None:
         try:
             if not self.path.exists():
                 refuse_missing_main_file(self.path)
                 self._create()
-            self._writer = self._prepare_patiently()
+            self._writer = self._prepare_with_retries()
             self._identity = file_identity(self._file)
         except OSError as error:
             raise StorageError(f"{self.path} cannot be made: {error.strerror}.") from error
@@ -213,12 +213,12 @@ class Database:
                 raise
             self._open_read_only(error)
 
-    def _prepare_patiently(self) -> Connection:
-        """Somebody may be making, closing or recovering the file at this moment, and SQLite does not always wait."""
+    def _prepare_with_retries(self) -> Connection:
+        """Another process may be creating, closing or recovering the file, and SQLite does not always wait for it."""
         deadline = time.monotonic() + self._wait
         while True:
             try:
-                with self._translated():
+                with self._mapped_errors():
                     return self._prepare(self._connect("rw"))
             except LockTimeoutError:
                 if time.monotonic() >= deadline:
@@ -228,18 +228,18 @@ class Database:
     def _create(self) -> None:
         make_private_directory(self.path.parent)
         with suppress(FileExistsError):
-            # Made by hand so that it is private; SQLite gives its other files the same mode.
+            # Created here so that it is private; SQLite gives its other files the same mode.
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_FILE))
 
     def _prepare(self, connection: Connection) -> Connection:
         try:
-            connection.execute(f"PRAGMA busy_timeout={LONG_WAIT_MS}")
+            connection.execute(f"PRAGMA busy_timeout={LONG_TIMEOUT_MS}")
             (owner,) = connection.execute("PRAGMA application_id").fetchone()
             if owner != self._application_id:
-                # Counts only for a file that is empty; messages leave less room unused on larger pages.
+                # Takes effect only in an empty file; messages leave less space unused on larger pages.
                 connection.execute(f"PRAGMA page_size={_PAGE}")
                 self._claim(connection)
-            # Before anything is changed: a file that must not be touched stays as it is to the last byte.
+            # Before any change: a file that must not be used keeps every byte.
             self._inspect(connection)
             self.journal = choose_journal(connection, self.path, time.monotonic() + self._wait)
             connection.execute("PRAGMA wal_autocheckpoint=0")
@@ -248,14 +248,14 @@ class Database:
             connection.execute(f"PRAGMA synchronous={'FULL' if self.journal == 'wal' else 'EXTRA'}")
             if sys.platform == "darwin":
                 connection.execute("PRAGMA fullfsync=1")
-            connection.execute(f"PRAGMA busy_timeout={_SHORT_WAIT_MS}")
+            connection.execute(f"PRAGMA busy_timeout={_SHORT_TIMEOUT_MS}")
             return connection
         except BaseException:
             connection.close()
             raise
 
     def _claim(self, connection: Connection) -> None:
-        """Sign an empty file as ours, before anything else is in it; a file with other content is somebody else's."""
+        """Set our application id in an empty file; a file with other content belongs to another program."""
         deadline = time.monotonic() + self._wait
         retry(connection, "BEGIN IMMEDIATE", deadline)
         (owner,) = connection.execute("PRAGMA application_id").fetchone()
@@ -267,7 +267,7 @@ class Database:
         connection.execute("COMMIT")
 
     def _open_read_only(self, reason: StorageError) -> None:
-        """For a directory that cannot be written: as others may still write, else as it lies there."""
+        """Open a file in a directory that cannot be written, with its log if SQLite can read that."""
         self.read_only, self._reason = True, str(reason)
         for mode in ("ro", "ro&immutable=1"):
             self._mode = mode
@@ -288,13 +288,13 @@ class Database:
     _mode = "rw"
 
     def _connect(self, mode: str = "rw") -> Connection:
-        # Each time: SQLite would delete the log of a file that has become empty in the meantime.
+        # Checked every time: SQLite would delete the log of a file that has become empty.
         refuse_missing_main_file(self.path)
         options = f"mode={mode}" + (f"&vfs={self._vfs}" if self._vfs else "")
         connection = sqlite3.connect(
             f"file:{quote(str(self.path))}?{options}",
             uri=True,
-            timeout=_SHORT_WAIT_MS / 1000,
+            timeout=_SHORT_TIMEOUT_MS / 1000,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=256,
@@ -306,13 +306,13 @@ class Database:
         if self._closed:
             raise StorageError(f"{self.path} has been closed.")
         if self._writer is None:
-            with self._translated():
+            with self._mapped_errors():
                 self._writer = self._prepare(self._connect("rw"))
             self._identity = file_identity(self._file)
         return self._writer
 
-    def _leave_file(self) -> None:
-        """Close a file that has no name any more; SQLite leaves the log of its successor alone."""
+    def _close_connections(self) -> None:
+        """Close all connections. If the file was replaced, SQLite does not touch the log of the new one."""
         connections = [*self._readers, *([self._writer] if self._writer else [])]
         self._readers, self._writer = [], None
         for connection in connections:
@@ -323,7 +323,7 @@ class Database:
             raise StorageError(f"{self.path} has been closed.")
         if self._identity is not None and file_identity(self._file) != self._identity:
             with self._lock:
-                self._leave_file()
+                self._close_connections()
                 self._identity = file_identity(self._file)
         try:
             return self._readers.pop()
@@ -334,27 +334,32 @@ class Database:
             return connection
 
     def hold_for_fork(self) -> bool:
-        """Let no write begin; False when this very thread is in one."""
+        """Prevent new transactions; False when this very thread is in one."""
         return self._writing_thread != threading.get_ident() and self._lock.acquire(timeout=self._wait)
 
     def resume_after_fork(self) -> None:
         self._lock.release()
 
     def reset_in_child(self) -> None:
-        """After a fork the connections belong to the parent: they are left alone, never used or closed."""
-        _of_parents.extend([*self._readers, *([self._writer] if self._writer else [])])
+        """After a fork the connections belong to the parent process: the child never uses or closes them."""
+        _parent_connections.extend([*self._readers, *([self._writer] if self._writer else [])])
         self._readers, self._writer = [], None
         self._checkpoints.reset_in_child()
-        self._lock, self._nested, self._writing_thread, self._steering = threading.RLock(), threading.local(), 0, None
+        self._lock, self._nested, self._writing_thread, self._control_cursor = (
+            threading.RLock(),
+            threading.local(),
+            0,
+            None,
+        )
 
-    def _make_room(self, connection: Connection, error: sqlite3.Error) -> None:
-        """After a full disk: the log may be what fills it, and copying it back frees its room for the next try."""
+    def _free_log_space(self, connection: Connection, error: sqlite3.Error) -> None:
+        """After a full disk: copying the log back frees its space for the next try."""
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
             with suppress(sqlite3.Error):
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _mapped_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
@@ -364,30 +369,30 @@ class Database:
 
 
 class _Transaction:
-    """What `with` asks for: cheaper than a generator, and every append is in one."""
+    """The context manager of `writing`: cheaper than a generator, which matters for every append."""
 
-    # Here, so that one which was interrupted before it was made can be forgotten like any other.
-    _steering: sqlite3.Cursor | None = None
+    # A class attribute, so that `__del__` works for one that an interrupt kept from being initialised.
+    _control_cursor: sqlite3.Cursor | None = None
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def __enter__(self) -> Connection:
         connection = self._database._begin()
-        self._steering = self._database._steering
+        self._control_cursor = self._database._control_cursor
         return connection
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
-            self._database._commit(self._steering)
-        elif self._steering is self._database._steering:
-            self._database._give_up(error)
+            self._database._commit(self._control_cursor)
+        elif self._control_cursor is self._database._control_cursor:
+            self._database._roll_back(error)
 
     def __del__(self) -> None:
-        # An interrupt can come between the last line of a block and the first of `__exit__`.
-        if self._steering is not None and self._steering is self._database._steering:
+        # An interrupt can come between the last line of the block and the first line of `__exit__`.
+        if self._control_cursor is not None and self._control_cursor is self._database._control_cursor:
             self._database._abandon()
 
 
-# Connections of a process that this one was forked from.
-_of_parents: list[Connection] = []
+# Connections of the process that this one was forked from; they must not be garbage-collected.
+_parent_connections: list[Connection] = []

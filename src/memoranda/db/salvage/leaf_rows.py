@@ -1,7 +1,7 @@
-"""The rows that stand in the pages of a SQLite file, without the pages that lead to them.
+"""Reads rows from the leaf pages of a SQLite file without the inner pages that lead to them.
 
-A page does not say to which table it belongs. Its rows do: by how many columns they have, and of which kinds. What does
-not look exactly like a row of the table is left out.
+A page does not say which table it belongs to. Its rows show it by how many columns they have, and of which types. A
+cell that does not look exactly like a row of the table is left out.
 """
 
 import math
@@ -26,45 +26,45 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """What can stand in a column: a row's number stands before the row, and nothing in its column."""
+class _StoredColumn:
+    """Which values a column can hold. A rowid is stored before the row, and its own column is empty."""
 
     name: str
     kind: str
-    is_needed: bool
-    is_number_of_row: bool
+    is_required: bool
+    is_rowid: bool
 
     @classmethod
-    def of(cls, column: Column) -> "_Place":
+    def of(cls, column: Column) -> "_StoredColumn":
         is_key = "PRIMARY KEY" in column.rules
         is_number = column.kind == "numbered" or (column.kind == "integer" and is_key)
         return cls(column.name, column.kind, is_key or "NOT NULL" in column.rules, is_number)
 
     def takes(self, kind: int) -> bool:
-        """Whether it can hold a value of that kind."""
+        """Whether the column can hold a value of that serial type."""
         if kind == 0:
-            return self.is_number_of_row or not self.is_needed
+            return self.is_rowid or not self.is_required
         if self.kind == "text":
             return kind >= _FIRST_SIZED and kind % 2 == 1
         if self.kind in ("real", "integer"):
-            return kind <= _ONE and not self.is_number_of_row
-        return kind not in _UNUSED and not self.is_number_of_row
+            return kind <= _ONE and not self.is_rowid
+        return kind not in _UNUSED and not self.is_rowid
 
 
 def rows_past_damage(
-    connection: Connection, table: Table, there: Sequence[str], reached: Container[int] = ()
+    connection: Connection, table: Table, existing: Sequence[str], reached: Container[int] = ()
 ) -> Iterator[Row]:
-    """The rows of a table that SQLite has not reached in its file, each once.
+    """The rows of a table that SQLite does not reach in its file, each once.
 
-    `there` names the columns that the table has in the file; without them it must be as it would be made today.
-    `reached` are the numbers of the rows that are known.
+    `existing` names the columns of the table in the file; without them the table must have today's columns. `reached`
+    are the rowids that the caller has already.
     """
     declared = {column.name: column for column in table.columns}
-    columns = [declared.get(name, Column(name, "any")) for name in there] or table.columns
+    columns = [declared.get(name, Column(name, "any")) for name in existing] or table.columns
     (_, _, file) = connection.execute("PRAGMA database_list").fetchone()
     with open_pages(Path(file)) as pages:
         others = set[int]().union(*(pages.tree(root) for root in _roots(connection, table)))
-        reader = LeafRows(pages, columns, _shortest(columns) if there else len(columns))
+        reader = LeafRows(pages, columns, _shortest(columns) if existing else len(columns))
         found: set[int] = set()
         for number, row in reader.outside(others, reached):
             if number not in found:
@@ -73,7 +73,7 @@ def rows_past_damage(
 
 
 def _roots(connection: Connection, table: Table) -> list[int]:
-    """Where each other table begins."""
+    """The root pages of all other tables."""
     others = "SELECT rootpage FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name <> ?"
     try:
         return [root for (root,) in connection.execute(others, (table.name,)) if isinstance(root, int)]
@@ -82,21 +82,21 @@ def _roots(connection: Connection, table: Table) -> list[int]:
 
 
 class LeafRows:
-    """Reads the rows of one table; `columns` in the order of the file, `shortest` is how many a row has at least.
+    """Reads the rows of one table; `columns` in the order of the file, `shortest` is the minimum number of columns.
 
-    A row that was written before a column was added to the table ends before it.
+    A row that was written before a column was added to the table ends before that column.
     """
 
     def __init__(self, pages: Pages, columns: Sequence[Column], shortest: int) -> None:
         self._pages = pages
-        self._columns = [_Place.of(column) for column in columns]
+        self._columns = [_StoredColumn.of(column) for column in columns]
         self._shortest = shortest
-        # A page is part of one row at most: only damage can ask for more of them, or for a row larger than the file.
+        # A page belongs to one row at most: only damage asks for more pages, or for a row larger than the file.
         self._further_pages = 2 * len(pages)
         self._largest_row = len(pages) * pages.usable
 
     def outside(self, known: Container[int], reached: Container[int]) -> Iterator[tuple[int, Row]]:
-        """The rows, with their numbers, of all pages but the known ones and the unused; not those that were reached."""
+        """The rows, with their rowids, of all pages except known and free ones, without rows already reached."""
         for number in self._pages.numbers():
             if number != 1 and number not in known and number not in self._pages.free:
                 page = self._pages.read(number)
@@ -114,7 +114,7 @@ class LeafRows:
             row = self._row(row_number, length, page[begin:end], page[end : end + _POINTER])
             if row is None:
                 continue
-            # Cells never share a byte, so together they are no larger than the page.
+            # Cells never overlap, so together they are no larger than the page.
             room -= end - place
             if room < 0:
                 return
@@ -134,17 +134,17 @@ class LeafRows:
             piece = content[place : place + _size(kind)]
             place += len(piece)
             try:
-                value = row_number if column.is_number_of_row else _value(kind, piece, self._pages.encoding)
+                value = row_number if column.is_rowid else _value(kind, piece, self._pages.encoding)
             except UnicodeDecodeError:
                 return None
-            if value is None and column.is_needed:
+            if value is None and column.is_required:
                 return None
-            # SQLite writes a whole number in less room.
+            # SQLite stores a whole number in fewer bytes as an integer.
             row[column.name] = float(value) if column.kind == "real" and isinstance(value, int) else value
         return row
 
     def _types(self, content: bytes, length: int) -> list[int] | None:
-        """What the row says its columns hold, if that is possible in this table, and takes just the room it has."""
+        """The serial types in the row's header, if this table can have them and they fill exactly the row."""
         end, place = number_at(content, 0)
         if not place < end <= len(content):
             return None
@@ -173,17 +173,17 @@ class LeafRows:
 
 
 def _shortest(columns: Sequence[Column]) -> int:
-    """How many columns the oldest rows have: those that nobody can have added later, and more than half of all."""
+    """The minimum number of columns of old rows: required ones cannot have been added later; at least half of all."""
     needed = (
         place
         for place, column in enumerate(columns, 1)
-        if _Place.of(column).is_needed and "DEFAULT" not in column.rules
+        if _StoredColumn.of(column).is_required and "DEFAULT" not in column.rules
     )
     return max(len(columns) // 2 + 1, max(needed, default=0))
 
 
 def _local(length: int, usable: int) -> int:
-    """How many bytes of a row stand in its own page."""
+    """How many bytes of a row are in its own page."""
     most, least = usable - 35, (usable - 12) * 32 // 255 - 23
     if length <= most:
         return length

@@ -1,9 +1,8 @@
-"""The pages of a SQLite file as they stand, one by one, whatever is damaged.
+"""Reads the pages of a SQLite file one by one, whatever is damaged.
 
-SQLite goes to a table's rows from page to page, and reaches none behind a page that is damaged. Here every page can be
-looked at by itself. A page that the log has in a later version is taken from there, as SQLite does: what was deleted
-must not come back. Nothing that a page says is taken on trust, so that no number in it decides how much is read. The
-format is described at sqlite.org/fileformat2.html.
+SQLite follows links from page to page and reaches no row behind a damaged page. Here every page can be read by itself.
+If the log has a later version of a page, that is used, as SQLite does: deleted rows must not come back. No number in a
+page is trusted, so that none decides how much is read. The format is described at sqlite.org/fileformat2.html.
 """
 
 import os
@@ -20,21 +19,21 @@ from memoranda.db.salvage.wal_frames import WalFrames, read_frames
 
 TABLE_LEAF, TABLE_INNER = 13, 5
 _HEADERS = {TABLE_LEAF: 8, TABLE_INNER: 12}
-# In the first page the database's own header comes before the content.
+# The first page starts with the header of the database.
 FILE_HEADER = 100
 _MAGIC = b"SQLite format 3\0"
-# Ours first: without the first page and without a log the size has to be guessed.
+# Our page size first: without the first page and a log the size has to be guessed.
 _SIZES = (8192, 4096, 1024, 2048, 16384, 32768, 65536, 512)
-_SMALLEST_USABLE = 480
-# A cell and its place in the list of cells take at least so much.
-_SMALLEST_CELL = 6
+_MIN_USABLE = 480
+# The minimum size of a cell with its pointer.
+_MIN_CELL = 6
 _ENCODINGS = {1: "utf-8", 2: "utf-16-le", 3: "utf-16-be"}
 _NUMBER = struct.Struct(">I")
 
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """What the first page says about the file; `free` is where the list of unused pages begins."""
+    """The header of the file; `free` is the first page of the list of free pages."""
 
     size: int = 0
     reserved: int = 0
@@ -44,39 +43,39 @@ class _Header:
 
 
 class Pages:
-    """A file's pages by their numbers, which begin at 1; `usable` is how many bytes of a page hold content."""
+    """The pages of a file by number, from 1; `usable` is how many bytes of a page hold content."""
 
     def __init__(self, file: BinaryIO, log: WalFrames) -> None:
         self._file = file
         self._log = log
         self._end = file.seek(0, os.SEEK_END)
-        header = _header(log.read(1) if 1 in log.places else self._read(0, FILE_HEADER))
+        header = _header(log.read(1) if 1 in log.offsets else self._read(0, FILE_HEADER))
         self._size = log.size or header.size or self._guessed_size()
         self._in_file = -(-self._end // self._size)
-        # A damaged number must not promise more pages than there can be.
-        self._count = min(log.count or header.count or self._in_file, max(self._in_file, *log.places, 0))
+        # A damaged count must not exceed the pages that exist.
+        self._count = min(log.count or header.count or self._in_file, max(self._in_file, *log.offsets, 0))
         self.usable = self._size - header.reserved
         self.encoding = header.encoding
         self.free = self._free(header.free)
 
     def __len__(self) -> int:
-        """How many pages there can be at most."""
-        return self._in_file + len(self._log.places)
+        """The maximum number of pages."""
+        return self._in_file + len(self._log.offsets)
 
     def numbers(self) -> Iterator[int]:
-        """Of all pages that are somewhere, however many there should be."""
+        """The numbers of all pages that exist in the file or the log."""
         end = min(self._in_file, self._count)
-        return chain(range(1, end + 1), sorted(number for number in self._log.places if end < number <= self._count))
+        return chain(range(1, end + 1), sorted(number for number in self._log.offsets if end < number <= self._count))
 
     def read(self, number: int) -> bytes:
-        """A page's content; less, or nothing, where the file has ended before."""
+        """The content of a page; shorter or empty where the file ends early."""
         if not 0 < number <= self._count:
             return b""
-        page = self._log.read(number) if number in self._log.places else self._read(*self._place(number))
+        page = self._log.read(number) if number in self._log.offsets else self._read(*self._place(number))
         return page[: self.usable]
 
     def tree(self, root: int) -> set[int]:
-        """The pages that can be reached from the first one of a table, that one included."""
+        """The pages that can be reached from the root page of a table, including the root."""
         reached: set[int] = set()
         ahead = {root}
         while ahead:
@@ -100,14 +99,14 @@ class Pages:
         return self._file.read(length)
 
     def _guessed_size(self) -> int:
-        """The first size with which some page holds rows up to its end, from where SQLite fills it."""
+        """The first page size with which some page looks filled from its end, as SQLite fills pages."""
         for size in _SIZES:
             if any(_is_filled(self._read(place, size), size) for place in range(0, self._end, size)):
                 return size
         return _SIZES[0]
 
     def _free(self, first: int) -> set[int]:
-        """The pages that nothing uses: what may still stand in them was deleted."""
+        """The free pages: whatever they still contain was deleted."""
         free: set[int] = set()
         number = first
         while number not in free and len(page := self.read(number)) == self.usable:
@@ -122,7 +121,7 @@ class Pages:
 
 @contextmanager
 def open_pages(path: Path) -> Iterator[Pages]:
-    """The pages of a file and of the log beside it. Not for a file that others use: SQLite's locks would fall."""
+    """Open the pages of a file and of its log. Not for a file in use: closing it would drop SQLite's locks."""
     log = wal_path(path)
     with ExitStack() as opened:
         file = opened.enter_context(path.open("rb"))
@@ -131,17 +130,17 @@ def open_pages(path: Path) -> Iterator[Pages]:
 
 
 def cells(page: bytes, start: int = 0) -> tuple[int, ...]:
-    """Where each cell of a table's page should begin, by the list behind the page's header at `start`."""
+    """The offsets of the cells of a table page, from the list behind the page header at `start`."""
     header = start + _HEADERS.get(page[start], len(page)) if len(page) > start else len(page)
     room = len(page) - header
     if room <= 0:
         return ()
     (count,) = struct.unpack_from(">H", page, start + 3)
-    return struct.unpack_from(f">{min(count, room // _SMALLEST_CELL)}H", page, header)
+    return struct.unpack_from(f">{min(count, room // _MIN_CELL)}H", page, header)
 
 
 def number_at(content: bytes, place: int) -> tuple[int, int]:
-    """A number of one to nine bytes, and where the next thing begins; too large for anything where it is cut off."""
+    """A varint of one to nine bytes and the offset behind it; a truncated one gives a number that is too large."""
     value = 0
     for count, byte in enumerate(content[place : place + 9], 1):
         if count == 9:
@@ -167,13 +166,13 @@ def _header(first: bytes) -> _Header:
     size = 65536 if size == 1 else size
     if size not in _SIZES:
         return _Header()
-    reserved = first[20] if size - first[20] >= _SMALLEST_USABLE else 0
+    reserved = first[20] if size - first[20] >= _MIN_USABLE else 0
     changed, count, free, encoding, valid_for = (_NUMBER.unpack_from(first, at)[0] for at in (24, 28, 32, 56, 92))
-    # The number of pages counts only if whoever changed the file last has kept it.
+    # The page count is valid only if the last program that changed the file kept it up to date.
     return _Header(size, reserved, _ENCODINGS.get(encoding, "utf-8"), count if changed == valid_for else 0, free)
 
 
 def _is_filled(page: bytes, size: int) -> bool:
-    """Whether a page of rows has cells, all of them inside, and one of them in its second half."""
+    """Whether a leaf page has cells that all lie inside it, at least one of them in its second half."""
     places = cells(page) if len(page) == size and page[0] == TABLE_LEAF else ()
     return bool(places) and min(places) > _HEADERS[TABLE_LEAF] and size // 2 <= max(places) < size

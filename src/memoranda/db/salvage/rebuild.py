@@ -1,4 +1,4 @@
-"""Reading what can still be read of a damaged SQLite file, and putting a new one in its place."""
+"""Reads the rows of a damaged SQLite file, and replaces it by a new file with those rows."""
 
 import glob
 import os
@@ -20,29 +20,29 @@ from memoranda.db.sqlite import Connection
 from memoranda.errors import StorageError
 from memoranda.support.durable_files import PRIVATE_FILE, sync, sync_directory
 
-# A database, and the files that SQLite keeps beside it.
+# The endings of a database file and of the files that SQLite keeps beside it.
 SIDE_FILES = ("", WAL_SUFFIX, "-shm", "-journal")
-# Those beside it that hold something.
-_BESIDE = (WAL_SUFFIX, "-journal")
+# Those beside it that contain data.
+_DATA_SUFFIXES = (WAL_SUFFIX, "-journal")
 _LONE_LOG = ".wal"
 _ENDINGS = (*SIDE_FILES, _LONE_LOG)
 _CHUNK = 1 << 20
-# No row takes less room in the file, so there are at most so many.
-_SMALLEST_ROW = 50
-# How often a smaller part is tried; what SQLite has not reached then is read from the pages.
-_MOST_FAILURES = 10_000
+# No row takes fewer bytes; it limits how many rows a file can have.
+_MIN_ROW_BYTES = 50
+# After so many failed reads, the rest is read from the pages.
+_MAX_FAILURES = 10_000
 
 _Saved = TypeVar("_Saved")
 
 
 def damaged_copy_path(path: Path) -> Path:
-    """Where a damaged file is kept."""
+    """The path under which a damaged file is kept."""
     return path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
 
 
 def list_kept_files(keep_as: Path) -> str:
-    """The names under which something was kept there, for people."""
-    return " and ".join(sorted(each.name for each in keep_as.parent.glob(f"{glob.escape(keep_as.name)}*")))
+    """The names of the kept files, for a message."""
+    return " and ".join(sorted(file.name for file in keep_as.parent.glob(f"{glob.escape(keep_as.name)}*")))
 
 
 class DamagedDatabase:
@@ -67,50 +67,50 @@ def rebuild(
     `keep_as`. `make` creates an empty file. Raises LockTimeoutError, and changes nothing, while a process has the
     damaged file open.
     """
-    place = Path(os.path.realpath(path))
-    fresh = place.with_name(f".{place.name}.salvaged")
-    scratch = place.with_name(f".{place.name}.replayed")
-    with exclusive_access(place) as file:
+    target = Path(os.path.realpath(path))
+    fresh = target.with_name(f".{target.name}.salvaged")
+    scratch = target.with_name(f".{target.name}.replayed")
+    with exclusive_access(target) as file:
         if any(os.path.exists(f"{keep_as}{ending}") for ending in _ENDINGS):
             raise StorageError(f"{keep_as} is there already, and is not written over. Nothing was changed.")
         try:
             # An earlier repair may have been killed.
             _remove(fresh, scratch)
-            if main_file_missing(place):
-                readable = _keep_log(place, keep_as, scratch, make)
+            if main_file_missing(target):
+                readable = _keep_log(target, keep_as, scratch, make)
             else:
-                readable = _keep(place, file, keep_as)
+                readable = _keep(target, file, keep_as)
             with closing(open_damaged(readable)) as damaged:
                 saved = fill(DamagedDatabase(damaged), fresh)
             sync_directory(keep_as.parent)
         except BaseException:
             _remove(fresh, scratch, keep_as)
             raise
-        _replace(place, fresh)
+        _replace(target, fresh)
     _remove(scratch)
-    _tidy(keep_as)
+    _remove_reader_files(keep_as)
     return saved
 
 
-def _keep(place: Path, file: int | None, keep_as: Path) -> Path:
-    """Copy a database and what belongs to it; reading it then is the same as reading the damaged one."""
-    _copy(place if file is None else file, keep_as)
-    for ending in _BESIDE:
-        if os.path.exists(f"{place}{ending}"):
-            _copy(Path(f"{place}{ending}"), Path(f"{keep_as}{ending}"))
+def _keep(target: Path, file: int | None, keep_as: Path) -> Path:
+    """Copy a database and its log, and return the copy, which reads like the damaged one."""
+    _copy(target if file is None else file, keep_as)
+    for ending in _DATA_SUFFIXES:
+        if os.path.exists(f"{target}{ending}"):
+            _copy(Path(f"{target}{ending}"), Path(f"{keep_as}{ending}"))
     return keep_as
 
 
-def _keep_log(place: Path, keep_as: Path, scratch: Path, make: Callable[[Path], object]) -> Path:
-    """Copy a log that has lost its file, not as the log of the kept file: SQLite would delete it there as well."""
-    _copy(wal_path(place), log := Path(f"{keep_as}{_LONE_LOG}"))
+def _keep_log(target: Path, keep_as: Path, scratch: Path, make: Callable[[Path], object]) -> Path:
+    """Copy a log without its main file, under another ending: SQLite would delete a log beside a missing file."""
+    _copy(wal_path(target), log := Path(f"{keep_as}{_LONE_LOG}"))
     stand_in(log, scratch, make)
     _copy(log, Path(f"{scratch}{WAL_SUFFIX}"))
     return scratch
 
 
 def _copy(source: Path | int, target: Path) -> None:
-    """From a descriptor without closing it, which would give up the lock on it."""
+    """Copy a file; a descriptor stays open, because closing it would drop the lock."""
     made = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), PRIVATE_FILE)
     with open(source, "rb", closefd=not isinstance(source, int)) as content, open(made, "wb") as copy:
         shutil.copyfileobj(content, copy, _CHUNK)
@@ -118,16 +118,16 @@ def _copy(source: Path | int, target: Path) -> None:
         sync(made)
 
 
-def _replace(place: Path, fresh: Path) -> None:
-    # What lies beside goes first: a log that lay beside the new file would be taken for its own.
+def _replace(target: Path, fresh: Path) -> None:
+    # The old log goes first: SQLite would take it for the log of the new file.
     for ending in SIDE_FILES[1:]:
-        Path(f"{place}{ending}").unlink(missing_ok=True)
-    os.replace(fresh, place)
-    sync_directory(place.parent)
+        Path(f"{target}{ending}").unlink(missing_ok=True)
+    os.replace(fresh, target)
+    sync_directory(target.parent)
 
 
-def _tidy(kept: Path) -> None:
-    """Remove what SQLite made to read it."""
+def _remove_reader_files(kept: Path) -> None:
+    """Remove the files that SQLite created for reading."""
     Path(f"{kept}-shm").unlink(missing_ok=True)
     if (log := Path(f"{kept}{WAL_SUFFIX}")).exists() and not log.stat().st_size:
         log.unlink()
@@ -150,11 +150,11 @@ def is_database(path: Path) -> bool:
 
 
 def open_damaged(path: Path) -> Connection:
-    """As others see it, with its log; or without the log when that is what is damaged."""
+    """Open a damaged file with its log, or without it when the log is what is damaged."""
     for mode in ("ro", "ro&immutable=1"):
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None)
         try:
-            # With this SQLite also reads a file that is shorter than it should be.
+            # This lets SQLite read a file that is shorter than it should be.
             connection.execute("PRAGMA writable_schema=1")
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             break
@@ -170,13 +170,13 @@ def readable_rows(
 ) -> Iterator[dict[str, Any]]:
     """The rows of a table that can be read, as far as the file has its columns.
 
-    First those that SQLite reaches, then those behind damaged pages, which are counted in `past_damage`.
+    First those that SQLite reaches, then those behind damaged pages, which `past_damage` counts.
     """
     try:
-        there = [row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")]
+        existing = [row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")]
     except sqlite3.DatabaseError:
-        there = []
-    names = [column.name for column in table.columns if column.name in there]
+        existing = []
+    names = [column.name for column in table.columns if column.name in existing]
     reached: set[int] = set()
     if names:
         select = f"SELECT rowid, {', '.join(names)} FROM {table.name} WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
@@ -184,14 +184,14 @@ def readable_rows(
             reached.add(number)
             yield dict(zip(names, row, strict=True))
     if not names or not _are_all(connection, table.name, len(reached)):
-        for found in rows_past_damage(connection, table, there, reached):
+        for found in rows_past_damage(connection, table, existing, reached):
             if past_damage is not None:
                 past_damage[table.name] += 1
             yield found
 
 
 def _are_all(connection: Connection, table: str, rows: int) -> bool:
-    """Whether the pages of a table can all be reached, and hold so many rows."""
+    """Whether SQLite reaches all pages of a table and counts so many rows."""
     try:
         return bool(connection.execute(f"SELECT count(*) FROM {table} NOT INDEXED").fetchone()[0] == rows)
     except sqlite3.DatabaseError:
@@ -199,7 +199,7 @@ def _are_all(connection: Connection, table: str, rows: int) -> bool:
 
 
 def _last(connection: Connection, table: str) -> int:
-    """The number of a table's last row, from the table, else from SQLite's notes, else by the size of the file."""
+    """The last rowid of a table: from the table, from `sqlite_sequence`, or estimated from the file size."""
     for question in (f"SELECT max(rowid) FROM {table}", f"SELECT seq FROM sqlite_sequence WHERE name = '{table}'"):
         try:
             row = connection.execute(question).fetchone()
@@ -208,11 +208,11 @@ def _last(connection: Connection, table: str) -> int:
         if row is not None:
             return int(row[0] or 0)
     (pages,), (size,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
-    return int(pages * size // _SMALLEST_ROW)
+    return int(pages * size // _MIN_ROW_BYTES)
 
 
 def _rows(connection: Connection, select: str, low: int, high: int) -> Iterator[tuple[Any, ...]]:
-    """The rows between two numbers; where reading fails, the halves are tried, down to the row that is lost."""
+    """The rows between two rowids; where reading fails, each half is tried, down to the row that is lost."""
     ahead = [(low, high)]
     failures = 0
     while ahead:
@@ -221,7 +221,7 @@ def _rows(connection: Connection, select: str, low: int, high: int) -> Iterator[
             found = connection.execute(select, (low, high)).fetchall()
         except sqlite3.DatabaseError:
             failures += 1
-            if low < high and failures < _MOST_FAILURES:
+            if low < high and failures < _MAX_FAILURES:
                 middle = (low + high) // 2
                 ahead += [(middle + 1, high), (low, middle)]
         else:

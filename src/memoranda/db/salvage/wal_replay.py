@@ -1,10 +1,10 @@
-"""A database made from a log alone, for a file that is lost.
+"""Makes a readable database from a write-ahead log whose main file is lost.
 
-SQLite reads the pages that are in a log from there, and only the others from the file. So any file will do in the place
-of the lost one, as far as the log goes. A new, empty store does best: the pages that say which tables there are, and
-where each begins, were written once and are seldom in the log, and they are the same in both if the same program made
-both. That is not taken on trust: where a table or an index of the empty store begins, the log must have a page of that
-kind, with rows of as many columns. Otherwise the log's pages are read by themselves.
+SQLite reads pages that are in the log from there, and only the others from the file. So any file can stand in for the
+lost one. A new, empty store is best: the pages that define the tables and their roots are written once and rarely in
+the log, and they are the same if the same program created both files. That is checked: for each root of the empty
+store that is in the log, the log must have a page of the same kind, with rows of as many columns. Otherwise the pages
+of the log are read one by one.
 """
 
 import sqlite3
@@ -19,21 +19,21 @@ _Pages = dict[int, bytes]
 
 
 def stand_in(log: Path, scratch: Path, make: Callable[[Path], object]) -> None:
-    """Put a file at `scratch` in which SQLite shows what `log` holds once it lies beside it; `make` makes a store."""
+    """Create a file at `scratch` for which `log` can be the log; `make` creates an empty store."""
     make(scratch)
     roots = _roots(scratch)
     with log.open("rb") as file:
         frames = read_frames(file)
-        pages = {number: frames.read(number) for number in (1, *roots) if number in frames.places}
+        pages = {number: frames.read(number) for number in (1, *roots) if number in frames.offsets}
     size, content = frames.size, scratch.read_bytes()
     empty = {number: content[(number - 1) * size : number * size] for number in (1, *roots)}
     if not _fits(pages, empty, roots):
-        # A file with one page that says nothing: SQLite deletes a log beside a file with none.
+        # A file with one empty page: SQLite deletes the log of a file without pages.
         scratch.write_bytes(bytes(size))
 
 
 def _roots(path: Path) -> dict[int, int]:
-    """The page where each table and index of a store begins, and how many columns a table's rows have."""
+    """The root page of each table and index of a store, with the number of columns of a table."""
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
         return dict(
             connection.execute(
@@ -44,7 +44,7 @@ def _roots(path: Path) -> dict[int, int]:
 
 
 def _fits(pages: _Pages, empty: _Pages, roots: dict[int, int]) -> bool:
-    """Whether the pages of a log can be those of a store that was made like the empty one."""
+    """Whether the pages of a log fit a store with the roots of the empty one."""
     first = pages.get(1, empty[1])
     return first[FILE_HEADER:] == empty[1][FILE_HEADER:] and all(
         _is_table(pages[number]) == _is_table(empty[number])
@@ -59,7 +59,7 @@ def _is_table(page: bytes) -> bool:
 
 
 def _widths(page: bytes) -> Iterator[int]:
-    """How many columns each row of a page has; nothing for a page without rows."""
+    """The number of columns of each row of a leaf page."""
     for place in cells(page) if page[:1] == bytes([TABLE_LEAF]) else ():
         _, row_number = number_at(page, place)
         _, header = number_at(page, row_number)
