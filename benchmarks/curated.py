@@ -39,12 +39,12 @@ STARTS, QUICK_STARTS = 10, 3
 
 
 class PeerMissingError(Exception):
-    """The peer cannot be measured; the message says why."""
+    """The other program cannot be measured; the message says why."""
 
 
 @dataclass
 class Row:
-    """One measurement: the durations of both sides in seconds (none of a peer that is missing)."""
+    """One measurement: the durations of both sides in seconds (none for a missing peer)."""
 
     measure: str
     entries: int
@@ -53,7 +53,7 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """How many times faster ours is; below 1 it is slower."""
+        """How many times faster Memoranda is; below 1 it is slower."""
         return median(self.peer) / median(self.ours) if self.peer else None
 
     def as_data(self) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class Row:
 
 
 class Worker:
-    """A process that measures one program when asked."""
+    """A process that measures one program on request."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
@@ -91,7 +91,7 @@ class Worker:
 
 @contextmanager
 def working(python: Path, module: str, home: Path) -> Iterator[Worker]:
-    """A worker in the environment of `python`, with a throw-away home for whatever it keeps."""
+    """A worker in the environment of `python`, with a temporary home."""
     command = [str(python), "-m", f"benchmarks.{module}"]
     process = subprocess.Popen(
         command, cwd=ROOT, env=clean_environment(home), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -101,7 +101,7 @@ def working(python: Path, module: str, home: Path) -> Iterator[Worker]:
 
 
 def clean_environment(home: Path) -> dict[str, str]:
-    """The environment without what would steer either program."""
+    """The environment without variables that configure either program."""
     steering = ("MEMORANDA_", "HERMES_", "PYTHON")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(steering)}
     return kept | {
@@ -112,12 +112,12 @@ def clean_environment(home: Path) -> dict[str, str]:
     }
 
 
-def find_peer(given: Path | None) -> Path:
-    """The interpreter of an environment that has the peer; made first when it is missing."""
-    if given is not None:
-        if installed_version(given) != PEER_VERSION:
-            raise SystemExit(f"{given} has no {PEER} {PEER_VERSION}. Leave --peer-python out to have one made.")
-        return given
+def find_peer(peer_python: Path | None) -> Path:
+    """The interpreter of an environment with the peer, which is created when it is missing."""
+    if peer_python is not None:
+        if installed_version(peer_python) != PEER_VERSION:
+            raise SystemExit(f"{peer_python} has no {PEER} {PEER_VERSION}. Leave --peer-python out to have one made.")
+        return peer_python
     python = PEER_ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if installed_version(python) != PEER_VERSION:
         make_peer_environment(python)

@@ -1,4 +1,4 @@
-"""The worker for Hermes Agent, run by Hermes's own interpreter; only names that it offers to its callers are used."""
+"""The benchmark worker that measures Hermes Agent, run by its own interpreter and through its public names only."""
 
 import importlib
 import os
@@ -14,7 +14,7 @@ class Hermes:
         self._memory: Any = importlib.import_module("tools.memory_tool")
         self._threats: Any = importlib.import_module("tools.threat_patterns")
 
-    def place(self, home: Path) -> Path:
+    def directory(self, home: Path) -> Path:
         return home / "memories"
 
     def load(self, home: Path) -> tuple[Any, str]:
@@ -25,19 +25,19 @@ class Hermes:
         return store, "\n\n".join(block for block in blocks if block)
 
     def add(self, store: Any, text: str) -> None:
-        _succeeded(store.add("memory", text))
+        _require_success(store.add("memory", text))
 
     def add_by_tool(self, store: Any, text: str) -> str:
         return str(self._memory.memory_tool(action="add", target="memory", content=text, store=store))
 
     def remove(self, store: Any, text: str) -> None:
-        _succeeded(store.remove("memory", text))
+        _require_success(store.remove("memory", text))
 
     def scan(self, text: str) -> bool:
         return bool(self._threats.scan_for_threats(text, scope="strict"))
 
 
-def _succeeded(result: dict[str, Any]) -> None:
+def _require_success(result: dict[str, Any]) -> None:
     if not result["success"]:
         raise RuntimeError(f"Hermes refused: {result['error']}")
 

@@ -1,4 +1,4 @@
-"""The worker for Memoranda."""
+"""The benchmark worker that measures Memoranda."""
 
 import json
 from pathlib import Path
@@ -14,30 +14,30 @@ _SETTINGS = CuratedSettings(memory_char_limit=LIMIT, user_char_limit=LIMIT)
 
 
 class Memoranda:
-    def place(self, home: Path) -> Path:
+    def directory(self, home: Path) -> Path:
         return home / "memories"
 
     def load(self, home: Path) -> tuple[MemoryStore, str]:
-        store = MemoryStore(self.place(home), _SETTINGS)
+        store = MemoryStore(self.directory(home), _SETTINGS)
         store.load_from_disk()
         blocks = [store.format_for_system_prompt(target) for target in TARGETS]
         return store, "\n\n".join(block for block in blocks if block)
 
     def add(self, store: MemoryStore, text: str) -> None:
-        _succeeded(store.add("memory", text))
+        _require_success(store.add("memory", text))
 
     def add_by_tool(self, store: MemoryStore, text: str) -> str:
         answer = MemoryTool(store, Origin("agent")).call({"action": "add", "target": "memory", "content": text})
         return json.dumps(answer, ensure_ascii=False)
 
     def remove(self, store: MemoryStore, text: str) -> None:
-        _succeeded(store.remove("memory", text))
+        _require_success(store.remove("memory", text))
 
     def scan(self, text: str) -> bool:
         return bool(safety.scan(text))
 
 
-def _succeeded(outcome: MemoryWriteResult) -> None:
+def _require_success(outcome: MemoryWriteResult) -> None:
     if not isinstance(outcome, MemoryReceipt):
         raise RuntimeError(f"Memoranda refused: {outcome.message}")
 

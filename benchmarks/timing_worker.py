@@ -1,8 +1,8 @@
-"""What both sides of a benchmark share: the notes they store, and the loop of a worker process that times them.
+"""The worker process of a benchmark: generates the notes to store, and times one program when asked.
 
 A worker reads one request per line (`measure`, `entries`, `repetitions`, `seed`) and answers with one line of JSON.
 It runs in the environment of the program it measures, so this module needs nothing but the standard library. Every
-repetition that reads has notes of its own: a cache of earlier verdicts helps nobody.
+repetition that reads has its own notes, so that a cache of earlier scans gives no advantage.
 """
 
 import json
@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
-from unittest.mock import patch
 
 DELIMITER = "\n§\n"
 LIMIT = 100_000_000
@@ -57,9 +56,9 @@ _WORDS = {
 
 
 class Subject(Protocol):
-    """A program under measurement. `place` is where its two memory files lie, inside a throw-away home."""
+    """A program under measurement. `directory` has its two memory files, inside a temporary home."""
 
-    def place(self, home: Path) -> Path: ...
+    def directory(self, home: Path) -> Path: ...
     def load(self, home: Path) -> tuple[Any, str]:
         """A fresh store that has read both files, and the text it froze for the system prompt."""
         ...
@@ -71,7 +70,7 @@ class Subject(Protocol):
 
     def remove(self, store: Any, text: str) -> None: ...
     def scan(self, text: str) -> bool:
-        """Whether the scan, as strict as for a write, finds anything."""
+        """Whether the scan that guards a write finds anything."""
         ...
 
 
@@ -89,7 +88,7 @@ def notes(count: int, seed: int) -> list[str]:
 
 
 def serve(subject: Subject) -> None:
-    """Answer requests until standard input ends; whatever the program prints goes to standard error."""
+    """Answer requests until standard input ends; what the program prints goes to standard error."""
     answers, sys.stdout = sys.stdout, sys.stderr
     for measure in MEASURES:
         _measure(subject, measure, entries=10, repetitions=2, seed=0)
@@ -105,7 +104,7 @@ def _measure(subject: Subject, measure: str, entries: int, repetitions: int, see
 def _load(subject: Subject, home: Path, entries: int, seeds: range) -> list[float]:
     durations = []
     for seed in seeds:
-        kept = _fill(subject.place(home), entries, seed)
+        kept = _fill(subject.directory(home), entries, seed)
         start = time.perf_counter()
         _, prompt = subject.load(home)
         durations.append(time.perf_counter() - start)
@@ -122,13 +121,23 @@ def _add_by_tool(subject: Subject, home: Path, entries: int, seeds: range) -> li
 
 
 def _count_syncs(subject: Subject, home: Path, entries: int, seeds: range) -> list[float]:
-    """How often one add waits for the disk: no duration, but what decides it on a disk that really flushes."""
+    """How often one add waits for the disk, which decides its duration on a disk that really flushes."""
     counts: list[float] = []
 
     def add(store: Any, text: str) -> None:
-        with patch("os.fsync", wraps=os.fsync) as sync:
+        real, count = os.fsync, 0
+
+        def counting(fd: Any) -> None:
+            nonlocal count
+            count += 1
+            real(fd)
+
+        os.fsync = counting
+        try:
             subject.add(store, text)
-        counts.append(sync.call_count)
+        finally:
+            os.fsync = real
+        counts.append(count)
 
     _time_adds(subject, home, entries, seeds, add)
     return counts
@@ -137,11 +146,11 @@ def _count_syncs(subject: Subject, home: Path, entries: int, seeds: range) -> li
 def _time_adds(
     subject: Subject, home: Path, entries: int, seeds: range, add: Callable[[Any, str], object]
 ) -> list[float]:
-    """Add one note to a store of that size and take it out again, untimed, so that the size stays."""
+    """Time adding one note to a store of that size; removing it again is not timed."""
     *kept, first = notes(entries + 1, seeds.start)
-    _write(subject.place(home), kept)
+    _write(subject.directory(home), kept)
     store, _ = subject.load(home)
-    # The first write to a file that somebody else made is special (ours takes it into its journal): not timed.
+    # The first write to a file of another program is not timed: Memoranda also journals the entries it found.
     subject.add(store, first)
     subject.remove(store, first)
     durations = []
@@ -150,7 +159,7 @@ def _time_adds(
         start = time.perf_counter()
         answer = add(store, text)
         durations.append(time.perf_counter() - start)
-        stored = (subject.place(home) / "MEMORY.md").read_text("utf-8").split(DELIMITER)
+        stored = (subject.directory(home) / "MEMORY.md").read_text("utf-8").split(DELIMITER)
         _require(stored == [*kept, text], f"the file does not hold what was added ({answer})")
         subject.remove(store, text)
     return durations
@@ -167,22 +176,22 @@ def _scan(subject: Subject, home: Path, entries: int, seeds: range) -> list[floa
     return durations
 
 
-def _fill(place: Path, entries: int, seed: int) -> list[str]:
+def _fill(directory: Path, entries: int, seed: int) -> list[str]:
     """MEMORY.md with so many notes, USER.md with a tenth of that."""
     everything = notes(entries + entries // 10, seed)
-    _write(place, everything[:entries], everything[entries:])
+    _write(directory, everything[:entries], everything[entries:])
     return everything
 
 
-def _write(place: Path, memory: list[str], user: list[str] | None = None) -> None:
-    place.mkdir(parents=True, exist_ok=True)
-    (place / "MEMORY.md").write_text(DELIMITER.join(memory), "utf-8")
-    (place / "USER.md").write_text(DELIMITER.join(user or []), "utf-8")
+def _write(directory: Path, memory: list[str], user: list[str] | None = None) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "MEMORY.md").write_text(DELIMITER.join(memory), "utf-8")
+    (directory / "USER.md").write_text(DELIMITER.join(user or []), "utf-8")
 
 
-def _require(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise RuntimeError(f"Not a fair measurement: {otherwise}.")
+def _require(condition: bool, problem: str) -> None:
+    if not condition:
+        raise RuntimeError(f"Not a fair measurement: {problem}.")
 
 
 MEASURES: dict[str, Callable[[Subject, Path, int, range], list[float]]] = {

@@ -57,7 +57,7 @@ def test_in_explicit_only_mode_the_agents_own_write_is_refused(directory: Path) 
 def test_a_proposal_that_could_not_be_applied_is_refused_at_once(
     directory: Path, operations: list[Add | Remove], reason: str
 ) -> None:
-    """It is scanned and validated before anybody has to look at it."""
+    """It is scanned and validated before a person has to look at it."""
     store = _store(directory, "propose")
     outcome = store.apply("memory", operations, Origin("agent"))
     assert isinstance(outcome, MemoryRefusal)

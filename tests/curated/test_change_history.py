@@ -124,7 +124,7 @@ def test_purge_forgets_history_but_not_entries(store: MemoryStore) -> None:
 
 
 def test_purge_through_a_change_keeps_later_ones(store: MemoryStore) -> None:
-    """The log goes on after the number."""
+    """The log continues after the number."""
     for text in ("one", "two", "three"):
         store.add("memory", text)
     change_history.purge(store, through=2)
@@ -150,7 +150,7 @@ def test_a_line_torn_by_a_power_cut_spoils_nothing_but_itself(store: MemoryStore
 
 
 def test_a_damaged_line_makes_nothing_impossible(store: MemoryStore, directory: Path) -> None:
-    """What the journal can no longer tell is taken down anew: writing, undo, diff and purge all go on."""
+    """Entries that the journal no longer knows are recorded as found: writing, undo, diff and purge all continue."""
     for text in ("one", "two", "three"):
         store.add("memory", text)
     path = directory / "journal.jsonl"
@@ -203,7 +203,7 @@ def test_undo_brings_back_what_would_not_be_accepted_today(directory: Path) -> N
 
 
 def test_a_redone_change_can_be_undone_again(store: MemoryStore) -> None:
-    """Undo after redo goes on where it was."""
+    """Undo after redo continues where it was."""
     store.add("memory", "one")
     change_history.undo(store, None, PERSON)
     change_history.undo(store, 2, PERSON)

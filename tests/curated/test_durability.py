@@ -120,7 +120,7 @@ def test_whoever_comes_next_settles_what_a_killed_writer_left(directory: Path, t
     assert "never" not in [edit.after for change in fresh.journal.changes() for edit in change.edits]
     for name in TARGETS:
         assert fresh.journal.entries_after(name) == list(fresh.entries(name))
-        assert isinstance(fresh.add(name, "life goes on"), MemoryReceipt)
+        assert isinstance(fresh.add(name, "life continues"), MemoryReceipt)
     assert "outside" not in [change.action for change in fresh.journal.changes()]
 
 
@@ -222,7 +222,7 @@ def test_dying_at_any_step_leaves_the_old_or_the_new_state(tmp_path: Path) -> No
         entries = store.entries("memory")
         seen.add(entries)
         assert entries in (("one",), ("two",))
-        assert isinstance(store.add("user", "life goes on"), MemoryReceipt)
+        assert isinstance(store.add("user", "life continues"), MemoryReceipt)
         assert tuple(store.journal.entries_after("memory") or ()) == entries
         assert {path.name for path in directory.iterdir()} == {"MEMORY.md", "USER.md", "journal.jsonl", ".lock"}
         assert isinstance(store.add("memory", "three"), MemoryReceipt)
@@ -266,7 +266,7 @@ class _Disk:
 def test_a_power_cut_right_after_an_acknowledgement_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Contents and names were both synced, those of a home made a moment ago included, and the history with them."""
+    """Contents and names were both synced, also those of a home that was just created, and the history with them."""
     base = tmp_path / "disk"
     base.mkdir()
     disk = _Disk(base, monkeypatch)
@@ -285,4 +285,4 @@ def test_a_power_cut_right_after_an_acknowledgement_loses_nothing(
         found.load_from_disk()
         assert found.entries("memory") == expected
         assert len(list(found.journal.changes())) == number
-        assert isinstance(found.add("memory", "life goes on"), MemoryReceipt)
+        assert isinstance(found.add("memory", "life continues"), MemoryReceipt)

@@ -67,7 +67,7 @@ def test_blanks_around_a_delimiter_are_not_faithful(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["a\n§\nb\n\n", "\n\na", "a\r\n§\r\nb\r\n", "\ufeffa\n§\nb", "a\n§\na"])
 def test_blank_edges_line_ends_and_a_byte_order_mark_are_faithful(text: str) -> None:
-    """Editors add these; nothing that anybody wrote gets lost when they go."""
+    """Editors add these; no written text is lost when they are removed."""
     assert is_faithful(text, parse(text))
 
 

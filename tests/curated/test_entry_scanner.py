@@ -164,7 +164,7 @@ def test_an_entry_hidden_for_its_neighbour_stays_hidden_in_every_result(
 
 
 def test_a_person_can_edit_around_a_blocked_entry(poisoned: MemoryStore) -> None:
-    """What was there before is not judged anew when other entries change or move."""
+    """Entries that were there before are not scanned again when other entries change or move."""
     view = poisoned.view("memory")
     outcome = poisoned.edit("memory", view.fingerprint, [POISON, "last fact, changed"], PERSON, frozenset())
     assert isinstance(outcome, MemoryReceipt)

@@ -78,7 +78,7 @@ def test_a_directory_in_the_place_of_a_file_is_unreadable(directory: Path) -> No
 def test_a_file_that_is_not_utf8_is_left_alone(
     directory: Path, write: Callable[..., Path], arguments: dict[str, Any]
 ) -> None:
-    """The error names the byte; the other target goes on working, in the prompt too."""
+    """The error names the byte; the other target still works, in the prompt too."""
     path = write(b"one caf\xe9")
     write("Ana", "USER.md")
     store = MemoryStore(directory)

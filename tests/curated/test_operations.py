@@ -68,7 +68,7 @@ def test_a_batch_sees_its_own_earlier_operations() -> None:
 
 
 def test_a_batch_stops_at_its_first_operation_that_fits_nothing() -> None:
-    """The number of that operation is told."""
+    """The result has the number of that operation."""
     assert plan(["a"], [Add("b"), Remove("zz")]) == NoMatch(2, ())
     assert plan(["ax", "ay"], [Remove("a")]) == Ambiguous(1, ("ax", "ay"))
 

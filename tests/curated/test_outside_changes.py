@@ -1,4 +1,4 @@
-"""What other programs do to the files is noticed, kept and never written over unseen."""
+"""Changes by other programs are noticed, kept and never replaced unseen."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_an_external_append_is_refused_once_with_a_backup(
 
 
 def test_text_glued_to_an_entry_is_refused_even_by_a_store_that_loaded_it(store: MemoryStore, directory: Path) -> None:
-    """A shell append merges into the last entry; whoever opens the file next is told before anything is rewritten."""
+    """A shell append merges into the last entry; the next writer is refused once before anything is rewritten."""
     store.add("memory", "one")
     with (directory / "MEMORY.md").open("a") as file:
         file.write(" and more")
@@ -57,7 +57,7 @@ def test_text_glued_to_an_entry_is_refused_even_by_a_store_that_loaded_it(store:
 
 
 def test_a_clean_edit_by_hand_is_taken_over_by_the_next_session(store: MemoryStore, directory: Path) -> None:
-    """The file is yours to edit between sessions; the journal records that somebody else did it."""
+    """The file is yours to edit between sessions; the journal records it as an outside change."""
     store.add("memory", "one")
     (directory / "MEMORY.md").write_text("one\n§\nby hand\n")
     fresh = MemoryStore(directory)
@@ -117,7 +117,7 @@ def test_a_file_that_cannot_be_rewritten_faithfully_waits_for_a_person(
     assert [backup.read_bytes() for backup in list_backups(path)] == [content.encode()]
 
 
-def test_a_person_mends_an_odd_file_by_editing_it(directory: Path, write: Callable[..., Path]) -> None:
+def test_a_person_repairs_an_unrewritable_file_by_editing_it(directory: Path, write: Callable[..., Path]) -> None:
     """What the person saw may be written over, and was backed up before."""
     path = write("a\n§\n\n§\nb")
     store = MemoryStore(directory)

@@ -118,7 +118,7 @@ def test_the_limit_itself_is_accepted_and_one_more_is_not(directory: Path) -> No
 
 
 def test_a_write_that_shrinks_an_over_full_store_is_accepted(directory: Path, write: Callable[..., Path]) -> None:
-    """Otherwise nobody could ever get it below its limit."""
+    """Otherwise it could never get below its limit."""
     write("\n§\n".join(["a" * 15, "b" * 15, "c" * 15]))
     tool = MemoryTool(small_store(directory, 20), Origin())
     assert tool.call({"action": "replace", "old_text": "aaa", "content": "a" * 14})["success"]

@@ -1,4 +1,4 @@
-"""What is wrong with one skill hides no other, and is told."""
+"""A problem of one skill hides no other skill, and is listed."""
 
 from collections.abc import Callable
 from pathlib import Path

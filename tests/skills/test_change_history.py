@@ -1,4 +1,4 @@
-"""Every change can be taken back until the history is purged."""
+"""Every change can be undone until the history is purged."""
 
 import json
 from collections.abc import Callable
@@ -62,7 +62,7 @@ def test_an_undo_can_be_undone(skills: SkillStore, root: Path) -> None:
 
 
 def test_what_was_changed_since_is_not_taken_back(skills: SkillStore, root: Path) -> None:
-    """Neither by us nor by somebody else; the later change has to go first."""
+    """Neither by Memoranda nor by another program; the later change has to be undone first."""
     done(skills.create("deploy", DEPLOY, AGENT))
     done(skills.patch("deploy", "2. Push.", "2. Pull.", AGENT))
     before = files(root)
@@ -77,7 +77,7 @@ def test_what_was_changed_since_is_not_taken_back(skills: SkillStore, root: Path
 
 
 def test_a_new_skill_with_other_files_is_not_taken_away_by_undo(skills: SkillStore, root: Path) -> None:
-    """They are somebody's work."""
+    """They are a person's work."""
     done(skills.create("deploy", DEPLOY, AGENT))
     (root / "deploy" / "notes.txt").write_text("mine")
     assert isinstance(change_history.undo(skills, 1, PERSON), SkillRefusal)
@@ -122,7 +122,7 @@ def test_purging_forgets_everything_but_the_skills(skills: SkillStore, root: Pat
 def test_lines_of_the_journal_that_lead_elsewhere_are_passed_over(
     skills: SkillStore, root: Path, tmp_path: Path
 ) -> None:
-    """A journal that somebody edited cannot make undo touch other files."""
+    """A journal that a person edited cannot make undo touch other files."""
     done(skills.create("deploy", DEPLOY, AGENT))
     (tmp_path / "home" / "victim").mkdir()
     journal = root / ".journal.jsonl"

@@ -127,7 +127,7 @@ def test_several_processes_lose_nothing(root: Path) -> None:
 @pytest.mark.slow
 @forking
 def test_kill_9_at_any_moment_leaves_whole_skills(tmp_path: Path) -> None:
-    """Whatever was acknowledged is there, nothing is half written, and the next writer goes on."""
+    """Whatever was acknowledged is there, nothing is half written, and the next writer continues."""
     for number in range(12):
         root = tmp_path / str(number)
         writer = Forked(partial(_write, root, "a", 200))

@@ -26,7 +26,7 @@ def test_what_we_write_reads_back(name: str, description: str, body: str) -> Non
     st.text(max_size=400) | st.text("-: \n'\"[]{}&*!|>%@`a1\t", max_size=60).map(lambda text: f"---\n{text}\n---\nx")
 )
 def test_any_text_is_parsed(text: str) -> None:
-    """What is wrong is told; without a description it always is."""
+    """Problems are listed; a missing description always is one."""
     parsed = parse_skill(text)
     assert parsed.description or parsed.problems
 

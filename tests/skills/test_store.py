@@ -1,4 +1,4 @@
-"""Skills are made, read, mended and taken away; a refusal changes nothing."""
+"""Skills are created, read, fixed and removed; a refusal changes nothing."""
 
 import os
 from collections.abc import Callable
@@ -36,8 +36,8 @@ def test_a_skill_is_made_read_patched_and_written_anew(skills: SkillStore, root:
     assert mode(root / "deploy" / "SKILL.md") == 0o600
     assert isinstance(skills.patch("deploy", "2. Push.", "2. Push.\n3. Check.", AGENT), SkillReceipt)
     assert text(skills).endswith("2. Push.\n3. Check.\n")
-    anew = with_front_matter("deploy", "How to deploy safely.", "1. Ask.")
-    assert isinstance(skills.edit("deploy", anew, AGENT), SkillReceipt)
+    rewritten = with_front_matter("deploy", "How to deploy safely.", "1. Ask.")
+    assert isinstance(skills.edit("deploy", rewritten, AGENT), SkillReceipt)
     assert [(each.name, each.description) for each in skills.catalogue().skills] == [
         ("deploy", "How to deploy safely.")
     ]
@@ -154,7 +154,7 @@ def test_suspicious_text_is_refused_wherever_it_comes_in(skills: SkillStore, roo
     assert tree(root) == before
 
 
-def test_a_passage_from_elsewhere_is_withheld_and_the_rest_can_be_mended(
+def test_a_passage_from_elsewhere_is_withheld_and_the_rest_can_be_patched(
     skills: SkillStore, put: Callable[..., Path]
 ) -> None:
     """One bad line hides nothing else, and a patch elsewhere leaves it to a person."""
@@ -202,7 +202,7 @@ def test_a_patch_leaves_everything_else_as_it_is(skills: SkillStore, put: Callab
 
 
 def test_nothing_is_written_over_that_was_not_read(skills: SkillStore, put: Callable[..., Path]) -> None:
-    """A rewrite needs the present text; a change by somebody else in between makes it old."""
+    """A rewrite needs the present text; a change by another program makes it outdated."""
     path = put("deploy/SKILL.md")
     assert reason(skills.edit("deploy", DEPLOY, AGENT)) == "not_seen"
     skills.view("deploy")
@@ -239,7 +239,7 @@ def test_a_review_changes_only_what_the_agent_made_and_removes_nothing(
 
 
 def test_skills_can_be_kept_from_the_agent(root: Path, put: Callable[..., Path]) -> None:
-    """Only a person writes, or nobody has skills at all."""
+    """Only a person writes, or skills are switched off."""
     put("deploy/SKILL.md")
     guarded = SkillStore(root, SkillSettings(agent_writes=False))
     assert reason(guarded.create("new", with_front_matter("new", "x", "y"), AGENT)) == "approval"

@@ -15,7 +15,7 @@ from memoranda.support.origin import Origin
 from tests.examples import examples
 
 
-def test_a_model_makes_lists_reads_and_mends_a_skill(tools: SkillTools) -> None:
+def test_a_model_makes_lists_reads_and_fixes_a_skill(tools: SkillTools) -> None:
     """With a description instead of front matter, which is put on for it."""
     made = tools.manage(
         {"action": "create", "name": "deploy", "description": "How to: deploy.", "content": "1. Build."}

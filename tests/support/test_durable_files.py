@@ -23,7 +23,7 @@ def test_a_written_file_and_its_new_directories_belong_to_their_owner_alone(tmp_
 
 
 def test_an_existing_directory_keeps_its_mode(tmp_path: Path) -> None:
-    """A directory that somebody set up on purpose is not changed."""
+    """A directory that exists already is not changed."""
     (tmp_path / "a").mkdir(mode=0o755)
     (tmp_path / "a").chmod(0o755)
     durable_files.make_private_directory(tmp_path / "a" / "b")

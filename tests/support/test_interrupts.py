@@ -1,4 +1,4 @@
-"""Interrupts that are held come where somebody waits, and nowhere else."""
+"""Deferred interrupts are raised in interruptible blocks, and nowhere else."""
 
 import signal
 import threading

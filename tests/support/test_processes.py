@@ -1,4 +1,4 @@
-"""A process is known to have ended when it has, and never when it has not or nobody can know."""
+"""A process counts as ended when it has ended, and never when it runs or nothing is known about it."""
 
 import os
 import subprocess
@@ -31,7 +31,7 @@ def _another(then: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
 
 
 def test_one_that_lives_has_not_ended() -> None:
-    """Neither this one nor another, whoever asks."""
+    """Neither this process nor another one."""
     assert not has_ended(process_identity())
     with _another("time.sleep(200)") as (name, _):
         assert name != process_identity()

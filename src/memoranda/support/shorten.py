@@ -66,19 +66,19 @@ def json_size(value: Any) -> int:
 
 
 def _cut_before(text: str, index: int) -> int:
-    """The last place at or before `index` where a text may be cut."""
-    place = index
-    while index - place < _MAX_CLUSTER and _is_inside_character(text, place):
-        place -= 1
-    return index if _is_inside_character(text, place) else place
+    """The last boundary of a character at or before `index`."""
+    boundary = index
+    while index - boundary < _MAX_CLUSTER and _is_inside_character(text, boundary):
+        boundary -= 1
+    return index if _is_inside_character(text, boundary) else boundary
 
 
 def _cut_behind(text: str, index: int) -> int:
-    """The first place at or behind `index` where a text may be cut."""
-    place = index
-    while place - index < _MAX_CLUSTER and _is_inside_character(text, place):
-        place += 1
-    return index if _is_inside_character(text, place) else place
+    """The first boundary of a character at or behind `index`."""
+    boundary = index
+    while boundary - index < _MAX_CLUSTER and _is_inside_character(text, boundary):
+        boundary += 1
+    return index if _is_inside_character(text, boundary) else boundary
 
 
 def _is_inside_character(text: str, index: int) -> bool:

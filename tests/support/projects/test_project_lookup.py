@@ -161,7 +161,7 @@ def test_nothing_that_a_repository_names_is_started_and_nothing_is_fetched(tmp_p
 
 @pytest.mark.parametrize("what", ["garbage", "pipe", "nowhere", "circle", "unreadable", "directory"])
 def test_an_odd_repository_is_none(tmp_path: Path, what: str) -> None:
-    """Whatever lies where its data should be, nothing fails and nobody waits."""
+    """Whatever lies where its data should be, nothing fails or hangs."""
     entry = tmp_path / "odd" / ".git"
     entry.parent.mkdir()
     if what == "garbage":
@@ -211,7 +211,7 @@ def test_without_git_there_are_no_projects(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_git_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a moment, and nothing of it stays behind."""
+    """After the timeout, and no process is left behind."""
     _fake_git(tmp_path / "bin", f"echo $$ > {tmp_path}/pid\nexec sleep 200")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     began = time.monotonic()
