@@ -31,7 +31,7 @@ Ask = Callable[[str], list[str]]
 
 @dataclass
 class Figures:
-    """What was measured on one set."""
+    """The figures of one set."""
 
     name: str
     scores: list[dict[str, float]] = field(default_factory=list)
@@ -61,19 +61,19 @@ class Figures:
 
 
 def score(question: dict[str, Any], ranked: list[str]) -> dict[str, float]:
-    """How much of the evidence stands among the first sessions of an answer."""
+    """How much of the evidence is among the first sessions of an answer."""
     gold = set(question["gold_sessions"])
     result = {f"recall@{depth}": len(gold.intersection(ranked[:depth])) / len(gold) for depth in DEPTHS}
     result["all@5"] = float(gold.issubset(ranked[:5]))
-    result["mrr"] = next((1 / place for place, session in enumerate(ranked, 1) if session in gold), 0.0)
+    result["mrr"] = next((1 / rank for rank, session in enumerate(ranked, 1) if session in gold), 0.0)
     return result
 
 
 @contextmanager
-def asking(data: dict[str, Any], store: dict[str, Any]) -> Iterator[Ask]:
+def open_home(data: dict[str, Any], store: dict[str, Any]) -> Iterator[Ask]:
     """A home with the sessions of one store, and the function that asks it: a question in, session ids out."""
     with TemporaryDirectory(prefix="memoranda-recall-") as home, SessionDB(Path(home, "state.db")) as sessions:
-        names = _fill(sessions, data["name"], store)
+        names = fill_store(sessions, data["name"], store)
         sessions.index.catch_up()
         tool = SessionSearchTool(lambda: sessions)
 
@@ -84,13 +84,13 @@ def asking(data: dict[str, Any], store: dict[str, Any]) -> Iterator[Ask]:
         yield ask
 
 
-def _fill(sessions: SessionDB, set_name: str, store: dict[str, Any]) -> dict[str, str]:
+def fill_store(sessions: SessionDB, set_name: str, store: dict[str, Any]) -> dict[str, str]:
     """Record every message in its session; the answer maps our session ids to those of the data."""
     named = set_name.startswith("locomo")
     names = {}
-    for number, session in enumerate(store["sessions"]):
+    for session_number, session in enumerate(store["sessions"]):
         start = datetime.fromisoformat(session["ts"]).timestamp()
-        session_id = sessions.create_session(f"s{number}", "cli", started_at=start)
+        session_id = sessions.create_session(f"s{session_number}", "cli", started_at=start)
         names[session_id] = session["id"]
         sessions.append_messages(
             session_id,
@@ -98,9 +98,9 @@ def _fill(sessions: SessionDB, set_name: str, store: dict[str, Any]) -> dict[str
                 {
                     "role": message["role"],
                     "content": f"{message['speaker']}: {message['text']}" if named else message["text"],
-                    "timestamp": start + place,
+                    "timestamp": start + number,
                 }
-                for place, message in enumerate(session["messages"])
+                for number, message in enumerate(session["messages"])
             ],
         )
     return names
@@ -110,7 +110,7 @@ def measure(data: dict[str, Any]) -> Figures:
     """Ask every question of a set."""
     figures = Figures(data["name"])
     for store in data["stores"]:
-        with asking(data, store) as ask:
+        with open_home(data, store) as ask:
             for question in data["queries"]:
                 if question["store"] == store["id"]:
                     start = time.process_time()

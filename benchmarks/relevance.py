@@ -1,7 +1,7 @@
-"""How often evidence would be given unasked, and how often it is the right one, at the floors of recall/relevance.py.
+"""How often a prompt would get evidence without asking, and how often the right one, at our relevance floors.
 
 Five kinds of prompt are put to each store: questions with an answer in it, questions without one, questions about other
-people's conversations, everyday prompts of people at work with an agent (everyday_prompts.txt), and what users said in
+people's conversations, everyday prompts of people at work with an agent (everyday_prompts.txt), and what users texts in
 other stores. See docs/explanation/how-relevance-was-measured.md.
 """
 
@@ -19,7 +19,7 @@ from statistics import mean
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.recall import _fill
+from benchmarks.recall import fill_store
 from memoranda.index.postings import Filters
 from memoranda.recall.relevance import relevant_hits
 from memoranda.session_db import SessionDB
@@ -32,8 +32,8 @@ Row = tuple[str, str]
 
 
 @dataclass
-class Tried:
-    """One prompt: whether anything would be given, whether the first of it is the evidence, and the time it took."""
+class PromptResult:
+    """One prompt: whether it would get evidence, whether the first hit is right, and the time it took."""
 
     given: bool
     right: bool
@@ -41,7 +41,7 @@ class Tried:
 
 
 def prompts(sets: dict[str, Any], name: str, store: dict[str, Any]) -> Iterator[tuple[str, str, set[str]]]:
-    """Everything that is put to one store: kind, prompt, and the sessions that hold the evidence."""
+    """Every prompt for one store: its kind, its text, and the sessions with the evidence."""
     data, chance = sets[name], random.Random(f"{name} {store['id']}")
     for question in data["queries"]:
         if question["store"] == store["id"]:
@@ -55,38 +55,40 @@ def prompts(sets: dict[str, Any], name: str, store: dict[str, Any]) -> Iterator[
                 yield "other people's", question["q"], set()
         if other in UNSPACED or name in UNSPACED:
             continue
-        for each in theirs["stores"]:
-            said = [m["text"] for session in each["sessions"] for m in session["messages"] if m["role"] == "user"]
-            if each["id"] != store["id"] and other != "locomo":
-                for text in chance.sample(said, min(_PROMPTS, len(said))):
+        for other_store in theirs["stores"]:
+            texts = [
+                m["text"] for session in other_store["sessions"] for m in session["messages"] if m["role"] == "user"
+            ]
+            if other_store["id"] != store["id"] and other != "locomo":
+                for text in chance.sample(texts, min(_PROMPTS, len(texts))):
                     yield "other work", text, set()
     for line in EVERYDAY.read_text("utf-8").splitlines():
         yield "everyday", line, set()
 
 
-def measure(sets: dict[str, Any], name: str) -> dict[str, list[Tried]]:
-    """Put every prompt to every store of a set."""
-    found: dict[str, list[Tried]] = defaultdict(list)
+def measure(sets: dict[str, Any], name: str) -> dict[str, list[PromptResult]]:
+    """Try every prompt on every store of a set."""
+    found: dict[str, list[PromptResult]] = defaultdict(list)
     for store in sets[name]["stores"]:
         with TemporaryDirectory(prefix="memoranda-relevance-") as home, SessionDB(Path(home, "state.db")) as db:
-            names = _fill(db, name, store)
+            names = fill_store(db, name, store)
             db.index.catch_up()
             for kind, prompt, gold in prompts(sets, name, store):
                 start = time.process_time()
                 hits = relevant_hits(db, prompt, Filters(db.scope, titles=False), limit=6)
                 right = bool(hits) and names[hits[0].session_id] in gold
-                found[kind].append(Tried(bool(hits), right, time.process_time() - start))
+                found[kind].append(PromptResult(bool(hits), right, time.process_time() - start))
     return found
 
 
-def row(name: str, found: dict[str, list[Tried]]) -> str:
+def row(name: str, found: dict[str, list[PromptResult]]) -> str:
     cells = [name]
     for kind in KINDS:
-        tried = found.get(kind, [])
-        cells.append(f"{mean(each.given for each in tried):.3f} of {len(tried)}" if tried else "–")
-    given = [each for each in found["answered"] if each.given]
-    cells.append(f"{mean(each.right for each in given):.2f}" if given else "–")
-    seconds = sorted(each.seconds for tried in found.values() for each in tried)
+        results = found.get(kind, [])
+        cells.append(f"{mean(result.given for result in results):.3f} of {len(results)}" if results else "–")
+    given = [result for result in found["answered"] if result.given]
+    cells.append(f"{mean(result.right for result in given):.2f}" if given else "–")
+    seconds = sorted(result.seconds for results in found.values() for result in results)
     cells.append(f"{1000 * seconds[len(seconds) // 2]:.1f} / {1000 * seconds[len(seconds) * 95 // 100]:.1f}")
     return f"| {' | '.join(cells)} |"
 
@@ -102,11 +104,11 @@ def main() -> int:
             sets[path.name.split(".")[0]] = json.load(stream)
     head = ["set", *(f"given: {kind}" for kind in KINDS), "first is right", "CPU ms p50 / p95"]
     print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
-    together: dict[str, list[Tried]] = defaultdict(list)
+    together: dict[str, list[PromptResult]] = defaultdict(list)
     for name in arguments.chosen or sets:
         found = measure(sets, name)
-        for kind, tried in found.items():
-            together[kind] += tried
+        for kind, results in found.items():
+            together[kind] += results
         print(row(name, found), flush=True)
     print(row("together", together))
     return 0

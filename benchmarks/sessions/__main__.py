@@ -19,7 +19,7 @@ from benchmarks.curated import PEER, PEER_VERSION, PeerMissingError, Worker, fin
 from benchmarks.sessions.corpus import corpus
 from benchmarks.sessions.queries import NO_MATCH, Query, queries
 from benchmarks.sessions.table import as_table
-from benchmarks.sessions.tasks import GO_ON
+from benchmarks.sessions.tasks import CONTINUE
 
 SIZES, QUICK_SIZES = (10_000, 100_000), (2_000, 10_000)
 # Rounds in which the programs take turns, calls kept per round (one more is made first), and fresh processes that open.
@@ -65,7 +65,7 @@ def load(programs: list[Program], messages: int, part_size: int) -> dict[str, di
             workers[each.name].ask(task="load", home=str(each.home(messages)), messages=messages, part_size=part_size)
         while len(figures) < len(workers):
             for name, worker in workers.items():
-                if name not in figures and (answer := worker.ask(task=GO_ON)):
+                if name not in figures and (answer := worker.ask(task=CONTINUE)):
                     figures[name] = answer
     return figures
 
@@ -163,7 +163,7 @@ def main() -> None:
     try:
         peer_python = find_peer(arguments.peer_python)
     except PeerMissingError as error:
-        tell(f"{error}\nWithout the peer there is nothing to compare with; these are our figures alone.")
+        tell(f"{error}\nWithout the peer there is nothing to compare with; these are only our figures.")
         peer_python = None
     result = run(peer_python, arguments.quick, arguments.dir)
     print(json.dumps(result, indent=1, ensure_ascii=False) if arguments.json else as_table(result))

@@ -58,7 +58,7 @@ class Session:
 
 
 def corpus(messages: int, seed: int = SEED) -> list[Session]:
-    """Sessions with exactly so many messages together; the last one is cut short."""
+    """Sessions with exactly so many messages together; the last one may be shorter."""
     sessions: list[Session] = []
     missing = messages
     while missing > 0:
@@ -127,7 +127,7 @@ def _session(number: int, seed: int) -> Session:
 
 
 def _turn(rng: random.Random, writer: "_Writer", started: float) -> Iterator[Message]:
-    """Somebody asks, the model uses no, one or two tools and answers."""
+    """A user asks; the model uses no, one or two tools and answers."""
     yield Message("user", writer.text(_size(rng, 170, 0.9)), started)
     for step in range(rng.choice((0, 0, 0, 1, 1, 1, 2, 2, 2, 2))):
         tool = rng.choice(TOOLS)

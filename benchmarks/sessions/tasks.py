@@ -22,7 +22,7 @@ from benchmarks.sessions.corpus import Message, Session, corpus
 # How often the reference work is done before each part of a load.
 PACES = 20
 # Asks for the next part of a task that is done in parts.
-GO_ON = "go on"
+CONTINUE = "continue"
 
 
 class Store(Protocol):
@@ -92,7 +92,7 @@ def serve(subject: Subject) -> None:
     for line in sys.stdin:
         request = json.loads(line)
         task = request.pop("task")
-        if task == GO_ON:
+        if task == CONTINUE:
             answer = next(underway)
         else:
             answer = TASKS[task](subject, Path(request.pop("home")), **request)
@@ -109,23 +109,24 @@ def load(subject: Subject, home: Path, messages: int, part_size: int) -> Iterato
     sessions = _corpus(messages)
     calls: list[Clocks] = []
     parts: list[Clocks] = []
-    aside: list[Clocks] = []
+    subtracted: list[Clocks] = []
     paces: list[Clocks] = []
     with _opened(subject, home) as store:
         for part in _in_parts(sessions, part_size):
             paces += _paces()
             start = Clocks.now()
             for session in part:
-                aside.append(_timed(store.create, session))
+                subtracted.append(_timed(store.create, session))
                 calls += [_timed(store.append, session.id, message) for message in session.messages]
             # What this thread does besides appending is left out: making sessions, and asking for the index.
             waited = _timed(store.settle)
             parts.append(start.passed())
-            aside.append(waited._replace(wall=0))
+            subtracted.append(waited._replace(wall=0))
             yield None
     yield _appends(calls) | {
-        "together_cpu": (sum(each.process for each in parts) - sum(each.thread for each in aside)) / messages,
-        "together_wall": (sum(each.wall for each in parts) - sum(each.wall for each in aside)) / messages,
+        "together_cpu": (sum(clocks.process for clocks in parts) - sum(clocks.thread for clocks in subtracted))
+        / messages,
+        "together_wall": (sum(clocks.wall for clocks in parts) - sum(clocks.wall for clocks in subtracted)) / messages,
         "pace": median(each.thread for each in paces),
         "disk": disk(home),
         "raw": sum(message.raw_size for session in sessions for message in session.messages),

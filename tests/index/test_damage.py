@@ -1,4 +1,4 @@
-"""Whatever happens to the files of the index: appends go on, searches answer, and it heals."""
+"""Whatever happens to the files of the index: appends work, searches answer, and it is rebuilt."""
 
 import logging
 import os
@@ -135,7 +135,7 @@ def test_damage_is_logged(tmp_path: Path, sessions: SessionStore, caplog: pytest
 def test_damage_that_is_met_in_the_middle_of_a_search_is_answered_around(
     tmp_path: Path, sessions: SessionStore
 ) -> None:
-    """The same view goes on with the store itself and says so."""
+    """The same view continues with the record itself and says so."""
     made = _fill(sessions)
     index = SearchIndex(tmp_path / "index.db", sessions.feed)
     index.catch_up()
@@ -197,7 +197,7 @@ def test_every_page_overwritten_in_turn_while_others_append(tmp_path: Path, sess
 
 
 def test_an_index_of_another_store_is_not_believed(tmp_path: Path, sessions: SessionStore) -> None:
-    """It is made anew for the store at hand."""
+    """It is rebuilt for the current store."""
     _fill(sessions)
     index = SearchIndex(tmp_path / "index.db", sessions.feed)
     index.catch_up()
@@ -241,7 +241,7 @@ def test_a_file_that_another_process_replaced_is_noticed(tmp_path: Path, session
 def test_a_full_disk_stops_following_but_not_searching(
     tmp_path: Path, sessions: SessionStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What does not fit into the index is read from the store; with room again it goes on."""
+    """What does not fit into the index is read from the store; with room again it continues."""
     made = _fill(sessions)
     index = SearchIndex(tmp_path / "index.db", sessions.feed)
     index.catch_up()

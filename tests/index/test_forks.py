@@ -1,4 +1,4 @@
-"""A fork while threads are at work in SQLite: the child can use its stores, and the threads go on."""
+"""A fork while threads are at work in SQLite: the child can use its stores, and the threads continue."""
 
 import threading
 import time

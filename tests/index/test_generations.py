@@ -51,7 +51,7 @@ def test_other_files_are_left_alone(tmp_path: Path) -> None:
 
 
 def test_a_file_that_could_not_be_finished_leaves_nothing(tmp_path: Path) -> None:
-    """Nobody ever sees half an index."""
+    """No process ever sees half an index."""
     file = next_generation(tmp_path / "index.db")
     with pytest.raises(RuntimeError), create_generation(file):
         assert not file.exists()
@@ -60,7 +60,7 @@ def test_a_file_that_could_not_be_finished_leaves_nothing(tmp_path: Path) -> Non
 
 
 def test_a_file_is_removed_with_its_companions(tmp_path: Path) -> None:
-    """No log of it may be found by anybody else."""
+    """No other process may find a log of it."""
     file = _make(tmp_path / "index.db")
     Path(f"{file}-wal").touch()
     Path(f"{file}-shm").touch()

@@ -67,7 +67,7 @@ def test_words_that_are_lost_are_noticed_and_mended(tmp_path: Path, sessions: Se
 def test_wrong_counts_strange_stores_and_damage_are_errors(
     tmp_path: Path, sessions: SessionStore, index: SearchIndex
 ) -> None:
-    """Each with what is wrong, and all mended by a rebuild."""
+    """Each names its problem, and a rebuild repairs all of them."""
     _made(sessions, index)
     for statement, problem in (
         ("DELETE FROM docs WHERE message = 3", "counts 30 messages and has 29"),

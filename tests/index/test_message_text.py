@@ -72,7 +72,7 @@ def test_odd_tool_calls_do_no_harm(calls: Any) -> None:
 
 
 def test_kinds() -> None:
-    """Who spoke is told apart, and a summary was said by nobody."""
+    """The roles are distinguished, and a summary has none of them."""
     assert [_words(role, "x").kind for role in ("system", "developer")] == [SYSTEM, OTHER]
     assert _words("user", "x", is_summary=True).kind == SUMMARY
     assert kinds_for_roles(frozenset({"assistant", "function"})) == (ASSISTANT, CALLS, OTHER)

@@ -21,7 +21,7 @@ from memoranda.index.tokenizer import tokenize
     ],
 )
 def test_an_open_word_is_a_prefix_and_the_stems_it_may_have_become(typed: str, pattern: Pattern | None) -> None:
-    """The prefix alone would miss what stemming cut shorter than the prefix is."""
+    """The prefix by itself would miss words whose stem is shorter than the prefix."""
     assert prefix_pattern(typed) == pattern
 
 

@@ -117,7 +117,7 @@ def _catch_up_until(home: Path, statement: int) -> None:
 
 @forking
 def test_a_process_killed_while_it_catches_up_leaves_a_whole_index(tmp_path: Path, sessions: SessionStore) -> None:
-    """At whatever statement: rows and cursor move together, so the next one goes on in the same file."""
+    """At whatever statement: rows and cursor move together, so the next one continues in the same file."""
     made = _fill(sessions, 1_000)
     with closing(SearchIndex(tmp_path / "index.db", sessions.feed)) as index:
         index.catch_up(limit=1)
@@ -177,7 +177,7 @@ def _followers() -> set[threading.Thread]:
 
 
 def test_a_follower_indexes_in_the_background(sessions: SessionStore, index: SearchIndex) -> None:
-    """It starts with the first nudge, and goes on until it is closed."""
+    """It starts with the first nudge, and runs until it is closed."""
     before = _followers()
     follower = Follower(index)
     sessions.sessions.create_session("s", "cli")

@@ -49,7 +49,7 @@ def test_a_project_that_becomes_known_later_is_followed(sessions: SessionStore, 
 def test_projects_are_seen_while_the_index_cannot_be_used(
     sessions: SessionStore, index: SearchIndex, find: Find
 ) -> None:
-    """Then the truth is searched, under the same limit."""
+    """Then the record is searched, under the same filter."""
     said = fill(sessions)
     index.catch_up()
     for file in index.files:

@@ -1,4 +1,4 @@
-"""An index that followed the store answers as one that is made anew, and scanning answers as either."""
+"""An index that followed the store answers like a rebuilt one, and scanning answers like either."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory

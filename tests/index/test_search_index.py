@@ -163,7 +163,7 @@ def test_changes_reach_the_index_at_once(sessions: SessionStore, find: Find) -> 
 
 
 def test_a_session_made_again_under_the_same_name_is_another_one(sessions: SessionStore, find: Find) -> None:
-    """Nothing of the deleted one is found, nor found as somebody else's."""
+    """Nothing of the deleted one is found, not even as another user's."""
     sessions.sessions.create_session("s", "cli", user_id="ann", started_at=1.0)
     sessions.messages.append_message("s", "user", "secret lynx")
     assert len(find("lynx")) == 1
@@ -187,7 +187,7 @@ def test_a_session_imported_again_is_found_once(sessions: SessionStore, find: Fi
 
 
 def test_compressed_messages_stay_and_copies_do_not_count(sessions: SessionStore, find: Find) -> None:
-    """After compression everything that was said is found once; the summary is nobody's words, and not found."""
+    """After compression everything that was said is found once; the summary is not found."""
     sessions.sessions.create_session("s", "cli")
     (a,) = sessions.messages.append_messages("s", [{"role": "user", "content": "the ibex"}])
     assert find("ibex") == [a]
@@ -310,7 +310,7 @@ def test_an_index_with_many_dead_words_needs_compaction(
 
 
 def test_the_file_is_private(sessions: SessionStore, index: SearchIndex) -> None:
-    """Nobody else may read which words were used."""
+    """Other users of the machine cannot read which words were used."""
     sessions.sessions.create_session("s", "cli")
     sessions.messages.append_message("s", "user", "x")
     index.catch_up()
@@ -331,7 +331,7 @@ def test_long_messages_are_taken_in_a_few_at_a_time(
 
 
 def test_a_forked_process_opens_its_own_connection(sessions: SessionStore, index: SearchIndex) -> None:
-    """What the parent has open is left alone."""
+    """The child does not touch what the parent has open."""
     sessions.sessions.create_session("s", "cli")
     made = sessions.messages.append_message("s", "user", "fork")
     assert ids(index, "fork") == [made]

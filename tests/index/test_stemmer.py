@@ -99,6 +99,6 @@ def test_a_word_begins_with_a_root_of_its_stem(word: str) -> None:
     st.text("abcdefghilmnoprstuvy", min_size=1, max_size=9), st.sampled_from(["", "es", "ied", "ings", "ision", "ly"])
 )
 def test_any_word_begins_with_a_root_of_its_stem(base: str, ending: str) -> None:
-    """The same for words that nobody thought of."""
+    """The same for words outside the lists."""
     word = base + ending
     assert any(word.startswith(root) for root in roots(stem(word)))

@@ -127,7 +127,7 @@ def test_trouble_is_told_in_short() -> None:
 
 
 def test_a_conversation_that_does_not_fit_is_passed_over(db: SessionDB) -> None:
-    """Listing goes on behind it."""
+    """The list continues behind it."""
     tool = SessionSearchTool(lambda: db, RecallSettings(answer_chars=900))
     seen: list[str] = []
     cursor: str | None = "0"

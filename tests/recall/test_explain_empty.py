@@ -47,7 +47,7 @@ def test_what_the_filters_leave_out_was_said_nevertheless(call: Call, filters: A
 
 
 def test_words_that_nobody_said_are_named_whatever_the_filters(call: Call) -> None:
-    """Alone, and beside words that were said."""
+    """By itself, and beside words that occur."""
     answer = call(query="okapi", role_filter="user")
     assert (answer["not_found"], answer["message"]) == (["okapi"], guidance.NOTHING)
     assert "left_out_by" not in answer

@@ -23,7 +23,7 @@ _ROWS = st.lists(st.one_of(_NEGATABLE, _either(_LEAVES), _either(_LEAVES).map(No
 
 
 def written(tree: SyntaxTree) -> str:
-    """A tree as somebody would type it."""
+    """A tree as a person would type it."""
     match tree:
         case TypedTerm(text, TermKind.PHRASE):
             return f'"{text}"'
@@ -136,7 +136,7 @@ def test_a_sentence_is_a_question(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["docker", "docker deployment?", "docker kubernetes helm", "数据库迁移", '"to be"'])
 def test_keywords_are_not_a_question(text: str) -> None:
-    """A question mark alone does not make one."""
+    """A question mark does not make one."""
     assert not parse(text).question
 
 
@@ -149,7 +149,7 @@ def test_small_words_count_when_there_is_nothing_else() -> None:
 
 @pytest.mark.parametrize("text", ["", " ", "...", "()", '""', "*", "AND OR NOT", "\0", "-"])
 def test_without_words_there_is_nothing_to_look_for(text: str) -> None:
-    """Punctuation and operators alone are no query."""
+    """Punctuation and operators by themselves are no query."""
     assert parse(text).parts == ()
 
 

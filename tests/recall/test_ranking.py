@@ -1,4 +1,4 @@
-"""The order of conversations, from postings alone."""
+"""The order of sessions, from postings only."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Moments as people write them."""
+"""Times as people write them, and as answers show them."""
 
 from datetime import datetime
 
@@ -11,7 +11,7 @@ NOW = datetime(2026, 11, 15, 12, 0).timestamp()
 
 
 @pytest.mark.parametrize(
-    ("text", "moment"),
+    ("text", "seconds"),
     [
         ("30d", NOW - 30 * 86_400),
         ("12h", NOW - 12 * 3_600),
@@ -27,9 +27,9 @@ NOW = datetime(2026, 11, 15, 12, 0).timestamp()
         (1_750_000_000, 1_750_000_000.0),
     ],
 )
-def test_a_moment_is_understood(text: str, moment: float) -> None:
+def test_a_time_is_understood(text: str, seconds: float) -> None:
     """Spans back from now, dates, dates with times, words."""
-    assert parse_time(text, now=NOW) == moment
+    assert parse_time(text, now=NOW) == seconds
 
 
 def test_a_day_as_an_end_means_its_last_moment() -> None:
@@ -55,7 +55,7 @@ def test_every_answer_writes_times_in_one_form() -> None:
 
 
 def test_the_last_day_there_is_can_be_an_open_end() -> None:
-    """As people write it who mean no end at all; and a time that is no text is told in short."""
+    """As people write it who mean no end at all; and the error for a time that is no text is short."""
     assert parse_time("9999-12-31", end=True) >= parse_time("9999-12-30", end=True)
     with pytest.raises(ValueError, match="This list is not a time; write 30d"):
         parse_time(["x" * 100_000])

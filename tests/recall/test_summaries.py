@@ -14,6 +14,7 @@ from memoranda.recall.settings import RecallSettings
 from memoranda.recall.summaries import cut_around_matches
 from memoranda.recall.tool import SessionSearchTool
 from memoranda.session_db import SessionDB
+from memoranda.sessions.conversations import Conversations
 from tests.recall.past import tell
 from tests.timing import GIVE_UP, HANG
 
@@ -105,13 +106,13 @@ def test_no_call_begins_after_the_deadline(db: SessionDB) -> None:
 def test_only_the_one_who_asks_reads_the_store(db: SessionDB, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may be closed when a late model returns."""
     readers: set[int] = set()
-    behind = SessionDB.messages_behind
+    behind = Conversations.messages_behind
 
-    def noting(self: SessionDB, *arguments: Any, **options: Any) -> Any:
+    def noting(self: Conversations, *arguments: Any, **options: Any) -> Any:
         readers.add(threading.get_ident())
         return behind(self, *arguments, **options)
 
-    monkeypatch.setattr(SessionDB, "messages_behind", noting)
+    monkeypatch.setattr(Conversations, "messages_behind", noting)
     assert all("summary" in result for result in _search(db, lambda instructions, text: "fine")["results"])
     assert readers == {threading.get_ident()}
 

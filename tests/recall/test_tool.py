@@ -123,7 +123,7 @@ def test_the_pages_of_a_search_are_its_results_in_order(db: SessionDB, call: Cal
 
 
 def test_the_end_of_the_best_is_said_when_more_matches(db: SessionDB, call: Call) -> None:
-    """On the last page alone; where everything was listed there is nothing to say."""
+    """Only on the last page; where everything was listed there is no note."""
     for number in range(70):
         tell(db, f"s{number}", ["the heron sighting"], at=BEGIN + number)
     tell(db, "other", ["one okapi"])
@@ -170,7 +170,7 @@ def test_reading_goes_through_a_conversation_to_its_end(db: SessionDB, call: Cal
 
 
 def test_a_branch_says_where_it_has_its_beginning(db: SessionDB, call: Call) -> None:
-    """So that nobody takes its middle for the start; a conversation of its own says nothing of the kind."""
+    """So that its middle is not taken for the start; an independent conversation has no such note."""
     tell(db, "whole", ["the zebra", "yes"])
     db.branch_session("whole", "branch")
     db.append_message("branch", "user", "only here")
@@ -324,7 +324,7 @@ def test_behind_the_last_result_there_is_an_ordinary_answer(db: SessionDB, call:
 
 
 def test_a_title_leads_to_its_conversation(db: SessionDB, call: Call) -> None:
-    """Also when nobody said its words."""
+    """Even when no message has its words."""
     ids = tell(db, "s", ["hello", "yes"], title="Quarterly zebra plan")
     (result,) = call(query="zebra plan")["results"]
     assert result["matched_role"] == "session_title"

@@ -156,7 +156,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
 
 
 def test_all_the_inputs_are_here() -> None:
-    """Nobody drops a hard one."""
+    """Hard ones included."""
     assert len(TYPED) == 111
 
 

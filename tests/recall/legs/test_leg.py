@@ -102,10 +102,10 @@ def test_by_time_the_legs_share_one_order(tmp_path: Path) -> None:
 
 
 def test_fusion_leaves_the_candidates_of_a_single_leg_as_they_are(library: Library) -> None:
-    """With the word leg alone, order and scores are its own."""
+    """With only the word leg, order and scores are its own."""
     with library.index.reading() as reader:
-        alone = WordLeg(SearchContext(reader, NOW)).candidates(parse("cache"), library.everyone, 10)
-    assert fuse([alone]) is alone
+        candidates = WordLeg(SearchContext(reader, NOW)).candidates(parse("cache"), library.everyone, 10)
+    assert fuse([candidates]) is candidates
     hits = Search(library.index, LEGS).find("cache", library.everyone, limit=10, now=NOW).hits
-    assert hits == tuple(fold(alone, None, 10))
-    assert [hit.score for hit in hits] == [candidate.score for candidate in alone.found]
+    assert hits == tuple(fold(candidates, None, 10))
+    assert [hit.score for hit in hits] == [candidate.score for candidate in candidates.found]
