@@ -90,9 +90,14 @@ class Delegation:
     def _agent(self, child: AgentSession) -> Agent:
         limits = AgentSettings(max_steps=self._settings.max_steps, turn_seconds=self._settings.turn_seconds)
         below = Delegation(
-            child, self._model, self._start,
-            settings=self._settings, on_result=self._on_result, tools=self._tools, depth=self._depth + 1,
-        )  # fmt: skip
+            child,
+            self._model,
+            self._start,
+            settings=self._settings,
+            on_result=self._on_result,
+            tools=self._tools,
+            depth=self._depth + 1,
+        )
         tools = (ScratchTool().tool(), *self._tools, *below.definitions())
         return Agent(_ReadOnlySession(child), self._model, settings=limits, tools=tools)
 

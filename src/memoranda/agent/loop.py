@@ -21,9 +21,7 @@ from memoranda.errors import ContextTooLongError, MemorandaError, ModelReplyErro
 from memoranda.llm.model import ChatModel, OnText, Reply, ToolCall, Usage
 from memoranda.tools import JsonObject, Tool, tool_refusal
 
-OUT_OF_ROOM = (
-    "I have used up what one turn allows without coming to an answer. Say 'continue' and I continue from here."
-)
+OUT_OF_ROOM = "I have reached the limit of one turn without finding an answer. Say 'continue' and I continue from here."
 _LIMIT_REACHED = (
     "This turn has used up its {limit}. Call no more tools; answer with what you have and say what is left to do."
 )

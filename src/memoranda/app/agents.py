@@ -78,15 +78,22 @@ class Agents:
             session.external.delegated(task, result, child_id)
 
         delegation = Delegation(
-            session, self._metered(model, "delegation", session), self._start_delegate(session, model),
-            settings=settings.delegation, tools=tuple(tools),
+            session,
+            self._metered(model, "delegation", session),
+            self._start_delegate(session, model),
+            settings=settings.delegation,
+            tools=tuple(tools),
             on_result=report_result,
-        )  # fmt: skip
+        )
         return Agent(
-            session, self._metered(model, "chat", session), settings=settings.agent,
+            session,
+            self._metered(model, "chat", session),
+            settings=settings.agent,
             tools=(*tools, *(tool for tool in delegation.definitions() if session.allows(tool.name))),
-            on_text=on_text, on_event=listen, after_turn=review,
-        )  # fmt: skip
+            on_text=on_text,
+            on_event=listen,
+            after_turn=review,
+        )
 
     def close(self) -> None:
         """Wait briefly for a review that is running; one that does not end in time is due again."""

@@ -115,11 +115,19 @@ class HomeServices:
 
         turns = RecordedTurns(lambda: self.sessions_for(user) if self.has_record else None, self.config.provider)
         external = attach_provider(
-            self.home.root, self.config.provider, self.config.external, session_id, turns,
+            self.home.root,
+            self.config.provider,
+            self.config.external,
+            session_id,
+            turns,
             lease_secrets=lambda names: config.lease_secrets(self.home, names),
-            secrets=lambda: config.known_secrets(self.home), toolsets=self.config.toolsets.get(source),
-            platform=source, user_id=user or "", agent_identity=self.home.profile, agent_context="primary",
-        )  # fmt: skip
+            secrets=lambda: config.known_secrets(self.home),
+            toolsets=self.config.toolsets.get(source),
+            platform=source,
+            user_id=user or "",
+            agent_identity=self.home.profile,
+            agent_context="primary",
+        )
         self._external.add(external)
         external.on_close(lambda: self._external.discard(external))
         return external
@@ -130,9 +138,14 @@ class HomeServices:
             from memoranda.providers.attach import queue_writes
 
             queue_writes(
-                self.home.root, self.config.provider, self.config.external, receipt, origin,
-                lambda text: store.visible_text(receipt.target, text), user or "",
-            )  # fmt: skip
+                self.home.root,
+                self.config.provider,
+                self.config.external,
+                receipt,
+                origin,
+                lambda text: store.visible_text(receipt.target, text),
+                user or "",
+            )
 
     def metered(
         self,

@@ -83,9 +83,14 @@ class SessionCompressor:
         old, window, progress = session.id, self.usage.window, self._progress(session, db)
         context = db.live_context(old)
         result = Compressor(self._settings).compress(
-            context, model=model, window=window, session_id=old, focus=focus, force=force,
+            context,
+            model=model,
+            window=window,
+            session_id=old,
+            focus=focus,
+            force=force,
             provider_notes=session.before_compression(),
-        )  # fmt: skip
+        )
         if isinstance(result, NotCompressed):
             db.note_compression(old, progress.after_failure(self._count_tokens(session, context), window).to_json())
             return Compression(False, result.reason)

@@ -81,11 +81,15 @@ class SessionState:
         if not self.record.is_open:
             options = self.options
             self.record.create(
-                options.source, model=self.model or None, system_prompt=self.prompt or None,
-                parent_session_id=options.parent, relation=options.relation,
+                options.source,
+                model=self.model or None,
+                system_prompt=self.prompt or None,
+                parent_session_id=options.parent,
+                relation=options.relation,
                 project=project_of(options.directory) if options.directory else None,
-                **self.frozen.as_columns(), **tools_as_columns(self.external.tools()),
-            )  # fmt: skip
+                **self.frozen.as_columns(),
+                **tools_as_columns(self.external.tools()),
+            )
         return self.record.db
 
     def append(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
@@ -143,15 +147,23 @@ class SessionState:
 
     def _build_prompt(self) -> FrozenPrompt:
         context = PromptContext(
-            self.services.home.root, self.services.config.prompt, self.options.source, self.options.instructions,
-            self.options.directory, self.compressor.usage.window if self.model else 0,
-        )  # fmt: skip
+            home=self.services.home.root,
+            settings=self.services.config.prompt,
+            platform=self.options.source,
+            instructions=self.options.instructions,
+            directory=self.options.directory,
+            window=self.compressor.usage.window if self.model else 0,
+        )
         names = [tool.name for tool in self.tools]
         skills = self.toolbox.skill_index()
         return FrozenPrompt.build(
-            context, self.store, self.services.redact, tools=names,
-            skills=skills if "skill_view" in names else "", provider=self.external.system_prompt(),
-        )  # fmt: skip
+            context,
+            self.store,
+            self.services.redact,
+            tools=names,
+            skills=skills if "skill_view" in names else "",
+            provider=self.external.system_prompt(),
+        )
 
     def _restore_prompt(self) -> FrozenPrompt | None:
         """The prompt that is stored with the session: resuming the session changes no byte of it."""
