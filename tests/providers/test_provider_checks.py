@@ -72,6 +72,7 @@ def test_a_bundled_provider_is_imported_only_where_it_has_files(tmp_path: Path) 
         ("def check(self, hermes_home):\n    raise ValueError('no idea')", "ValueError: no idea"),
         ("def check(self, hermes_home):\n    sys.exit(3)", "SystemExit"),
         ("def check(self, hermes_home):\n    return 'fine'", "answered with str instead of a list"),
+        ("def check(self, hermes_home):\n    return ['damaged']", "ValueError: dictionary update sequence"),
     ],
 )
 def test_a_check_that_fails_is_an_issue_itself(tmp_path: Path, method: str, problem: str) -> None:

@@ -4,7 +4,7 @@ Asked are the provider in use, wherever it comes from, and every bundled provide
 knows their names). Plugins and installed packages that are not in use never run.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,23 +32,24 @@ def check_providers(home: Path, active: str) -> Iterator[HealthIssue]:
 
 
 def _check_provider(found: DiscoveredProvider, home: Path) -> Iterator[HealthIssue]:
-    failing = f"has data of the provider {found.name}, which cannot be checked"
+    failure = f"has the provider {found.name}, which cannot be checked"
     try:
-        provider: MemoryProvider = run_guarded(lambda: _load(found, home), failing, _CHECK_SECONDS)
+        provider: MemoryProvider = run_guarded(lambda: _load(found, home), failure, _CHECK_SECONDS)
+        if not has_own(provider, "check"):
+            return
+        guarded = GuardedProvider(provider, found.name, HealthTracker())
+        result = guarded.call("check", {"hermes_home": str(home)}, within=_CHECK_SECONDS)
+        guarded.close()
+        if not result.ok or not isinstance(result.value, list | tuple):
+            reason = result.error or f"its check answered with {type(result.value).__name__} instead of a list"
+            raise ProviderError(reason)
+        # Guarded too: the reports are the provider's objects.
+        yield from run_guarded(
+            lambda: [_as_issue(guarded, dict(report), home) for report in result.value], failure, _CHECK_SECONDS
+        )
     except ProviderError as error:
-        yield _failed_check(home, str(error))
-        return
-    if not has_own(provider, "check"):
-        return
-    guarded = GuardedProvider(provider, found.name, HealthTracker())
-    result = guarded.call("check", {"hermes_home": str(home)}, within=_CHECK_SECONDS)
-    guarded.close()
-    if not result.ok or not isinstance(result.value, list | tuple):
-        reason = result.error or f"its check answered with {type(result.value).__name__} instead of a list"
-        yield _failed_check(home, f"{failing}: {reason}")
-        return
-    for report in result.value:
-        yield _as_issue(guarded, dict(report) if isinstance(report, Mapping) else {"problem": str(report)}, home)
+        problem = str(error).removeprefix(f"{failure}: ").rstrip(".")
+        yield HealthIssue("warning", home, f"{failure}: {problem}", "'memoranda provider test' says more about it")
 
 
 def _load(found: DiscoveredProvider, home: Path) -> MemoryProvider:
@@ -58,10 +59,6 @@ def _load(found: DiscoveredProvider, home: Path) -> MemoryProvider:
         # The check of the settings files reports this one.
         settings = {}
     return load(found, home, settings)
-
-
-def _failed_check(home: Path, problem: str) -> HealthIssue:
-    return HealthIssue("warning", home, problem.rstrip("."), "'memoranda provider test' says more about it")
 
 
 def _as_issue(guarded: GuardedProvider, report: dict[str, Any], home: Path) -> HealthIssue:

@@ -180,7 +180,8 @@ class RemoteClient:
             response = connection.exchange(method, target, payload, headers, deadline, self._max_bytes)
         except (TemporaryProviderError, PermanentProviderError) as error:
             connection.close()
-            raise type(error)(self._redacted(f"{what}: {error}.")) from error
+            reason = shorten_end(self._redacted(str(error)), _MAX_ERROR_CHARS)
+            raise type(error)(f"{what}: {reason}.") from error
         except BaseException:
             connection.close()
             raise
