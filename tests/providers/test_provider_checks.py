@@ -1,14 +1,17 @@
 """The doctor asks providers about their own files, whatever they do, and names none of them."""
 
 import json
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 import memoranda.doctor
 from memoranda.errors import ProviderError
+from memoranda.providers.holographic.fact_store import FactStore
 from memoranda.providers.provider_checks import check_providers
 from tests.providers.plugins import add_plugin, plain
 
@@ -125,3 +128,16 @@ def test_what_a_check_prints_does_not_spoil_the_json(tmp_path: Path) -> None:
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert isinstance(json.loads(done.stdout)["findings"], list)
     assert "hello" in done.stderr
+
+
+def test_a_bundled_provider_repairs_its_files_through_the_contract(tmp_path: Path) -> None:
+    """The doctor hands the report back, and the provider finds the issue again and repairs it."""
+    with closing(FactStore(tmp_path / "holographic.db")) as facts:
+        facts.add("Ana Kovac keeps the notes in a paper folder")
+    with closing(sqlite3.connect(tmp_path / "holographic.db")) as connection, connection:
+        connection.execute("DELETE FROM fact_words")
+    (issue,) = check_providers(tmp_path, "")
+    assert issue.repair is not None
+    assert "1 facts" in str(issue.repair())
+    assert list(check_providers(tmp_path, "")) == []
+    assert issue.repair() == ""
