@@ -1,4 +1,4 @@
-"""Codex: rollouts of its sessions, forks and sub-agents."""
+"""Reads conversations of Codex."""
 
 from memoranda.importers.codex.reader import Codex
 

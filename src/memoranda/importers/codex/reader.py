@@ -3,7 +3,7 @@
 Today a rollout is a file of JSON lines, `sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`; archived sessions lie in
 `archived_sessions/`, and old ones may be compressed (`.jsonl.zst`). In versions such as 0.27 the lines had no envelope,
 and the first versions wrote one JSON object (`rollout-<date>-<id>.json`). The name that a person gave a session
-stands in `session_index.jsonl`.
+is in `session_index.jsonl`.
 """
 
 import re
@@ -39,37 +39,37 @@ class Codex:
     def __init__(self) -> None:
         self._titles: dict[Path, tuple[float, dict[str, str]]] = {}
 
-    def scan(self, where: Path | None) -> Sequence[ImportItem]:
-        """The rollouts of every session, the oldest first, so that a session precedes its forks."""
-        where = Path.home() / ".codex" if where is None else where
-        if single := item_at(where, "session"):
+    def scan(self, path: Path | None) -> Sequence[ImportItem]:
+        """Return the rollouts of every session, the oldest first, so that a session precedes its forks."""
+        path = Path.home() / ".codex" if path is None else path
+        if single := item_at(path, "session"):
             return [single]
-        folders = [where / name for name in _FOLDERS if (where / name).is_dir()] or [where]
+        folders = [path / name for name in _FOLDERS if (path / name).is_dir()] or [path]
         found = [item for folder in folders for item in find_files(folder, _is_rollout, "session")]
         return sorted(found, key=lambda item: (item.file.name, str(item.file)))
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """The messages of a rollout as they were written."""
+        """Yield the messages of a rollout as they were written."""
         named = _ID.search(item.file.name)
         host_id = named[1] if named else item.file.name.split(".")[0]
-        rollout = Rollout(item, host_id, self._titles_near(item.file))
+        rollout = Rollout(item, host_id, self._titles_for(item.file))
         if item.file.suffix == ".json":
-            yield from _read_document(item, rollout)
+            yield from _read_single_object(item, rollout)
             return
         is_compressed = item.file.suffix == ".zst"
         lines = compressed_lines(item) if is_compressed else read_json_lines(item)
-        for given in read_line_events(lines, lambda line: rollout.given(line.value, line.number), rollout.state):
-            # Nobody can go on in the middle of what is compressed.
-            if not (is_compressed and isinstance(given, Checkpoint)):
-                yield given
+        for event in read_line_events(lines, lambda line: rollout.line_events(line.value, line.number), rollout.state):
+            # A compressed file cannot be read from the middle.
+            if not (is_compressed and isinstance(event, Checkpoint)):
+                yield event
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
-        """Codex finds a session by its id wherever it is started; it goes on in the session's directory."""
+        """Return the command; Codex finds a session by its id anywhere, and continues in the session's directory."""
         command = f"codex resume {shlex.quote(host_id)}"
         return in_directory(command, directory)
 
-    def _titles_near(self, file: Path) -> dict[str, str]:
-        """The names that people gave to sessions, from the index beside the folder of this rollout."""
+    def _titles_for(self, file: Path) -> dict[str, str]:
+        """Return the titles that people gave to sessions, from the index beside the directory of a rollout."""
         home = next((each.parent for each in file.parents if each.name in _FOLDERS), None)
         index = item_at(home / _INDEX, "index") if home else None
         if index is None:
@@ -86,14 +86,14 @@ def _is_rollout(file: Path) -> bool:
 
 
 def _read_index(index: ImportItem) -> dict[str, str]:
-    """Names by session; a later line takes the place of an earlier one. A broken line costs a title, no message."""
+    """Return titles by session; a later line replaces an earlier one. A broken line loses a title, not a message."""
     lines = [found.value for found in read_json_lines(index) if isinstance(found, Line)]
     pairs = [(get_text(each, "id"), get_text(each, "thread_name")) for each in lines]
     return {host_id: title for host_id, title in pairs if host_id and title}
 
 
-def _read_document(item: ImportItem, rollout: Rollout) -> Iterator[ReadEvent]:
-    """The form of the first versions: one object with the session and its items."""
+def _read_single_object(item: ImportItem, rollout: Rollout) -> Iterator[ReadEvent]:
+    """Read the format of the first versions: one object with the session and its items."""
     value = read_json_file(item)
     if isinstance(value, Problem):
         yield value
@@ -102,9 +102,9 @@ def _read_document(item: ImportItem, rollout: Rollout) -> Iterator[ReadEvent]:
     if not isinstance(session, dict) or not isinstance(items, list):
         yield Problem(item.file, None, "not a rollout of Codex: it has no session with items")
         return
-    yield from rollout.given(session, None)
+    yield from rollout.line_events(session, None)
     for number, each in enumerate(items, start=1):
         if isinstance(each, dict):
-            yield from rollout.given(each, None)
+            yield from rollout.line_events(each, None)
         else:
             yield Problem(item.file, None, f"item {number} is not an object")

@@ -1,4 +1,4 @@
-"""The lines of a rollout: which are messages, which say something of the session, which are bookkeeping.
+"""Converts the lines of a rollout to messages and to facts about the session.
 
 Before Codex had a common history for forks, it wrote a fork as a copy of the session with new times. Messages have no
 ids there; so each is known by everything that was said before it, from the id of the session in which it was first
@@ -34,8 +34,8 @@ from memoranda.importers.reader_protocol import (
 Payload = dict[str, Any]
 _ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
 _DIRECTORY = re.compile(r"<cwd>([^<\n]+)</cwd>")
-_MOST_AWAITED = 200
-# What a session says of itself beside its columns.
+_MAX_OPEN_CALLS = 200
+# Facts that a session row stores beside its columns.
 _FACTS = {
     "version": ("cli_version",),
     "originator": ("originator",),
@@ -43,32 +43,37 @@ _FACTS = {
     "git_commit": ("git", "commit_hash"),
     "git_remote": ("git", "repository_url"),
 }
+# How texts start that the program writes in the user's role.
+_CONTEXT = (
+    "<environment_context>", "<user_instructions>", "# AGENTS.md instructions for ", "<turn_aborted>", "<skill>",
+    "<permissions instructions>", "<subagent_notification>", "<collaboration_mode>", "<skills_instructions>",
+)  # fmt: skip
 
 
 class Rollout:
-    """One file, line by line; it goes on from a mark with what it knew there."""
+    """One file, line by line; a checkpoint restores what it knew."""
 
     def __init__(self, item: ImportItem, host_id: str, titles: dict[str, str]) -> None:
         kept = json.loads(item.checkpoint.state) if item.checkpoint and item.checkpoint.state else {}
         self._file = item.file
         self._id: str = kept.get("id", host_id)
         self._known: dict[str, Any] = kept.get("known", {})
-        self._begun: bool = kept.get("begun", False)
+        self._has_session: bool = kept.get("begun", False)
         self._chain: str = kept.get("chain", "")
         self._root: str = kept.get("root", self._id)
         self._calls: dict[str, str] = kept.get("calls", {})
         self._titles = titles
-        self._told: ImportedConversation | None = None
+        self._yielded: ImportedConversation | None = None
 
     def state(self) -> str:
-        """What has to be known to go on from here."""
-        while len(self._calls) > _MOST_AWAITED:
+        """Return what a checkpoint must keep."""
+        while len(self._calls) > _MAX_OPEN_CALLS:
             del self._calls[next(iter(self._calls))]
-        kept = {"id": self._id, "begun": self._begun, "root": self._root, "chain": self._chain}
+        kept = {"id": self._id, "begun": self._has_session, "root": self._root, "chain": self._chain}
         return json.dumps({**kept, "known": self._known, "calls": self._calls})
 
-    def given(self, line: Payload, number: int | None) -> Iterator[ReadEvent]:
-        """What one line holds: messages, or what it is instead."""
+    def line_events(self, line: Payload, number: int | None) -> Iterator[ReadEvent]:
+        """Yield the messages of a line, or what it is instead."""
         at, kind, payload = line.get("timestamp"), line.get("type"), line.get("payload")
         if not isinstance(payload, dict):
             if kind is None and isinstance(line.get("id"), str):
@@ -82,54 +87,54 @@ class Rollout:
                 yield Problem(self._file, number, "not a line of a Codex session")
                 return
         if get_field(line, "metadata", "compaction_output") is True:
-            # What the model wrote to make a summary; the summary itself follows.
+            # The draft of a summary; the summary itself follows.
             kind, payload = "draft of a summary", {}
-        made = list(self._made(str(kind), payload, at, number))
-        if any(isinstance(each, ImportedMessage) for each in made):
+        events = list(self._convert(str(kind), payload, at, number))
+        if any(isinstance(event, ImportedMessage) for event in events):
             yield from self._conversation()
-        yield from made
+        yield from events
 
-    def _made(self, kind: str, payload: Payload, at: Any, number: int | None) -> Iterator[ReadEvent]:
+    def _convert(self, kind: str, payload: Payload, at: Any, number: int | None) -> Iterator[ReadEvent]:
         if kind == "response_item":
-            yield from self._item(payload, at, number)
+            yield from self._convert_item(payload, at, number)
         elif kind == "compacted" and (summary := get_text(payload, "message")):
-            yield text_message("user", summary, self._next("summary", summary), at, number, is_summary=True)
+            yield text_message("user", summary, self._next_id("summary", summary), at, number, is_summary=True)
         else:
             if kind == "session_meta":
-                self._meet(payload)
+                self._learn_session(payload)
             elif kind == "turn_context":
                 self._learn({"model": get_text(payload, "model"), "directory": get_text(payload, "cwd")})
             of = get_text(payload, "type") if kind == "event_msg" else None
             yield Skipped(f"{kind} ({of[:40]})" if of else kind[:40])
 
-    def _item(self, payload: Payload, at: Any, number: int | None) -> Iterator[ReadEvent]:
-        """One item of the conversation as the model knows it."""
+    def _convert_item(self, payload: Payload, at: Any, number: int | None) -> Iterator[ReadEvent]:
+        """Convert one item of the conversation as the model sees it."""
         kind = str(payload.get("type") or "message")
         call_id = as_text(payload.get("call_id") or payload.get("id")) or kind
         if kind == "message":
-            yield self._message(payload, at, number)
+            yield self._convert_message(payload, at, number)
         elif kind == "reasoning":
-            text = plain(payload.get("summary")) or plain(payload.get("content"))
+            text = content_text(payload.get("summary")) or content_text(payload.get("content"))
             if text:
-                yield reasoning_message(text, self._next(kind, text), at, number)
+                yield reasoning_message(text, self._next_id(kind, text), at, number)
             else:
                 yield Skipped("reasoning (encrypted)")
         elif kind.endswith("_output") and "output" in payload:
-            text = shown_output(payload["output"])
+            text = output_text(payload["output"])
             tool = self._calls.pop(call_id, "")
-            yield tool_result_message((call_id, tool), text, self._next(kind, call_id, text), at, number)
+            yield tool_result_message((call_id, tool), text, self._next_id(kind, call_id, text), at, number)
         elif kind.endswith("_call"):
             tool = as_text(payload.get("name")) or kind.removesuffix("_call")
             arguments: Any = next((payload[name] for name in ("arguments", "input", "action") if name in payload), {})
             self._calls[call_id] = tool
             yield tool_call_message(
-                (call_id, tool, arguments), self._next(kind, call_id, tool, as_text(arguments)), at, number
+                (call_id, tool, arguments), self._next_id(kind, call_id, tool, as_text(arguments)), at, number
             )
         else:
             yield Skipped(f"response_item ({kind[:40]})")
 
-    def _message(self, payload: Payload, at: Any, number: int | None) -> ReadEvent:
-        role, text = payload.get("role"), plain(payload.get("content"))
+    def _convert_message(self, payload: Payload, at: Any, number: int | None) -> ReadEvent:
+        role, text = payload.get("role"), content_text(payload.get("content"))
         if role in ("developer", "system"):
             return Skipped("instructions of the program")
         if role == "user" and is_context(payload, text):
@@ -138,21 +143,21 @@ class Rollout:
             return Skipped("context given by the program")
         if not text or role not in ("user", "assistant"):
             return Skipped("message without words")
-        return text_message(str(role), text, self._next(str(role), text), at, number)
+        return text_message(str(role), text, self._next_id(str(role), text), at, number)
 
-    def _next(self, *content: str) -> str:
-        """The name of the next message: what it says, after everything that was said before."""
+    def _next_id(self, *content: str) -> str:
+        """Return the id of the next message: a digest of its content and of everything before it."""
         self._chain = short_digest(self._chain or self._root, *content)
         return self._chain
 
-    def _meet(self, meta: Payload) -> None:
-        """Take over what a session says of itself; a copied one says it before the first copied message."""
+    def _learn_session(self, meta: Payload) -> None:
+        """Take over what a session says about itself; in a copy that comes before the first copied message."""
         host_id = get_text(meta, "id") or self._id
         if not self._chain:
             self._root = host_id
-        if self._begun:
+        if self._has_session:
             return
-        self._begun = True
+        self._has_session = True
         self._id = host_id
         fork, parent = get_text(meta, "forked_from_id"), _spawned_by(meta)
         self._learn(
@@ -166,14 +171,14 @@ class Rollout:
         )
 
     def _learn(self, found: dict[str, Any]) -> None:
-        """Keep what is new; the session's own directory and first model stay."""
+        """Keep facts that are new; the session's first directory and model stay."""
         for name, value in found.items():
             if value is not None:
                 self._known.setdefault(name, value)
 
     def _conversation(self) -> Iterator[ImportedConversation]:
         known = self._known
-        told = ImportedConversation(
+        conversation = ImportedConversation(
             self._id,
             self._titles.get(self._id),
             known.get("model"),
@@ -183,36 +188,29 @@ class Rollout:
             known.get("relation"),
             extra=known.get("facts", {}),
         )
-        if told != self._told:
-            self._told = told
-            yield told
+        if conversation != self._yielded:
+            self._yielded = conversation
+            yield conversation
 
 
 def _spawned_by(meta: Payload) -> str | None:
-    """The session for which a sub-agent worked."""
+    """Return the session for which a sub-agent worked."""
     source = get_field(meta, "source", "subagent")
     inner = [source, *(source.values() if isinstance(source, dict) else ())]
     found = [get_text(each, "parent_thread_id") for each in dicts_in(inner)]
     return next((each for each in found if each), None) or get_text(meta, "parent_thread_id")
 
 
-# How texts begin that the program puts where the user speaks.
-_CONTEXT = (
-    "<environment_context>", "<user_instructions>", "# AGENTS.md instructions for ", "<turn_aborted>", "<skill>",
-    "<permissions instructions>", "<subagent_notification>", "<collaboration_mode>", "<skills_instructions>",
-)  # fmt: skip
-
-
-def plain(content: Any) -> str:
-    """The words of a content, however it is written; a picture is named."""
+def content_text(content: Any) -> str:
+    """Return the text of a content, however it is written; an image is named."""
     if isinstance(content, str):
         return content if content.strip() else ""
-    texts = [shown_part(each) for each in content] if isinstance(content, list) else []
+    texts = [part_text(each) for each in content] if isinstance(content, list) else []
     return "\n\n".join(text for text in texts if text.strip())
 
 
-def shown_part(part: Any) -> str:
-    """The words of one part."""
+def part_text(part: Any) -> str:
+    """Return the text of one part."""
     if not isinstance(part, dict):
         return as_text(part)
     if isinstance(part.get("text"), str):
@@ -222,17 +220,17 @@ def shown_part(part: Any) -> str:
     return "" if part.get("type") == "encrypted_content" else as_text(part)
 
 
-def shown_output(output: Any) -> str:
-    """What a tool gave back, as text."""
+def output_text(output: Any) -> str:
+    """Return the output of a tool as text."""
     if isinstance(output, str) and output.startswith('{"output":'):
-        # Versions of 2025 wrapped what a command printed in JSON.
-        output = _unwrapped(output)
+        # Versions of 2025 wrapped the output of a command in JSON.
+        output = _unwrap(output)
     if isinstance(output, dict) and "content" in output:
-        return shown_output(output["content"])
-    return plain(output) if isinstance(output, list) else as_text(output)
+        return output_text(output["content"])
+    return content_text(output) if isinstance(output, list) else as_text(output)
 
 
-def _unwrapped(output: str) -> Any:
+def _unwrap(output: str) -> Any:
     try:
         value = json.loads(output)
     except (ValueError, RecursionError):
@@ -241,9 +239,9 @@ def _unwrapped(output: str) -> Any:
 
 
 def is_context(payload: dict[str, Any], text: str) -> bool:
-    """Whether a message in the user's place is the program's own: it says so itself, or begins like one."""
+    """Whether the program wrote a message in the user's role: it says so, or starts like one."""
     parts = dicts_in(get_field(payload, "internal_chat_message_metadata_passthrough", "content_item_metadata"))
-    spoke = [get_text(part, "provenance", "type") for part in parts]
-    if spoke and all(spoke):
-        return all(who == "harness" for who in spoke)
+    authors = [get_text(part, "provenance", "type") for part in parts]
+    if authors and all(authors):
+        return all(author == "harness" for author in authors)
     return text.lstrip().startswith(_CONTEXT)

@@ -1,4 +1,4 @@
-"""Cursor: conversations of the editor and of its command line."""
+"""Reads conversations of Cursor."""
 
 from memoranda.importers.cursor.reader import Cursor
 

@@ -1,8 +1,8 @@
-"""Conversations of Cursor's command line: a database each, `~/.cursor/chats/<project>/<id>/store.db`.
+"""Reads the conversations of Cursor's command line: a database each, `~/.cursor/chats/<project>/<id>/store.db`.
 
 Its blobs are named by their digest. Some are messages as JSON, others lists of blobs in the wire format of protocol
-buffers; the table `meta` names the list that is the conversation now. A message that a summary has taken the place of
-is in no list any more, and still there.
+buffers; the table `meta` names the list that is the conversation now. A message that a summary replaced is in
+no list any more, but still in the database.
 """
 
 import json
@@ -12,53 +12,53 @@ from collections.abc import Iterator
 from typing import Any
 
 from memoranda.importers.chat_messages import get_text, parse_timestamp, short_digest
-from memoranda.importers.cursor.agent_messages import directory_in, given_by
+from memoranda.importers.cursor.agent_messages import directory_in, message_events
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
 from memoranda.importers.source_databases import open_database, rows, tables
 
 _DIGEST = 32
 _MESSAGES = 1
 _BYTES = 2
-_NAMELESS = "New Agent"
+_UNTITLED = "New Agent"
 
 
-def read(item: ImportItem) -> Iterator[ReadEvent]:
-    """The conversation of one store."""
+def read_conversation(item: ImportItem) -> Iterator[ReadEvent]:
+    """Yield the conversation of one database."""
     try:
         with open_database(item.file) as connection:
             there = tables(connection)
             if not {"id", "data"} <= there.get("blobs", set()):
                 yield Problem(item.file, None, "not a conversation of Cursor: it has no blobs")
                 return
-            meta = _meta(connection) if "meta" in there else {}
-            yield from _conversation(item, connection, meta)
+            meta = _read_meta(connection) if "meta" in there else {}
+            yield from _conversation_events(item, connection, meta)
     except OSError as error:
         yield Problem(item.file, None, str(error), unread=True)
 
 
-def _conversation(item: ImportItem, connection: sqlite3.Connection, meta: dict[str, Any]) -> Iterator[ReadEvent]:
+def _conversation_events(item: ImportItem, connection: sqlite3.Connection, meta: dict[str, Any]) -> Iterator[ReadEvent]:
     host_id = get_text(meta, "agentId") or item.file.parent.name
     title = get_text(meta, "name")
-    began = parse_timestamp(meta.get("createdAt"))
+    started_at = parse_timestamp(meta.get("createdAt"))
     yield ImportedConversation(
-        host_id, None if title == _NAMELESS else title, get_text(meta, "lastUsedModel"), started_at=began
+        host_id, None if title == _UNTITLED else title, get_text(meta, "lastUsedModel"), started_at=started_at
     )
-    order = _listed(connection, get_text(meta, "latestRootBlobId") or "")
+    order = _current_messages(connection, get_text(meta, "latestRootBlobId") or "")
     counted: Counter[str] = Counter()
-    for name in (*_others(connection, set(order)), *order):
-        message = _message(connection, name)
+    for name in (*_other_blobs(connection, set(order)), *order):
+        message = _read_message(connection, name)
         if message is None:
             yield Skipped("blob that is no message")
             continue
         if directory := directory_in(message):
             yield ImportedConversation(host_id, directory=directory)
         counted[name] += 1
-        # The same words are the same blob, said again or in another conversation.
-        yield from given_by(message, short_digest(host_id, name, str(counted[name])), began)
+        # The same text is the same blob, also when it is repeated or in another conversation.
+        yield from message_events(message, short_digest(host_id, name, str(counted[name])), started_at)
 
 
-def _meta(connection: sqlite3.Connection) -> dict[str, Any]:
-    """What the store says of its conversation: JSON, written in hexadecimal."""
+def _read_meta(connection: sqlite3.Connection) -> dict[str, Any]:
+    """Return the description of the conversation: JSON, written in hexadecimal."""
     row = connection.execute("SELECT value FROM meta WHERE key = '0'").fetchone()
     value = row[0] if row else ""
     try:
@@ -68,33 +68,33 @@ def _meta(connection: sqlite3.Connection) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _listed(connection: sqlite3.Connection, root: str) -> list[str]:
-    """The messages of the conversation as it is now, in order."""
+def _current_messages(connection: sqlite3.Connection, root: str) -> list[str]:
+    """Return the messages of the current conversation, in order."""
     row = connection.execute("SELECT data FROM blobs WHERE id = ?", (root,)).fetchone()
     if row is None or not isinstance(row[0], bytes):
         return []
-    return [value.hex() for number, value in _fields(row[0]) if number == _MESSAGES and len(value) == _DIGEST]
+    return [value.hex() for number, value in _byte_fields(row[0]) if number == _MESSAGES and len(value) == _DIGEST]
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The fields of a protocol buffer that hold bytes, up to where it is none."""
+def _byte_fields(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the fields of a protocol buffer that hold bytes; stops where the data is not one."""
     at = 0
     while at < len(data):
-        tag, at = _number(data, at)
+        tag, at = _read_varint(data, at)
         kind = tag & 7
         if kind == _BYTES:
-            size, at = _number(data, at)
+            size, at = _read_varint(data, at)
             yield tag >> 3, data[at : at + size]
             at += size
         elif kind == 0:
-            _, at = _number(data, at)
+            _, at = _read_varint(data, at)
         elif kind in (1, 5):
             at += 8 if kind == 1 else 4
         else:
             return
 
 
-def _number(data: bytes, at: int) -> tuple[int, int]:
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while at < len(data) and shift < 64:
         byte = data[at]
@@ -105,12 +105,12 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
     return value, at
 
 
-def _others(connection: sqlite3.Connection, listed: set[str]) -> list[str]:
-    """The other blobs, as they were written; those that are lists are told from messages when they are read."""
+def _other_blobs(connection: sqlite3.Connection, listed: set[str]) -> list[str]:
+    """Return the other blobs in the order in which they were written, lists included."""
     return [str(name) for (name,) in rows(connection, "SELECT id FROM blobs ORDER BY rowid") if name not in listed]
 
 
-def _message(connection: sqlite3.Connection, name: str) -> dict[str, Any] | None:
+def _read_message(connection: sqlite3.Connection, name: str) -> dict[str, Any] | None:
     row = connection.execute("SELECT data FROM blobs WHERE id = ?", (name,)).fetchone()
     if row is None or not row[0]:
         return None

@@ -1,4 +1,4 @@
-"""Messages of Cursor's agent as it keeps them for itself: a role, and a content of parts."""
+"""Converts the messages of Cursor's agent: a role, and a content of parts."""
 
 import re
 from collections.abc import Iterator
@@ -24,8 +24,8 @@ _CALLS = ("tool-call", "tool_use", "tool_call")
 _RESULTS = ("tool-result", "tool_result")
 
 
-def given_by(message: dict[str, Any], name: str, at: Any, line: int | None = None) -> Iterator[ReadEvent]:
-    """Everything that a message says, each part under a name of its own."""
+def message_events(message: dict[str, Any], name: str, at: Any, line: int | None = None) -> Iterator[ReadEvent]:
+    """Yield the parts of a message, each with an id of its own."""
     role = message.get("role")
     content = message.get("content")
     parts = dicts_in(content) if isinstance(content, list) else [{"type": "text", "text": as_text(content)}]
@@ -33,26 +33,26 @@ def given_by(message: dict[str, Any], name: str, at: Any, line: int | None = Non
         yield Skipped(f"instructions of the program ({str(role)[:40]})")
         return
     made: list[ImportedMessage] = []
-    asides = 0
+    skipped_parts = 0
     for number, part in enumerate(parts):
         own = f"{name}:{number}" if number else name
-        each = _given(str(role), part, own, at, line)
-        asides += each is None
+        each = _convert_part(str(role), part, own, at, line)
+        skipped_parts += each is None
         made += [each] if each is not None else []
     yield from made
     if not made:
-        yield Skipped("context given by the program" if asides else "message without words")
+        yield Skipped("context given by the program" if skipped_parts else "message without words")
 
 
 def directory_in(message: dict[str, Any]) -> str | None:
-    """The directory that the program tells the model at the beginning."""
+    """Return the directory that the program names to the model at the start."""
     content = message.get("content")
     texts = [content] if isinstance(content, str) else [as_text(part.get("text")) for part in dicts_in(content)]
     found = next((match for text in texts if (match := _WORKSPACE.search(text))), None)
     return found[1] if found else None
 
 
-def _given(role: str, part: dict[str, Any], name: str, at: Any, line: int | None) -> ImportedMessage | None:
+def _convert_part(role: str, part: dict[str, Any], name: str, at: Any, line: int | None) -> ImportedMessage | None:
     kind = part.get("type")
     call_id = as_text(part.get("toolCallId") or part.get("tool_use_id") or part.get("id")) or name
     tool = as_text(part.get("toolName") or part.get("name"))

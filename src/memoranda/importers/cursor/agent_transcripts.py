@@ -1,7 +1,7 @@
-"""Transcripts that Cursor writes for its own agents to read: `projects/<project>/agent-transcripts/<id>….jsonl`.
+"""Reads the transcripts that Cursor writes for its own agents: `projects/<project>/agent-transcripts/<id>….jsonl`.
 
-They have no times and no results of tools; they are read for conversations that are in no database that was found.
-Older versions wrote plain text (`.txt`) with a line for who speaks.
+They have no times and no tool results; they are read for conversations that are in no database. Older versions wrote
+plain text (`.txt`) with a line for the speaker.
 """
 
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.importers.chat_messages import get_field, short_digest, text_message
-from memoranda.importers.cursor.agent_messages import given_by
+from memoranda.importers.cursor.agent_messages import message_events
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
 from memoranda.importers.source_files import Line, read_bytes, read_json_lines, read_line_events
 
@@ -24,30 +24,30 @@ def is_transcript(file: Path) -> bool:
     return file.suffix in (".jsonl", ".txt") and "agent-transcripts" in file.parts
 
 
-def read(item: ImportItem) -> Iterator[ReadEvent]:
-    """The messages of a transcript."""
+def read_transcript(item: ImportItem) -> Iterator[ReadEvent]:
+    """Yield the messages of a transcript."""
     yield _conversation(item.file)
     if item.file.suffix == ".txt":
         yield from _read_text(item)
         return
-    # Messages have no ids: each is known by everything before it.
+    # Messages have no ids, so that each id depends on everything before it.
     chain = item.checkpoint.state if item.checkpoint and item.checkpoint.state else item.file.stem
 
-    def given(line: Line) -> Iterator[ReadEvent]:
+    def line_events(line: Line) -> Iterator[ReadEvent]:
         nonlocal chain
         message = get_field(line.value, "message")
         if not isinstance(message, dict) or "content" not in message:
             yield Skipped(str(line.value.get("type") or "line without message")[:40])
             return
         chain = short_digest(chain, json.dumps(line.value, sort_keys=True))
-        told: dict[str, Any] = {"role": line.value.get("role"), **message}
-        yield from given_by(told, chain, line.value.get("timestamp"), line.number)
+        full_message: dict[str, Any] = {"role": line.value.get("role"), **message}
+        yield from message_events(full_message, chain, line.value.get("timestamp"), line.number)
 
-    yield from read_line_events(read_json_lines(item), given, lambda: chain)
+    yield from read_line_events(read_json_lines(item), line_events, lambda: chain)
 
 
 def _conversation(file: Path) -> ImportedConversation:
-    """A sub-agent's transcript lies in a folder `subagents` of its session."""
+    """Return the conversation of a file; transcripts of sub-agents are in a directory `subagents` of their session."""
     parent = file.parent.parent.name if file.parent.name == "subagents" else None
     return ImportedConversation(file.stem, parent_host_id=parent, relation="delegation" if parent else None)
 

@@ -1,4 +1,4 @@
-"""Bubbles, as Cursor calls its messages: words, thoughts and tool calls in chat form."""
+"""Converts bubbles, as Cursor calls its messages: text, reasoning and tool calls."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,13 +18,13 @@ from memoranda.importers.reader_protocol import ImportedMessage, ReadEvent, Skip
 
 Bubble = dict[str, Any]
 _ROLES = {1: "user", 2: "assistant", "user": "user", "ai": "assistant"}
-_UNENDED = ("loading", "running", "pending", "generating")
+_UNFINISHED = ("loading", "running", "pending", "generating")
 
 
-def given_by(bubble: Bubble, name: str, at: Any, *, ended: bool) -> Iterator[ReadEvent]:
-    """Everything that a bubble holds; one that is being written (not `ended`) is left for the next time."""
+def bubble_events(bubble: Bubble, name: str, at: Any, *, ended: bool) -> Iterator[ReadEvent]:
+    """Yield the content of a bubble; one that is being written (not `ended`) waits for the next import."""
     role = _ROLES.get(bubble.get("type") if isinstance(bubble.get("type"), int | str) else "")
-    when = _when(bubble) or at
+    timestamp = _timestamp(bubble) or at
     if role is None:
         yield Skipped(f"bubble ({str(bubble.get('type'))[:40]})")
         return
@@ -33,32 +33,32 @@ def given_by(bubble: Bubble, name: str, at: Any, *, ended: bool) -> Iterator[Rea
         return
     made: list[ImportedMessage] = []
     if shown := get_text(bubble, "thinking", "text") or get_text(bubble, "thinking"):
-        made.append(reasoning_message(shown, f"{name}:thought", when))
+        made.append(reasoning_message(shown, f"{name}:thought", timestamp))
     text = get_text(bubble, "text") or get_text(bubble, "rawText")
     if text is None and role == "assistant":
         blocks = [get_text(block, "content") for block in dicts_in(bubble.get("codeBlocks"))]
         text = "\n\n".join(f"```\n{block}\n```" for block in blocks if block) or None
     if text:
-        made.append(text_message(role, text, name, when))
+        made.append(text_message(role, text, name, timestamp))
     if isinstance(bubble.get("toolFormerData"), dict):
-        made += _tool(bubble["toolFormerData"], name, when)
+        made += _tool_messages(bubble["toolFormerData"], name, timestamp)
     yield from made
     if not made:
         yield Skipped("bubble without words")
 
 
 def is_ended(bubble: Bubble) -> bool:
-    """Whether a bubble says that nothing will be added to it."""
-    return get_field(bubble, "toolFormerData", "status") not in _UNENDED
+    """Whether nothing will be added to a bubble."""
+    return get_field(bubble, "toolFormerData", "status") not in _UNFINISHED
 
 
 def model_of(bubble: Bubble) -> str | None:
-    """The model that answered, where a bubble names it."""
+    """Return the model that answered, if the bubble names it."""
     return get_text(bubble, "modelInfo", "modelName") or get_text(bubble, "modelType")
 
 
-def _tool(data: Bubble, name: str, at: Any) -> list[ImportedMessage]:
-    """A tool call, and its result when there is one."""
+def _tool_messages(data: Bubble, name: str, at: Any) -> list[ImportedMessage]:
+    """Convert a tool call, with its result if there is one."""
     if not any(data.get(each) for each in ("name", "tool", "rawArgs", "params", "result")):
         return []
     tool = get_text(data, "name") or as_text(data.get("tool"))
@@ -70,7 +70,7 @@ def _tool(data: Bubble, name: str, at: Any) -> list[ImportedMessage]:
     return made
 
 
-def _when(bubble: Bubble) -> Any:
+def _timestamp(bubble: Bubble) -> Any:
     for path in (("createdAt",), ("timingInfo", "clientStartTime"), ("timingInfo", "startedAt")):
         if found := get_field(bubble, *path):
             return found

@@ -1,4 +1,4 @@
-"""Conversations of the editor, in the key-value tables of its databases (`state.vscdb`).
+"""Reads the conversations of the editor from the key-value tables of its databases (`state.vscdb`).
 
 Today `cursorDiskKV` of the global database has `composerData:<id>`, which lists the bubbles in order, and
 `bubbleId:<id>:<bubble>` for each of them. Before 2025 the bubbles were inside `composerData`, and before that each
@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from memoranda.importers import chat_messages
 from memoranda.importers.chat_messages import dicts_in, get_text, parse_timestamp
-from memoranda.importers.cursor.bubbles import given_by, is_ended, model_of
+from memoranda.importers.cursor.bubbles import bubble_events, is_ended, model_of
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent, Skipped
 from memoranda.importers.source_databases import database_at, open_database, rows, tables
 from memoranda.importers.source_files import is_recently_changed, item_at, read_json_file, reread_time
@@ -30,7 +30,7 @@ _GLOBAL = "SELECT key, value FROM cursorDiskKV WHERE key >= 'composerData:' AND 
 
 @dataclass(frozen=True, slots=True)
 class ListedConversation:
-    """A conversation that a database holds: its item's name, its size, and when it was last changed."""
+    """A conversation in a database: the label of its item, its size, and when it was last changed."""
 
     label: str
     size: int
@@ -39,14 +39,14 @@ class ListedConversation:
 
 @dataclass(slots=True)
 class EditorDatabases:
-    """Finds the conversations of an editor; a database or conversation that has not changed is not measured again."""
+    """Finds the conversations of an editor; does not measure unchanged databases and conversations again."""
 
     directories: dict[str, str] = field(default_factory=dict)
     _known: dict[Path, tuple[ImportItem, list[ListedConversation]]] = field(default_factory=dict)
     _sizes: dict[str, tuple[float | None, int]] = field(default_factory=dict)
 
     def conversations(self, file: Path) -> list[ImportItem]:
-        """An item for each; a database that cannot be read is one by itself, so that this is said."""
+        """Return an item for each; an unreadable database is one item, so that reading it reports the problem."""
         item = database_at(file, _UNREADABLE)
         if item is None:
             return []
@@ -54,7 +54,7 @@ class EditorDatabases:
         if known is None or known[0] != item:
             try:
                 with open_database(file) as connection:
-                    found = list(self._list(connection, folder_of(file.parent)))
+                    found = list(self._list(connection, workspace_directory(file.parent)))
             except OSError:
                 return [item]
             known = self._known[file] = (item, found)
@@ -64,31 +64,31 @@ class EditorDatabases:
         ]
 
     def _list(self, connection: sqlite3.Connection, folder: str | None) -> Iterator[ListedConversation]:
-        there = tables(connection)
-        if not {"cursorDiskKV", "ItemTable"} & there.keys():
+        found_tables = tables(connection)
+        if not {"cursorDiskKV", "ItemTable"} & found_tables.keys():
             raise OSError("not a database of Cursor: it has none of its tables")
-        if "cursorDiskKV" in there:
+        if "cursorDiskKV" in found_tables:
             for key, value in rows(connection, _GLOBAL):
-                data, name = _object(value), key.removeprefix("composerData:")
+                data, name = _parse_object(value), key.removeprefix("composerData:")
                 if data is not None and not _is_empty(data):
-                    listed = _listed(f"{COMPOSER}{name}", value, data)
+                    listed = _list_conversation(f"{COMPOSER}{name}", value, data)
                     yield replace(listed, size=listed.size + self._size(connection, name, listed.modified_at))
                 elif data is None and value is not None:
                     yield ListedConversation(f"{COMPOSER}{name}", len(value), None)
-        if "ItemTable" not in there:
+        if "ItemTable" not in found_tables:
             return
-        for data in dicts_in(chat_messages.get_field(_item(connection, _IN_WORKSPACE), "allComposers")):
+        for data in dicts_in(chat_messages.get_field(_read_value(connection, _IN_WORKSPACE), "allComposers")):
             host_id = get_text(data, "composerId")
             if host_id and folder:
                 self.directories[host_id] = folder
             if host_id and data.get("conversation"):
-                yield _listed(f"{COMPOSER}{host_id}", json.dumps(data), data)
-        for data in dicts_in(chat_messages.get_field(_item(connection, _TABS), "tabs")):
+                yield _list_conversation(f"{COMPOSER}{host_id}", json.dumps(data), data)
+        for data in dicts_in(chat_messages.get_field(_read_value(connection, _TABS), "tabs")):
             if (host_id := get_text(data, "tabId")) and data.get("bubbles"):
-                yield _listed(f"{TAB}{host_id}", json.dumps(data), data)
+                yield _list_conversation(f"{TAB}{host_id}", json.dumps(data), data)
 
     def _size(self, connection: sqlite3.Connection, host_id: str, modified_at: float | None) -> int:
-        """How much the bubbles of a conversation hold that have keys of their own."""
+        """Return the size of the bubbles that have keys of their own."""
         known = self._sizes.get(host_id)
         if known is None or known[0] != modified_at:
             query = "SELECT coalesce(sum(length(value)), 0) FROM cursorDiskKV WHERE key >= ? AND key < ?"
@@ -97,89 +97,91 @@ class EditorDatabases:
         return known[1]
 
 
-def read(item: ImportItem, directories: dict[str, str]) -> Iterator[ReadEvent]:
-    """One conversation of a database."""
+def read_conversation(item: ImportItem, directories: dict[str, str]) -> Iterator[ReadEvent]:
+    """Yield one conversation of a database."""
     try:
         with open_database(item.file) as connection:
             if item.label.startswith(TAB):
-                yield from _read_tab(item, connection)
+                yield from _tab_events(item, connection)
             elif item.label.startswith(COMPOSER):
-                yield from _read_composer(item, connection, directories)
+                yield from _composer_events(item, connection, directories)
             else:
                 yield Problem(item.file, None, "not a database of Cursor that can be read")
     except OSError as error:
         yield Problem(item.file, None, str(error), unread=True)
 
 
-def _read_composer(
+def _composer_events(
     item: ImportItem, connection: sqlite3.Connection, directories: dict[str, str]
 ) -> Iterator[ReadEvent]:
     host_id = item.label.removeprefix(COMPOSER)
-    data = _composer(connection, host_id)
+    data = _read_composer_data(connection, host_id)
     if data is None:
         yield Problem(item.file, None, f"conversation {host_id} is not a JSON object, or not there any more")
         return
     model = get_text(data, "modelConfig", "modelName")
-    told = ImportedConversation(
+    conversation = ImportedConversation(
         f"composer-{host_id}",
         get_text(data, "name"),
         None if model == "default" else model,
-        directories.get(host_id) or folder_of(item.file.parent),
+        directories.get(host_id) or workspace_directory(item.file.parent),
         parse_timestamp(data.get("createdAt")),
         extra={name: found for name in ("unifiedMode", "createdOnBranch") if (found := get_text(data, name))},
     )
-    yield told
-    writing = _being_written(data) if is_recently_changed(item.modified_at) else None
+    yield conversation
+    writing = _unfinished_bubbles(data) if is_recently_changed(item.modified_at) else None
     met = set()
-    for name, bubble in _bubbles(connection, host_id, data):
+    for name, bubble in _read_bubbles(connection, host_id, data):
         met.add(name)
         if bubble is None:
             yield Problem(item.file, None, f"bubble {name} of conversation {host_id} is missing or not a JSON object")
             continue
-        if told.model is None and (model := model_of(bubble)) and model != "default":
-            told = ImportedConversation(told.host_id, model=model)
-            yield told
+        if conversation.model is None and (model := model_of(bubble)) and model != "default":
+            conversation = ImportedConversation(conversation.host_id, model=model)
+            yield conversation
         unfinished = writing is not None and (name in writing or not is_ended(bubble))
-        yield from given_by(bubble, name, None, ended=not unfinished)
-    for _ in range(_unlisted(connection, host_id, met)):
+        yield from bubble_events(bubble, name, None, ended=not unfinished)
+    for _ in range(_count_unlisted(connection, host_id, met)):
         yield Skipped("bubble that was taken back")
 
 
-def _read_tab(item: ImportItem, connection: sqlite3.Connection) -> Iterator[ReadEvent]:
+def _tab_events(item: ImportItem, connection: sqlite3.Connection) -> Iterator[ReadEvent]:
     host_id = item.label.removeprefix(TAB)
-    tabs = dicts_in(chat_messages.get_field(_item(connection, _TABS), "tabs"))
+    tabs = dicts_in(chat_messages.get_field(_read_value(connection, _TABS), "tabs"))
     data = next((tab for tab in tabs if tab.get("tabId") == host_id), None)
     if data is None:
         yield Problem(item.file, None, f"chat {host_id} is not there any more")
         return
     bubbles = dicts_in(data.get("bubbles"))
     model = next((found for bubble in bubbles if (found := model_of(bubble))), None)
-    yield ImportedConversation(f"chat-{host_id}", get_text(data, "chatTitle"), model, folder_of(item.file.parent))
+    yield ImportedConversation(
+        f"chat-{host_id}", get_text(data, "chatTitle"), model, workspace_directory(item.file.parent)
+    )
     for number, bubble in enumerate(bubbles):
-        # Only the latest sending has a time; the messages of a chat are as old as that, or older.
+        # Only the last message has a time; the others are as old as that, or older.
         name = get_text(bubble, "id") or str(number)
-        yield from given_by(bubble, f"{host_id}:{name}", data.get("lastSendTime"), ended=True)
+        yield from bubble_events(bubble, f"{host_id}:{name}", data.get("lastSendTime"), ended=True)
 
 
-def _composer(connection: sqlite3.Connection, host_id: str) -> dict[str, Any] | None:
-    """What a database says of a conversation, wherever it does."""
-    there = tables(connection)
-    if "cursorDiskKV" in there:
+def _read_composer_data(connection: sqlite3.Connection, host_id: str) -> dict[str, Any] | None:
+    """Return the description of a conversation, from whichever table has it."""
+    found_tables = tables(connection)
+    if "cursorDiskKV" in found_tables:
         row = connection.execute(
             "SELECT value FROM cursorDiskKV WHERE key = ?", (f"composerData:{host_id}",)
         ).fetchone()
         if row is not None:
-            return _object(row[0])
-    if "ItemTable" not in there:
+            return _parse_object(row[0])
+    if "ItemTable" not in found_tables:
         return None
-    listed = dicts_in(chat_messages.get_field(_item(connection, _IN_WORKSPACE), "allComposers"))
+    listed = dicts_in(chat_messages.get_field(_read_value(connection, _IN_WORKSPACE), "allComposers"))
     return next((data for data in listed if data.get("composerId") == host_id), None)
 
 
-def _bubbles(
+def _read_bubbles(
     connection: sqlite3.Connection, host_id: str, data: dict[str, Any]
 ) -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """The bubbles of a conversation in order; None for one that cannot be read."""
+    """Yield the bubbles of a conversation in order; None for one that cannot be read."""
     inside = data.get("conversation")
     if isinstance(inside, list) and inside:
         for number, bubble in enumerate(inside):
@@ -191,44 +193,44 @@ def _bubbles(
         name = get_text(header, "bubbleId") or ""
         key = f"bubbleId:{host_id}:{name}"
         row = connection.execute("SELECT value FROM cursorDiskKV WHERE key = ?", (key,)).fetchone()
-        bubble = _object(row[0]) if row else chat_messages.get_field(mapped, name)
+        bubble = _parse_object(row[0]) if row else chat_messages.get_field(mapped, name)
         yield name, bubble if isinstance(bubble, dict) else None
 
 
-def _being_written(data: dict[str, Any]) -> set[str]:
-    """The bubbles to which something may be added."""
+def _unfinished_bubbles(data: dict[str, Any]) -> set[str]:
+    """Return the bubbles to which something may still be added."""
     listed = data.get("generatingBubbleIds")
     names = {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
     last = dicts_in(data.get("fullConversationHeadersOnly"))[-1:]
     return names | {str(each.get("bubbleId")) for each in last if data.get("status") == "generating"}
 
 
-def _unlisted(connection: sqlite3.Connection, host_id: str, met: set[str]) -> int:
-    """How many bubbles of a conversation are stored which it does not list any more."""
+def _count_unlisted(connection: sqlite3.Connection, host_id: str, listed: set[str]) -> int:
+    """Count the stored bubbles that the conversation does not list any more."""
     if "cursorDiskKV" not in tables(connection):
         return 0
     prefix = f"bubbleId:{host_id}:"
     keys = rows(connection, "SELECT key FROM cursorDiskKV WHERE key >= ? AND key < ?", (prefix, f"{prefix[:-1]};"))
-    return sum(key.removeprefix(prefix) not in met for (key,) in keys)
+    return sum(key.removeprefix(prefix) not in listed for (key,) in keys)
 
 
-def _listed(label: str, value: Any, data: dict[str, Any]) -> ListedConversation:
+def _list_conversation(label: str, value: Any, data: dict[str, Any]) -> ListedConversation:
     size = len(value) if isinstance(value, str | bytes) else 0
     latest = [parse_timestamp(data.get(name)) for name in ("lastUpdatedAt", "lastSendTime", "createdAt")]
     return ListedConversation(label, size, next((at for at in latest if at is not None), None))
 
 
 def _is_empty(data: dict[str, Any]) -> bool:
-    """Whether a conversation was only opened: nothing was said in it."""
+    """Whether a conversation has no messages."""
     return not any(data.get(name) for name in ("conversation", "fullConversationHeadersOnly", "conversationMap"))
 
 
-def _item(connection: sqlite3.Connection, key: str) -> Any:
+def _read_value(connection: sqlite3.Connection, key: str) -> Any:
     row = connection.execute("SELECT value FROM ItemTable WHERE key = ?", (key,)).fetchone()
-    return _object(row[0]) if row else None
+    return _parse_object(row[0]) if row else None
 
 
-def _object(value: Any) -> dict[str, Any] | None:
+def _parse_object(value: Any) -> dict[str, Any] | None:
     try:
         found = json.loads(value)
     except (ValueError, TypeError, RecursionError):
@@ -236,15 +238,15 @@ def _object(value: Any) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def folder_of(workspace: Path) -> str | None:
-    """The directory, if it is one on this machine."""
+def workspace_directory(workspace: Path) -> str | None:
+    """Return the directory of a workspace from its `workspace.json`, if it is on this machine."""
     item = item_at(workspace / "workspace.json", "workspace")
     address = get_text(read_json_file(item), "folder") if item else None
-    return path_of(address) if address else None
+    return path_of_address(address) if address else None
 
 
-def path_of(address: str) -> str | None:
-    """The path of a `file:` address; None for any other one."""
+def path_of_address(address: str) -> str | None:
+    """Return the path of a `file:` address; None for any other one."""
     try:
         parts = urlsplit(address)
     except ValueError:
@@ -252,5 +254,5 @@ def path_of(address: str) -> str | None:
     if parts.scheme != "file" or not parts.path:
         return None
     path = unquote(parts.path)
-    # A drive of Windows is written as /c:/...
+    # A drive on Windows is written as /c:/...
     return path[1:] if len(path) > 2 and path[2] == ":" else path

@@ -1,7 +1,7 @@
 """Reads the conversations of Cursor: those of the editor, and those of its command line (`cursor-agent`).
 
-The editor keeps them in SQLite databases where its settings are, the command line in `~/.cursor`, or in `cursor` where
-the settings of programs are. On Linux, people may move that directory.
+The editor keeps them in SQLite databases with its settings, the command line in `~/.cursor`, or in `cursor` in the
+settings directory of programs. On Linux, people may move that directory.
 """
 
 import shlex
@@ -18,7 +18,7 @@ from memoranda.importers.source_files import find_files, item_at
 _AGENT = "chat of the command line"
 _TRANSCRIPT = "transcript"
 _GLOBAL = Path("globalStorage", "state.vscdb")
-# Where programs keep their settings on Linux, macOS and Windows, below the person's directory.
+# The settings directories of programs on Linux, macOS and Windows, below the user's directory.
 _SETTINGS = (Path(".config"), Path("Library", "Application Support"), Path("AppData", "Roaming"))
 _EDITOR = Path("Cursor", "User")
 
@@ -29,40 +29,52 @@ class Cursor:
     name = "cursor"
 
     def __init__(self, settings: Path | None = None) -> None:
-        """`settings` is the directory that stands for `~/.config`; one that is not absolute counts as not given."""
+        """`settings` replaces `~/.config`; a relative path is ignored."""
         self._editor = editor_database.EditorDatabases()
         self._settings = settings if settings and settings.is_absolute() else None
 
-    def scan(self, where: Path | None) -> Sequence[ImportItem]:
-        """Every conversation; transcripts only of those that are nowhere else."""
-        if where is None:
-            linux, *others = (Path.home() / each for each in _SETTINGS)
+    def scan(self, path: Path | None) -> Sequence[ImportItem]:
+        """Return every conversation; transcripts only of those that are in no database."""
+        if path is None:
+            linux, *others = (Path.home() / name for name in _SETTINGS)
             settings = [self._settings or linux, *others]
-            places = [*(each / _EDITOR for each in settings), settings[0] / "cursor", Path.home() / ".cursor"]
-        elif item_at(where, "") is not None:
-            return self._single(where)
+            directories = [*(root / _EDITOR for root in settings), settings[0] / "cursor", Path.home() / ".cursor"]
+        elif item_at(path, "") is not None:
+            return self._single_file(path)
         else:
-            places = [where, *(where / each / _EDITOR for each in _SETTINGS)]
-        found = [item for place in places for item in (*self._of_editor(place), *_of_command_line(place))]
+            directories = [path, *(path / name / _EDITOR for name in _SETTINGS)]
+        found = [
+            item
+            for directory in directories
+            for item in (*self._editor_items(directory), *_command_line_items(directory))
+        ]
         known = {_host_id(item) for item in found}
-        return [*found, *(item for place in places for item in _transcripts(place) if item.file.stem not in known)]
+        return [
+            *found,
+            *(
+                item
+                for directory in directories
+                for item in _transcript_items(directory)
+                if item.file.stem not in known
+            ),
+        ]
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """The messages of one conversation."""
+        """Yield the messages of one conversation."""
         if item.label == _AGENT:
-            return agent_database.read(item)
+            return agent_database.read_conversation(item)
         if item.label == _TRANSCRIPT:
-            return agent_transcripts.read(item)
-        return editor_database.read(item, self._editor.directories)
+            return agent_transcripts.read_transcript(item)
+        return editor_database.read_conversation(item, self._editor.directories)
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
-        """The command line takes its own conversations up again; those of the editor are found in the editor only."""
+        """Return the command for conversations of the command line; "" for those of the editor, which has none."""
         if host_id.startswith(("composer-", "chat-")):
             return ""
         command = f"cursor-agent --resume {shlex.quote(host_id)}"
         return in_directory(command, directory)
 
-    def _single(self, file: Path) -> Sequence[ImportItem]:
+    def _single_file(self, file: Path) -> Sequence[ImportItem]:
         if file.suffix in (".jsonl", ".txt"):
             item = item_at(file, _TRANSCRIPT)
         elif file.name == "store.db":
@@ -71,29 +83,29 @@ class Cursor:
             return self._editor.conversations(file)
         return [item] if item else []
 
-    def _of_editor(self, place: Path) -> list[ImportItem]:
-        """The conversations of an editor; workspaces first, which know the directories."""
+    def _editor_items(self, directory: Path) -> list[ImportItem]:
+        """Return the conversations of an editor; workspaces first, which know the directories."""
         try:
-            workspaces = sorted((place / "workspaceStorage").glob("*/state.vscdb"))
+            workspaces = sorted((directory / "workspaceStorage").glob("*/state.vscdb"))
         except OSError:
             workspaces = []
-        return [item for file in (*workspaces, place / _GLOBAL) for item in self._editor.conversations(file)]
+        return [item for file in (*workspaces, directory / _GLOBAL) for item in self._editor.conversations(file)]
 
 
-def _of_command_line(place: Path) -> list[ImportItem]:
-    stores = find_files(place / "chats", lambda file: file.name == "store.db", _AGENT)
+def _command_line_items(directory: Path) -> list[ImportItem]:
+    stores = find_files(directory / "chats", lambda file: file.name == "store.db", _AGENT)
     with_logs = [database_at(item.file, _AGENT) or item for item in stores]
     return sorted(
         (replace(item, label=_AGENT) for item in with_logs), key=lambda item: (item.modified_at, str(item.file))
     )
 
 
-def _transcripts(place: Path) -> list[ImportItem]:
-    """Transcripts, those of sub-agents after the sessions they worked for."""
-    found = find_files(place / "projects", agent_transcripts.is_transcript, _TRANSCRIPT)
+def _transcript_items(directory: Path) -> list[ImportItem]:
+    """Return the transcripts, those of sub-agents after the sessions they worked for."""
+    found = find_files(directory / "projects", agent_transcripts.is_transcript, _TRANSCRIPT)
     return sorted(found, key=lambda item: (item.file.parent.name == "subagents", item.modified_at, str(item.file)))
 
 
 def _host_id(item: ImportItem) -> str:
-    """The id by which a conversation is known in every form that it has."""
+    """Return the id that a conversation has in every format."""
     return item.file.parent.name if item.label == _AGENT else item.label.removeprefix(editor_database.COMPOSER)

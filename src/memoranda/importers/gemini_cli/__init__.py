@@ -1,4 +1,4 @@
-"""Gemini CLI: recordings of its sessions and sub-agents, and saved checkpoints."""
+"""Reads conversations of Gemini CLI."""
 
 from memoranda.importers.gemini_cli.reader import GeminiCli
 

@@ -1,4 +1,4 @@
-"""The directory of a project, of which Gemini CLI's folders show only a name or a digest."""
+"""Finds the directory of a project, which Gemini CLI's folders show only as a name or a digest."""
 
 import hashlib
 import json
@@ -8,23 +8,23 @@ from typing import Any
 
 from memoranda.importers.source_files import open_source
 
-_LARGEST = 1024 * 1024
-# Files in which directories are keys.
-_LISTS = ("projects.json", "trustedFolders.json")
+_MAX_BYTES = 1024 * 1024
+# Files whose keys are directories.
+_PROJECT_LISTS = ("projects.json", "trustedFolders.json")
 
 
 def directory_of(file: Path, project: str | None) -> str | None:
-    """The directory of the project in whose folder a file lies; `project` is its digest as the file says it."""
+    """Return the directory of the project that a file belongs to; `project` is the digest in the file."""
     folder = next((each for each in file.parents if each.parent.name == "tmp"), None)
-    return _found(folder, project or "") if folder else None
+    return _lookup(folder, project or "") if folder else None
 
 
 @lru_cache(maxsize=256)
-def _found(folder: Path, project: str) -> str | None:
-    if root := _text(folder / ".project_root").strip():
+def _lookup(folder: Path, project: str) -> str | None:
+    if root := _read_text(folder / ".project_root").strip():
         return root
-    for name in _LISTS:
-        listed = _object(_text(folder.parent.parent / name))
+    for name in _PROJECT_LISTS:
+        listed = _parse_object(_read_text(folder.parent.parent / name))
         inner = listed.get("projects")
         for path, known_as in (inner if isinstance(inner, dict) else listed).items():
             if known_as == folder.name or _digest(path) in (folder.name, project):
@@ -36,16 +36,16 @@ def _digest(path: str) -> str:
     return hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _text(file: Path) -> str:
+def _read_text(file: Path) -> str:
     try:
         with open_source(file) as stream:
-            return stream.read(_LARGEST).decode("utf-8", "replace")
+            return stream.read(_MAX_BYTES).decode("utf-8", "replace")
     except OSError:
-        # It only tells where something took place.
+        # Only the directory of the session is lost.
         return ""
 
 
-def _object(text: str) -> dict[str, Any]:
+def _parse_object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
-"""The records of a session: messages, changes to what is known of it, and messages that were taken back.
+"""Converts the records of a session: messages, changes to the session, and rewinds.
 
-A record with an id that was there before takes its place, with the results of tools added. Words, calls and results are
-given under names of their own, made of what they say, so that each is taken in once and nothing is passed over. What a
-person took back was said all the same, and stays.
+A record whose id appeared before replaces the earlier one, with the results of tools added. Texts, calls and results
+get ids of their own, made from their content, so that each is imported once and none is missed. Messages that a person
+rewound were said all the same, and stay.
 """
 
 from collections.abc import Iterator
@@ -25,13 +25,13 @@ from memoranda.importers.chat_messages import (
 from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, Problem, ReadEvent, Skipped
 
 Record = dict[str, Any]
-# What the program says in the user's place, and what it lets the model answer.
+# What the program writes in the user's role, and the answer that it writes for the model.
 _CONTEXT = ("<session_context>", "<hook_context>", "This is the Gemini CLI. We are setting up the context")
-_ACKNOWLEDGED = "Got it. Thanks for the context!"
+_CONTEXT_ANSWER = "Got it. Thanks for the context!"
 
 
-def learned(record: Record) -> dict[str, Any]:
-    """What a record says of its session."""
+def session_facts(record: Record) -> dict[str, Any]:
+    """Return what a record says about its session."""
     inner = record.get("$set")
     source = inner if isinstance(inner, dict) else record
     models = [record, *dicts_in(source.get("messages"))]
@@ -46,30 +46,30 @@ def learned(record: Record) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def given_by(file: Path, record: Record, line: int | None) -> Iterator[ReadEvent]:
-    """The messages of a record, or what it is instead."""
+def record_events(file: Path, record: Record, line: int | None) -> Iterator[ReadEvent]:
+    """Yield the messages of a record, or what it is instead."""
     change = record.get("$set")
     if isinstance(change, dict) or isinstance(record.get("sessionId"), str):
-        yield from _session(file, change if isinstance(change, dict) else record, line)
+        yield from _session_events(file, change if isinstance(change, dict) else record, line)
     elif isinstance(record.get("id"), str):
-        yield from _message(record, line)
+        yield from _message_events(record, line)
     elif "$rewindTo" in record:
         yield Skipped("rewind")
     else:
         yield Problem(file, line, "not a record of Gemini CLI")
 
 
-def _session(file: Path, record: Record, line: int | None) -> Iterator[ReadEvent]:
+def _session_events(file: Path, record: Record, line: int | None) -> Iterator[ReadEvent]:
     yield Skipped("facts of the session")
     messages = record.get("messages")
     for number, each in enumerate(messages if isinstance(messages, list) else [], start=1):
         if isinstance(each, dict) and isinstance(each.get("id"), str):
-            yield from _message(each, line)
+            yield from _message_events(each, line)
         else:
             yield Problem(file, line, f"message {number} has no id")
 
 
-def _message(record: Record, line: int | None) -> Iterator[ReadEvent]:
+def _message_events(record: Record, line: int | None) -> Iterator[ReadEvent]:
     kind, name, at = record.get("type"), str(record["id"]), record.get("timestamp")
     if kind not in ("user", "gemini"):
         yield Skipped(f"notice of the program ({str(kind)[:40]})")
@@ -78,36 +78,40 @@ def _message(record: Record, line: int | None) -> Iterator[ReadEvent]:
     text = _text(parts)
     made: list[ImportedMessage] = []
     if kind == "gemini":
-        if shown := "\n\n".join(filter(None, (_thought(each) for each in dicts_in(record.get("thoughts"))))):
+        if shown := "\n\n".join(filter(None, (_thought_text(each) for each in dicts_in(record.get("thoughts"))))):
             made.append(reasoning_message(shown, f"{name}:thought:{short_digest(shown)}", at, line))
         if text:
             made.append(text_message("assistant", text, f"{name}:{short_digest(text)}", at, line))
-        made += [each for part in parts if "functionCall" in part for each in _call(part["functionCall"], at, line)]
-        made += [each for call in dicts_in(record.get("toolCalls")) for each in _call(call, at, line)]
+        made += [
+            each for part in parts if "functionCall" in part for each in _tool_call(part["functionCall"], at, line)
+        ]
+        made += [each for call in dicts_in(record.get("toolCalls")) for each in _tool_call(call, at, line)]
     elif text.lstrip().startswith(_CONTEXT):
         yield Skipped("context given by the program")
         return
     elif text:
         made.append(text_message("user", text, f"{name}:{short_digest(text)}", at, line))
-    made += _results(parts, "", at, line)
+    made += _tool_results(parts, "", at, line)
     yield from made
     if not made:
         yield Skipped("message without words")
 
 
-def _call(call: Any, at: Any, line: int | None) -> list[ImportedMessage]:
-    """A tool call, and its result as soon as there is one."""
+def _tool_call(call: Any, at: Any, line: int | None) -> list[ImportedMessage]:
+    """Convert a tool call, with its result if there is one."""
     if not isinstance(call, dict):
         return []
     tool, arguments = as_text(call.get("name")), call.get("args")
     call_id = as_text(call.get("id")) or short_digest(tool, as_text(arguments), as_text(at))
     name = f"{call_id}:call:{short_digest(tool, as_text(arguments))}"
     made = [tool_call_message((call_id, tool, arguments), name, call.get("timestamp") or at, line)]
-    return made + _results(_parts(call.get("result")), call_id, call.get("timestamp") or at, line, tool)
+    return made + _tool_results(_parts(call.get("result")), call_id, call.get("timestamp") or at, line, tool)
 
 
-def _results(parts: list[Record], call_id: str, at: Any, line: int | None, tool: str = "") -> list[ImportedMessage]:
-    """What tools gave back; the program writes it once with the call and once as what the model was told."""
+def _tool_results(
+    parts: list[Record], call_id: str, at: Any, line: int | None, tool: str = ""
+) -> list[ImportedMessage]:
+    """Convert the results of tools; the program writes them with the call, and again as input of the model."""
     made = []
     for part in parts:
         response = part.get("functionResponse")
@@ -136,7 +140,7 @@ def _parts(content: Any) -> list[Record]:
 
 
 def _text(parts: list[Record]) -> str:
-    """The words of parts that are shown; a file is named."""
+    """Return the text of the visible parts; a file is named."""
     texts = []
     for part in parts:
         if isinstance(part.get("text"), str) and not part.get("thought"):
@@ -147,13 +151,13 @@ def _text(parts: list[Record]) -> str:
     return joined if joined.strip() else ""
 
 
-def _thought(entry: Record) -> str:
+def _thought_text(entry: Record) -> str:
     subject, description = get_text(entry, "subject"), get_text(entry, "description")
     return ": ".join(filter(None, (subject, description)))
 
 
-def saved(file: Path, value: Any, directory: str | None) -> Iterator[ReadEvent]:
-    """A conversation that was saved under a tag: the contents as the model knows them, without ids and times."""
+def saved_chat_events(file: Path, value: Any, directory: str | None) -> Iterator[ReadEvent]:
+    """Yield a conversation that was saved under a tag: contents as the model sees them, without ids and times."""
     contents = value if isinstance(value, list) else get_field(value, "history")
     if not isinstance(contents, list):
         yield Problem(file, None, "not a checkpoint of Gemini CLI: it has no list of contents")
@@ -166,20 +170,20 @@ def saved(file: Path, value: Any, directory: str | None) -> Iterator[ReadEvent]:
         if not isinstance(content, dict):
             yield Problem(file, None, f"content {number} is not an object")
             continue
-        made = list(_content(content))
+        made = list(_content_messages(content))
         if not made:
             yield Skipped("context given by the program")
         for each in made:
-            # The same words twice are two messages: each is known by everything before it.
+            # The same text twice is two messages, so that each id depends on everything before it.
             chain = short_digest(chain, each.message["role"], each.message["content"], each.message["external_id"])
             yield ImportedMessage({**each.message, "external_id": chain}, None)
 
 
-def _content(content: Record) -> Iterator[ImportedMessage]:
+def _content_messages(content: Record) -> Iterator[ImportedMessage]:
     parts = _parts(content.get("parts"))
     text, role = _text(parts), "assistant" if content.get("role") == "model" else "user"
-    if text and not text.lstrip().startswith((*_CONTEXT, _ACKNOWLEDGED)):
+    if text and not text.lstrip().startswith((*_CONTEXT, _CONTEXT_ANSWER)):
         yield text_message(role, text, "", None)
     for part in parts:
-        yield from _call(part.get("functionCall"), None, None)
-    yield from _results(parts, "", None, None)
+        yield from _tool_call(part.get("functionCall"), None, None)
+    yield from _tool_results(parts, "", None, None)

@@ -1,4 +1,4 @@
-"""OpenCode: sessions and sub-agents, from its database or from the files of older versions."""
+"""Reads conversations of OpenCode."""
 
 from memoranda.importers.opencode.reader import OpenCode
 

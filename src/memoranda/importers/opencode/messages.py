@@ -1,16 +1,16 @@
-"""What OpenCode keeps of a session and of a message, in whichever form it lies."""
+"""The sessions and messages that OpenCode stores, whichever format they are in."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from memoranda.importers.chat_messages import as_text, dicts_in, get_field, get_text, parse_timestamp
 
-_NAMELESS = ("New session - ", "New Session - ", "Child session - ")
+_UNTITLED = ("New session - ", "New Session - ", "Child session - ")
 
 
 @dataclass(slots=True)
 class StoredSession:
-    """One session; its model is known when the first answer is."""
+    """One session; its model becomes known with the first answer."""
 
     id: str
     title: str | None = None
@@ -23,7 +23,7 @@ class StoredSession:
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """One message: who spoke, and its parts, each with an id; `ended` when nothing will be added."""
+    """One message and its parts, each with an id; `ended` when nothing will be added."""
 
     id: str
     role: str
@@ -35,12 +35,12 @@ class StoredMessage:
     directory: str | None = None
 
 
-def session_of(info: dict[str, Any], host_id: str) -> StoredSession:
-    """A session from its own description."""
+def session_from_info(info: dict[str, Any], host_id: str) -> StoredSession:
+    """Build a session from its description."""
     title = get_text(info, "title")
     return StoredSession(
         get_text(info, "id") or host_id,
-        None if title is None or title.startswith(_NAMELESS) else title,
+        None if title is None or title.startswith(_UNTITLED) else title,
         get_text(info, "directory"),
         parse_timestamp(get_field(info, "time", "created")),
         get_text(info, "parentID"),
@@ -48,8 +48,8 @@ def session_of(info: dict[str, Any], host_id: str) -> StoredSession:
     )
 
 
-def said_in(info: dict[str, Any], name: str, parts: list[dict[str, Any]]) -> StoredMessage:
-    """A message from its own description; the first versions kept its parts and times inside."""
+def message_from_info(info: dict[str, Any], name: str, parts: list[dict[str, Any]]) -> StoredMessage:
+    """Build a message from its description; the first versions kept its parts and times in it."""
     old = info.get("metadata")
     about = old if isinstance(old, dict) else info
     inner = [{"id": f"{name}:{number}", **part} for number, part in enumerate(dicts_in(info.get("parts")))]
@@ -66,35 +66,35 @@ def said_in(info: dict[str, Any], name: str, parts: list[dict[str, Any]]) -> Sto
     )
 
 
-_ASIDE = ("synthetic", "system")
+_ADDED_BY_PROGRAM = ("synthetic", "system")
 
 
-def said_in_row(kind: str, name: str, at: Any, data: dict[str, Any]) -> StoredMessage:
-    """A row as a message with parts, as the older tables have them."""
-    made: list[dict[str, Any]] = []
+def message_from_row(kind: str, name: str, at: Any, data: dict[str, Any]) -> StoredMessage:
+    """Build a message from a row of the table `session_message`, which OpenCode 1.18 introduced."""
+    parts: list[dict[str, Any]] = []
     text = get_text(data, "summary" if kind == "compaction" else "text")
-    if kind in ("user", "compaction", *_ASIDE) and text:
-        made.append({"type": "text", "id": name, "text": text, "synthetic": kind in _ASIDE})
-        made += [_file(name, number, each) for number, each in enumerate(dicts_in(data.get("files")))]
+    if kind in ("user", "compaction", *_ADDED_BY_PROGRAM) and text:
+        parts.append({"type": "text", "id": name, "text": text, "synthetic": kind in _ADDED_BY_PROGRAM})
+        parts += [_convert_file(name, number, each) for number, each in enumerate(dicts_in(data.get("files")))]
     elif kind == "shell":
         state = {"status": "completed", "input": {"command": data.get("command")}, "output": data.get("output")}
-        made.append({"type": "tool", "id": name, "tool": "shell", "callID": data.get("callID"), "state": state})
+        parts.append({"type": "tool", "id": name, "tool": "shell", "callID": data.get("callID"), "state": state})
     elif kind == "assistant":
-        made += [_part(name, number, each) for number, each in enumerate(dicts_in(data.get("content")))]
+        parts += [_convert_part(name, number, each) for number, each in enumerate(dicts_in(data.get("content")))]
     else:
-        made.append({"type": kind, "id": name})
+        parts.append({"type": kind, "id": name})
     return StoredMessage(
         name,
         "user" if kind == "compaction" else kind,
         get_field(data, "time", "created") or at,
         kind != "assistant" or get_field(data, "time", "completed") is not None or "error" in data,
-        tuple(made),
+        tuple(parts),
         kind == "compaction",
         get_text(data, "model", "id") or get_text(data, "model", "modelID"),
     )
 
 
-def _part(name: str, number: int, part: dict[str, Any]) -> dict[str, Any]:
+def _convert_part(name: str, number: int, part: dict[str, Any]) -> dict[str, Any]:
     own = f"{name}:{get_text(part, 'id') or number}"
     if part.get("type") != "tool":
         return {**part, "id": own}
@@ -102,16 +102,16 @@ def _part(name: str, number: int, part: dict[str, Any]) -> dict[str, Any]:
     texts = [as_text(each.get("text")) for each in dicts_in(get_field(state, "content"))]
     output = "\n".join(filter(None, texts)) or as_text(get_field(state, "result"))
     times = {"start": get_field(part, "time", "created"), "end": get_field(part, "time", "completed")}
-    told = {
+    converted = {
         "status": get_field(state, "status"),
         "input": get_field(state, "input"),
         "output": output,
         "error": get_text(state, "error", "message") or output,
         "time": times,
     }
-    return {"type": "tool", "id": own, "tool": part.get("name"), "callID": part.get("id"), "state": told}
+    return {"type": "tool", "id": own, "tool": part.get("name"), "callID": part.get("id"), "state": converted}
 
 
-def _file(name: str, number: int, file: dict[str, Any]) -> dict[str, Any]:
+def _convert_file(name: str, number: int, file: dict[str, Any]) -> dict[str, Any]:
     shown = get_text(file, "name") or get_text(file, "uri")
     return {"type": "file", "id": f"{name}:file:{number}", "filename": shown, "mime": file.get("mime")}

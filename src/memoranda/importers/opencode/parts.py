@@ -1,4 +1,4 @@
-"""The parts of a message as messages in chat form, each under the id of the part."""
+"""Converts the parts of a message to messages in chat form, each with the id of its part."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,19 +17,19 @@ from memoranda.importers.reader_protocol import ReadEvent, Skipped
 
 Part = dict[str, Any]
 _ENDED = ("completed", "error", "result")
-_AWAITED = "still being written"
+_UNFINISHED = "still being written"
 
 
-def messages_of(message: StoredMessage, *, awaits_end: bool) -> Iterator[ReadEvent]:
-    """Everything that a message says. With `awaits_end`, a part that is being written is left for the next time."""
-    ended = message.ended or message.role == "user" or not awaits_end
+def message_events(message: StoredMessage, *, skip_unfinished: bool) -> Iterator[ReadEvent]:
+    """Yield the parts of a message; with `skip_unfinished`, a part that is being written waits for the next import."""
+    ended = message.ended or message.role == "user" or not skip_unfinished
     if not message.parts:
-        yield Skipped("message without parts" if ended else _AWAITED)
+        yield Skipped("message without parts" if ended else _UNFINISHED)
     for part in message.parts:
-        yield from _given(message, part, ended=ended)
+        yield from _part_events(message, part, ended=ended)
 
 
-def _given(message: StoredMessage, part: Part, *, ended: bool) -> Iterator[ReadEvent]:
+def _part_events(message: StoredMessage, part: Part, *, ended: bool) -> Iterator[ReadEvent]:
     kind, name = part.get("type"), str(part.get("id"))
     at = get_field(part, "time", "start") or message.at
     is_done = ended or get_field(part, "time", "end") is not None
@@ -38,13 +38,13 @@ def _given(message: StoredMessage, part: Part, *, ended: bool) -> Iterator[ReadE
         if text is None or part.get("synthetic") is True or part.get("ignored") is True:
             yield Skipped("text added by the program" if text else "part without words")
         elif not is_done:
-            yield Skipped(_AWAITED)
+            yield Skipped(_UNFINISHED)
         elif kind == "reasoning":
             yield reasoning_message(text, name, at)
         else:
             yield text_message(message.role, text, name, at, **({"is_summary": True} if message.is_summary else {}))
     elif kind in ("tool", "tool-invocation"):
-        yield from _tool(part, name, at, ended=ended)
+        yield from _tool_events(part, name, at, ended=ended)
     elif kind == "file":
         shown = get_text(part, "filename") or get_text(part, "source", "path") or "file"
         yield text_message(message.role, f"[{shown}: {as_text(part.get('mime'))}, not imported]", name, at)
@@ -52,8 +52,8 @@ def _given(message: StoredMessage, part: Part, *, ended: bool) -> Iterator[ReadE
         yield Skipped(f"part ({str(kind)[:40]})")
 
 
-def _tool(part: Part, name: str, at: Any, *, ended: bool) -> Iterator[ReadEvent]:
-    """A tool call, and its result when there is one."""
+def _tool_events(part: Part, name: str, at: Any, *, ended: bool) -> Iterator[ReadEvent]:
+    """Convert a tool call, with its result if there is one."""
     old = part.get("toolInvocation")
     state: Any
     if isinstance(old, dict):
@@ -65,7 +65,7 @@ def _tool(part: Part, name: str, at: Any, *, ended: bool) -> Iterator[ReadEvent]
         output = get_field(state, "output") if status != "error" else get_field(state, "error")
     if not ended and status not in _ENDED:
         # Its arguments may not be complete either.
-        yield Skipped(_AWAITED)
+        yield Skipped(_UNFINISHED)
         return
     call = as_text(call_id) or name
     began = get_field(state, "time", "start") or at

@@ -2,7 +2,7 @@
 
 In 1.2 and later they are in a database, `opencode.db`. Before that, sessions, messages and the parts of messages were
 files of their own: in `storage/`, and in the first versions in `project/<name>/storage/session/`. All of them have the
-same ids, so that a session which was moved from one form to the next is taken in once.
+same ids, so that a session in several formats is imported once.
 """
 
 import shlex
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from memoranda.importers.opencode import database, storage_files
 from memoranda.importers.opencode.messages import StoredMessage, StoredSession
-from memoranda.importers.opencode.parts import messages_of
+from memoranda.importers.opencode.parts import message_events
 from memoranda.importers.reader_protocol import ImportedConversation, ImportItem, Problem, ReadEvent
 from memoranda.importers.resume_command import in_directory
 from memoranda.importers.source_files import is_recently_changed, item_at
@@ -25,23 +25,27 @@ class OpenCode:
     def __init__(self) -> None:
         self._databases = database.SessionDatabases()
 
-    def scan(self, where: Path | None) -> Sequence[ImportItem]:
-        """Every session, the oldest first, so that a session precedes its sub-agents."""
-        where = Path.home() / ".local" / "share" / "opencode" if where is None else where
-        if item_at(where, "database"):
-            return self._databases.sessions(where)
+    def scan(self, path: Path | None) -> Sequence[ImportItem]:
+        """Return every session, the oldest first, so that a session precedes its sub-agents."""
+        path = Path.home() / ".local" / "share" / "opencode" if path is None else path
+        if item_at(path, "database"):
+            return self._databases.sessions(path)
         # People move the directory above `opencode`.
-        where = where / "opencode" if (where / "opencode").is_dir() else where
+        path = path / "opencode" if (path / "opencode").is_dir() else path
         try:
-            places = sorted(where.glob("opencode*.db"))
+            databases = sorted(path.glob("opencode*.db"))
         except OSError:
-            places = []
-        found = [item for place in places for item in self._databases.sessions(place)]
-        return [*found, *storage_files.sessions(where)]
+            databases = []
+        found = [item for file in databases for item in self._databases.sessions(file)]
+        return [*found, *storage_files.find_sessions(path)]
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """One session: what is known of it, and its messages in order."""
-        parts = database.read(item) if item.label.startswith(database.OF_DATABASE) else storage_files.read(item)
+        """Yield one session and its messages in order."""
+        parts = (
+            database.read_session(item)
+            if item.label.startswith(database.SESSION_LABEL)
+            else storage_files.read_session(item)
+        )
         session: StoredSession | None = None
         for part in parts:
             if isinstance(part, StoredSession):
@@ -50,18 +54,18 @@ class OpenCode:
             elif isinstance(part, Problem):
                 yield part
             elif session is not None:
-                yield from self._message(item, session, part)
+                yield from self._message_events(item, session, part)
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
-        """OpenCode takes a session up in the directory where it took place."""
+        """Return the command, which works in the session's directory."""
         command = f"opencode --session {shlex.quote(host_id)}"
         return in_directory(command, directory)
 
-    def _message(self, item: ImportItem, session: StoredSession, message: StoredMessage) -> Iterator[ReadEvent]:
+    def _message_events(self, item: ImportItem, session: StoredSession, message: StoredMessage) -> Iterator[ReadEvent]:
         if message.model and not session.model:
             session.model = message.model
             yield _conversation(session, message)
-        yield from messages_of(message, awaits_end=is_recently_changed(item.modified_at))
+        yield from message_events(message, skip_unfinished=is_recently_changed(item.modified_at))
 
 
 def _conversation(session: StoredSession, message: StoredMessage | None) -> ImportedConversation:

@@ -1,62 +1,62 @@
-"""Sessions in the files of OpenCode before version 1.2: one for each session, message and part."""
+"""Reads sessions from the files of OpenCode before version 1.2: one for each session, message and part."""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from memoranda.importers.opencode.messages import StoredMessage, StoredSession, said_in, session_of
+from memoranda.importers.opencode.messages import StoredMessage, StoredSession, message_from_info, session_from_info
 from memoranda.importers.reader_protocol import ImportItem, Problem
 from memoranda.importers.source_files import find_files, item_at, read_json_file, reread_time
 
 _WHAT = "session"
 
 
-def sessions(where: Path) -> list[ImportItem]:
-    """An item for each session, with the size and the latest change of everything that belongs to it."""
-    found = [item for place in _places(where) for item in find_files(place, _is_session, _WHAT)]
-    # Names of sessions are made of the time, counted down: the oldest is the largest.
-    return [_with_messages(item) for item in sorted(found, key=lambda item: item.file.name, reverse=True)]
+def find_sessions(path: Path) -> list[ImportItem]:
+    """Return an item for each session, with the total size and the latest change of its files."""
+    found = [item for directory in _session_directories(path) for item in find_files(directory, _is_session, _WHAT)]
+    # Session ids are made of the time, counted down: the oldest is the largest.
+    return [_measure(item) for item in sorted(found, key=lambda item: item.file.name, reverse=True)]
 
 
-def read(item: ImportItem) -> Iterator[StoredSession | StoredMessage | Problem]:
-    """One session from its files."""
+def read_session(item: ImportItem) -> Iterator[StoredSession | StoredMessage | Problem]:
+    """Yield one session from its files."""
     info = read_json_file(item)
     if not isinstance(info, dict):
         yield info if isinstance(info, Problem) else Problem(item.file, None, "a JSON object is expected")
         return
-    session = session_of(info, item.file.stem)
+    session = session_from_info(info, item.file.stem)
     yield session
-    messages, parts = _folders(item.file)
-    for message in _listed(messages):
+    messages, parts = _message_directories(item.file)
+    for message in _json_files(messages):
         value = read_json_file(message)
         if not isinstance(value, dict):
             yield value if isinstance(value, Problem) else Problem(message.file, None, "a JSON object is expected")
             continue
         made = []
-        for part in _listed(parts / message.file.stem):
+        for part in _json_files(parts / message.file.stem):
             each = read_json_file(part)
             if isinstance(each, dict):
                 made.append({"id": part.file.stem, **each})
             else:
                 yield each if isinstance(each, Problem) else Problem(part.file, None, "a JSON object is expected")
-        yield said_in(value, message.file.stem, made)
+        yield message_from_info(value, message.file.stem, made)
 
 
-def _places(where: Path) -> list[Path]:
-    """The folders in which descriptions of sessions lie."""
+def _session_directories(path: Path) -> list[Path]:
+    """Return the directories with the descriptions of sessions."""
     try:
-        old = sorted((where / "project").glob("*/storage/session/info"))
+        old = sorted((path / "project").glob("*/storage/session/info"))
     except OSError:
         old = []
-    return [where / "storage" / "session", *old]
+    return [path / "storage" / "session", *old]
 
 
 def _is_session(file: Path) -> bool:
     return file.suffix == ".json" and file.name.startswith("ses_")
 
 
-def _folders(session: Path) -> tuple[Path, Path]:
-    """Where the messages of a session are, and the folders of their parts."""
+def _message_directories(session: Path) -> tuple[Path, Path]:
+    """Return the directory of the messages of a session, and the directory of their parts."""
     if session.parent.name == "info":
         storage = session.parent.parent
         return storage / "message" / session.stem, storage / "part" / session.stem
@@ -64,8 +64,8 @@ def _folders(session: Path) -> tuple[Path, Path]:
     return storage / "message" / session.stem, storage / "part"
 
 
-def _listed(folder: Path) -> list[ImportItem]:
-    """The files of a folder by name, which is by time."""
+def _json_files(folder: Path) -> list[ImportItem]:
+    """Return the files of a directory by name, which is by time."""
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(".json"))
     except OSError:
@@ -74,10 +74,10 @@ def _listed(folder: Path) -> list[ImportItem]:
     return [item for item in found if item is not None]
 
 
-def _with_messages(session: ImportItem) -> ImportItem:
-    messages, parts = _folders(session.file)
+def _measure(session: ImportItem) -> ImportItem:
+    messages, parts = _message_directories(session.file)
     size, modified_at = session.size, session.modified_at
-    for message in _listed(messages):
-        for each in (message, *_listed(parts / message.file.stem)):
+    for message in _json_files(messages):
+        for each in (message, *_json_files(parts / message.file.stem)):
             size, modified_at = size + each.size, max(modified_at, each.modified_at)
     return ImportItem(session.file, size, reread_time(modified_at), session.label)
