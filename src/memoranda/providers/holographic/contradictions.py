@@ -21,6 +21,8 @@ _MAX_FACTS = 5000
 _MAX_GROUP = 40
 _MAX_PAIRS = 20_000
 _MAX_VALUE_WORDS = 3
+# Longer facts are not plain sentences, so they are not compared.
+_MAX_FACT_CHARS = 400
 _ENTITY = "\x00"
 _TOKEN = re.compile(r"\x00\d+|\d[\d.,:]*\d|[\w@][\w@./+#-]*[\w+#]|\w")
 
@@ -129,8 +131,11 @@ def find_contradictions(
 
 def read_claim(content: str, names: dict[int, list[str]]) -> Claim:
     """Reads a fact; `names` are all names of its entities."""
+    if len(content) > _MAX_FACT_CHARS:
+        return Claim((), frozenset(), False, False)
     text = content.replace("’", "'").casefold().replace("n't", " not").replace("cannot", "can not")
-    for name, entity_id in sorted(((name, number) for number, known in names.items() for name in known), key=_longest):
+    by_name = {name: entity_id for entity_id, aliases in names.items() for name in aliases}
+    for name, entity_id in sorted(by_name.items(), key=lambda item: -len(item[0])):
         text = re.sub(rf"(?<![\w.@/-]){re.escape(name.casefold())}(?![\w@/-]|\.\w)", f"{_ENTITY}{entity_id}", text)
     past = bool(_PAST.search(text))
     for phrase, attribute in _PHRASES:
@@ -154,8 +159,8 @@ def compare(a: Claim, b: Claim) -> float:
         return 0.0
     if a.denied or b.denied:
         denial, statement = (a, b) if a.denied else (b, a)
-        contrary = not statement.denied and len(denial.tokens) > 1 and frozenset(denial.tokens) <= shared
-        return len(denial.tokens) / len(statement.tokens) if contrary else 0.0
+        contrary = not statement.denied and len(shared) > 1 and frozenset(denial.tokens) <= shared
+        return len(shared) / len(frozenset(statement.tokens)) if contrary else 0.0
     mine, theirs = _split_value(a.tokens, shared), _split_value(b.tokens, shared)
     if mine is None or theirs is None or (mine.extra and theirs.extra):
         return 0.0
@@ -167,11 +172,11 @@ def compare(a: Claim, b: Claim) -> float:
 class _Value(NamedTuple):
     words: tuple[str, ...]
     extra: tuple[str, ...]
-    """What follows the value behind a preposition: "… with her cat"."""
+    """Words after the value that follow a preposition: "… with her cat"."""
 
 
 def _split_value(tokens: tuple[str, ...], shared: frozenset[str]) -> _Value | None:
-    """The one run of words that the other fact does not have; None when there is none, or more than one."""
+    """The value: the one run of words that the other fact does not have; None if there is none, or more than one."""
     different = [
         index for index, token in enumerate(tokens) if token not in shared and token not in (*_PREPOSITIONS, _VERB)
     ]
@@ -197,7 +202,10 @@ def _has_one_value(
     if any(any(value[1:]) for value in digits) or digits[0][0] != digits[1][0]:
         # "reads 3 times" and "writes 5 times" differ in more than a value.
         return False
-    if shared & _ONE_VALUE or (digits[0][0] and ("." in mine[0] or "port" in shared or len(shared) == 2)):
+    if shared & _ONE_VALUE:
+        return True
+    # Numbers: versions, ports, and "X is 41", which shares only the entity and the verb.
+    if digits[0][0] and ("." in mine[0] or "port" in shared or len(shared) == 2):
         return True
     content = {token for token in shared if not token.startswith(_ENTITY)} - _PREPOSITIONS - {_VERB}
     if content & _ONE_VALUE_OF_SOMETHING and content - _ONE_VALUE_OF_SOMETHING:
@@ -208,7 +216,7 @@ def _has_one_value(
 
 
 def _subject_nouns(tokens: tuple[str, ...]) -> frozenset[str]:
-    subject = tokens[: tokens.index("is")] if "is" in tokens else ()
+    subject = tokens[: tokens.index(_VERB)] if _VERB in tokens else ()
     return frozenset(token for token in subject if not token.startswith(_ENTITY) and token not in _PREPOSITIONS)
 
 
@@ -217,9 +225,10 @@ def _candidate_pairs(claims: dict[int, Claim]) -> Iterator[tuple[int, int]]:
     groups: dict[tuple[int, str], list[int]] = {}
     for fact_id in sorted(claims, reverse=True):
         claim = claims[fact_id]
-        for key in {(entity, token) for entity in claim.entities for token in claim.tokens}:
+        words = dict.fromkeys(token for token in claim.tokens if not token.startswith(_ENTITY))
+        for key in ((entity, word) for entity in sorted(claim.entities) for word in words):
             group = groups.setdefault(key, [])
-            if len(group) < _MAX_GROUP and not key[1].startswith(_ENTITY):
+            if len(group) < _MAX_GROUP:
                 group.append(fact_id)
     seen: set[tuple[int, int]] = set()
     for group in groups.values():
@@ -238,7 +247,3 @@ def _contradiction(
     shared = [known for known in links_a if known in links_b]
     overlap = len(shared) / max(1, len({*links_a, *links_b}))
     return Contradiction(newer, older, tuple(known.name for known in shared), overlap, score)
-
-
-def _longest(named: tuple[str, int]) -> int:
-    return -len(named[0])
