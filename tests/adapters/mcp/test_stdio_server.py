@@ -211,7 +211,7 @@ def test_it_starts_fast(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_person_who_starts_it_by_hand_is_told_what_it_waits_for(tmp_path: Path) -> None:
+def test_a_person_who_starts_it_by_hand_reads_what_it_waits_for(tmp_path: Path) -> None:
     """On standard error; Ctrl-D ends it."""
     master, terminal = pty.openpty()
     process = subprocess.Popen(
@@ -222,7 +222,7 @@ def test_a_person_who_starts_it_by_hand_is_told_what_it_waits_for(tmp_path: Path
     out, errors = process.communicate(timeout=GIVE_UP)
     os.close(master)
     assert (process.returncode, out) == (0, b"")
-    assert b"Waiting for a host" in errors
+    assert b"Waiting for an MCP client" in errors
 
 
 def test_a_home_that_cannot_be_used_is_said_on_standard_error(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from memoranda.recall.search import Hit
 from tests.cli.hosts.claude_host import ClaudeHost
 from tests.cli.terminal import Terminal
 from tests.conftest import tree
-from tests.timing import GIVE_UP
+from tests.timing import GIVE_UP, without_waiting
 
 _PROGRAM = [sys.executable, "-P", "-m", "memoranda"]
 # Turns about other things, so that words have weights.
@@ -101,9 +101,6 @@ def test_a_host_has_its_memory_at_the_start_and_its_evidence_when_asked(host: Cl
     assert not any("memory-context" in text for text in said)
     # What the session itself says is in front of the host anyway.
     assert "8bf3f8e8" not in later.turn("Which port did the heron cluster in staging have?", "As I said.")
-
-    # The machine may be busy with other things.
-    assert max(host.seconds) < 10
 
 
 def test_stopping_takes_in_only_what_is_new_and_nothing_twice(host: ClaudeHost) -> None:
@@ -215,6 +212,19 @@ def test_output_that_cannot_be_written_does_not_stop_the_host(tmp_path: Path) ->
             input=b'{"hook_event_name": "SessionStart", "source": "startup"}', stdout=full, check=False,
         )  # fmt: skip
     assert done.returncode == 0
+
+
+@pytest.mark.slow
+def test_a_hook_that_gets_no_answer_in_time_ends_without_one(tmp_path: Path) -> None:
+    """Such as one whose payload never ends; the host waits for two seconds only."""
+    process = subprocess.Popen(
+        [*_PROGRAM, "hook", "claude-code", "SessionStart", "--home", str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with process, without_waiting():
+        assert process.wait(GIVE_UP) == 0
+        assert process.stdout is not None and process.stdout.read() == b""
 
 
 def test_what_is_logged_goes_to_the_home_and_not_to_the_host(tmp_path: Path) -> None:
