@@ -246,6 +246,7 @@ def test_a_write_that_was_refused_at_the_last_moment_allows_nothing(
     assert not (directory / "allowed.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [".lock", "journal.jsonl", "allowed.json", "../config.yaml", "../.env", "../state.db"])
 def test_a_pipe_among_the_side_files_does_not_hang(directory: Path, name: str) -> None:
     """Whatever is looked at must be a regular file; the command ends within seconds."""
