@@ -1,4 +1,4 @@
-"""A damaged database is replaced only while nobody else has it open, and nobody loses anything by that."""
+"""A damaged database is replaced only while no other process has it open, and no process loses anything by that."""
 
 import os
 import sqlite3
@@ -82,7 +82,7 @@ def test_a_store_that_another_process_has_open_is_not_replaced(path: Path) -> No
 
 @pytest.mark.usefixtures("nobody_is_named")
 def test_the_locks_alone_tell_that_somebody_is_there(path: Path) -> None:
-    """Though the other process neither reads nor writes at the moment."""
+    """Although the other process neither reads nor writes at that time."""
     with _held_by_another(path):
         before = tree(path.parent)
         with pytest.raises(LockTimeoutError, match="another process"):
@@ -105,7 +105,7 @@ def test_a_log_that_lost_its_file_may_still_be_in_use(path: Path, lose: object) 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="only Linux tells who has a file open")
 def test_a_process_that_has_lost_its_lock_is_noticed_all_the_same(path: Path) -> None:
-    """It loses the lock when it reads the file apart from SQLite, and goes on writing."""
+    """It loses the lock when it reads the file apart from SQLite, and continues to write."""
 
     def hold(say: Say) -> None:
         store = open_store(path)
@@ -156,7 +156,7 @@ def test_whoever_waits_to_open_it_gets_the_new_one(path: Path) -> None:
 
 @pytest.mark.usefixtures("nobody_is_named")
 def test_where_there_is_no_log_a_write_to_the_old_file_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody keeps a lock there, so it is not known that somebody is there; but nothing he writes is lost unsaid."""
+    """No process keeps a lock there, so an open one is not noticed; but nothing it writes is lost silently."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode=DELETE")
 
@@ -181,14 +181,14 @@ def test_of_two_mends_at_the_same_time_one_is_refused(path: Path) -> None:
     """And disturbs nothing of the other's."""
     refused: list[int] = []
 
-    def mend(say: Say) -> None:
+    def repair(say: Say) -> None:
         with pytest.raises(LockTimeoutError):
             salvage(path, path.with_name("kept too"))
 
     def fill(damaged: DamagedDatabase, fresh: Path) -> None:
         with open_store(fresh) as store:
             store.sessions.create_session("s", "cli")
-        refused.append(Forked(mend).wait())
+        refused.append(Forked(repair).wait())
 
     rebuild(path, path.with_name("kept"), lambda empty: open_store(empty).close(), fill)
     assert refused == [0]

@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment of a write or a read: the next one succeeds, from this thread and from any other."""
+"""Ctrl-C at any point of a write or a read: the next one succeeds, from this thread and from any other."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -26,12 +26,12 @@ def _batch(number: int) -> list[dict[str, object]]:
 
 
 def test_an_interrupted_write_is_whole_or_not_there_and_holds_nobody_up(store: SessionStore) -> None:
-    """Whichever moment it came at; another thread that writes at once does not wait, and neither does this one."""
+    """Wherever it came; another thread that writes at once does not wait, and neither does this one."""
     store.messages.append_messages("s", _batch(-1))
     last = moments(lambda: store.messages.append_messages("s", _batch(0))) + 5
     with ThreadPoolExecutor(1) as other:
-        for moment in range(1, last):
-            interrupted_at(moment, lambda: store.messages.append_messages("s", _batch(moment)))  # noqa: B023
+        for step in range(1, last):
+            interrupted_at(step, lambda: store.messages.append_messages("s", _batch(step)))  # noqa: B023
             other.submit(store.messages.append_message, "s", "assistant", "from another thread").result()
             store.messages.append_message("s", "assistant", "from this thread")
     texts = [str(each["content"]) for each in store.messages.get_messages("s")]
@@ -47,8 +47,8 @@ def test_an_interrupted_read_holds_nobody_up(store: SessionStore) -> None:
     store.messages.append_messages("s", _batch(0))
     last = moments(lambda: store.messages.get_messages("s")) + 5
     with ThreadPoolExecutor(1) as other:
-        for moment in range(1, last):
-            interrupted_at(moment, lambda: store.messages.get_messages("s"))
+        for step in range(1, last):
+            interrupted_at(step, lambda: store.messages.get_messages("s"))
             assert len(other.submit(store.messages.get_messages, "s").result(10)) == len(
                 store.messages.get_messages("s")
             )

@@ -44,7 +44,7 @@ def test_nothing_is_made_before_it_is_needed(tmp_path: Path) -> None:
 
 
 def test_it_is_opened_once_for_all_threads_and_again_after_it_was_closed(tmp_path: Path) -> None:
-    """Nobody has to know who was first."""
+    """No caller has to know which one was first."""
     file = _file(tmp_path)
     threads = [threading.Thread(target=_write, args=(file,)) for _ in range(8)]
     for thread in threads:

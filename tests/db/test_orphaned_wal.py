@@ -41,7 +41,7 @@ def test_a_store_that_lost_its_file_is_refused_and_left_as_it_is(
 def test_a_database_that_is_opened_on_demand_is_not_taken_for_absent(
     tmp_path: Path, lose: Callable[[Path], object]
 ) -> None:
-    """Whoever asks whether there is one would otherwise answer that nothing was ever written."""
+    """A caller that checks for a database would otherwise conclude that nothing was ever written."""
     path = tmp_path / "notes.db"
 
     def write_and_die() -> None:

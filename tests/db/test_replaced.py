@@ -25,7 +25,7 @@ def _with_backup(path: Path) -> Path:
 
 
 def test_a_deleted_store_acknowledges_nothing(path: Path) -> None:
-    """And is not made again as an empty one behind anybody's back."""
+    """And is not silently created again as an empty one."""
     _with_backup(path)
     with open_store(path) as store:
         store.messages.append_message("s", "user", "one")

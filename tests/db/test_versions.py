@@ -164,8 +164,8 @@ def test_a_migration_that_fails_leaves_the_store_as_it_was(tmp_path: Path) -> No
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-@pytest.mark.parametrize("moment", range(1, 12))
-def test_an_upgrade_killed_at_any_statement_is_finished_by_the_next(tmp_path: Path, moment: int) -> None:
+@pytest.mark.parametrize("step", range(1, 12))
+def test_an_upgrade_killed_at_any_statement_is_finished_by_the_next(tmp_path: Path, step: int) -> None:
     """Columns, migrations and version end up the same, and the migration was done exactly once."""
 
     def double(connection: Connection) -> None:
@@ -183,7 +183,7 @@ def test_an_upgrade_killed_at_any_statement_is_finished_by_the_next(tmp_path: Pa
     def migrate() -> None:
         own = _database(path)
         assert own._writer is not None
-        left = [moment]
+        left = [step]
 
         def die(statement: str) -> None:
             left[0] -= 1

@@ -6,7 +6,7 @@ from memoranda.sessions.store import open_store
 
 
 def test_the_log_does_not_grow_with_what_one_process_writes(tmp_path: Path) -> None:
-    """It is copied back and begun anew while writing goes on."""
+    """It is copied back and restarted while writing continues."""
     with open_store(tmp_path / "state.db") as store:
         store.sessions.create_session("s", "cli")
         largest = 0

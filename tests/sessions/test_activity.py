@@ -21,21 +21,21 @@ SECONDS = st.sampled_from([0.0, 0.5, 3599.5])
 MOMENTS = st.builds(lambda hour, second: hour * 3600.0 + second, st.integers(-2, 2), SECONDS)
 SAYING = st.tuples(st.just("say"), st.sampled_from(SESSIONS), st.lists(MOMENTS, min_size=1, max_size=3))
 NOTHING: list[float] = []
-TAKING_BACK = st.tuples(st.just("take back"), st.sampled_from(SESSIONS), st.just(NOTHING))
+REWINDING = st.tuples(st.just("rewind"), st.sampled_from(SESSIONS), st.just(NOTHING))
 
 
-def _do(store: SessionStore, action: str, session_id: str, moments: list[float]) -> None:
+def _do(store: SessionStore, action: str, session_id: str, timestamps: list[float]) -> None:
     if action == "say":
-        messages = [{"role": "user", "content": "x", "timestamp": moment} for moment in moments]
+        messages = [{"role": "user", "content": "x", "timestamp": timestamp} for timestamp in timestamps]
         store.messages.append_messages(session_id, messages)
     elif said := store.messages.get_messages(session_id):
         store.edits.rewind_to_message(session_id, said[-1]["id"])
 
 
-@given(st.lists(st.one_of(SAYING, TAKING_BACK), max_size=12))
+@given(st.lists(st.one_of(SAYING, REWINDING), max_size=12))
 @settings(max_examples=examples(60), deadline=None)
 def test_a_list_by_activity_is_in_its_order_to_the_second(actions: list[tuple[str, str, list[float]]]) -> None:
-    """Whatever was said when, and taken back; the hour beside it is always the right one."""
+    """Whatever was recorded when, and rewound; the hour beside it is always the right one."""
     with TemporaryDirectory() as folder, open_store(Path(folder) / "state.db") as store:
         for number, session_id in enumerate(SESSIONS):
             store.sessions.create_session(session_id, "cli", started_at=float(number))
@@ -46,16 +46,16 @@ def test_a_list_by_activity_is_in_its_order_to_the_second(actions: list[tuple[st
         assert [row["active_hour"] for row in rows] == [hour_of(row["last_active"]) for row in rows]
 
 
-@pytest.mark.parametrize("moment", ["'soon'", "9e999", "-1e300", "x'00'", "NULL"])
-def test_a_store_whose_moments_are_none_is_opened_and_counted(tmp_path: Path, moment: str) -> None:
+@pytest.mark.parametrize("timestamp", ["'soon'", "9e999", "-1e300", "x'00'", "NULL"])
+def test_a_store_whose_timestamps_are_none_is_opened_and_counted(tmp_path: Path, timestamp: str) -> None:
     """Another program may have written anything there; the other sessions are listed in their order."""
     path = tmp_path / "state.db"
     with open_store(path) as store:
         for number, session_id in enumerate(SESSIONS):
             store.sessions.create_session(session_id, "cli", started_at=number * 5000.0)
     with closing(sqlite3.connect(path)) as connection:
-        started = "started_at" if moment == "NULL" else moment
-        connection.execute(f"UPDATE sessions SET last_active = {moment}, started_at = {started} WHERE id = 'b'")
+        started = "started_at" if timestamp == "NULL" else timestamp
+        connection.execute(f"UPDATE sessions SET last_active = {timestamp}, started_at = {started} WHERE id = 'b'")
         connection.commit()
     _without_hours(path)
     with open_store(path) as store:

@@ -52,7 +52,7 @@ def test_what_was_deleted_before_names_were_kept_is_known(path: Path) -> None:
         connection.execute("UPDATE schema_version SET version = 3")
         connection.commit()
     with open_store(path) as store:
-        assert store.deletion.deleted_sessions(["a", "b", "nobody"]) == {"a"}
+        assert store.deletion.deleted_sessions(["a", "b", "missing"]) == {"a"}
 
 
 def test_a_rescued_store_still_knows_what_was_deleted(path: Path, tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_every_documented_column_is_there(store: SessionStore, path: Path, table
 
 
 def test_the_documented_tables_can_be_created_again(store: SessionStore, path: Path) -> None:
-    """Creating them changes nothing, and the store goes on."""
+    """Creating them changes nothing, and the store continues to work."""
     store.sessions.create_session("s", "cli", title="T")
     before = ask(path, "SELECT sql FROM sqlite_master ORDER BY name")
     with closing(sqlite3.connect(path)) as connection:

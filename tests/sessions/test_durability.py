@@ -1,4 +1,4 @@
-"""What was acknowledged survives kill -9 and many writers, in order; nobody waits for ever."""
+"""What was acknowledged survives kill -9 and many writers, in order; no caller waits for ever."""
 
 import random
 import sqlite3
@@ -128,7 +128,7 @@ def test_two_hundred_kills_lose_no_acknowledged_message(path: Path) -> None:
             assert acknowledged <= len(found) <= acknowledged + 1
         assert store.maintenance.miscounted_sessions() == []
         assert store.maintenance.check_integrity() == []
-        store.messages.append_message("round 0", "user", "life goes on")
+        store.messages.append_message("round 0", "user", "life continues")
     assert {file.name for file in path.parent.iterdir()} == {"state.db"}
 
 
@@ -198,7 +198,7 @@ def test_readers_do_not_wait_for_a_writer(path: Path) -> None:
 
 
 def test_writers_do_not_wait_for_a_reader(path: Path) -> None:
-    """A reader in the middle of a long read sees its own moment; appends go on and do not fill the disk for ever."""
+    """A reader in the middle of a long read sees its own state; appends continue and the log stays small."""
     with open_store(path) as store:
         store.sessions.create_session("s", "cli")
         with closing(sqlite3.connect(path)) as reader:
@@ -244,7 +244,7 @@ def test_a_forked_child_uses_the_store_and_the_parent_goes_on(store: SessionStor
 @forking
 @pytest.mark.parametrize("first", ["close", "read", "nothing", "delete", "vacuum", "redact"])
 def test_a_forked_child_may_begin_with_anything(store: SessionStore, first: str) -> None:
-    """Closing, reading, deleting: whatever it does first works, and the parent goes on."""
+    """Closing, reading, deleting: whatever it does first works, and the parent continues."""
     for name in ("s", "t"):
         store.sessions.create_session(name, "cli")
         store.messages.append_message(name, "user", "1")
@@ -267,7 +267,7 @@ def test_a_forked_child_may_begin_with_anything(store: SessionStore, first: str)
 
 @forking
 def test_a_child_forked_while_a_thread_writes_can_write(path: Path) -> None:
-    """A lock that was held at the moment of the fork is nobody's in the child."""
+    """A lock that was held during the fork is free in the child."""
     with open_store(path, wait=5) as store:
         store.sessions.create_session("s", "cli")
         held = threading.Event()

@@ -17,7 +17,7 @@ CIRCLES = {
     " successor_id = CASE id WHEN 'a' THEN 'b' WHEN 'b' THEN 'c' ELSE 'a' END, relation = 'compression'",
     "helpers": "UPDATE sessions SET parent_session_id = CASE id WHEN 'a' THEN 'c' WHEN 'b' THEN 'a' ELSE 'b' END,"
     " successor_id = NULL, relation = 'delegation'",
-    "nobody": "UPDATE sessions SET successor_id = 'nobody', conversation_id = 'nobody'",
+    "missing": "UPDATE sessions SET successor_id = 'missing', conversation_id = 'missing'",
     "no conversation": "UPDATE sessions SET conversation_id = NULL, successor_id = NULL, last_active = NULL",
     "one conversation without order": "UPDATE sessions SET conversation_id = 'a', successor_id = NULL",
     "two successors": "UPDATE sessions SET conversation_id = 'a', successor_id = 'c'",

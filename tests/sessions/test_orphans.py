@@ -1,4 +1,4 @@
-"""Messages whose sessions were lost with a damaged file: they are kept, and shown to nobody whose they may not be."""
+"""Messages whose sessions were lost with a damaged file: they are kept, and no other user sees them."""
 
 from pathlib import Path
 

@@ -34,7 +34,7 @@ def _context(store: SessionStore, name: str) -> tuple[list[ContextItem], int]:
 
 
 def _go_on_and_on(path: Path, name: int, pipe: int) -> None:
-    """Rotate one session after the other until somebody kills us; say which were acknowledged."""
+    """Rotate one session after the other until the process is killed; report which were acknowledged."""
     store = open_store(path, wait=60)
     number = 0
     while True:
@@ -123,7 +123,7 @@ with open_store(path, wait=60) as store:
 
 @pytest.mark.slow
 def test_of_two_processes_that_race_one_rotates(path: Path) -> None:
-    """Every session has one child; the other process is told which."""
+    """Every session has one child; the other process learns which."""
     rounds = 60
     with open_store(path) as store:
         for number in range(rounds):
@@ -151,7 +151,7 @@ def test_of_two_processes_that_race_one_rotates(path: Path) -> None:
 
 
 def test_an_append_in_the_meantime_wins(store: SessionStore, path: Path) -> None:
-    """Somebody who writes into the session while it is summarised is not forgotten."""
+    """A message that arrives while the session is being summarised is not lost."""
     begin(store, "a", "1", "2")
     items, last = _context(store, "a")
     with open_store(path) as other:
@@ -200,7 +200,7 @@ def test_a_store_from_before_gets_what_it_lacks(path: Path) -> None:
 
 
 def test_what_another_program_deleted_is_reported_and_said_in_its_place(tmp_path: Path) -> None:
-    """The doctor finds repetitions whose origin is gone; mended, they say so and nothing else changes."""
+    """The doctor finds copies whose original is gone; repaired, they say so and nothing else changes."""
     home = Home.at(tmp_path / "home")
     with open_store(home.state_db) as store:
         begin(store, "a", "1", "2")

@@ -1,4 +1,4 @@
-"""Whatever a title is made of: the next one can be set, is found again, and is nobody else's."""
+"""Whatever a title is made of: the next one can be set, is found again, and belongs to no other session."""
 
 from collections.abc import Iterator
 

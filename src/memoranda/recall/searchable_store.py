@@ -81,7 +81,7 @@ class SearchableStore(SessionStore):
         projects: Collection[str] | None = None,
     ) -> list[dict[str, Any]]:
         """Messages that match, best first: id, session_id, role, timestamp, snippet, context, and the session's
-        source, model and start. `context` is the message before and the one after, cut short.
+        source, model and start. `context` is the message before and the one after, shortened.
         """
         _require_sense(query, sort, limit=limit, offset=offset, since=since, until=until)
         filters = Filters(

@@ -1,1 +1,1 @@
-"""L2, the truth: every message of every conversation, as it was said."""
+"""The record (L2): every session and every message of every conversation."""

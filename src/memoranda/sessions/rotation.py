@@ -235,7 +235,7 @@ class Rotation(StorePart):
             if clean:
                 self._titles.claim_title(connection, new_id, clean)
             else:
-                # A number alone would mean the same conversation after compression.
+                # Only a number would mean the same conversation after compression.
                 clean = self._pass_title_on(connection, session_id, new_id, " (branch)")
             count_redactions(connection, redacted)
         return Rotated(new_id, clean, tuple(ids))

@@ -74,7 +74,7 @@ def make_things(path: Path, page: int, encoding: str, reserved: int, things: lis
         connection.execute("DROP TABLE gone")
         connection.execute("VACUUM")
     with path.open("r+b") as file:
-        # An empty file is told to leave the ends of its pages to others.
+        # Reserve bytes at the end of every page of an empty file.
         file.seek(20)
         file.write(bytes([reserved]))
         file.seek(105)

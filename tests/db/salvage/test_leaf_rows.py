@@ -151,7 +151,7 @@ def _check_bounds(path: Path) -> None:
 
 @given(file=st.binary(max_size=3_000), log=st.none() | st.binary(max_size=200), signed=st.booleans())
 def test_any_bytes_are_read_without_an_error(file: bytes, log: bytes | None, signed: bool) -> None:
-    """Alone or with any log, as a database or as nothing that was ever one."""
+    """With or without a log, as a database or as nothing that was ever one."""
     with TemporaryDirectory() as directory:
         path = Path(directory) / "state.db"
         path.write_bytes(b"SQLite format 3\0" + file if signed else file)
@@ -216,7 +216,7 @@ def test_many_rows_that_claim_the_same_pages_are_given_up(tmp_path: Path) -> Non
 
 
 def test_pages_that_name_each_other_end(tmp_path: Path) -> None:
-    """A row that goes on in its own page for ever, and a table whose page leads to itself, are left out."""
+    """A row that continues in its own page without end, and a table whose page leads to itself, are left out."""
     path = tmp_path / "state.db"
     make_things(path, PAGE, "UTF-8", 0, [(1, "x" * 100_000, None, None, None, None)])
     content = bytearray(path.read_bytes())

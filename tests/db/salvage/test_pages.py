@@ -117,7 +117,7 @@ def test_the_doctor_saves_all_messages_and_says_how(path: Path, name: str) -> No
 
 
 def test_a_file_without_our_rows_is_not_replaced(tmp_path: Path) -> None:
-    """However damaged it looks: it is somebody else's."""
+    """However damaged it looks: it belongs to another program."""
     path = tmp_path / "state.db"
     path.write_bytes(noise(4) * 20)
     path.chmod(0o600)

@@ -30,7 +30,7 @@ def _contents(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("lose", LOSSES.values(), ids=LOSSES)
 def test_what_is_in_the_log_is_saved_and_the_log_is_kept(tmp_path: Path, lose: Callable[[Path], object]) -> None:
-    """Though the pages that say which tables there are were in the file alone."""
+    """Although the pages that define the tables were only in the file."""
     path = killed_store(tmp_path / "state.db")
     log = Path(f"{path}-wal").read_bytes()
     lose(path)
@@ -57,7 +57,7 @@ def test_a_log_that_holds_everything_needs_no_file(tmp_path: Path) -> None:
 
 
 def test_of_a_large_store_the_newest_messages_are_saved(tmp_path: Path) -> None:
-    """What was in the file alone is lost; what was written since is there."""
+    """What was only in the file is lost; what was written since is there."""
     path = tmp_path / "state.db"
     with open_store(path) as store:
         store.sessions.create_session("s", "cli")

@@ -27,9 +27,9 @@ class ConversationContract:
         assert whole is not None
         assert [message.id for message in whole.messages] == ids
         assert (whole.before, whole.after) == (0, 0)
-        alone = store.conversations.window_around(ids[8], 0)
-        assert alone is not None
-        assert ([message.id for message in alone.messages], alone.before, alone.after) == ([ids[8]], 8, 0)
+        single = store.conversations.window_around(ids[8], 0)
+        assert single is not None
+        assert ([message.id for message in single.messages], single.before, single.after) == ([ids[8]], 8, 0)
 
     def test_neighbours_can_be_chosen(self, store: SessionStore) -> None:
         """By role, or left out by id; the message itself is always there."""
@@ -54,7 +54,7 @@ class ConversationContract:
         assert [message.id for message in window.messages] == [ids[0], ids[2], last]
 
     def test_what_cannot_be_seen_has_no_window(self, store: SessionStore) -> None:
-        """Unknown, taken back, or a repetition or summary that compression wrote."""
+        """Unknown, rewound, or a copy or summary that compression wrote."""
         store.sessions.create_session("s", "cli")
         say(store, "s", "1", "2")
         written = compact(store, "s", 1)
@@ -99,4 +99,4 @@ class ConversationContract:
         place = store.conversations.conversation_of("b")
         assert place is not None
         assert (place.conversation_id, sorted(place.sessions)) == ("a", ["a", "b"])
-        assert store.conversations.conversation_of("nobody") is None
+        assert store.conversations.conversation_of("missing") is None

@@ -38,7 +38,7 @@ class DeletionContract:
         for name in ("a", "b"):
             store.sessions.create_session(name, "cli")
         store.sessions.create_session("h", "subagent", parent_session_id="a")
-        names = ["a", "b", "h", "old", "nobody"]
+        names = ["a", "b", "h", "old", "missing"]
         assert store.deletion.deleted_sessions(names) == set()
         store.deletion.delete_session("a")
         store.deletion.prune_sessions()
@@ -53,9 +53,9 @@ class DeletionContract:
         for name in ("a", "b", "c"):
             store.sessions.create_session(name, "cli")
         store.sessions.create_session("h", "subagent", parent_session_id="a")
-        shown = [row["id"] for row in store.deletion.list_deletion(["a", "nobody", "b", "a"])]
+        shown = [row["id"] for row in store.deletion.list_deletion(["a", "missing", "b", "a"])]
         assert shown == ["a", "h", "b"]
-        assert store.deletion.delete_sessions(["a", "nobody", "h", "b", "a"]) == 3
+        assert store.deletion.delete_sessions(["a", "missing", "h", "b", "a"]) == 3
         assert [row["id"] for row in store.transfer.export_all()] == ["c"]
 
     def test_one_name_is_one_session(self, store: SessionStore) -> None:
@@ -104,7 +104,7 @@ class DeletionContract:
         assert store.listing.session_count() == 4
 
     def test_pruning_spares_a_living_conversation(self, store: SessionStore) -> None:
-        """Its earlier sessions are old, but it goes on."""
+        """Its earlier sessions are old, but its latest one is active."""
         old(store, "a", 200)
         store.sessions.reopen_session("a")
         store.sessions.end_session("a", "compression")

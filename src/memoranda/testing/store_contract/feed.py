@@ -105,7 +105,7 @@ class FeedContract:
         )
         expected = FeedMessage(number, "s", "assistant", [{"type": "text", "text": "部"}], "n", calls, 7.5, False)
         assert store.feed.messages_after(START, 5).messages == store.feed.messages_from("s", number) == [expected]
-        session = store.feed.feed_sessions(["s", "nobody"])["s"]
+        session = store.feed.feed_sessions(["s", "missing"])["s"]
         assert (session.user_id, session.source, session.started_at, session.title) == ("u", "cli", 5.0, None)
         assert (session.conversation_id, bool(session.archived)) == ("s", False)
 

@@ -53,13 +53,13 @@ class LineageContract:
             place = store.conversations.conversation_of(member)
             assert place is not None
             assert (place.conversation_id, sorted(place.sessions)) == ("a", ["a", "b", "c"])
-        for alone in ("helper", "branch"):
-            assert store.lineage.get_compression_lineage(alone) == [alone]
-            assert store.lineage.get_compression_tip(alone) == alone
+        for session_id in ("helper", "branch"):
+            assert store.lineage.get_compression_lineage(session_id) == [session_id]
+            assert store.lineage.get_compression_tip(session_id) == session_id
         assert store.lineage.get_conversation_root("branch") == "a"
-        assert store.lineage.get_compression_tip("nobody") is None
-        assert store.lineage.get_compression_lineage("nobody") == []
-        assert store.lineage.get_conversation_root("nobody") is None
+        assert store.lineage.get_compression_tip("missing") is None
+        assert store.lineage.get_compression_lineage("missing") == []
+        assert store.lineage.get_conversation_root("missing") is None
 
     def test_ancestors_and_descendants_are_found(self, store: SessionStore) -> None:
         """Along every kind of link."""
@@ -68,7 +68,7 @@ class LineageContract:
         assert [row["id"] for row in store.lineage.get_ancestors("c")] == ["c", "b", "a"]
         assert store.lineage.get_ancestors("c")[0] == {"id": "c", "title": "C", "relation": "branch"}
         assert {row["id"] for row in store.lineage.get_descendants("a")} == {"a", "b", "c"}
-        assert store.lineage.get_ancestors("nobody") == []
+        assert store.lineage.get_ancestors("missing") == []
 
     def test_a_conversation_is_read_as_a_whole(self, store: SessionStore) -> None:
         """Its sessions in the order of the chain, also when a clock went back; without what compression repeated."""

@@ -214,8 +214,8 @@ class MessageContract:
     def test_messages_come_in_the_order_in_which_they_were_recorded(self, store: SessionStore) -> None:
         """Whatever their timestamps say."""
         store.sessions.create_session("s", "cli")
-        for moment in (30.0, 10.0, 20.0, 20.0):
-            store.messages.append_message("s", "user", str(moment), timestamp=moment)
+        for timestamp in (30.0, 10.0, 20.0, 20.0):
+            store.messages.append_message("s", "user", str(timestamp), timestamp=timestamp)
         assert contents(store, "s") == ["30.0", "10.0", "20.0", "20.0"]
         assert [row["timestamp"] for row in store.messages.get_messages("s", limit=2, offset=1)] == [10.0, 20.0]
 

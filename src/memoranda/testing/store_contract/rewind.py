@@ -1,4 +1,4 @@
-"""Contract of taking back, bringing back, compressing and redacting: who sees what afterwards."""
+"""Contract of rewinding, restoring, compacting and redacting: what each view shows afterwards."""
 
 from contextlib import suppress
 from typing import Any
@@ -91,7 +91,7 @@ class RewindContract:
         assert contents(store, "s") == ["1", "other"]
 
     def test_what_was_taken_back_can_be_said_in_other_words_under_its_external_id(self, store: SessionStore) -> None:
-        """As chat platforms do with an edited message; the same words are the message that was taken back."""
+        """As chat platforms do with an edited message; the same words are the rewound message."""
         store.sessions.create_session("s", "cli")
         first = store.messages.append_message("s", "user", "alpha", external_id="e")
         store.edits.rewind_to_message("s", first)
@@ -103,7 +103,7 @@ class RewindContract:
         assert contents(store, "s") == ["beta"]
 
     def test_bringing_back_undoes_the_last_time_only(self, store: SessionStore) -> None:
-        """What was taken back and replaced before stays away."""
+        """Messages that an earlier rewind removed and that were replaced stay away."""
         store.sessions.create_session("s", "cli")
         ids = say(store, "s", "1", "2", "first try")
         store.edits.rewind_to_message("s", ids[2])
@@ -186,7 +186,7 @@ class RewindContract:
         assert contents(store, "s")[1:] == ["gone 3", "gone 4"]
         assert findable(store).count("gone 3") == 1
 
-    def test_only_the_present_session_of_a_conversation_can_be_taken_back(self, store: SessionStore) -> None:
+    def test_only_the_latest_session_of_a_conversation_can_be_rewound(self, store: SessionStore) -> None:
         """What an earlier one holds may be in the context of the present one."""
         chain(store, "a", "b")
         (message,) = store.messages.get_messages("a")

@@ -1,4 +1,4 @@
-"""Contract of rotation: a compressed conversation goes on in one child, all or nothing, and no text is stored twice."""
+"""Contract of rotation: a compressed conversation has one continuation, all or nothing, and no text is stored twice."""
 
 from memoranda.sessions.rotation import (
     ContextItem,
@@ -17,7 +17,7 @@ from memoranda.testing.store_contract.transfer import picture
 
 
 def rotate(store: SessionStore, old: str, new: str, keep: int = 2) -> tuple[int, ...]:
-    """Go on in a new session with a summary and the last messages; the rows of the new context."""
+    """Continue in a new session with a summary and the last messages; return the rows of the new context."""
     live = store.rotation.live_context(old)
     context: list[ContextItem] = [Summary("In short.")]
     context += [KeptMessage(each.id) for each in live[-keep:]]
@@ -91,7 +91,7 @@ class RotationContract:
         assert contents(store, "c")[1:] == ["1", "2"]
 
     def test_everything_said_is_found_once(self, store: SessionStore) -> None:
-        """Through any number of continuations; summaries are nobody's words."""
+        """Through any number of continuations; summaries are not found."""
         begin(store, "a", "1", "2", "3")
         for old, new in ("ab", "bc", "cd"):
             rotate(store, old, new, 2)
@@ -124,7 +124,7 @@ class RotationContract:
         assert picture(store) == before
 
     def test_a_context_that_has_changed_is_not_replaced(self, store: SessionStore) -> None:
-        """It has grown, or something was taken back: what was compressed is not what is there."""
+        """It has newer messages, or was rewound: the compressed context is not the current one."""
         ids = begin(store, "a", "1", "2")
         say(store, "a", "3")
         assert store.rotation.rotate_session("a", "b", [Summary("x")], last_seen=ids[-1]) == NotRotated("changed")
@@ -149,25 +149,25 @@ class RotationContract:
         for new, items, word in wrong:
             with refused(word):
                 store.rotation.rotate_session("a", new, items, last_seen=ids[-1])
-        with refused("nobody"):
-            store.rotation.rotate_session("nobody", "b", [], last_seen=0)
+        with refused("missing"):
+            store.rotation.rotate_session("missing", "b", [], last_seen=0)
         assert picture(store) == before
 
     def test_what_is_cut_short_can_still_be_looked_up(self, store: SessionStore) -> None:
         """The context has the short form, the record the long one, and only what is there in full is in context."""
         store.sessions.create_session("a", "cli")
         long = store.messages.append_message("a", "tool", "a very long output", tool_call_id="c", tool_name="ls")
-        (last,) = say(store, "a", "go on")
+        (last,) = say(store, "a", "continue")
         short = {"role": "tool", "content": "[cut]", "tool_call_id": "c", "tool_name": "ls"}
         store.rotation.rotate_session("a", "b", [KeptMessage(long, short), KeptMessage(last)], last_seen=last)
         rotate(store, "b", "c", 2)
-        assert contents(store, "c") == ["In short.", "[cut]", "go on"]
-        assert findable(store) == ["a very long output", "go on"]
+        assert contents(store, "c") == ["In short.", "[cut]", "continue"]
+        assert findable(store) == ["a very long output", "continue"]
         assert long not in store.messages.live_message_ids("c")
         assert last in store.messages.live_message_ids("c")
         window = store.conversations.window_around(long, 3)
         assert window is not None
-        assert [each.content for each in window.messages] == ["a very long output", "go on"]
+        assert [each.content for each in window.messages] == ["a very long output", "continue"]
 
     def test_deleting_the_origin_leaves_the_text_to_the_first_that_repeats_it(self, store: SessionStore) -> None:
         """Once, in every continuation, whichever members of the chain go first."""
@@ -207,7 +207,7 @@ class RotationContract:
         assert store.maintenance.miscounted_sessions() == []
 
     def test_taking_back_reaches_the_session_before(self, store: SessionStore) -> None:
-        """What is repeated and taken back is in no view; brought back it is as it was, on both sides."""
+        """A rewound copy and its original are in no view; restored, both sides are as before."""
         ids = begin(store, "a", "1", "gone 2", "gone 3")
         made = rotate(store, "a", "b", 2)
         store.edits.rewind_to_message("b", made[1])
@@ -258,7 +258,7 @@ class RotationContract:
         assert (contents(store, "a"), contents(store, "b")) == (["1", "2"], ["In short.", "1", "2", "3"])
 
     def test_export_then_import_gives_the_same_conversation(self, store: SessionStore, other: SessionStore) -> None:
-        """Each session whole for whoever reads the export; again as rows that refer on the other side."""
+        """An export has every session in full; the importing store makes copies of it again."""
         begin(store, "a", "1", "2", "3")
         rotate(store, "a", "b")
         say(store, "b", "4")
@@ -310,11 +310,11 @@ class RotationContract:
         store.rotation.rotate_session("a", "b", [KeptMessage(ids[0])], last_seen=ids[0])
         assert store.rotation.take_compression_lease("a", "three") == NoLease("rotated", "b")
         assert isinstance(store.rotation.take_compression_lease("b", "three"), Lease)
-        with refused("nobody"):
-            store.rotation.take_compression_lease("nobody", "one")
+        with refused("missing"):
+            store.rotation.take_compression_lease("missing", "one")
 
     def test_a_lease_that_nobody_understands_holds_up_nobody(self, store: SessionStore) -> None:
-        """Somebody wrote over it."""
+        """Another program overwrote it."""
         begin(store, "a", "1")
         for garbage in ("", "{}", "[1]", "null", '["x", "y"]'):
             store.usage.set_meta("compression_lease:a", garbage)

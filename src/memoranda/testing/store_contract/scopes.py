@@ -172,7 +172,7 @@ class ScopeContract:
         assert store.usage.statistics()["redacted_secrets"] == 0
 
     def test_others_sessions_and_unknown_ones_look_the_same(self, store: SessionStore) -> None:
-        """A refusal does not tell whether somebody else has such a session."""
+        """A refusal does not reveal whether another user has such a session."""
         (session_id, message_id) = _fill(store)["ann"]
         view = store.scoped(Scope.of("bob"))
 
@@ -180,7 +180,7 @@ class ScopeContract:
             found = {}
             for what, change in writes(view, name, number).items():
                 if what in ("create", "import", "prune"):
-                    # An id can be taken only once, so whoever asks for it learns that it is.
+                    # An id can be taken only once, so every caller who asks for it learns that it is.
                     continue
                 try:
                     found[what] = repr(change())

@@ -53,7 +53,7 @@ class SessionListContract:
         assert previews == {name: shown for name, (_, shown) in said.items()} | {"empty": ""}
 
     def test_a_compressed_conversation_is_one_row(self, store: SessionStore) -> None:
-        """The session in which it goes on, begun when the first began, counted as a whole."""
+        """Its latest session, with the start of the first one and the counts of all."""
         chain(store, "a", "b", "c")
         store.titles.set_session_title("a", "Plan")
         for order in (False, True):

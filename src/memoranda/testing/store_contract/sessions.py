@@ -37,11 +37,11 @@ class SessionContract:
 
     def test_a_session_that_is_not_there_is_none(self, store: SessionStore) -> None:
         """Asking is no error."""
-        assert store.sessions.get_session("nobody") is None
+        assert store.sessions.get_session("missing") is None
         assert store.sessions.get_session("") is None
-        assert store.messages.get_messages("nobody") == []
-        assert store.transfer.export_session("nobody") is None
-        assert store.titles.get_session_title("nobody") is None
+        assert store.messages.get_messages("missing") == []
+        assert store.transfer.export_session("missing") is None
+        assert store.titles.get_session_title("missing") is None
 
     def test_creating_again_fills_gaps_and_changes_nothing_else(self, store: SessionStore) -> None:
         """Source, user and start stay; what was unknown becomes known; what was known stays."""
@@ -87,8 +87,8 @@ class SessionContract:
 
     def test_an_unknown_parent_or_relation_is_refused(self, store: SessionStore) -> None:
         """And no session is made."""
-        with refused("nobody"):
-            store.sessions.create_session("s", "cli", parent_session_id="nobody")
+        with refused("missing"):
+            store.sessions.create_session("s", "cli", parent_session_id="missing")
         store.sessions.create_session("p", "cli")
         with refused("relation"):
             store.sessions.create_session("s", "cli", parent_session_id="p", relation="cousin")
@@ -112,25 +112,25 @@ class SessionContract:
 
     def test_an_unknown_session_cannot_be_changed(self, store: SessionStore) -> None:
         """Every change of it is refused and says which session is meant."""
-        with refused("nobody"):
-            store.sessions.end_session("nobody", "x")
-        with refused("nobody"):
-            store.sessions.reopen_session("nobody")
-        with refused("nobody"):
-            store.sessions.update_session("nobody", model="m")
-        with refused("nobody"):
-            store.usage.update_token_counts("nobody", input_tokens=1)
-        with refused("nobody"):
-            store.messages.append_message("nobody", "user", "lost?")
-        with refused("nobody"):
-            store.messages.append_messages("nobody", [])
-        with refused("nobody"):
-            store.edits.clear_messages("nobody")
-        with refused("nobody"):
-            store.edits.archive_and_compact("nobody", [])
-        assert not store.deletion.delete_session("nobody")
-        assert not store.titles.set_session_title("nobody", "T")
-        assert not store.sessions.set_session_archived("nobody", True)
+        with refused("missing"):
+            store.sessions.end_session("missing", "x")
+        with refused("missing"):
+            store.sessions.reopen_session("missing")
+        with refused("missing"):
+            store.sessions.update_session("missing", model="m")
+        with refused("missing"):
+            store.usage.update_token_counts("missing", input_tokens=1)
+        with refused("missing"):
+            store.messages.append_message("missing", "user", "lost?")
+        with refused("missing"):
+            store.messages.append_messages("missing", [])
+        with refused("missing"):
+            store.edits.clear_messages("missing")
+        with refused("missing"):
+            store.edits.archive_and_compact("missing", [])
+        assert not store.deletion.delete_session("missing")
+        assert not store.titles.set_session_title("missing", "T")
+        assert not store.sessions.set_session_archived("missing", True)
         assert store.listing.session_count() == 0
 
     def test_fields_that_describe_a_session_can_be_set(self, store: SessionStore) -> None:

@@ -36,7 +36,7 @@ class TitleContract:
             try:
                 store.sessions.create_session(f"of {user!r}", "cli", user_id=user, title="Plan")
             except ValueError as error:
-                # A store may refuse an empty name, but not because of somebody else's title.
+                # A store may refuse an empty name, but not because of another user's title.
                 assert user == "" and "of None" not in str(error), error
                 continue
             assert store.scoped(Scope.of(user)).titles.resolve_session_by_title("Plan") == f"of {user!r}"

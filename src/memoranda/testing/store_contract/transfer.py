@@ -51,7 +51,7 @@ class TransferContract:
         assert contents(other, "x") == contents(store, "x")
 
     def test_one_session_can_be_exported(self, store: SessionStore) -> None:
-        """All its columns and messages, those that were compressed away included, those taken back not."""
+        """All its columns and messages, including those that were compressed away, without rewound ones."""
         store.sessions.create_session("s", "cli")
         ids = say(store, "s", "1", "2", "3")
         store.edits.rewind_to_message("s", ids[2])
@@ -141,7 +141,7 @@ class TransferContract:
         assert picture(other) == picture(store)
 
     def test_what_was_taken_back_here_is_not_brought_back(self, store: SessionStore, other: SessionStore) -> None:
-        """An import knows messages that nobody sees any more."""
+        """An import recognises messages that no view shows any more."""
         store.sessions.create_session("s", "cli")
         ids = say(store, "s", "1", "2")
         other.transfer.import_sessions(store.transfer.export_all())
@@ -151,7 +151,7 @@ class TransferContract:
         assert contents(store, "s") == ["1"]
 
     def test_messages_with_different_external_ids_are_different(self, store: SessionStore) -> None:
-        """Even when they say the same at the same moment; with the same id they are one."""
+        """Even with the same text and timestamp; with the same id they are one."""
         message = {"role": "user", "content": "ok", "timestamp": 5.0}
         session = {"id": "s", "source": "x"}
         store.transfer.import_sessions([session | {"messages": [message | {"external_id": "1"}]}])
@@ -184,7 +184,7 @@ class TransferContract:
         """It is imported all the same; a parent that comes later in the same import is waited for."""
         report = store.transfer.import_sessions(
             [
-                {"id": "orphan", "source": "x", "parent_session_id": "nobody", "relation": "branch"},
+                {"id": "orphan", "source": "x", "parent_session_id": "missing", "relation": "branch"},
                 {"id": "child", "source": "x", "parent_session_id": "parent", "relation": "compression"},
                 {"id": "parent", "source": "x"},
             ]
@@ -256,7 +256,7 @@ class TransferContract:
     def test_what_is_repeated_of_a_session_that_is_not_here_can_be_found(
         self, store: SessionStore, other: SessionStore
     ) -> None:
-        """A continuation that is imported alone holds the only record of what it repeats."""
+        """A continuation that is imported without its parent has the only record of what it copies."""
         store.sessions.create_session("a", "cli")
         number = store.messages.append_message("a", "user", "a fact")
         store.sessions.end_session("a", "compression")
@@ -273,7 +273,7 @@ class TransferContract:
         assert findable(store) == ["a fact"]
 
     def test_what_is_known_later_comes_in_with_what_is_new(self, store: SessionStore, other: SessionStore) -> None:
-        """Title, end and counts; what is known here stays, and a session that goes on here is not ended."""
+        """Title, end and counts; what is known here stays, and a session that continued here is not ended."""
         store.sessions.create_session("s", "cli")
         say(store, "s", "one")
         other.transfer.import_sessions(store.transfer.export_all())
@@ -308,7 +308,7 @@ class TransferContract:
     def test_a_repetition_may_come_before_what_it_repeats(self, store: SessionStore, other: SessionStore) -> None:
         """It is found and counted once, there as here."""
         said = {"id": 7, "role": "user", "content": "all of it"}
-        cut = {"id": 3, "role": "user", "content": "cut short", "copy_of": 7}
+        cut = {"id": 3, "role": "user", "content": "shortened", "copy_of": 7}
         sessions = [{"id": "a", "source": "cli", "messages": [cut]}, {"id": "b", "source": "cli", "messages": [said]}]
         store.transfer.import_sessions(sessions)
         other.transfer.import_sessions(store.transfer.export_all())
