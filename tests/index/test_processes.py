@@ -31,7 +31,7 @@ from memoranda.index import search_index
 from memoranda.sessions.store import SessionStore, open_store
 search_index.BATCH = 7
 home = Path(sys.argv[1])
-index = SearchIndex(home / "index.db", open_store(home / "state.db"))
+index = SearchIndex(home / "index.db", open_store(home / "state.db").feed)
 print("ready", flush=True)
 sys.stdin.readline()
 while True:
