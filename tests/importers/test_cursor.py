@@ -123,7 +123,7 @@ def test_bubbles_that_are_missing_broken_or_taken_back_are_named(home: Home, tmp
         connection.execute("DELETE FROM cursorDiskKV WHERE key = ?", (f"{prefix}b-6",))
     summary = home.take(Cursor(), source)
     assert [("b-3" in each.text, "b-6" in each.text) for each in summary.problems] == [(True, False), (False, True)]
-    assert summary.skipped["bubble that was taken back"] == 1
+    assert summary.skipped["bubble that was rewound"] == 1
     assert _words(home) == [*stores.WORDS[:2], *stores.WORDS[3:5]]
 
 

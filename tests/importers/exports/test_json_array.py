@@ -111,7 +111,7 @@ def test_bytes_that_are_no_text_do_not_end_the_reading() -> None:
 
 def test_an_element_that_is_too_large_is_named_and_the_next_one_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """It costs no more memory than is allowed to an element."""
-    monkeypatch.setattr(module, "LARGEST", 10_000)
+    monkeypatch.setattr(module, "MAX_ELEMENT_CHARS", 10_000)
     monkeypatch.setattr(module, "_CHUNK", 1000)
     raw = json.dumps([{"a": ["x"] * 20_000}, {"b": 2}]).encode()
     assert values(raw) == [{"b": 2}]

@@ -11,7 +11,7 @@ import pytest
 from memoranda.curated.entry_format import parse
 from memoranda.curated.settings import CuratedSettings
 from memoranda.curated.store import MemoryStore
-from memoranda.importers.hermes.memories import left_entries_file
+from memoranda.importers.hermes.memories import omitted_entries_file
 from memoranda.importers.hermes.migration import HermesMigration, apply_migration, home_of, plan_migration
 from memoranda.skills.store import SkillStore
 from memoranda.support.origin import PERSON
@@ -86,7 +86,7 @@ def test_what_has_no_room_or_may_not_be_shown_is_written_down(place: TwoHomes) -
     assert [outcome.status for outcome in found.entries] == ["new", "left", "left", "new"]
     assert found.entries[1].reason == "there is no room for it"
     assert found.entries[2].reason.startswith("the scanner found: ")
-    file = left_entries_file(place.root, "memory")
+    file = omitted_entries_file(place.root, "memory")
     assert list(found.written_files) == [file]
     once = file.read_bytes()
     assert parse(once.decode()) == [found.entries[1].name, found.entries[2].name]
@@ -188,5 +188,5 @@ def test_killed_at_any_moment_the_next_time_finishes_it(place: TwoHomes, tmp_pat
     assert not [outcome for outcome in found.outcomes if outcome.status == "conflict"]
     assert {outcome.status for outcome in place.plan().outcomes} == {"there", "left"}
     assert place.memory.entries("memory") == ("Uses pytest", "Port 8080")
-    assert parse(left_entries_file(place.root, "memory").read_text()) == ["z" * 150]
+    assert parse(omitted_entries_file(place.root, "memory").read_text()) == ["z" * 150]
     assert (place.root / "skills" / "skill-7" / "more.md").read_text() == "more\n"

@@ -138,7 +138,7 @@ def test_what_was_taken_back_stays_behind_and_is_counted(home: Home, hermes: Her
     hermes.execute("UPDATE messages SET active = 0 WHERE content = 'three'")
     summary = home.take(Hermes(), hermes.root)
     assert contents(home, "hermes-s1") == ["one", "two"]
-    assert summary.skipped == {"message that was taken back": 1}
+    assert summary.skipped == {"message that was rewound": 1}
 
 
 def test_only_what_is_new_is_read_the_next_time(home: Home, hermes: HermesHome) -> None:

@@ -142,7 +142,7 @@ def _composer_events(
         unfinished = writing is not None and (name in writing or not is_ended(bubble))
         yield from bubble_events(bubble, name, None, ended=not unfinished)
     for _ in range(_count_unlisted(connection, host_id, met)):
-        yield Skipped("bubble that was taken back")
+        yield Skipped("bubble that was rewound")
 
 
 def _tab_events(item: ImportItem, connection: sqlite3.Connection) -> Iterator[ReadEvent]:

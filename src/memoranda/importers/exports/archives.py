@@ -1,4 +1,4 @@
-"""Finds exports: zip archives as they were downloaded, and the JSON files in them when somebody has unpacked them."""
+"""Finds exports: downloaded zip archives, and the JSON files of unpacked ones."""
 
 import re
 import zipfile
@@ -14,28 +14,28 @@ from memoranda.importers.source_files import find_files, item_at, open_source
 # `conversations.json`, and in parts `conversations-000.json`; browsers add ` (1)` to a second download.
 _CONVERSATIONS = re.compile(r"conversations[^/]*\.json", re.IGNORECASE)
 _ZIP = b"PK\x03\x04"
-_BEGINNING = 1024 * 1024
+_CHECKED_BYTES = 1024 * 1024
 _ENCRYPTED = 1
-_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_UNUSABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
+_SUPPORTED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
 
 
-def find_exports(where: Path | None, ours: str, others: str) -> list[ImportItem]:
-    """The lists of conversations under `where`, or among the downloads, that have the field `ours` in them.
+def find_exports(path: Path | None, ours: str, others: str) -> list[ImportItem]:
+    """Return the lists of conversations under `path`, or among the downloads, that have the field `ours`.
 
-    A file that is asked for by name is taken unless it is another service's, so that what is wrong with it is said.
+    A file that is named itself counts unless it is another service's, so that reading it reports what is wrong.
     """
-    if where is None:
-        return [item for item in _downloads() if _field(item, ours, others) == ours]
-    if item_at(where, "") is not None:
-        return [item for item in _items(where) if _field(item, ours, others) != others]
-    found = [item for each in find_files(where, _may_hold, "") for item in _items(each.file)]
-    return [item for item in found if _field(item, ours, others) == ours]
+    if path is None:
+        return [item for item in _downloads() if _first_field(item, ours, others) == ours]
+    if item_at(path, "") is not None:
+        return [item for item in _items(path) if _first_field(item, ours, others) != others]
+    found = [item for each in find_files(path, _may_be_export, "") for item in _items(each.file)]
+    return [item for item in found if _first_field(item, ours, others) == ours]
 
 
 @contextmanager
-def opened(item: ImportItem) -> Iterator[IO[bytes]]:
-    """The bytes of a list of conversations, wherever it lies; whatever is wrong with an archive is an OSError."""
+def open_list(item: ImportItem) -> Iterator[IO[bytes]]:
+    """Open a list of conversations, in an archive or not; raises OSError for a damaged archive."""
     try:
         with open_source(item.file) as stream:
             if not _is_zip(stream):
@@ -43,7 +43,7 @@ def opened(item: ImportItem) -> Iterator[IO[bytes]]:
                 return
             with zipfile.ZipFile(stream) as archive, archive.open(_member(archive, item)) as member:
                 yield member
-    except _UNUSABLE as error:
+    except _DAMAGED as error:
         raise OSError(f"the archive is damaged: {error}") from error
 
 
@@ -51,30 +51,33 @@ def _member(archive: zipfile.ZipFile, item: ImportItem) -> zipfile.ZipInfo:
     found = next((each for each in archive.infolist() if each.filename == item.label), None)
     if found is None:
         raise OSError(f"the archive has no {item.label}")
-    if found.flag_bits & _ENCRYPTED or found.compress_type not in _PACKED:
+    if found.flag_bits & _ENCRYPTED or found.compress_type not in _SUPPORTED:
         raise OSError(f"{item.label} is encrypted, or packed in an unusual way")
     return found
 
 
 def _downloads() -> list[ImportItem]:
-    """What lies among the downloads, and in the folders there, without going deeper."""
+    """Return the exports in the downloads, and in the directories there, but not deeper."""
     try:
         downloads = Path.home() / "Downloads"
-        places = [downloads, *sorted(each for each in downloads.iterdir() if each.is_dir() and not each.is_symlink())]
+        directories = [
+            downloads,
+            *sorted(each for each in downloads.iterdir() if each.is_dir() and not each.is_symlink()),
+        ]
     except (OSError, RuntimeError):
         return []
     found: list[ImportItem] = []
-    for place in places:
+    for directory in directories:
         try:
-            names = sorted(place.iterdir())
+            names = sorted(directory.iterdir())
         except OSError:
-            # A folder that its owner keeps closed.
+            # No permission for this directory.
             continue
-        found += [item for file in names if _may_hold(file) for item in _items(file)]
+        found += [item for file in names if _may_be_export(file) for item in _items(file)]
     return found
 
 
-def _may_hold(file: Path) -> bool:
+def _may_be_export(file: Path) -> bool:
     return file.suffix.lower() == ".zip" or bool(_CONVERSATIONS.fullmatch(file.name))
 
 
@@ -83,7 +86,7 @@ def _holds_conversations(member: str) -> bool:
 
 
 def _items(file: Path) -> list[ImportItem]:
-    """The lists of conversations that a file is or holds."""
+    """Return the lists of conversations that a file is or holds."""
     whole = item_at(file, "conversations")
     if whole is None:
         return []
@@ -95,21 +98,21 @@ def _items(file: Path) -> list[ImportItem]:
                 members = [
                     each for each in archive.infolist() if _CONVERSATIONS.fullmatch(each.filename.split("/")[-1])
                 ]
-    except (OSError, ValueError, *_UNUSABLE):
-        # Reading it will say what is wrong.
+    except (OSError, ValueError, *_DAMAGED):
+        # Reading it will report what is wrong.
         return [whole]
     return [ImportItem(file, each.file_size, whole.modified_at, each.filename) for each in members]
 
 
-def _field(item: ImportItem, *fields: str) -> str | None:
-    """Which of these fields a list of conversations has first; None when it has none, or cannot be read."""
+def _first_field(item: ImportItem, *fields: str) -> str | None:
+    """Return which of these fields comes first in a list of conversations; None when it has none, or is unreadable."""
     try:
-        with opened(item) as stream:
-            beginning = stream.read(_BEGINNING)
+        with open_list(item) as stream:
+            start = stream.read(_CHECKED_BYTES)
     except OSError:
         return None
     names = "|".join(map(re.escape, fields)).encode()
-    found = re.search(rb'(?<!\\)"(' + names + rb')"\s*:', beginning)
+    found = re.search(rb'(?<!\\)"(' + names + rb')"\s*:', start)
     return found[1].decode() if found else None
 
 

@@ -22,35 +22,35 @@ class ChatGPT:
 
     name = "chatgpt"
 
-    def scan(self, where: Path | None) -> Sequence[ImportItem]:
-        """The lists of conversations under `where`, or among the downloads."""
-        return find_exports(where, "mapping", "chat_messages")
+    def scan(self, path: Path | None) -> Sequence[ImportItem]:
+        """Return the lists of conversations under `path`, or among the downloads."""
+        return find_exports(path, "mapping", "chat_messages")
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """The conversations of a list, one after the other."""
+        """Yield the conversations of a list, one after the other."""
         return read_list(item, _Chat)
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
-        """The address of the conversation; in a browser it goes on from there."""
+        """Return the address of the conversation, where a browser continues it."""
         return f"https://chatgpt.com/c/{conversation_of(host_id)}"
 
 
 class _Chat(ConversationTree):
-    """One conversation of the list."""
+    """One conversation of the export."""
 
     def __init__(self, element: ArrayElement, file: Path) -> None:
         super().__init__(element, file)
         host_id, mapping = self._value.get("conversation_id") or self._value.get("id"), self._value.get("mapping")
         self._host_id = host_id if isinstance(host_id, str) else ""
         self._nodes: Mapping[str, Any] = mapping if isinstance(mapping, Mapping) else {}
-        self._told = [found for node in self._nodes.values() if (found := custom_instructions(_message(node)))]
+        self._instructions = [found for node in self._nodes.values() if (found := custom_instructions(_message(node)))]
         self._calls: dict[str, str] = {}
 
-    def given(self) -> Iterator[ReadEvent]:
+    def events(self) -> Iterator[ReadEvent]:
         if not self._host_id or not isinstance(self._value.get("mapping"), Mapping):
             yield self._problem(f"element {self._number} of the list is no conversation: it has no id or no messages")
             return
-        yield from self._lines(self._host_id, self._parents(), self._value.get("current_node"))
+        yield from self._branch_events(self._host_id, self._parents(), self._value.get("current_node"))
 
     def _parents(self) -> dict[str, str | None]:
         parents: dict[str, str | None] = {}
@@ -59,15 +59,15 @@ class _Chat(ConversationTree):
             parents[name] = parent if isinstance(parent, str) else None
         return parents
 
-    def _conversation(self, host_id: str, parent: str | None, said: list[ImportedMessage]) -> ImportedConversation:
+    def _conversation(self, host_id: str, parent: str | None, imported: list[ImportedMessage]) -> ImportedConversation:
         value = self._value
-        models = [each.message["model"] for each in said if each.message.get("model")]
+        models = [each.message["model"] for each in imported if each.message.get("model")]
         model = models[-1] if models else value.get("default_model_slug")
         title = value.get("title")
-        started = parse_timestamp(value.get("create_time")) if parent is None else said[0].message.get("timestamp")
+        started = parse_timestamp(value.get("create_time")) if parent is None else imported[0].message.get("timestamp")
         facts = {f"chatgpt_{name}": value[name] for name in _FACTS if value.get(name)}
-        if self._told:
-            facts["chatgpt_custom_instructions"] = self._told[-1]
+        if self._instructions:
+            facts["chatgpt_custom_instructions"] = self._instructions[-1]
         return ImportedConversation(
             host_id,
             title if isinstance(title, str) and parent is None else None,
@@ -79,7 +79,7 @@ class _Chat(ConversationTree):
             extra=facts,
         )
 
-    def _node(self, name: str) -> Iterator[ReadEvent]:
+    def _message_events(self, name: str) -> Iterator[ReadEvent]:
         node = self._nodes[name]
         message = _message(node)
         if not message:
@@ -98,13 +98,13 @@ class _Chat(ConversationTree):
             return
         parent = node.get("parent")
         answers = self._calls.get(parent) if isinstance(parent, str) else None
-        # The node's name is its message's, and unlike that it is unique by its nature; conversations may share it.
+        # The node's id is also its message's, but always unique in its conversation.
         external_id = message_name(self._host_id, name)
         found = chat_message(message, role, external_id, answers)
         if is_call(message):
             self._calls[name] = external_id
         elif role == "tool" and answers:
-            # Several outputs of one call stand in a row.
+            # Several outputs of one call follow each other.
             self._calls[name] = answers
         yield Skipped("empty message") if found is None else ImportedMessage(found, self._line)
 

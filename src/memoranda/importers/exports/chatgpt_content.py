@@ -1,4 +1,4 @@
-"""What one message of a ChatGPT export says, in chat form, whatever kind of content it has."""
+"""Converts one message of a ChatGPT export to chat form, whatever kind of content it has."""
 
 import json
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from typing import Any
 
 from memoranda.importers.chat_messages import parse_timestamp
 
-_EVERYBODY = (None, "", "all")
+_TO_USER = (None, "", "all")
 _INSTRUCTIONS = "user_editable_context"
 _REASONING = ("thoughts", "reasoning_recap")
 
@@ -14,7 +14,7 @@ Message = dict[str, Any]
 
 
 def custom_instructions(message: Mapping[str, Any]) -> dict[str, str] | None:
-    """What the user has told ChatGPT to know in every conversation, if a message is that; it is said by nobody."""
+    """Return the custom instructions, if a message holds them; they are not part of the conversation."""
     content = message.get("content")
     if not isinstance(content, Mapping) or content.get("content_type") != _INSTRUCTIONS:
         return None
@@ -22,43 +22,43 @@ def custom_instructions(message: Mapping[str, Any]) -> dict[str, str] | None:
 
 
 def chat_message(message: Mapping[str, Any], role: str, name: str, answers: str | None) -> Message | None:
-    """A message in chat form, or None when it says nothing; `answers` is the call that a tool's output belongs to."""
+    """Return a message in chat form; None when it is empty. `answers` is the call that a tool result belongs to."""
     raw = message.get("content")
     kind = raw.get("content_type") if isinstance(raw, Mapping) else None
-    said = _said(raw, kind)
-    found: Message = {"role": role, "content": said or None}
+    content = _content(raw, kind)
+    found: Message = {"role": role, "content": content or None}
     if kind in _REASONING:
-        found |= {"content": None, "reasoning": said if isinstance(said, str) else json.dumps(said)}
+        found |= {"content": None, "reasoning": content if isinstance(content, str) else json.dumps(content)}
     elif is_call(message):
-        found |= {"content": None, "tool_calls": [_call(message, said, name)]}
+        found |= {"content": None, "tool_calls": [_tool_call(message, content, name)]}
     if role == "tool":
         found |= {"tool_name": _text(_part(message, "author").get("name")), "tool_call_id": answers}
     metadata = _part(message, "metadata")
-    if not said and not metadata.get("attachments"):
+    if not content and not metadata.get("attachments"):
         return None
-    found |= _beside(message, metadata)
+    found |= _other_fields(message, metadata)
     found |= {"external_id": name, "timestamp": parse_timestamp(message.get("create_time"))}
     return {key: value for key, value in found.items() if value is not None or key == "content"}
 
 
 def is_call(message: Mapping[str, Any]) -> bool:
-    """Whether a message is a call of a tool: the assistant says it to somebody else than the user."""
-    return _part(message, "author").get("role") == "assistant" and message.get("recipient") not in _EVERYBODY
+    """Whether a message is a tool call: the assistant sends it to another recipient than the user."""
+    return _part(message, "author").get("role") == "assistant" and message.get("recipient") not in _TO_USER
 
 
-def _call(message: Mapping[str, Any], said: Any, name: str) -> Message:
-    arguments = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+def _tool_call(message: Mapping[str, Any], content: Any, name: str) -> Message:
+    arguments = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
     return {"id": name, "type": "function", "function": {"name": str(message["recipient"]), "arguments": arguments}}
 
 
-def _said(raw: Any, kind: Any) -> Any:
-    """Text where it is nothing but text, else a list of parts."""
+def _content(raw: Any, kind: Any) -> Any:
+    """Return plain text as text, other content as a list of parts."""
     if not isinstance(raw, Mapping):
         return raw if isinstance(raw, str) else [raw] if raw else ""
     if isinstance(raw.get("parts"), list):
         return _parts(raw["parts"])
     if kind == "thoughts":
-        return _thoughts(raw.get("thoughts"))
+        return _thoughts_text(raw.get("thoughts"))
     if kind == "tether_quote":
         return _lines(raw.get("title"), raw.get("url"), raw.get("text"))
     if kind == "tether_browsing_display":
@@ -69,7 +69,7 @@ def _said(raw: Any, kind: Any) -> Any:
     if plain is not None:
         return plain
     kept = {key: value for key, value in raw.items() if value and key != "content_type"}
-    # A kind that nobody has told us of is kept as it is.
+    # Content of an unknown kind is kept as it is.
     return [{"type": str(kind), **kept}] if kept else ""
 
 
@@ -86,15 +86,15 @@ def _structured(part: Any) -> Message:
     return {"type": "text", "text": part if isinstance(part, str) else json.dumps(part)}
 
 
-def _thoughts(thoughts: Any) -> str:
+def _thoughts_text(thoughts: Any) -> str:
     if not isinstance(thoughts, list):
         return _text(thoughts) or ""
     found = [_lines(each.get("summary"), each.get("content")) for each in thoughts if isinstance(each, Mapping)]
     return "\n\n".join(filter(None, found))
 
 
-def _beside(message: Mapping[str, Any], metadata: Mapping[str, Any]) -> Message:
-    """What is known of a message beside its words."""
+def _other_fields(message: Mapping[str, Any], metadata: Mapping[str, Any]) -> Message:
+    """Return the fields of a message beside its text."""
     finish = metadata.get("finish_details")
     model = _text(metadata.get("model_slug"))
     return {

@@ -1,7 +1,7 @@
 """Reads the export of Claude (claude.ai and its apps): `conversations.json` of any year, packed or unpacked.
 
 Older exports are plain lists of messages. Newer ones say which message each one follows, so that edited and retried
-ones make a tree; the line that ends in the latest message is the session, every other one a branch of it.
+ones make a tree; the branch that ends in the latest message is the session.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,36 +23,36 @@ class ClaudeExport:
 
     name = "claude"
 
-    def scan(self, where: Path | None) -> Sequence[ImportItem]:
-        """The lists of conversations under `where`, or among the downloads."""
-        return find_exports(where, "chat_messages", "mapping")
+    def scan(self, path: Path | None) -> Sequence[ImportItem]:
+        """Return the lists of conversations under `path`, or among the downloads."""
+        return find_exports(path, "chat_messages", "mapping")
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
-        """The conversations of a list, one after the other."""
+        """Yield the conversations of a list, one after the other."""
         return read_list(item, _Chat)
 
     def resume_command(self, host_id: str, directory: str | None) -> str:
-        """The address of the conversation; in a browser it goes on from there."""
+        """Return the address of the conversation, where a browser continues it."""
         return f"https://claude.ai/chat/{conversation_of(host_id)}"
 
 
 class _Chat(ConversationTree):
-    """One conversation of the list."""
+    """One conversation of the export."""
 
     def __init__(self, element: ArrayElement, file: Path) -> None:
         super().__init__(element, file)
         self._messages: dict[str, Mapping[str, Any]] = {}
 
-    def given(self) -> Iterator[ReadEvent]:
+    def events(self) -> Iterator[ReadEvent]:
         host_id, listed = self._value.get("uuid"), self._value.get("chat_messages")
         if not isinstance(host_id, str) or not host_id or not isinstance(listed, list):
             yield self._problem(f"element {self._number} of the list is no conversation: it has no uuid or no messages")
             return
         yield from self._gather(listed)
-        yield from self._lines(host_id, self._parents(), self._current())
+        yield from self._branch_events(host_id, self._parents(), self._current())
 
     def _gather(self, listed: list[Any]) -> Iterator[ReadEvent]:
-        """Take every message by its name; one that has none, or that another one has, is called by its place."""
+        """Collect the messages by id; one without an id, or with a repeated one, gets its number."""
         for number, message in enumerate(listed, start=1):
             sender = (message.get("sender") or message.get("role")) if isinstance(message, Mapping) else None
             if not isinstance(sender, str):
@@ -64,7 +64,7 @@ class _Chat(ConversationTree):
             self._messages[name] = message
 
     def _parents(self) -> dict[str, str | None]:
-        """Which message each one follows; where nothing is said of it, the one before it in the list."""
+        """Return the message that each one follows; without that information, the one before it in the list."""
         is_tree = any(message.get("parent_message_uuid") for message in self._messages.values())
         parents: dict[str, str | None] = {}
         before: str | None = None
@@ -75,22 +75,22 @@ class _Chat(ConversationTree):
         return parents
 
     def _current(self) -> str | None:
-        """The end of the line that its owner sees: said, or the message that was written last."""
-        said = self._value.get("current_leaf_message_uuid")
-        if isinstance(said, str):
-            return said
+        """Return the end of the visible branch: as the export says, or the last message."""
+        leaf = self._value.get("current_leaf_message_uuid")
+        if isinstance(leaf, str):
+            return leaf
         times = {name: parse_timestamp(message.get("created_at")) or 0.0 for name, message in self._messages.items()}
-        # Of equal moments the later in the list; the latest message has no answer yet, so it is an end.
+        # Of equal times the later in the list; the latest message has no answer, so that it ends a branch.
         return max(reversed(list(times)), key=lambda name: times[name], default=None) if any(times.values()) else None
 
-    def _node(self, name: str) -> Iterator[ReadEvent]:
+    def _message_events(self, name: str) -> Iterator[ReadEvent]:
         found = chat_messages(self._messages[name], message_name(self._value["uuid"], name))
         if not found:
             yield Skipped("empty message")
         for each in found:
             yield ImportedMessage(each, self._line)
 
-    def _conversation(self, host_id: str, parent: str | None, said: list[ImportedMessage]) -> ImportedConversation:
+    def _conversation(self, host_id: str, parent: str | None, imported: list[ImportedMessage]) -> ImportedConversation:
         value = self._value
         title, model = value.get("name"), value.get("model")
         return ImportedConversation(
@@ -98,7 +98,7 @@ class _Chat(ConversationTree):
             title if isinstance(title, str) and title and parent is None else None,
             model if isinstance(model, str) else None,
             None,
-            parse_timestamp(value.get("created_at")) if parent is None else said[0].message.get("timestamp"),
+            parse_timestamp(value.get("created_at")) if parent is None else imported[0].message.get("timestamp"),
             parent,
             "branch" if parent else None,
             extra={f"claude_{name}": value[name] for name in _FACTS if value.get(name)},

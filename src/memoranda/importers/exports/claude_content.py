@@ -1,4 +1,4 @@
-"""What one message of a Claude export says, in chat form: an answer that calls tools becomes several messages."""
+"""Converts one message of a Claude export to chat form; an answer that calls tools becomes several messages."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -9,27 +9,27 @@ from memoranda.importers.chat_messages import parse_timestamp
 
 _ROLES = {"human": "user"}
 _EXTRACTED = "extracted_content"
-_NOTHING_SAID = ("token_budget", "flag")
+_WITHOUT_TEXT = ("token_budget", "flag")
 
 Message = dict[str, Any]
 
 
 @dataclass(slots=True)
-class _Piece:
-    """A message in the making."""
+class _MessageParts:
+    """A message that is being built."""
 
     texts: list[str] = field(default_factory=list)
     parts: list[Message] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
     calls: list[Message] = field(default_factory=list)
-    began: float | None = None
+    started_at: float | None = None
 
 
 def chat_messages(message: Mapping[str, Any], name: str) -> list[Message]:
-    """A message in chat form: what was said, each tool's answer, and what was said then; nothing when it is empty."""
+    """Return the messages in chat form: text, tool results, and the text after them; none when it is empty."""
     sender = str(message.get("sender") or message.get("role") or "")
     role = _ROLES.get(sender, sender)
-    found = [piece for piece in _pieces(message, role, name) if _says_something(piece)]
+    found = [piece for piece in _pieces(message, role, name) if _has_content(piece)]
     created = parse_timestamp(message.get("created_at"))
     for number, piece in enumerate(found):
         piece["external_id"] = name if number == 0 else f"{name}:{number}"
@@ -39,34 +39,34 @@ def chat_messages(message: Mapping[str, Any], name: str) -> list[Message]:
 
 def _pieces(message: Mapping[str, Any], role: str, name: str) -> Iterator[Message]:
     blocks = message.get("content")
-    piece, last_call = _Piece(), ""
+    piece, last_call = _MessageParts(), ""
     for index, block in enumerate(blocks if isinstance(blocks, list) else []):
         kind = block.get("type") if isinstance(block, Mapping) else None
         if kind == "tool_result":
-            yield _finished(piece, role)
-            piece = _Piece()
-            yield _result(block, last_call)
+            yield _build_message(piece, role)
+            piece = _MessageParts()
+            yield _tool_result(block, last_call)
             continue
         if kind == "tool_use":
             last_call = str(block.get("id") or f"{name}-{index}")
-            piece.calls.append(_call(block, last_call))
+            piece.calls.append(_tool_call(block, last_call))
         else:
-            _take(piece, block, kind)
-        if piece.began is None and isinstance(block, Mapping):
-            piece.began = parse_timestamp(block.get("start_timestamp"))
-    said = piece.texts or piece.parts or piece.thoughts or last_call
+            _add_block(piece, block, kind)
+        if piece.started_at is None and isinstance(block, Mapping):
+            piece.started_at = parse_timestamp(block.get("start_timestamp"))
+    has_text = piece.texts or piece.parts or piece.thoughts or last_call
     text = message.get("text")
-    if not said and isinstance(text, str):
-        # Before there were blocks.
+    if not has_text and isinstance(text, str):
+        # Older exports have no blocks.
         piece.texts.append(text)
-    piece.parts += _attached(message)
-    yield _finished(piece, role)
+    piece.parts += _attachments(message)
+    yield _build_message(piece, role)
 
 
-def _take(piece: _Piece, block: Any, kind: Any) -> None:
+def _add_block(piece: _MessageParts, block: Any, kind: Any) -> None:
     if kind == "thinking":
         piece.thoughts.append(str(block.get("thinking") or ""))
-    elif kind in _NOTHING_SAID:
+    elif kind in _WITHOUT_TEXT:
         return
     elif isinstance(block, Mapping) and isinstance(block.get("text"), str):
         piece.texts.append(block["text"])
@@ -75,16 +75,16 @@ def _take(piece: _Piece, block: Any, kind: Any) -> None:
     elif isinstance(block, str):
         piece.texts.append(block)
     elif block:
-        # A kind that nobody has told us of is kept as it is.
+        # A block of an unknown kind is kept as it is.
         piece.parts.append(dict(block) if isinstance(block, Mapping) else {"type": "part", "value": block})
 
 
-def _call(block: Mapping[str, Any], call_id: str) -> Message:
+def _tool_call(block: Mapping[str, Any], call_id: str) -> Message:
     arguments = json.dumps(block.get("input"), ensure_ascii=False)
     return {"id": call_id, "type": "function", "function": {"name": str(block.get("name")), "arguments": arguments}}
 
 
-def _result(block: Mapping[str, Any], last_call: str) -> Message:
+def _tool_result(block: Mapping[str, Any], last_call: str) -> Message:
     content = block.get("content")
     if isinstance(content, list) and all(_is_text(part) for part in content):
         content = "\n".join(part["text"] for part in content)
@@ -96,13 +96,13 @@ def _result(block: Mapping[str, Any], last_call: str) -> Message:
     }
     if block.get("is_error"):
         found["is_error"] = True
-    if (began := parse_timestamp(block.get("start_timestamp"))) is not None:
-        found["timestamp"] = began
+    if (started_at := parse_timestamp(block.get("start_timestamp"))) is not None:
+        found["timestamp"] = started_at
     return found
 
 
-def _attached(message: Mapping[str, Any]) -> Iterator[Message]:
-    """What was put beside the words: pasted text and documents with their text, other files by their names."""
+def _attachments(message: Mapping[str, Any]) -> Iterator[Message]:
+    """Yield the attachments: pasted text and documents with their text, other files by their names."""
     named: set[str] = set()
     for kind, field_name in (("attachment", "attachments"), ("file", "files"), ("file", "files_v2")):
         entries = message.get(field_name)
@@ -120,7 +120,7 @@ def _attached(message: Mapping[str, Any]) -> Iterator[Message]:
             yield {"type": kind, **kept} | ({"text": text} if isinstance(text, str) and text else {})
 
 
-def _finished(piece: _Piece, role: str) -> Message:
+def _build_message(piece: _MessageParts, role: str) -> Message:
     text = "\n".join(filter(None, piece.texts))
     content: Any = text or None
     if piece.parts:
@@ -130,12 +130,12 @@ def _finished(piece: _Piece, role: str) -> Message:
         found["reasoning"] = thoughts
     if piece.calls:
         found["tool_calls"] = piece.calls
-    if piece.began is not None:
-        found["timestamp"] = piece.began
+    if piece.started_at is not None:
+        found["timestamp"] = piece.started_at
     return found
 
 
-def _says_something(message: Message) -> bool:
+def _has_content(message: Message) -> bool:
     return message["role"] == "tool" or any(message.get(name) for name in ("content", "reasoning", "tool_calls"))
 
 

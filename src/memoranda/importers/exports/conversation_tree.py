@@ -1,6 +1,7 @@
-"""What all exports have in common: a list of conversations, each a tree of messages.
+"""Converts a conversation of an export, which is a tree of messages, to a session and its branches.
 
-The line that its owner sees is the session; every other line becomes a branch of it that has only what is its own.
+A message can be edited and an answer repeated. The branch that the service shows is the session; every other one
+becomes a branch of it that holds only its own messages.
 """
 
 from abc import ABC, abstractmethod
@@ -9,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memoranda.importers.exports.archives import opened
+from memoranda.importers.exports.archives import open_list
 from memoranda.importers.exports.json_array import ArrayElement, read_elements
 from memoranda.importers.reader_protocol import ImportedConversation, ImportedMessage, ImportItem, Problem, ReadEvent
 
 
 class ConversationTree(ABC):
-    """One conversation of the list."""
+    """One conversation of an export."""
 
     def __init__(self, element: ArrayElement, file: Path) -> None:
         self._value: Mapping[str, Any] = element.value if isinstance(element.value, Mapping) else {}
@@ -23,32 +24,32 @@ class ConversationTree(ABC):
         self._first: ImportedMessage | None = None
 
     @abstractmethod
-    def given(self) -> Iterator[ReadEvent]:
-        """The session and its branches, with their messages."""
+    def events(self) -> Iterator[ReadEvent]:
+        """Yield the session and its branches, with their messages."""
 
     @abstractmethod
-    def _node(self, name: str) -> Iterator[ReadEvent]:
-        """What one message gives."""
+    def _message_events(self, name: str) -> Iterator[ReadEvent]:
+        """Yield the events of one message."""
 
     @abstractmethod
-    def _conversation(self, host_id: str, parent: str | None, said: list[ImportedMessage]) -> ImportedConversation:
-        """What is known of the session, or of a branch of `parent`, in which that was said."""
+    def _conversation(self, host_id: str, parent: str | None, imported: list[ImportedMessage]) -> ImportedConversation:
+        """Return the session, or a branch of `parent`, with these messages."""
 
-    def _lines(self, host_id: str, parents: Mapping[str, str | None], current: Any) -> Iterator[ReadEvent]:
-        """Every line of the tree: `parents` are the messages that others follow, `current` is the end people see."""
+    def _branch_events(self, host_id: str, parents: Mapping[str, str | None], current: Any) -> Iterator[ReadEvent]:
+        """Yield every branch; `parents` are the messages that others follow, `current` ends the visible branch."""
         names: list[str] = []
-        for strand in split_branches(parents, current if isinstance(current, str) else None):
-            parent = names[strand.leaves] if strand.leaves is not None else host_id if names else None
-            # What people see keeps the name of the conversation; a branch is called after where it begins.
-            names.append(branch_name(host_id, strand.nodes[0]) if names else host_id)
-            messages = [found for name in strand.nodes for found in self._node(name)]
-            said = [each for each in messages if isinstance(each, ImportedMessage)]
-            if said:
-                yield self._conversation(names[-1], parent, said)
+        for branch in split_branches(parents, current if isinstance(current, str) else None):
+            parent = names[branch.leaves] if branch.leaves is not None else host_id if names else None
+            # The visible branch keeps the id of the conversation; others add their first message to it.
+            names.append(branch_name(host_id, branch.nodes[0]) if names else host_id)
+            messages = [found for name in branch.nodes for found in self._message_events(name)]
+            imported = [event for event in messages if isinstance(event, ImportedMessage)]
+            if imported:
+                yield self._conversation(names[-1], parent, imported)
                 if self._first is None:
-                    self._first = said[0]
+                    self._first = imported[0]
                 elif parent is not None:
-                    # By the message that all branches begin with they are known as one family.
+                    # All branches start with the same message, which makes them a family.
                     yield self._first
             yield from messages
 
@@ -57,31 +58,31 @@ class ConversationTree(ABC):
 
 
 def read_list(item: ImportItem, kind: type[ConversationTree]) -> Iterator[ReadEvent]:
-    """The conversations of a list, one after the other."""
-    with opened(item) as stream:
+    """Yield the conversations of a list, one after the other."""
+    with open_list(item) as stream:
         for found in read_elements(stream, item.file):
             if isinstance(found, Problem):
                 yield found
             else:
-                yield from kind(found, item.file).given()
+                yield from kind(found, item.file).events()
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A line of messages, and the number of the strand that it leaves; the first is the one that people see."""
+    """Messages in order, and the number of the branch that they leave; the first branch is the visible one."""
 
     nodes: tuple[str, ...]
     leaves: int | None
 
 
 def split_branches(parents: Mapping[str, str | None], current: str | None) -> list[Branch]:
-    """Every node of a tree once: the line that ends in `current`, then for each other end what it has of its own."""
+    """Split a tree so that each node is in one branch: first the one that ends in `current`, then the others."""
     inner = set(parents.values())
     ends = [node for node in parents if node not in inner]
     first = current if current in parents else ends[-1] if ends else next(iter(parents), None)
     found: list[Branch] = []
     placed: dict[str, int] = {}
-    # Whatever hangs in a circle has no end; it comes last.
+    # Nodes in a circle have no end; they come last.
     for end in [*([first] if first is not None else []), *ends, *parents]:
         line: dict[str, None] = {}
         node: str | None = end
@@ -99,15 +100,15 @@ _BRANCH = "~"
 
 
 def message_name(host_id: str, name: str) -> str:
-    """The name of a message in its conversation, without half characters, which no database takes."""
+    """Return the id of a message in its conversation, as text that every database stores."""
     return f"{host_id}/{name}".encode("utf-8", "backslashreplace").decode()
 
 
 def branch_name(host_id: str, first: str) -> str:
-    """The name of a branch: the conversation, and the message with which it goes its own way."""
+    """Return the id of a branch: the conversation, and the first message of its own."""
     return f"{host_id}{_BRANCH}{first}"
 
 
 def conversation_of(host_id: str) -> str:
-    """The conversation that a session is, or is a branch of."""
+    """Return the conversation that a session is, or is a branch of."""
     return host_id.split(_BRANCH, maxsplit=1)[0]

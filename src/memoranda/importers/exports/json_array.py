@@ -1,7 +1,7 @@
-"""The elements of one large JSON list, read one at a time.
+"""Reads the elements of one large JSON list, one at a time.
 
 An export is a single list with every conversation in it, often on one line, and may have gigabytes. Only the element
-that is being read is held. One that is broken is named and stepped over by its brackets, so that it costs no other.
+that is being read is held. A broken one is reported and skipped by its brackets, so that the others are read.
 """
 
 import codecs
@@ -14,20 +14,20 @@ from typing import IO, Any
 
 from memoranda.importers.reader_protocol import Problem
 
-# The largest element that is taken, in characters; a conversation of years has a tenth of it.
-LARGEST = 128 * 1024 * 1024
+# The largest element, in characters; a conversation of years has a tenth of it.
+MAX_ELEMENT_CHARS = 128 * 1024 * 1024
 _CHUNK = 1024 * 1024
-# An error this close to the end of what was read may only mean that more has to be read.
+# An error this close to the end of the buffer may only mean that more must be read.
 _NEAR_END = 64
 _BLANK = re.compile(r"[ \t\r\n]*")
-_SIGN = re.compile(r'["{}\[\],]')
+_STRUCTURAL = re.compile(r'["{}\[\],]')
 _IN_STRING = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _WRAPPERS = ("conversations", "chats", "data")
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayElement:
-    """One element of the list: its place in it, counted from one, and the line on which it begins."""
+    """One element of the list, its number counted from one, and the line on which it starts."""
 
     value: Any
     number: int
@@ -35,7 +35,7 @@ class ArrayElement:
 
 
 def read_elements(stream: IO[bytes], file: Path) -> Iterator[ArrayElement | Problem]:
-    """Every element of the list that a stream holds; a single object is a list of one, or the list is in it."""
+    """Yield every element of the list in a stream; a single object is a list of one, or holds the list."""
     text = _Text(stream)
     first = text.next_character()
     if first == "[":
@@ -50,13 +50,13 @@ def read_elements(stream: IO[bytes], file: Path) -> Iterator[ArrayElement | Prob
 def _single(text: "_Text", file: Path) -> Iterator[ArrayElement | Problem]:
     line = text.line
     value = text.value()
-    if isinstance(value, _Broken):
+    if isinstance(value, _BrokenValue):
         yield Problem(file, line, f"not JSON ({value.why})")
         return
     inner = next((value[name] for name in _WRAPPERS if isinstance(value.get(name), list)), [value])
     for number, each in enumerate(inner, start=1):
         yield ArrayElement(each, number, line)
-    yield from _rest(text, file)
+    yield from _check_end(text, file)
 
 
 def _members(text: "_Text", file: Path) -> Iterator[ArrayElement | Problem]:
@@ -71,30 +71,30 @@ def _members(text: "_Text", file: Path) -> Iterator[ArrayElement | Problem]:
         number += 1
         line = text.line
         value = text.value()
-        if isinstance(value, _Broken):
+        if isinstance(value, _BrokenValue):
             yield Problem(file, line, f"element {number} of the list {value.why}")
         else:
             yield ArrayElement(value, number, line)
     text.advance(text.at + 1)
-    yield from _rest(text, file)
+    yield from _check_end(text, file)
 
 
-def _rest(text: "_Text", file: Path) -> Iterator[Problem]:
+def _check_end(text: "_Text", file: Path) -> Iterator[Problem]:
     if text.next_character():
         yield Problem(file, text.line, "what follows the end of the JSON was not read")
 
 
 @dataclass(frozen=True, slots=True)
-class _Broken:
+class _BrokenValue:
     why: str
 
 
 class _Text:
-    """A stream as text, of which only what is needed is held."""
+    """A stream as text; holds only the part that is needed."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
-        # Bytes that are no UTF-8 come through as half characters, which the record can keep.
+        # Bytes that are not UTF-8 become surrogates, which the record can store.
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape")
         self._json = json.JSONDecoder()
         self._text = ""
@@ -107,7 +107,7 @@ class _Text:
         self.at = to
 
     def next_character(self) -> str:
-        """The next character that is no blank; nothing at the end."""
+        """Return the next character that is not blank; "" at the end."""
         while True:
             found = _BLANK.match(self._text, self.at)
             self.advance(found.end() if found else self.at)
@@ -117,55 +117,55 @@ class _Text:
                 return ""
 
     def value(self) -> Any:
-        """The value that begins here, or why there is none; either way what comes next is behind it."""
+        """Return the value that starts here, or why it cannot be read; moves behind it either way."""
         while True:
             try:
                 value, end = self._json.raw_decode(self._text, self.at)
             except (ValueError, RecursionError) as error:
-                if not self._may_be_cut(error):
-                    return self._step_over(_Broken(f"is not JSON ({str(error)[:100]})"))
+                if not self._may_be_incomplete(error):
+                    return self._skip_value(_BrokenValue(f"is not JSON ({str(error)[:100]})"))
             else:
                 if isinstance(value, dict | list | str) or end < len(self._text) or self._ended:
                     self.advance(end)
                     return value
-            if len(self._text) - self.at > LARGEST:
-                return self._step_over(_Broken(f"has more than {LARGEST // 1024 // 1024} MB"))
-            # Twice as much each time, so that a large element is not tried too often.
+            if len(self._text) - self.at > MAX_ELEMENT_CHARS:
+                return self._skip_value(_BrokenValue(f"has more than {MAX_ELEMENT_CHARS // 1024 // 1024} MB"))
+            # Twice as much each time, so that a large element is not parsed too often.
             if not self._more(max(_CHUNK, len(self._text) - self.at)):
                 self._ended = True
 
-    def _may_be_cut(self, error: Exception) -> bool:
+    def _may_be_incomplete(self, error: Exception) -> bool:
         if self._ended or not isinstance(error, json.JSONDecodeError):
             return False
         return error.msg.startswith("Unterminated string") or error.pos >= len(self._text) - _NEAR_END
 
     def _more(self, size: int) -> bool:
-        """Read on, and let go of what is behind; False when there is no more."""
+        """Read more, and drop the text before the position; False at the end."""
         raw = self._stream.read(size)
         more = self._decoder.decode(raw, final=not raw)
         self._text = self._text[self.at :] + more
         self.at = 0
         return bool(raw) or bool(more)
 
-    def _step_over(self, broken: _Broken) -> _Broken:
-        """Go behind a value that cannot be read, by its brackets and strings alone."""
+    def _skip_value(self, broken: _BrokenValue) -> _BrokenValue:
+        """Move behind a value that cannot be read, by its brackets and strings."""
         depth = 0
-        while sign := self._find(_SIGN, search=True):
-            if depth == 0 and sign in ("]", ","):
-                # It was no object, and this is where the list ends or goes on.
+        while character := self._find(_STRUCTURAL, search=True):
+            if depth == 0 and character in ("]", ","):
+                # It was not an object; here the list ends or continues.
                 return broken
             self.advance(self.at + 1)
-            if sign == '"':
+            if character == '"':
                 if not self._find(_IN_STRING, search=False):
                     break
-            elif sign != ",":
-                depth += 1 if sign in "[{" else -1
+            elif character != ",":
+                depth += 1 if character in "[{" else -1
                 if depth <= 0:
                     return broken
-        return _Broken(f"{broken.why}; nothing after it could be read")
+        return _BrokenValue(f"{broken.why}; nothing after it could be read")
 
     def _find(self, pattern: re.Pattern[str], *, search: bool) -> str:
-        """Go to the next sign (`search`) or behind the next end of a string; what was found there."""
+        """Move to the next match (`search`) or behind a match at the position; return what was found."""
         while True:
             found = (pattern.search if search else pattern.match)(self._text, self.at)
             if found:
@@ -173,5 +173,5 @@ class _Text:
                 return found[0]
             if search:
                 self.advance(len(self._text))
-            if len(self._text) - self.at > LARGEST or not self._more(max(_CHUNK, len(self._text) - self.at)):
+            if len(self._text) - self.at > MAX_ELEMENT_CHARS or not self._more(max(_CHUNK, len(self._text) - self.at)):
                 return ""

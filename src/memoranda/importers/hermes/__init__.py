@@ -1,4 +1,4 @@
-"""Bringing a Hermes home along: every session of its `state.db`, its memories and its skills."""
+"""Imports a Hermes home: the sessions of its `state.db`, its memories and its skills."""
 
 from memoranda.importers.hermes.reader import Hermes
 

@@ -1,4 +1,4 @@
-"""Everything that a Hermes home has beside its sessions: planned first, then taken over, then told."""
+"""Migrates what a Hermes home has beside its sessions: memories and skills."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.curated.store import MemoryStore
-from memoranda.importers.hermes.memories import keep_entries, plan_entries, write_down
+from memoranda.importers.hermes.memories import add_entries, plan_entries, write_omitted_entries
 from memoranda.importers.hermes.outcomes import MigrationOutcome, Status
-from memoranda.importers.hermes.skills import SkillMigration, make_skills, plan_skills
+from memoranda.importers.hermes.skills import SkillMigration, create_skills, plan_skills
 from memoranda.skills.store import SkillStore
 
 
 @dataclass(frozen=True, slots=True)
 class HermesMigration:
-    """What becomes of entries and skills; `written_down` are the files that hold what was left."""
+    """The outcomes of entries and skills; `written_files` hold the entries that were omitted."""
 
     entries: Sequence[MigrationOutcome] = ()
     skills: Sequence[SkillMigration] = ()
@@ -26,18 +26,18 @@ class HermesMigration:
         return [*self.entries, *(plan.outcome for plan in self.skills)]
 
     def with_status(self, *statuses: Status) -> list[MigrationOutcome]:
-        """Everything that comes to one of these."""
+        """Return the outcomes with one of these statuses."""
         return [outcome for outcome in self.outcomes if outcome.status in statuses]
 
     def counts(self) -> dict[str, Counter[str]]:
-        """How many entries and skills come to what."""
+        """Return the number of entries and skills by status."""
         found: dict[str, Counter[str]] = {"memory": Counter(), "user": Counter(), "skill": Counter()}
         for outcome in self.outcomes:
             found[outcome.kind][outcome.status] += 1
         return found
 
     def as_json(self) -> dict[str, Any]:
-        """The same as JSON-like values, for a report or a program."""
+        """Return the outcomes as JSON-like values, for a report or a program."""
         return {
             "counts": {kind: dict(counted) for kind, counted in self.counts().items()},
             "entries": [_as_json(outcome) for outcome in self.entries],
@@ -49,15 +49,15 @@ class HermesMigration:
         }
 
 
-def home_of(where: Path) -> Path:
-    """The home that a place is, or that a database lies in."""
-    return where.parent if where.is_file() else where
+def home_of(path: Path) -> Path:
+    """Return the home: the path itself, or the directory of a database."""
+    return path.parent if path.is_file() else path
 
 
 def plan_migration(
     home: Path, memory: MemoryStore | None, skills: SkillStore | None, *, rescan: bool = False
 ) -> HermesMigration:
-    """What would be taken over; what is None is not asked for."""
+    """Return what would be migrated; a store that is None is not wanted."""
     return HermesMigration(
         plan_entries(home, memory, rescan=rescan) if memory else (), plan_skills(home, skills) if skills else ()
     )
@@ -66,9 +66,11 @@ def plan_migration(
 def apply_migration(
     root: Path, planned: HermesMigration, memory: MemoryStore | None, skills: SkillStore | None
 ) -> HermesMigration:
-    """Take over what was planned; what became of it, and where the rest was written down below `root`."""
-    entries = keep_entries(planned.entries, memory) if memory else []
-    return HermesMigration(entries, make_skills(planned.skills, skills) if skills else (), write_down(root, entries))
+    """Migrate what was planned, and write omitted entries to files below `root`."""
+    entries = add_entries(planned.entries, memory) if memory else []
+    return HermesMigration(
+        entries, create_skills(planned.skills, skills) if skills else (), write_omitted_entries(root, entries)
+    )
 
 
 def _as_json(outcome: MigrationOutcome) -> dict[str, str]:

@@ -1,26 +1,26 @@
-"""What becomes of something that a Hermes home has beside its sessions."""
+"""The outcome of migrating one entry or skill of a Hermes home."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 from memoranda.support.origin import Origin
 
-# A person asked for the import, so it needs no further approval.
+# A person started the import, so that it needs no further approval.
 ORIGIN = Origin("import", explicit=True)
 Kind = Literal["memory", "user", "skill"]
 Status = Literal[
-    "new",  # it is, or would be, taken over
+    "new",  # it is, or would be, migrated
     "there",  # it is here already
-    "gone",  # it was here, and has been removed since
+    "gone",  # it was here, and was removed since
     "conflict",  # something else of its name is here
     "unreadable",  # the file itself, by its path
-    "left",  # there is no room for it, or it may not be stored; it is written down beside
+    "left",  # it does not fit, or may not be stored; it is written to a file
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationOutcome:
-    """One entry by its text or one skill by its name, what becomes of it, and why."""
+    """One entry by its text or one skill by its name, with its status and the reason."""
 
     kind: Kind
     name: str

@@ -1,4 +1,4 @@
-"""Rows of Hermes's sessions table, of whatever schema version: what they say, and in which order they must come."""
+"""Converts rows of Hermes's sessions table, of any schema version, and orders them by parent."""
 
 import json
 import sqlite3
@@ -11,7 +11,7 @@ from memoranda.importers.reader_protocol import ImportedConversation
 from memoranda.importers.source_databases import rows
 
 _HELPERS = ("subagent", "tool")
-# Kept with the session by these names, where they say something.
+# Columns that the session keeps as facts, if they are set.
 _FACTS = (
     "source", "user_id", "ended_at", "end_reason", "git_branch", "git_repo_root", "display_name", "chat_id",
     "chat_type", "thread_id", "profile_name", "archived", "rewind_count", "input_tokens", "output_tokens",
@@ -22,7 +22,7 @@ _FACTS = (
 
 @dataclass(frozen=True, slots=True)
 class SessionNode:
-    """A session among the others."""
+    """A session with its parent."""
 
     id: str
     parent: str | None
@@ -30,7 +30,7 @@ class SessionNode:
 
 
 def session_nodes(connection: sqlite3.Connection, columns: set[str]) -> dict[str, SessionNode]:
-    """Every session, parents before the sessions that come from them, else in the order in which they began."""
+    """Return every session, parents before their children, otherwise in the order in which they started."""
     names = ["id", *(name if name in columns else f"NULL AS {name}" for name in ("parent_session_id", "started_at"))]
     found: dict[str, SessionNode] = {}
     for name, parent, started in rows(connection, f"SELECT {', '.join(names)} FROM sessions"):
@@ -38,20 +38,20 @@ def session_nodes(connection: sqlite3.Connection, columns: set[str]) -> dict[str
             found[name] = SessionNode(
                 name, parent if isinstance(parent, str) else None, parse_timestamp(started) or 0.0
             )
-    ordered = sorted(found.values(), key=lambda place: (place.started_at, place.id))
-    placed: dict[str, SessionNode] = {}
-    for place in ordered:
+    ordered = sorted(found.values(), key=lambda node: (node.started_at, node.id))
+    ordered_nodes: dict[str, SessionNode] = {}
+    for node in ordered:
         line: dict[str, SessionNode] = {}
-        each: SessionNode | None = place
-        while each is not None and each.id not in placed and each.id not in line:
+        each: SessionNode | None = node
+        while each is not None and each.id not in ordered_nodes and each.id not in line:
             line[each.id] = each
             each = found.get(each.parent) if each.parent else None
-        placed |= dict(reversed(line.items()))
-    return placed
+        ordered_nodes |= dict(reversed(line.items()))
+    return ordered_nodes
 
 
 def conversation(row: Mapping[str, Any], parent_row: Mapping[str, Any] | None) -> ImportedConversation:
-    """A row of the sessions table as a conversation."""
+    """Convert a row of the sessions table."""
     title, directory = row.get("title"), row.get("cwd")
     parent = row.get("parent_session_id")
     return ImportedConversation(
@@ -67,7 +67,7 @@ def conversation(row: Mapping[str, Any], parent_row: Mapping[str, Any] | None) -
 
 
 def _relation(row: Mapping[str, Any], parent_row: Mapping[str, Any] | None) -> str | None:
-    """What a session is to its parent, as Hermes tells it: by marks in newer versions, else by how the parent ended."""
+    """Return the relation of a session to its parent: from marks in newer versions, else from how the parent ended."""
     if not isinstance(row.get("parent_session_id"), str):
         return None
     marks = _marks(row.get("model_config"))

@@ -1,4 +1,4 @@
-"""The skills of a Hermes home, which have the same open format as ours, on their way through the one write path."""
+"""Migrates the skills of a Hermes home, which have the same open format as ours."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from memoranda.support.text_file import TextFile, read_text
 
 @dataclass(frozen=True, slots=True)
 class SkillMigration:
-    """One skill: what becomes of it, its texts by their paths, SKILL.md first, and which files stay behind, and why."""
+    """One skill: its outcome, its texts by path, SKILL.md first, and the omitted files with the reason."""
 
     outcome: MigrationOutcome
     files: dict[str, str] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class SkillMigration:
 
 
 def plan_skills(home: Path, store: SkillStore) -> list[SkillMigration]:
-    """What would become of every skill of a home."""
+    """Plan every skill of a home."""
     catalogue = find_skills([home / "skills"])
     plans = [_plan(skill.name, skill.directory, store) for skill in catalogue.skills]
     unusable = [problem for problem in catalogue.problems if problem.fatal]
@@ -34,40 +34,40 @@ def plan_skills(home: Path, store: SkillStore) -> list[SkillMigration]:
     ]
 
 
-def make_skills(plans: Sequence[SkillMigration], store: SkillStore) -> list[SkillMigration]:
-    """Make the new skills, file by file; what became of all of them."""
+def create_skills(plans: Sequence[SkillMigration], store: SkillStore) -> list[SkillMigration]:
+    """Create the new skills, file by file; return all outcomes."""
     done = []
     for plan in plans:
-        refusal = _make(plan, store) if plan.outcome.status == "new" else ""
+        refusal = _create(plan, store) if plan.outcome.status == "new" else ""
         outcome = MigrationOutcome("skill", plan.outcome.name, "left", refusal) if refusal else plan.outcome
         done.append(SkillMigration(outcome, plan.files, plan.omitted_files))
     return done
 
 
 def _plan(name: str, directory: Path, store: SkillStore) -> SkillMigration:
-    files, omitted_files = _texts(directory)
+    files, omitted_files = _read_skill(directory)
     if not store.settings.enabled:
         return SkillMigration(
             MigrationOutcome("skill", name, "left", "skills are switched off here"), files, omitted_files
         )
     for file in list(files):
-        if reason := _refused(name, file, files[file], store):
+        if reason := _refusal_reason(name, file, files[file], store):
             if file == SKILL_FILE:
                 return SkillMigration(MigrationOutcome("skill", name, "left", reason), files, omitted_files)
             omitted_files[file] = reason
             del files[file]
-    present = {file: _present(store, name, file) for file in files}
+    present = {file: _stored_text(store, name, file) for file in files}
     if present == files:
         return SkillMigration(MigrationOutcome("skill", name, "there"), files, omitted_files)
-    # One of which only files are missing was interrupted on its way here.
+    # A skill that only lacks files was interrupted by a crash; it is completed.
     if any(text is not None and text != files[file] for file, text in present.items()):
         reason = "another skill of this name is here"
         return SkillMigration(MigrationOutcome("skill", name, "conflict", reason), files, omitted_files)
     return SkillMigration(MigrationOutcome("skill", name, "new"), files, omitted_files)
 
 
-def _texts(directory: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """The texts of a skill as they would be stored, and the files that are none."""
+def _read_skill(directory: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the texts of a skill as they would be stored, and the files that are not text."""
     redactor = Redactor()
     texts: dict[str, str] = {}
     omitted_files: dict[str, str] = {}
@@ -82,24 +82,24 @@ def _texts(directory: Path) -> tuple[dict[str, str], dict[str, str]]:
     return texts, omitted_files
 
 
-def _refused(name: str, file: str, text: str, store: SkillStore) -> str:
+def _refusal_reason(name: str, file: str, text: str, store: SkillStore) -> str:
     limit = store.settings.skill_char_limit if file == SKILL_FILE else store.settings.file_char_limit
     refusal = content_checks.check_content(name, file, text, "", limit)
     refusal = refusal or content_checks.scan_new_passages(name, text, "", store.screen_text, frozenset())
     return refusal.message if refusal else ""
 
 
-def _present(store: SkillStore, name: str, file: str) -> str | None:
-    """The text of a file of our own skill, as it would be written; None when there is none."""
+def _stored_text(store: SkillStore, name: str, file: str) -> str | None:
+    """Return a file of a skill in this home; None when there is none."""
     skill = store.catalogue().get(name)
     state = read_text(skill.directory / file) if skill and skill.root == store.root else None
     return content_checks.canonical_content(state.text) if isinstance(state, TextFile) else None
 
 
-def _make(plan: SkillMigration, store: SkillStore) -> str:
-    """Write what is not there yet; why that could not be done, or nothing."""
+def _create(plan: SkillMigration, store: SkillStore) -> str:
+    """Write the files that are missing; return why that failed, or ""."""
     for file, text in plan.files.items():
-        if _present(store, plan.outcome.name, file) == text:
+        if _stored_text(store, plan.outcome.name, file) == text:
             continue
         if file == SKILL_FILE:
             outcome = store.create(plan.outcome.name, text, ORIGIN)
