@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from memoranda.db.engine import Engine
-from memoranda.index.follower import Follower
-from memoranda.index.search_index import SearchIndex
-from memoranda.recall.searchable_store import SearchableStore, index_path
+from memoranda.recall.searchable_store import SearchableStore, StoreIndex, index_path
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.conversations import Conversations
 from memoranda.sessions.deletion import Deletion
@@ -62,26 +60,21 @@ class SessionDB(SearchableStore):
 
     def __init__(self, db_path: Path | str, *, redactor: Redactor | None = None, wait: float = 10.0) -> None:
         """Open the database, or create it; `wait` is how many seconds a write waits for other writers."""
-        super().__init__(open_record(db_path, wait=wait), index_path(Path(db_path)), redactor=redactor)
+        engine = open_record(db_path, wait=wait)
+        super().__init__(engine, StoreIndex(index_path(Path(db_path)), engine), redactor=redactor)
 
     @classmethod
     def over(
-        cls,
-        engine: Engine,
-        index: Path | SearchIndex,
-        scope: Scope | None = None,
-        *,
-        redactor: Redactor | None = None,
-        follower: Follower | None = None,
+        cls, engine: Engine, index: StoreIndex, scope: Scope | None = None, *, redactor: Redactor | None = None
     ) -> "SessionDB":
-        """Use an engine that is open already; see `SearchableStore`."""
+        """Use an engine that is open already."""
         db = cls.__new__(cls)
-        SearchableStore.__init__(db, engine, index, scope, redactor=redactor, follower=follower)
+        SearchableStore.__init__(db, engine, index, scope, redactor=redactor)
         return db
 
     def scoped(self, scope: Scope) -> "SessionDB":
         """The same database for another scope; it closes with the one that it came from."""
-        return self.over(self.engine, self.index, scope, redactor=self._redactor, follower=self._follower)
+        return self.over(self.engine, self._store_index, scope, redactor=self._redactor)
 
     @property
     def path(self) -> Path:

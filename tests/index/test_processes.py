@@ -179,7 +179,7 @@ def _followers() -> set[threading.Thread]:
 def test_a_follower_indexes_in_the_background(sessions: SessionStore, index: SearchIndex) -> None:
     """It starts with the first nudge, and runs until it is closed."""
     before = _followers()
-    follower = Follower(index)
+    follower = Follower(lambda: index)
     sessions.sessions.create_session("s", "cli")
     for _ in range(2):
         made = sessions.messages.append_message("s", "user", "newt")
@@ -194,7 +194,7 @@ def test_a_follower_indexes_in_the_background(sessions: SessionStore, index: Sea
 def test_a_follower_that_was_never_nudged_closes(index: SearchIndex) -> None:
     """There is no thread to stop."""
     before = _followers()
-    follower = Follower(index)
+    follower = Follower(lambda: index)
     assert _followers() <= before
     follower.close()
     follower.nudge()
@@ -203,7 +203,7 @@ def test_a_follower_that_was_never_nudged_closes(index: SearchIndex) -> None:
 
 def test_a_follower_closes_quickly(sessions: SessionStore, index: SearchIndex) -> None:
     """Even while it waits for more to gather."""
-    follower = Follower(index)
+    follower = Follower(lambda: index)
     follower.nudge()
     before = time.monotonic()
     follower.close()
@@ -225,7 +225,7 @@ def test_a_follower_outlives_trouble(
         return honest(limit=limit)
 
     monkeypatch.setattr(index, "catch_up", catch_up)
-    follower = Follower(index)
+    follower = Follower(lambda: index)
     sessions.sessions.create_session("s", "cli")
     made = sessions.messages.append_message("s", "user", "newt")
     follower.nudge()

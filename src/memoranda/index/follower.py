@@ -4,15 +4,20 @@ import logging
 import sqlite3
 import threading
 import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from memoranda.errors import MemorandaError
-from memoranda.index.search_index import BATCH, SearchIndex
+
+if TYPE_CHECKING:
+    from memoranda.index.search_index import SearchIndex
 
 _log = logging.getLogger(__name__)
 
 GATHER = 0.25
 _MAX_GATHER = 60.0
 _PAUSE_AFTER_PROBLEM = 5.0
+_MAX_MESSAGES_AT_ONCE = 10_000
 
 
 class Follower:
@@ -21,8 +26,9 @@ class Follower:
     The first nudge starts it. It is a daemon: the process can end at any time without waiting for it.
     """
 
-    def __init__(self, index: SearchIndex) -> None:
-        self._index = index
+    def __init__(self, open_index: "Callable[[], SearchIndex]") -> None:
+        """`open_index` is called in the thread, so that no append waits for what it loads."""
+        self._open_index = open_index
         self._nudged = threading.Event()
         self._stopping = threading.Event()
         self._hurry = threading.Event()
@@ -80,16 +86,17 @@ class Follower:
         return True
 
     def _follow(self) -> None:
+        index = self._open_index()
         if self._doubtful.is_set():
             self._doubtful.clear()
-            self._index.check()
+            index.check()
         while not self._stopping.is_set():
-            state = self._index.catch_up(limit=BATCH)
+            state = index.catch_up(limit=_MAX_MESSAGES_AT_ONCE)
             if state.problem is not None:
                 _log.info("The search index pauses: %s.", state.problem)
                 self._stopping.wait(_PAUSE_AFTER_PROBLEM)
                 return
             if state.complete:
                 break
-        if not self._stopping.is_set() and self._index.needs_compaction():
-            self._index.compact()
+        if not self._stopping.is_set() and index.needs_compaction():
+            index.compact()

@@ -7,7 +7,6 @@ way.
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
 from itertools import accumulate, chain, islice
 from typing import NamedTuple
 
@@ -28,6 +27,7 @@ from memoranda.safety.hidden_characters import scan_characters
 from memoranda.safety.markup import find_markup
 from memoranda.safety.phrase_matcher import can_form_phrase, find_phrases, separate_unspaced
 from memoranda.safety.secrets import find_secrets
+from memoranda.support.lazy_attribute import lazy_attribute
 
 # More findings would not change the verdict on a text, and only cost time.
 MAX_FINDINGS = 16
@@ -49,15 +49,15 @@ class TextStages:
         self.spaced = normalization.blank_punctuation(self.plain)
         self.words = normalization.split_words(separate_unspaced(self.spaced))
 
-    @cached_property
+    @lazy_attribute
     def _fold_origin(self) -> Callable[[int], int]:
         return normalization.fold_origin(self.unescaped)
 
-    @cached_property
+    @lazy_attribute
     def _blanked_origin(self) -> Callable[[int], int]:
         return normalization.blanked_origin(self.plain)
 
-    @cached_property
+    @lazy_attribute
     def _word_offsets(self) -> normalization.WordOffsets:
         return normalization.WordOffsets(self.spaced, self.words)
 

@@ -1,7 +1,6 @@
 """The session store: its parts over one engine, for one scope."""
 
 from collections.abc import Callable
-from functools import cached_property
 from pathlib import Path
 from typing import Self
 
@@ -24,6 +23,7 @@ from memoranda.sessions.titles import Titles
 from memoranda.sessions.transfer import Transfer
 from memoranda.sessions.usage import Usage
 from memoranda.support.home import APPLICATION_ID
+from memoranda.support.lazy_attribute import lazy_attribute
 
 
 class SessionStore:
@@ -57,15 +57,15 @@ class SessionStore:
         self.maintenance = Maintenance(*common)
         self.feed = Feed(*common)
 
-    @cached_property
+    @lazy_attribute
     def edits(self) -> MessageEdits:
         return MessageEdits(*self._common, self.messages)
 
-    @cached_property
+    @lazy_attribute
     def rotation(self) -> Rotation:
         return Rotation(*self._common, self.sessions, self.messages, self.titles)
 
-    @cached_property
+    @lazy_attribute
     def transfer(self) -> Transfer:
         return Transfer(*self._common, self.sessions, self.messages, self.titles, self._on_new_messages)
 
