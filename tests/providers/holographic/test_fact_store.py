@@ -124,6 +124,7 @@ def test_another_dimension_encodes_again(home: Path) -> None:
             assert store.encode_stale() == 0
 
 
+@pytest.mark.slow
 def test_several_processes_write_one_store(home: Path) -> None:
     """Nothing is lost, and what both say is kept once."""
     command = [sys.executable, "-c", WRITER, str(home / "holographic.db")]

@@ -4,6 +4,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from memoranda.providers.holographic.health import check
 from memoranda.providers.holographic.retrieval import FactFilter, Retriever
 from memoranda.support.health_issues import HealthIssue
@@ -50,6 +52,7 @@ def test_facts_that_are_well_or_absent_have_no_findings(home: Path) -> None:
     assert list(check(home)) == []
 
 
+@pytest.mark.slow
 def test_words_and_vectors_that_are_lost_are_rebuilt(home: Path) -> None:
     """From the facts, which say everything that is needed."""
     _fill(home)
@@ -75,6 +78,7 @@ def test_a_damaged_word_index_is_rebuilt(home: Path) -> None:
     assert _searched(home, "project number 7")[0] == FACTS[7]
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_saved_fact_by_fact(home: Path) -> None:
     """With what they are about, even where the text does not say it; the damaged file stays beside it."""
     _fill(home)
@@ -94,6 +98,7 @@ def test_a_damaged_file_is_saved_fact_by_fact(home: Path) -> None:
     assert list(home.glob("holographic.db.damaged-*"))
 
 
+@pytest.mark.slow
 def test_facts_whose_links_are_lost_are_linked_by_their_text(home: Path) -> None:
     """As far as the text says what they are about."""
     _fill(home)
