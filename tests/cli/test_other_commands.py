@@ -59,6 +59,7 @@ def test_a_secret_is_stored_from_a_pipe_and_never_printed(terminal: Terminal) ->
     assert terminal.run("secret", "set", "API_KEY", input="").exit_code == 1
 
 
+@pytest.mark.slow
 def test_the_demo_shows_memory_at_work_and_leaves_the_home_alone(terminal: Terminal) -> None:
     """Its facts are measured, not acted."""
     facts = terminal.json("demo")

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from memoranda.index import generations
 from memoranda.index.tables import PAGE_SIZE
 from memoranda.recall.searchable_store import index_path
@@ -11,6 +13,7 @@ from tests.cli.terminal import Terminal
 WORDS = ("alpha", "kilo", "tango", "zulu")
 
 
+@pytest.mark.slow
 def test_what_a_torn_page_has_lost_is_found_all_the_same(tmp_path: Path) -> None:
     """Half of each page in turn; the index is made again at once."""
     terminal = Terminal(tmp_path / "home")

@@ -103,6 +103,7 @@ def test_a_host_has_its_memory_at_the_start_and_its_evidence_when_asked(host: Cl
     assert "8bf3f8e8" not in later.turn("Which port did the heron cluster in staging have?", "As I said.")
 
 
+@pytest.mark.slow
 def test_stopping_takes_in_only_what_is_new_and_nothing_twice(host: ClaudeHost) -> None:
     """However often it is called; `--wait` does it in the call itself."""
     host.write("user", "first")
