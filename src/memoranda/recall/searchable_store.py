@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def index_path(db_path: Path) -> Path:
-    """Where the index of a store lies: beside it."""
+    """The path of the index of a store, in the same directory."""
     return db_path.with_name(f"{db_path.stem}.index.db")
 
 
