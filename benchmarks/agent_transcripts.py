@@ -53,8 +53,13 @@ def _codex(dice: random.Random, name: str) -> tuple[Path, str]:
     for turn in turns(dice):
         for who, text, call in turn:
             if call:
-                told = {"type": "function_call", "name": "exec_command", "arguments": '{"cmd": "rg"}', "call_id": call}
-                payloads.append(("response_item", told))
+                call_payload = {
+                    "type": "function_call",
+                    "name": "exec_command",
+                    "arguments": '{"cmd": "rg"}',
+                    "call_id": call,
+                }
+                payloads.append(("response_item", call_payload))
                 result = {"type": "function_call_output", "call_id": call, "output": text}
                 payloads.append(("response_item", result))
             else:

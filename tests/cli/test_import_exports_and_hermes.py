@@ -39,7 +39,7 @@ def hermes(tmp_path: Path) -> HermesHome:
 
 
 def test_an_export_of_chatgpt_is_imported_and_found(terminal: Terminal, tmp_path: Path) -> None:
-    """With its address as the way to go on."""
+    """With its address as the way to continue."""
     file = write_zip(tmp_path / "export.zip", {"conversations-000.json": [edited()]})
     assert "6 would be added" in terminal.ok("import", "chatgpt", "--source", str(file), "--dry-run")
     assert not terminal.home.exists()

@@ -23,7 +23,7 @@ _PROGRAM = [sys.executable, "-m", "memoranda", "import"]
 
 
 @pytest.fixture(autouse=True)
-def _nobody_is_running(monkeypatch: pytest.MonkeyPatch) -> None:
+def _openclaw_is_not_running(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENCLAW_STATE_DIR", raising=False)
     monkeypatch.setattr(openclaw_migration, "find_openclaw_processes", list)
 
@@ -50,7 +50,7 @@ def answer(home: Path, *arguments: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("arguments", [[], ["--dry-run"], ["--dry-run", "--yes"], ["--migrate-secrets"]])
 def test_nothing_is_written_before_a_yes(home: Path, source: Path, arguments: list[str]) -> None:
-    """What would happen is shown; where nobody can be asked, that is all. Nobody's files are touched."""
+    """What would happen is shown; without a terminal to ask, that is all. No file is changed."""
     before = contents(source)
     result = run(home, *arguments)
     assert result.exit_code == 0, result.output
@@ -201,7 +201,7 @@ def test_cleanup_renames_after_a_yes_and_not_before(home: Path, source: Path) ->
 
 
 def test_cleanup_takes_no_directory_that_is_not_openclaws(home: Path, tmp_path: Path) -> None:
-    """A slip of the hand must not rename somebody's documents."""
+    """A typing error must not rename a person's documents."""
     (tmp_path / "documents").mkdir()
     assert run(home, "cleanup", "--source", str(tmp_path / "documents"), "--yes").exit_code == 2
     assert (tmp_path / "documents").is_dir()

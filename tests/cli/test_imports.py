@@ -60,7 +60,7 @@ def test_without_a_name_it_says_what_is_there(home: Path, transcript: Path) -> N
     "arguments", [["claude-code"], ["claude-code", "--dry-run"], ["--all"], ["--all", "--dry-run"]]
 )
 def test_nothing_is_written_before_a_yes(home: Path, transcript: Path, arguments: list[str]) -> None:
-    """What would happen is shown; where nobody can be asked, that is all."""
+    """What would happen is shown; without a terminal to ask, that is all."""
     result = run(home, *arguments)
     assert result.exit_code == 0
     assert "sessions: 1 new" in result.output
@@ -70,7 +70,7 @@ def test_nothing_is_written_before_a_yes(home: Path, transcript: Path, arguments
 
 
 def test_with_yes_it_imports_and_keeps_a_report(home: Path, transcript: Path) -> None:
-    """What was done is said, kept in the home for its owner alone, and can be found at once."""
+    """What was done is said, kept in the home for its owner only, and can be found at once."""
     planned = answer(home, "claude-code", "--dry-run")
     done = answer(home, "claude-code", "--yes")
     assert (planned["applied"], done["applied"]) == (False, True)
@@ -85,7 +85,7 @@ def test_with_yes_it_imports_and_keeps_a_report(home: Path, transcript: Path) ->
 
 
 def test_the_newest_reports_are_kept(home: Path, transcript: Path) -> None:
-    """As many as the documentation says; what else lies there is left alone."""
+    """As many as the documentation says; other files there stay."""
     place = home / "imports"
     (place / "hermes").mkdir(parents=True)
     others = [place / "notes.json", place / "hermes" / "MEMORY.md"]
@@ -248,7 +248,7 @@ def test_following_takes_in_what_is_new_until_it_is_interrupted(home: Path, tran
         ) as process,
         ExitStack() as ending,
     ):
-        # It would go on for ever when something here fails.
+        # It would run for ever when something here fails.
         ending.callback(process.kill)
         assert process.stdout is not None
         first = json.loads(process.stdout.readline())

@@ -1,4 +1,4 @@
-"""Moments as other programs write them."""
+"""Timestamps as other programs write them."""
 
 from typing import Any
 
@@ -19,13 +19,13 @@ from memoranda.importers.chat_messages import parse_timestamp
         (float("nan"), None), (float("inf"), None), ("1e400", None), (10**40, None),
     ],
 )  # fmt: skip
-def test_a_moment_is_seconds_since_1970_or_nothing(written: Any, seconds: float | None) -> None:
+def test_a_timestamp_is_seconds_since_1970_or_none(written: Any, seconds: float | None) -> None:
     """ISO 8601 with and without a time zone, seconds, milliseconds, microseconds, and text of these."""
     assert parse_timestamp(written) == seconds
 
 
 @given(st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary())
-def test_whatever_is_written_it_is_a_moment_or_nothing(written: Any) -> None:
+def test_any_value_is_a_timestamp_or_none(written: Any) -> None:
     """It never raises, and what it gives can be stored."""
     found = parse_timestamp(written)
     assert found is None or abs(found) < 1e12

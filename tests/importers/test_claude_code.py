@@ -1,4 +1,4 @@
-"""The reader of Claude Code: several versions of its transcripts, sub-agents, forks, and files that go on growing."""
+"""The reader of Claude Code: several versions of its transcripts, sub-agents, forks, and files that grow."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_what_was_recalled_for_a_prompt_is_not_remembered_once_more(home: Home, project: Path) -> None:
-    """Older versions put it into the user's message; a fence that somebody else wrote are the user's words."""
+    """Older versions put it into the user's message; a fence that others wrote is text of the user."""
     recalled = build_memory_context_block("The heron cluster has port 5433.", source="earlier conversations")
     theirs = "What does <memory-context>x</memory-context> mean?"
     lines = [user("u1", f"Which port?\n\n{recalled}"), user("u2", [text("And why?"), text(recalled)]),
@@ -78,7 +78,7 @@ def test_a_session_of_today_becomes_a_conversation(home: Home, project: Path) ->
 
 
 def test_the_row_says_where_and_with_what_it_took_place(home: Home, project: Path) -> None:
-    """Title, model, directory, and the id by which the session is taken up again."""
+    """Title, model, directory, and the id with which the session is resumed."""
     write_lines(project / f"{SESSION}.jsonl", PRESENT)
     home.take(ClaudeCode())
     row = home.everything()[NAME]

@@ -109,7 +109,7 @@ def test_a_session_that_grows_is_read_from_where_it_was_left(home: Home, tmp_pat
 
 
 def test_a_summary_is_kept_as_one(home: Home, tmp_path: Path) -> None:
-    """What compaction wrote is said by nobody."""
+    """What compaction wrote is not a message of the user."""
     home.take(Codex(), rollouts.write(tmp_path / "codex", [*rollouts.PRESENT, rollouts.SUMMARY]))
     assert home.messages(NAME)[-1]["is_summary"]
 
@@ -161,7 +161,7 @@ def test_a_compressed_rollout_is_read_where_something_can_unpack_it(home: Home, 
 
 
 def test_lines_that_are_none_of_codex_are_named_by_their_number(home: Home, tmp_path: Path) -> None:
-    """A broken line costs itself alone."""
+    """A broken line loses only itself."""
     source = rollouts.write(tmp_path / "codex", [*rollouts.PRESENT, {"payload": 3}, {"type": "event_msg"}])
     file = next(source.rglob("*.jsonl"))
     file.write_bytes(file.read_bytes() + b"{cut\n\xff\xfe\n")

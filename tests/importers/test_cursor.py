@@ -149,7 +149,7 @@ def test_messages_that_a_summary_replaced_are_still_read(home: Home, tmp_path: P
 
 
 def test_conversations_that_begin_alike_are_two(home: Home, tmp_path: Path) -> None:
-    """A store names messages by what they say; that makes nobody's words another's."""
+    """A store names messages by what they say; the same text in two conversations stays two messages."""
     home.take(Cursor(), stores.write_agent(tmp_path / "one"))
     home.take(Cursor(), stores.write_agent(tmp_path / "two", "11111111-3e7e"))
     assert _words(home, "cursor-11111111-3e7e") == stores.SAID_TO_AGENT
@@ -157,7 +157,7 @@ def test_conversations_that_begin_alike_are_two(home: Home, tmp_path: Path) -> N
 
 
 def test_a_transcript_is_read_when_there_is_nothing_better(home: Home, tmp_path: Path) -> None:
-    """Of a conversation in a database, the transcript is left alone."""
+    """Of a conversation in a database, the transcript is not read."""
     source = stores.write_transcript(tmp_path / "cursor")
     home.take(Cursor(), source)
     assert _words(home, AGENT) == [("user", "Why?"), ("assistant", "I look."), ("assistant", "")]

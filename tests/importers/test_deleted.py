@@ -36,11 +36,11 @@ def test_a_session_that_was_deleted_here_stays_deleted(home: Home) -> None:
 @pytest.mark.parametrize("damage", ["deleted", "damaged"])
 @pytest.mark.parametrize("way", ["deleted", "pruned"])
 def test_what_was_deleted_stays_deleted_without_the_memory_of_imports(home: Home, damage: str, way: str) -> None:
-    """The record itself knows what was deleted from it, by its name alone."""
+    """The record itself knows what was deleted from it, by its id."""
     reader = ListReader(ImportedConversation("a"), said("1", "secret plans"), ImportedConversation("b"), said("2"))
     home.take(reader)
     if way == "pruned":
-        # Nobody talks in what was imported; this one was taken up here.
+        # Imported sessions are ended; this one was reopened here.
         home.store.sessions.reopen_session("recited-b")
         assert home.store.deletion.prune_sessions() == 1
     else:
@@ -68,7 +68,7 @@ def test_what_was_deleted_does_not_come_back_in_a_copy_of_it(home: Home) -> None
     assert [each["external_id"] for each in home.messages("recited-b")] == ["3", "at 1.0", "at 2.0", "at 3.0"]
 
 
-def test_a_branch_that_nobody_remembers_begins_where_it_began(home: Home) -> None:
+def test_a_branch_without_import_state_starts_where_it_started(home: Home) -> None:
     """Also when it is read before the deleted session of which it is a copy."""
     trunk = [said("1"), said("2")]
     whole = ListReader(ImportedConversation("a"), *trunk, items=[ImportItem(Path("a"), 1, 1.0, "x")])
@@ -154,7 +154,7 @@ def test_work_for_a_deleted_session_stays_away_with_it(home: Home) -> None:
     assert home.take(reader, rescan=True).messages == 1
 
 
-def test_a_branch_of_a_deleted_session_stands_alone(home: Home) -> None:
+def test_a_branch_of_a_deleted_session_has_no_parent(home: Home) -> None:
     """A plan foresees it."""
     home.take(ListReader(ImportedConversation("a"), said("1")))
     home.store.deletion.delete_session("recited-a")

@@ -58,7 +58,7 @@ def test_the_form_of_2025_holds_the_same_words(home: Home, tmp_path: Path) -> No
 
 
 def test_a_session_that_was_taken_over_into_the_new_form_is_taken_in_once(home: Home, tmp_path: Path) -> None:
-    """Resuming an old session makes the program write it anew, with the same ids."""
+    """Resuming an old session makes the program write it again, with the same ids."""
     source = recordings.write_earlier(tmp_path / "gemini")
     home.take(GeminiCli(), source)
     folder = next(source.rglob("chats"))

@@ -1,4 +1,4 @@
-"""Imports take turns: one at a time in a home, and nobody waits without being told for whom."""
+"""One import at a time in a home; a second one learns who holds the lock."""
 
 import os
 from pathlib import Path
@@ -25,7 +25,7 @@ def test_one_import_at_a_time_has_its_turn(tmp_path: Path) -> None:
         assert other == ""
 
 
-def test_a_hook_leaves_a_long_import_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hook_does_not_wait_for_a_long_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It skips its turn quietly; the next event takes in what was said meanwhile."""
     monkeypatch.setattr(hooks, "_LOCK_TIMEOUT", 0.05)
     transcript = write_lines(tmp_path / "projects" / "p" / f"{SESSION}.jsonl", PRESENT)

@@ -1,4 +1,4 @@
-"""What an import remembers: where to go on, with what the reader has to know, and without credentials."""
+"""Import state: where to continue, what the reader must know, and no credentials."""
 
 import json
 import sqlite3
@@ -54,7 +54,7 @@ def test_what_a_reader_remembers_is_what_it_can_read(
 
 
 def test_a_session_whose_title_holds_a_credential_in_quotes_goes_on(home: Home, tmp_path: Path) -> None:
-    """An import goes on where the last one ended."""
+    """An import continues where the last one ended."""
     lines = [{"type": "ai-title", "aiTitle": f'Why does "export API_KEY={_SECRET}" fail', "sessionId": "s"}]
     file = write_lines(tmp_path / "projects" / "-x" / "s.jsonl", [*lines, _line(1)])
     assert home.take(ClaudeCode(), file).messages == 1

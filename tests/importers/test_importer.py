@@ -99,7 +99,7 @@ def test_without_its_memory_everything_is_read_once_more_and_nothing_added(home:
 
 @pytest.mark.parametrize("content", [b"no database at all" * 100, b"SQLite format 3\0" + b"\xff" * 5000])
 def test_a_damaged_memory_costs_time_and_nothing_else(home: Home, content: bytes) -> None:
-    """It is put aside, everything is read again, and nothing is added; a preview leaves it where it is."""
+    """It is renamed, everything is read again, and nothing is added; a preview does not rename it."""
     reader = ListReader(ImportedConversation("a"), said("1"))
     home.take(reader)
     for file in home.root.glob(f"{FILE_NAME}*"):
@@ -123,7 +123,7 @@ def test_the_memory_of_a_record_that_is_gone_says_nothing(home: Home, tmp_path: 
 
 
 def test_what_two_copies_of_a_session_share_is_there_once(home: Home) -> None:
-    """A fork begins with the same messages: it becomes a branch with its own messages alone, in any number."""
+    """A fork begins with the same messages: it becomes a branch with only its own messages, in any number."""
     items = [ImportItem(Path(name), 1, 1.0, "x") for name in "abc"]
     home.take(ListReader(ImportedConversation("a"), said("1"), said("2"), items=items[:1]))
     home.take(ListReader(ImportedConversation("b"), said("1"), said("2"), said("3"), items=items[1:2]))
@@ -148,7 +148,7 @@ def test_relatives_may_come_in_one_item(home: Home) -> None:
 
 
 def test_a_copy_that_says_nothing_of_its_own_makes_no_session(home: Home) -> None:
-    """Until it goes on; then it is the branch that it always was."""
+    """Until it continues; then it is the branch that it always was."""
     home.take(ListReader(ImportedConversation("a"), said("1"), items=[ImportItem(Path("a"), 1, 1.0, "x")]))
     home.take(ListReader(ImportedConversation("b"), said("1"), items=[ImportItem(Path("b"), 1, 1.0, "x")]))
     assert list(home.everything()) == ["recited-a"]
@@ -157,7 +157,7 @@ def test_a_copy_that_says_nothing_of_its_own_makes_no_session(home: Home) -> Non
 
 
 def test_delegated_work_hangs_on_its_session(home: Home) -> None:
-    """Or stands alone, and is named, when that is not here."""
+    """Or has no parent, and is named, when that is not here."""
     child = ImportedConversation("child", parent_host_id="a", relation="delegation")
     lost = ImportedConversation("lost", parent_host_id="gone", relation="delegation")
     reader = ListReader(ImportedConversation("a"), said("1"), child, said("2"), lost, said("3"))
@@ -171,7 +171,7 @@ def test_delegated_work_hangs_on_its_session(home: Home) -> None:
 
 
 def test_conversations_may_take_turns(home: Home) -> None:
-    """A conversation that is named again goes on where it was."""
+    """A conversation that is named again continues where it was."""
     one, two = ImportedConversation("one"), ImportedConversation("two")
     home.take(ListReader(one, said("1"), two, said("2"), one, said("3"), two, said("4")))
     assert [each["external_id"] for each in home.messages("recited-one")] == ["1", "3"]
@@ -231,7 +231,7 @@ def test_what_cannot_be_stored_is_a_problem_and_the_rest_goes_on(home: Home) -> 
     assert [(problem.line, done.messages) for problem in done.problems] == [(8, 1), (7, 1)]
 
 
-def test_a_message_that_nobody_can_know_again_is_a_problem(home: Home) -> None:
+def test_a_message_without_an_id_is_a_problem(home: Home) -> None:
     """Without an external id, or without a conversation, it would be added with every import."""
     stray = ImportedMessage({"role": "user", "content": "x"}, 3)
     summary = home.take(ListReader(said("1"), ImportedConversation("a"), stray, said("2")))
@@ -309,7 +309,7 @@ def test_what_is_wrong_in_a_part_is_said_and_not_looked_at_again(home: Home) -> 
 
 
 def test_what_is_read_again_has_only_the_problems_that_are_left(home: Home) -> None:
-    """A line that was finished since is none any more; what lies before the place to go on from still is."""
+    """A line that was finished since is none any more; what precedes the checkpoint still is."""
     wrong, unfinished = Problem(Path("a"), 1, "not JSON"), Problem(Path("a"), 3, "not finished")
     locked = Problem(Path("a"), None, "locked", unread=True)
     first, second = ImportSummary("recited"), ImportSummary("recited")
@@ -354,7 +354,7 @@ def test_what_other_tools_answered_is_remembered(home: Home, tool: str | None) -
 
 
 def test_progress_reaches_the_end(home: Home) -> None:
-    """It is told in bytes of all items, and never goes backwards."""
+    """It is counted in bytes of all items, and never goes backwards."""
     from memoranda.importers.importer import Importer, ImportProgress
 
     told: list[ImportProgress] = []

@@ -1,4 +1,4 @@
-"""An import that is killed at any moment goes on where it was, and ends as if nothing had happened."""
+"""An import that is killed at any time continues where it was, and ends as if nothing had happened."""
 
 import random
 import subprocess

@@ -83,7 +83,7 @@ def test_a_session_that_was_moved_into_the_database_is_taken_in_once(home: Home,
 
 
 def test_what_is_in_the_log_of_a_running_program_is_read(home: Home, tmp_path: Path) -> None:
-    """The database is not changed, and nobody has to wait."""
+    """The database is not changed, and the writer does not wait."""
     with closing(sessions.begin_database(tmp_path / "opencode")) as connection:
         sessions.add_session(connection, sessions.TALK)
         before = (tmp_path / "opencode" / "opencode.db").read_bytes()
@@ -118,7 +118,7 @@ def test_a_message_that_is_being_written_is_awaited_and_then_complete(home: Home
     assert _words(home)[len(sessions.WORDS) :] == [("assistant", "It is also faster.")]
 
 
-def test_a_message_that_nobody_will_finish_is_taken_as_it_is(home: Home, tmp_path: Path) -> None:
+def test_a_message_that_stays_unfinished_is_taken_as_it_is(home: Home, tmp_path: Path) -> None:
     """When the program has been silent for a while, what it left is all there is."""
     home.take(OpenCode(), sessions.write_database(tmp_path / "opencode", [*sessions.TALK, sessions.UNFINISHED]))
     assert [role for role, _ in _words(home)[len(sessions.WORDS) :]] == ["assistant", "assistant"]
@@ -160,7 +160,7 @@ def test_a_file_that_is_no_database_is_named(home: Home, tmp_path: Path, content
 
 
 def test_broken_rows_and_files_are_named_and_the_others_are_read(home: Home, tmp_path: Path) -> None:
-    """A part that is no JSON costs itself alone, in a database as in a file."""
+    """A part that is not JSON loses only itself, in a database as in a file."""
     source = tmp_path / "opencode"
     with closing(sessions.begin_database(source)) as connection:
         sessions.add_session(connection, sessions.TALK)

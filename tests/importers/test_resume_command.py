@@ -42,7 +42,7 @@ def test_a_session_of_our_own_has_no_command() -> None:
     "name", ["--dangerously-skip-permissions", "-r", "", "a b", "a;b", "$(x)", "a\nb", "a\x1b[2J", "é", "x" * 300]
 )
 def test_a_name_that_could_be_read_as_something_else_makes_no_command(name: str) -> None:
-    """A transcript may come from anybody, and a person copies what is printed."""
+    """A transcript may come from anyone, and a person copies what is printed."""
     assert all(resume_command(imported(name, host=host)) == "" for host in SOURCES)
 
 

@@ -1,4 +1,4 @@
-"""Databases of other programs: one state of them is read, whoever writes, and nothing is left beside them."""
+"""Databases of other programs: one consistent state is read while others write, and no file is left beside them."""
 
 import os
 import shutil
@@ -34,7 +34,7 @@ def _rewrite(connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM said WHERE id % 2 = 0")
     connection.execute("UPDATE said SET words = 'new'")
     connection.execute("VACUUM")
-    # Busy where somebody reads, which is no error.
+    # Busy while another connection reads, which is not an error.
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 

@@ -10,7 +10,7 @@ _PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
 def test_the_extra_that_is_named_brings_what_unpacks() -> None:
-    """Whoever does what the message says can read packed files."""
+    """After doing what the message says, packed files can be read."""
     named = re.search(r"pip install 'memoranda\[(\w+)\]'", MISSING_LIBRARY)
     assert named is not None
     extras = tomllib.loads(_PROJECT.read_text())["project"]["optional-dependencies"]

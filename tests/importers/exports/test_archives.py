@@ -35,7 +35,7 @@ def test_numbered_parts_are_all_found(tmp_path: Path) -> None:
 
 
 def test_downloads_are_looked_through_and_nothing_else(tmp_path: Path) -> None:
-    """What was downloaded and what was unpacked there; other archives are left alone."""
+    """What was downloaded and what was unpacked there; other archives are not touched."""
     downloads = Path.home() / "Downloads"
     write_zip(downloads / "gpt.zip", {"conversations.json": [edited()]})
     write_json(downloads / "data-2026" / "conversations.json", [CHAT])
@@ -54,7 +54,7 @@ def test_without_downloads_there_is_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"PK\x03\x04 and no more", b"", b"hello", b"[]", b'[{"mapping": 1}]'])
 def test_a_named_file_that_cannot_be_used_says_what_is_wrong(tmp_path: Path, content: bytes) -> None:
-    """It is a problem of that file, and the import goes on."""
+    """It is a problem of that file, and the import continues."""
     file = tmp_path / "conversations.json"
     file.write_bytes(content)
     summary = Home(tmp_path / "home").take(ChatGPT(), file)

@@ -102,7 +102,7 @@ def test_a_later_export_adds_only_what_is_new(home: Home, tmp_path: Path) -> Non
 
 
 def test_what_is_no_conversation_is_named_by_its_place(tmp_path: Path) -> None:
-    """And so is a message of which nobody knows who wrote it."""
+    """And so is a message without an author."""
     bad = chatgpt("conv-3", node("u", None, {"content": {"content_type": "text", "parts": ["x"]}}))
     bad["mapping"]["odd"] = 7
     file = write_json(tmp_path / "conversations.json", [5, {"id": "x"}, bad])
@@ -152,7 +152,7 @@ _conversation = st.fixed_dictionaries(
 @settings(max_examples=examples(60))
 @given(conversations=st.lists(_conversation | _json, max_size=4))
 def test_importing_twice_is_importing_once_and_nothing_is_lost_in_silence(conversations: list[Any]) -> None:
-    """Whatever the export holds, every message of it is new, known, set aside or a problem."""
+    """Whatever the export holds, every message of it is new, known, skipped or a problem."""
     with TemporaryDirectory() as scratch:
         file = Path(scratch) / "conversations.json"
         file.write_text(json.dumps(conversations), "utf-8")

@@ -162,7 +162,7 @@ _conversation = st.fixed_dictionaries(
 @settings(max_examples=examples(60))
 @given(conversations=st.lists(_conversation | _json, max_size=4))
 def test_importing_twice_is_importing_once_and_nothing_is_lost_in_silence(conversations: list[Any]) -> None:
-    """Whatever the export holds, every message of it is new, known, set aside or a problem."""
+    """Whatever the export holds, every message of it is new, known, skipped or a problem."""
     with TemporaryDirectory() as scratch:
         file = Path(scratch) / "conversations.json"
         file.write_text(json.dumps(conversations), "utf-8")

@@ -76,7 +76,7 @@ def test_a_broken_element_is_named_and_stepped_over() -> None:
 
 @pytest.mark.parametrize("raw", [b'[a, {"b": 1}]', b'[}, {"b": 1}]', b'[a}, {"b": 1}]'])
 def test_what_is_no_value_at_all_costs_no_other(raw: bytes) -> None:
-    """Stray words and brackets end where the list goes on."""
+    """Stray words and brackets end where the list continues."""
     assert {"b": 1} in values(raw)
     assert problems(raw)
 

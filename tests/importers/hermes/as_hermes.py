@@ -52,6 +52,6 @@ def _compress(db: Any) -> None:
 if __name__ == "__main__":
     store = write(Path(sys.argv[1]))
     print("written", flush=True)
-    # Hermes stays at work until it is told to end.
+    # Hermes keeps running until it is asked to end.
     sys.stdin.readline()
     store.close()

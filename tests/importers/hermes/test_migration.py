@@ -167,7 +167,7 @@ TwoHomes(Path(sys.argv[1])).take()
 
 
 @pytest.mark.slow
-def test_killed_at_any_moment_the_next_time_finishes_it(place: TwoHomes, tmp_path: Path) -> None:
+def test_after_a_kill_the_next_import_finishes_it(place: TwoHomes, tmp_path: Path) -> None:
     """Whatever was written is whole, and in the end everything is there once."""
     place.memories("Uses pytest", "Port 8080", "z" * 150)
     for number in range(8):

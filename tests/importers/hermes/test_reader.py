@@ -248,7 +248,7 @@ _row = st.tuples(
 @settings(max_examples=examples(40))
 @given(rows=st.lists(_row, max_size=12))
 def test_importing_twice_is_importing_once_and_nothing_is_lost_in_silence(rows: list[Any]) -> None:
-    """Whatever the rows hold, each is new, set aside or a problem; and read in two goes it is the same."""
+    """Whatever the rows hold, each is new, skipped or a problem; and read in two passes it is the same."""
     with TemporaryDirectory() as scratch:
         hermes, home = HermesHome(Path(scratch) / "hermes"), Home(Path(scratch) / "home")
         hermes.session("s1", end_reason="compression")

@@ -1,4 +1,4 @@
-"""A copy of the home before a move, and OpenClaw's directory put aside after it."""
+"""A backup of the home before a migration, and the rename of OpenClaw's directory after it."""
 
 import sqlite3
 import zipfile
@@ -26,8 +26,8 @@ def _home(root: Path) -> Path:
     return root
 
 
-def test_the_copy_holds_what_matters_and_is_for_its_owner_alone(tmp_path: Path) -> None:
-    """Databases are whole, also while somebody has them open; the index and other copies are left out."""
+def test_the_backup_holds_what_matters_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
+    """Databases are whole, also while another process has them open; the index and other copies are left out."""
     root = _home(tmp_path / "home")
     with closing(sqlite3.connect(root / "state.db")) as database:
         database.execute("PRAGMA journal_mode = WAL")
@@ -103,7 +103,7 @@ def test_the_directory_gets_another_name_each_time(tmp_path: Path) -> None:
     ],
 )
 def test_openclaw_is_known_by_how_it_runs(command: str, is_it: bool) -> None:
-    """The program or a runtime that runs it, and not whoever only names it."""
+    """The program or a runtime that runs it, and not a command that only names it."""
     assert is_openclaw_command(command) is is_it
 
 

@@ -58,7 +58,7 @@ def _in_a_database(root: Path, name: str, table: str, column: str) -> None:
 
 @pytest.mark.parametrize("era", ["file", "agent", "state"])
 def test_sign_ins_of_every_era_are_found(tmp_path: Path, era: str) -> None:
-    """An API key is of use here; an account that somebody signed in to is not."""
+    """An API key is of use here; an account with a sign-in is not."""
     if era == "file":
         _in_a_file(tmp_path)
     elif era == "agent":

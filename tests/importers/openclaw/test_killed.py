@@ -1,4 +1,4 @@
-"""A move that is killed at any moment can be made again, and ends as if nothing had happened."""
+"""A migration that is killed at any time can be repeated, and ends as if nothing had happened."""
 
 import random
 import subprocess

@@ -218,7 +218,7 @@ def test_what_stays_there_is_named(source: Path, home: MigrationTarget) -> None:
     assert "gateway.auth.token, channels.telegram.botToken" in " ".join(step_lines(done))
 
 
-def test_memory_that_is_switched_off_is_left_alone(source: Path, tmp_path: Path) -> None:
+def test_memory_that_is_switched_off_is_not_changed(source: Path, tmp_path: Path) -> None:
     """The plan says so."""
     home = migration_target(tmp_path / "home", CuratedSettings(user_profile_enabled=False))
     assert step(move(source, home), "user-profile").status == "skipped"

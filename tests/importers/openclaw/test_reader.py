@@ -45,7 +45,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
 
 @pytest.mark.parametrize("write", [write_transcript, write_database])
 def test_a_session_is_taken_over_with_everything(home: Home, tmp_path: Path, write: Any) -> None:
-    """Text, thinking, tool calls, results, summaries, moments, model, title and directory, from either era."""
+    """Text, thinking, tool calls, results, summaries, timestamps, model, title and directory, from either era."""
     write(tmp_path / "oc", EVENTS)
     before = contents(tmp_path / "oc")
     summary = home.take(OpenClaw(), tmp_path / "oc")
@@ -99,7 +99,7 @@ def test_while_openclaw_writes_everything_committed_is_read(home: Home, tmp_path
 
 
 def test_a_database_that_a_crash_left_is_read_in_a_copy(home: Home, tmp_path: Path) -> None:
-    """SQLite would mend the original; nothing there is changed, and nothing is added beside it."""
+    """SQLite would repair the original; nothing there is changed, and nothing is added beside it."""
     file = write_database(tmp_path / "scratch", EVENTS[:4])
     with closing(sqlite3.connect(file)) as writer:
         writer.execute("PRAGMA journal_mode = WAL")

@@ -17,7 +17,7 @@ from memoranda.importers.hermes.outcomes import MigrationOutcome
 from memoranda.importers.sources import SOURCES
 
 _PARTS = ("sessions", "memories", "skills")
-_MAX_SHOWN = 10
+_MAX_OUTCOMES = 10
 _STATUS_TEXTS = {
     "there": "here already",
     "gone": "removed here since (--rescan restores them)",
@@ -100,9 +100,9 @@ def _migration_lines(migration: HermesMigration, *, done: bool) -> list[str]:
             others = ", ".join(f"{counts[status]:,} {text}" for status, text in _STATUS_TEXTS.items() if counts[status])
             lines.append(f"  {_NAMES[kind]}: {counts['new']:,} {verb}{f'; {others}' if others else ''}")
     omitted = migration.with_status("left", "conflict", "unreadable")
-    lines += [f"    {_outcome_line(outcome)}" for outcome in omitted[:_MAX_SHOWN]]
-    if len(omitted) > _MAX_SHOWN:
-        lines.append(f"    and {len(omitted) - _MAX_SHOWN:,} more; --json shows them")
+    lines += [f"    {_outcome_line(outcome)}" for outcome in omitted[:_MAX_OUTCOMES]]
+    if len(omitted) > _MAX_OUTCOMES:
+        lines.append(f"    and {len(omitted) - _MAX_OUTCOMES:,} more; --json shows them")
     if omitted_files := sum(len(skill.omitted_files) for skill in migration.skills):
         lines.append(f"    files that are omitted, because they are not text or not allowed here: {omitted_files:,}")
     return lines + [f"  Omitted entries were written to {terminal_line(str(file))}" for file in migration.written_files]
