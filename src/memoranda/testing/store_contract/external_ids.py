@@ -48,7 +48,7 @@ class ExternalIdContract:
         assert contents(store, "s") == []
 
     def test_an_empty_external_id_is_none(self, store: SessionStore) -> None:
-        """Under any of its names: messages without a name are told apart, recorded or imported."""
+        """Under any of its names: messages without a name stay distinct, recorded or imported."""
         store.sessions.create_session("s", "cli")
         for name in ("external_id", "message_id", "platform_message_id"):
             for word in ("one", "two"):

@@ -23,7 +23,7 @@ class ProjectContract:
         assert [project_in(store, name) for name in "abc"] == [ONE, None, None]
 
     def test_a_project_that_becomes_known_is_filled_in_and_stays(self, store: SessionStore) -> None:
-        """Creating again fills it, and does not change it; followers hear of what search is limited by."""
+        """Creating again fills it, and does not change it; the feed reports what search is limited by."""
         store.sessions.create_session("a", "cli")
         before = store.feed.head().change
         store.sessions.create_session("a", "cli", project=ONE)
@@ -33,7 +33,7 @@ class ProjectContract:
         assert before < told == store.feed.head().change
 
     def test_a_project_can_be_set(self, store: SessionStore) -> None:
-        """And taken away; followers hear of both."""
+        """And removed; the feed reports both."""
         store.sessions.create_session("a", "cli", project=ONE)
         heard = [store.feed.head().change]
         for project in (TWO, None):

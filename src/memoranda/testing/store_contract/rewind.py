@@ -228,7 +228,7 @@ class RewindContract:
         assert store.transfer.export_session("s") == before
 
     def test_clearing_keeps_the_session(self, store: SessionStore) -> None:
-        """Without messages and without counts; followers are told."""
+        """Without messages and without counts; the feed reports it."""
         store.sessions.create_session("s", "cli", started_at=1.0, title="T")
         ids = say(store, "s", "gone 1", "gone 2")
         head = store.feed.head()
@@ -241,7 +241,7 @@ class RewindContract:
         assert any(change.from_message is not None for change in store.feed.changes_after(head.change, 10))
 
     def test_redacting_takes_every_word_of_a_message(self, store: SessionStore) -> None:
-        """Its place stays; followers are told."""
+        """Its place stays; the feed reports it."""
         store.sessions.create_session("s", "cli")
         words = dict.fromkeys(("content", "reasoning", "reasoning_content", "unknown"), "secret")
         number = store.messages.append_message(

@@ -1,0 +1,86 @@
+"""Plain words: the worst words of a dialect stay out, modules are named by nouns, and classes stay small.
+
+Every list of exceptions here may only shrink: remove an entry that is no longer needed, and add none.
+"""
+
+import importlib
+import inspect
+import pkgutil
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import memoranda
+
+ROOT = Path(__file__).parent.parent
+
+# Each hides who does what, or stands where the field has a word of its own: a name, resume, repair, receives.
+WORST_WORDS = re.compile(
+    r"\b(somebody|nobody|whoever|anew|mend(?:s|ed|ing)?|tak(?:e|es|en|ing) up again"
+    r"|(?:is|are) told|hears? of|cut short)\b",
+    re.IGNORECASE,
+)
+# Where such a word is meant: an old spelling that still works, a JSON field, words that are data.
+WORST_WORDS_ALLOWED = {
+    "CHANGELOG.md": 1,
+    "benchmarks/holographic.py": 3,
+    "benchmarks/paraphrases.txt": 1,
+    "src/memoranda/cli/doctor.py": 4,
+    "src/memoranda/review/clauses.py": 1,
+}
+
+# Words of the field that end in -ing and name a thing.
+ING_MODULES = {
+    "compression/pruning.py",
+    "db/error_mapping.py",
+    "llm/anthropic/thinking.py",
+    "providers/holographic/encoding.py",
+    "recall/ranking.py",
+    "safety/decoding.py",
+    "safety/finding.py",
+    "spending/metering.py",
+}
+
+MAX_PUBLIC_MEMBERS = 30
+# `SessionDB` has the method names that its users know; each delegates to a part of the store.
+LARGE_CLASSES = {"SessionDB"}
+
+
+def _texts() -> list[str]:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    kept = re.compile(r"^(src/.*\.py|docs/.*\.md|benchmarks/.*\.(py|md|txt)|[A-Z]+\.md)$")
+    return [name for name in listed.splitlines() if kept.match(name) and (ROOT / name).is_file()]
+
+
+def test_the_worst_words_are_in_no_source_and_on_no_page() -> None:
+    """Except where one is meant, as often as listed."""
+    found = {name: len(WORST_WORDS.findall((ROOT / name).read_text("utf-8"))) for name in _texts()}
+    assert {name: count for name, count in found.items() if count} == {
+        name: count for name, count in WORST_WORDS_ALLOWED.items() if count
+    }
+
+
+def test_modules_that_end_in_ing_are_nouns_of_the_field() -> None:
+    """A module is named by the thing it contains, not by what is done with it."""
+    package = ROOT / "src" / "memoranda"
+    assert {path.relative_to(package).as_posix() for path in package.rglob("*ing.py")} == ING_MODULES
+
+
+def _public_members(found: type) -> set[str]:
+    ours = [base for base in found.__mro__ if base.__module__.startswith("memoranda")]
+    return {name for base in ours for name in vars(base) if not name.startswith("_")}
+
+
+@pytest.mark.slow
+def test_no_class_has_too_many_public_members() -> None:
+    """Suites of tests and plain records excepted: their members are their content."""
+    large = set()
+    for module in pkgutil.walk_packages(memoranda.__path__, "memoranda."):
+        if module.name.startswith("memoranda.testing") or module.name.endswith("__main__"):
+            continue
+        for name, found in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            if found.__module__ == module.name and len(_public_members(found)) > MAX_PUBLIC_MEMBERS:
+                large.add(name)
+    assert large == LARGE_CLASSES
