@@ -261,7 +261,7 @@ def test_a_ledger_that_lost_its_file_is_saved_from_its_log(tmp_path: Path, lose:
     """Any database that is opened the same way is saved the same way."""
 
     def count_and_die() -> None:
-        ReviewSchedule(tmp_path).turn_done(None, "s", used=[], offered=["memory"])
+        ReviewSchedule(tmp_path).record_turn(None, "s", used=[], offered=["memory"])
         os._exit(9)
 
     assert in_child(count_and_die) == 9
@@ -325,7 +325,7 @@ def test_a_damaged_ledger_is_found_and_saved(tmp_path: Path, name: str) -> None:
     ledger.metered(ScriptedModel([Reply("Hello.")]), "chat").reply("", [{"role": "user", "content": "Hi"}])
     ledger.close()
     schedule = ReviewSchedule(tmp_path)
-    schedule.turn_done(None, "s", used=[], offered=["memory"])
+    schedule.record_turn(None, "s", used=[], offered=["memory"])
     schedule.close()
     assert [finding for finding in examine(home) if finding.path.name == name] == []
     file = tmp_path / name

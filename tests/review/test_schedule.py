@@ -26,7 +26,7 @@ def _turns(
     schedule: ReviewSchedule, count: int, *used: str, user: str | None = None, session: str = "s1"
 ) -> list[DueReview]:
     for _ in range(count):
-        schedule.turn_done(user, session, used=used, offered=MEMORY)
+        schedule.record_turn(user, session, used=used, offered=MEMORY)
     return schedule.open_reviews(user)
 
 
@@ -56,11 +56,11 @@ def test_memory_and_skills_are_counted_apart_and_reviewed_together(tmp_path: Pat
     """A user who saves memories all the time is still asked about skills."""
     schedule = _schedule(tmp_path)
     for used in ((), ("memory",), ()):
-        schedule.turn_done(None, "s1", used=used, offered=BOTH)
+        schedule.record_turn(None, "s1", used=used, offered=BOTH)
     (due,) = schedule.open_reviews(None)
     assert due.focus == ReviewFocus(memory=False, skills=True)
-    schedule.turn_done(None, "s1", used=(), offered=BOTH)
-    schedule.turn_done(None, "s1", used=(), offered=BOTH)
+    schedule.record_turn(None, "s1", used=(), offered=BOTH)
+    schedule.record_turn(None, "s1", used=(), offered=BOTH)
     assert [each.focus for each in schedule.open_reviews(None)] == [ReviewFocus(True, True)]
     schedule.close()
 
@@ -93,7 +93,7 @@ def test_zero_is_never_and_without_tools_nothing_is_counted(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
     schedule = _schedule(tmp_path)
     for _ in range(10):
-        schedule.turn_done(None, "s1", used=(), offered=())
+        schedule.record_turn(None, "s1", used=(), offered=())
     assert schedule.open_reviews(None) == []
     schedule.close()
 

@@ -21,7 +21,7 @@ from memoranda.sessions.rotation import ContextItem, KeptMessage, LiveMessage, S
 
 # If pruning old tool output reduces the context to this share, no summary is needed.
 _PRUNED_ENOUGH = 0.5
-# Pinned sentences may take this share of the summary's room, in addition to the summary.
+# Pinned sentences may use this share of the summary's room, in addition to the summary.
 _PINNED_SHARE = 0.5
 # Characters of tool output in the last messages when they do not fit; if that is not enough, LONG_OUTPUT.
 _LONG_RECENT_OUTPUT = 8_000
@@ -35,7 +35,7 @@ SummarySource = Literal["model", "extract", "pruned"]
 class CompressedContext:
     """The new context; its summary replaces the messages from `first_id` to `last_id`.
 
-    `how` tells who wrote the summary; "pruned" means that none was needed. `why` explains a result that is worse than
+    `how` says who wrote the summary; "pruned" means that none was needed. `why` explains a result that is worse than
     intended: an extract instead of a summary, or more tokens than the target. `last_seen` is the id of the last message
     of the old context.
     """
@@ -158,7 +158,9 @@ class _Context:
             return NotCompressed("A summary would not be shorter than the messages that it replaces.")
         why = [failure] if failure else []
         if after > target:
-            why.append(f"{after:,} tokens are left and not {target:,}, because what must be kept is that long")
+            why.append(
+                f"{after:,} tokens are left instead of {target:,}, because the messages that must be kept are that long"
+            )
         return self._result(items, span, "extract" if failure else "model", why)
 
     def _items(self, replacements: Mapping[int, Message | None]) -> list[ContextItem]:

@@ -124,7 +124,7 @@ def _open_points(texts: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _newest_that_fit(known: Sequence[str], new: Sequence[str], room: int, goal: bool) -> list[str]:
-    """The newest lines that fit, half of them known and half new; the first goal always stays."""
+    """The newest lines that fit, half of them known and half new; the first goal is always kept."""
     first = [shorten_to_tokens(line, room) for line in (*known, *new)[:1]] if goal else []
     known, new = (known[1:], new) if goal and known else (known, new[1:] if goal else new)
     room -= sum(map(_size, first))

@@ -49,7 +49,7 @@ class Pinned:
 
 
 def find_pinned(messages: Iterable[Message], known: Pinned, room: int) -> Pinned:
-    """The pinned sentences after some more messages; if there are more than `room` tokens, the newest stay."""
+    """The pinned sentences after some more messages; if they exceed `room` tokens, the newest are kept."""
     collector = _PinCollector(known)
     for message in messages:
         collector.add(message)
@@ -91,7 +91,7 @@ class _PinCollector:
                 self.tasks.pop(task, None)
 
     def _replace_task_list(self, open_items: list[str]) -> None:
-        """A tool that keeps a task list repeats the whole list in each call."""
+        """A task-list tool sends the whole list in each call."""
         for task in self._task_list:
             self.tasks.pop(task, None)
         self._task_list = open_items

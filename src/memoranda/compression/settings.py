@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 _MIN_TARGET = 200
-# A summary takes at most these shares of the window and of the compressed context.
-_OF_WINDOW = 0.05
-_OF_TARGET = 0.4
+# A summary uses at most these shares of the window and of the compressed context.
+_MAX_WINDOW_SHARE = 0.05
+_MAX_TARGET_SHARE = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,5 +30,11 @@ class CompressionSettings:
         return max(_MIN_TARGET, int(self.limit(window) * self.target_ratio))
 
     def summary_room(self, window: int) -> int:
-        """The tokens that the summary may take of the target."""
-        return int(min(self.summary_tokens, max(window * _OF_WINDOW, _MIN_TARGET), self.target(window) * _OF_TARGET))
+        """The part of the target's tokens that the summary may use."""
+        return int(
+            min(
+                self.summary_tokens,
+                max(window * _MAX_WINDOW_SHARE, _MIN_TARGET),
+                self.target(window) * _MAX_TARGET_SHARE,
+            )
+        )

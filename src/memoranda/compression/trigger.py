@@ -71,7 +71,7 @@ class CompressionProgress:
         return self.useless < _MAX_USELESS or used >= self.stuck_at + window * _GROWTH
 
     def after_compression(self, window: int, left: int = 0) -> "CompressionProgress":
-        """The progress after a compression to about `left` tokens; the next reading tells whether it helped."""
+        """The progress after a compression to about `left` tokens; the next reading shows whether it helped."""
         return replace(self._for(window), waiting=True, left=left)
 
     def after_failure(self, used: int, window: int) -> "CompressionProgress":
@@ -91,7 +91,7 @@ class CompressionProgress:
 
     @classmethod
     def from_json(cls, text: str | None) -> "CompressionProgress":
-        """Reads stored progress; text that cannot be read gives the initial progress."""
+        """Reads stored progress; returns the initial progress if the text is invalid."""
         try:
             stored = json.loads(text) if text else {}
             numbers = [int(stored[name]) for name in ("useless", "waiting", "stuck_at", "window", "left")]

@@ -1,6 +1,7 @@
 """Context windows and maximum answer lengths of known models, by patterns of their names.
 
-Model names change faster than Memoranda's releases, so unknown names get a careful default; `model.window` wins.
+Model names change faster than Memoranda's releases, so unknown names get a cautious default. The setting
+`model.window` overrides both.
 """
 
 import re
@@ -8,7 +9,7 @@ import re
 DEFAULT_WINDOW = 128_000
 _DEFAULT_ANSWER_TOKENS = 16_000
 
-# The first matching pattern counts. A name may begin with its vendor, as in "anthropic/claude-sonnet-5".
+# The first matching pattern wins. A name may start with its vendor, as in "anthropic/claude-sonnet-5".
 _WINDOWS = tuple(
     (re.compile(pattern), window)
     for pattern, window in (

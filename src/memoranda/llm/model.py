@@ -38,13 +38,13 @@ class ToolCall:
     arguments: str
 
     def as_json(self) -> Message:
-        """The call in the form that an assistant message has it."""
+        """The call as it appears in an assistant message."""
         return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer of a model.
+    """One answer from a model.
 
     `finish_reason` is stop, tool_calls, length or refusal, or the vendor's own word for anything else.
     `reasoning_details` are opaque blocks that the vendor expects back unchanged in the next request.

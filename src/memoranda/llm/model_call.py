@@ -1,4 +1,4 @@
-"""One model call with retries, streamed text, and a deadline that holds for the whole call.
+"""One model call with retries, streamed text, and a deadline that covers the whole call.
 
 The SDKs' own timeouts restart with every byte, so a service that sends slowly, or a host name that does not resolve,
 outlasts them. So the attempts run in a thread of their own, and the caller waits for that thread no longer than the
@@ -47,8 +47,8 @@ class _Result:
 class ModelCall:
     """One call: as many attempts as `tries` and the deadline allow."""
 
-    def __init__(self, who: str, attempt: Attempt, *, deadline: float, tries: int) -> None:
-        self._who = who
+    def __init__(self, label: str, attempt: Attempt, *, deadline: float, tries: int) -> None:
+        self._label = label
         self._attempt = attempt
         self._tries = tries
         self._seconds = deadline
@@ -60,7 +60,9 @@ class ModelCall:
     def reply(self, on_text: OnText | None) -> Reply:
         """Runs the attempts in a thread and returns the answer; `on_text` is called in the caller's thread."""
         context = contextvars.copy_context()
-        thread = threading.Thread(target=context.run, args=(self._run,), name=f"model call to {self._who}", daemon=True)
+        thread = threading.Thread(
+            target=context.run, args=(self._run,), name=f"model call to {self._label}", daemon=True
+        )
         thread.start()
         try:
             return self._wait_for_result(on_text or _ignore)
@@ -73,7 +75,7 @@ class ModelCall:
                 with interruptible:
                     event = self._events.get(timeout=max(0.0, self._seconds_left()))
             except queue.Empty:
-                raise deadline_error(self._who, self._seconds) from None
+                raise deadline_error(self._label, self._seconds) from None
             if isinstance(event, str):
                 on_text(event)
             elif event.reply is not None:
@@ -82,7 +84,7 @@ class ModelCall:
                 raise event.error
 
     def _run(self) -> None:
-        """In the thread: hands every result, also any exception, to the waiting caller."""
+        """Runs in the thread; passes the result, or any exception, to the waiting caller."""
         try:
             result = _Result(reply=self._try_repeatedly())
         except BaseException as error:
@@ -96,7 +98,7 @@ class ModelCall:
             except FailedAttemptError as error:
                 failure = error.failure
                 wait = _wait_before_retry(number, failure.retry_after)
-                # The user has seen streamed text, so an answer that broke off is not started again.
+                # The user has seen streamed text, so an interrupted answer is not started again.
                 if not failure.retry or self._has_streamed or number == self._tries or wait >= self._seconds_left():
                     raise failure.error from error
             if self._abandoned.wait(wait):
@@ -114,11 +116,11 @@ class ModelCall:
         return self._ends_at - time.monotonic()
 
 
-def _wait_before_retry(number: int, asked: float | None) -> float:
-    """Waits longer each time, with some randomness so that clients do not retry in step."""
-    own = min(_MAX_WAIT, _FIRST_WAIT * 2.0 ** (number - 1)) * random.uniform(0.75, 1.0)
-    return own if asked is None else max(own, asked)
+def _wait_before_retry(number: int, retry_after: float | None) -> float:
+    """The seconds to wait: more each time, with some randomness so that clients do not retry in step."""
+    wait = min(_MAX_WAIT, _FIRST_WAIT * 2.0 ** (number - 1)) * random.uniform(0.75, 1.0)
+    return wait if retry_after is None else max(wait, retry_after)
 
 
 def _ignore(_: str) -> None:
-    """Stands in for `on_text` when the caller wants no stream."""
+    """The `on_text` of a caller that does not want a stream."""

@@ -52,7 +52,7 @@ class SdkModel(ABC):
         return self._settings.window or context_window(self.name)
 
     @property
-    def who(self) -> str:
+    def label(self) -> str:
         """The name of the model and its service, for error messages."""
         return f"{self.name} ({self.provider})"
 
@@ -80,7 +80,7 @@ class SdkModel(ABC):
                     raise
                 raise FailedAttemptError(failure) from error
 
-        return ModelCall(self.who, attempt, deadline=seconds, tries=self._settings.tries).reply(on_text)
+        return ModelCall(self.label, attempt, deadline=seconds, tries=self._settings.tries).reply(on_text)
 
     def close(self) -> None:
         """Closes the connections."""
@@ -133,21 +133,21 @@ class SdkModel(ABC):
             return error.failure
         sdk, httpx = importlib.import_module(self.package), importlib.import_module("httpx2")
         if isinstance(error, sdk.APIResponseValidationError):
-            return unreadable_reply(self.who, error)
+            return unreadable_reply(self.label, error)
         if isinstance(error, sdk.APIStatusError):
             code, message = _read_error(error.body, str(error))
-            # An error in the middle of a stream has the status with which the stream began.
+            # An error in the middle of a stream has the status with which the stream started.
             status = error.status_code if error.status_code >= 400 else 0
             return failure_from_status(
-                self.who, status, self._without_key(message), code=code, after=retry_after(error.response.headers)
+                self.label, status, self._without_key(message), code=code, after=retry_after(error.response.headers)
             )
         if isinstance(error, sdk.APIConnectionError | httpx.TransportError):
-            return connection_failure(self.who, self._without_key(str(error.__cause__ or error)))
+            return connection_failure(self.label, self._without_key(str(error.__cause__ or error)))
         if isinstance(error, sdk.APIError):
             code, message = _read_error(error.body, str(error))
-            return failure_from_status(self.who, 0, self._without_key(message), code=code)
+            return failure_from_status(self.label, 0, self._without_key(message), code=code)
         if isinstance(error, ValueError | TypeError | KeyError | AttributeError | IndexError | httpx.HTTPError):
-            return unreadable_reply(self.who, self._without_key(f"{type(error).__name__}: {error}"))
+            return unreadable_reply(self.label, self._without_key(f"{type(error).__name__}: {error}"))
         return None
 
     def _without_key(self, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Repairs tool calls before they are sent back to a service: invalid names, and arguments that are no JSON object.
+"""Repairs tool calls before they are sent back to a service: invalid names, and arguments that are not a JSON object.
 
 A model may call a tool that does not exist or write broken JSON, and a service refuses every later request that repeats
 such a call. The repair changes the request only, never the record.
@@ -30,7 +30,7 @@ def repair_arguments(arguments: Any) -> JsonObject:
 
 
 def repair_call(call: Mapping[str, Any]) -> JsonObject:
-    """The call in OpenAI's form; valid arguments stay the same to the byte."""
+    """The call in OpenAI's form; valid arguments stay byte-identical."""
     function = call.get("function") or {}
     original = function.get("arguments")
     valid = isinstance(original, str) and "unreadable_arguments" not in repair_arguments(original) and original.strip()

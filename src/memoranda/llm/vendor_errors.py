@@ -44,11 +44,11 @@ class CallFailure:
 
 
 def failure_from_status(
-    who: str, status: int, message: str, *, code: str = "", after: float | None = None
+    label: str, status: int, message: str, *, code: str = "", after: float | None = None
 ) -> CallFailure:
     """The failure for an error response; `status` 0 is an error in the middle of a stream."""
     words = f"{code} {message}"
-    report = f"{who} says: {quote(message) or f'status {status}'}"
+    report = f"{label} says: {quote(message) or f'status {status}'}"
     if status == 402 or (_NO_CREDIT.search(words) and status not in (401, 500)):
         return CallFailure(ModelQuotaError(f"The account has no credit left. {report}"))
     if status in (401, 403) or code in ("authentication_error", "permission_error", "invalid_api_key"):
@@ -67,26 +67,26 @@ def failure_from_status(
     return CallFailure(ModelReplyError(f"The service refused the request ({status or 'in the stream'}). {report}"))
 
 
-def connection_failure(who: str, why: object) -> CallFailure:
-    """The failure when there is no connection, or it broke."""
+def connection_failure(label: str, why: object) -> CallFailure:
+    """The failure when there is no connection, or when it was lost."""
     reason = quote(str(why)) or type(why).__name__
     return CallFailure(
-        ModelUnreachableError(f"{who} could not be reached or the connection broke: {reason}"), retry=True
+        ModelUnreachableError(f"{label} could not be reached or the connection was lost: {reason}"), retry=True
     )
 
 
-def incomplete_stream(who: str) -> CallFailure:
+def incomplete_stream(label: str) -> CallFailure:
     """The failure when a stream ended before the answer did."""
-    return CallFailure(ModelUnreachableError(f"The answer of {who} broke off before its end."), retry=True)
+    return CallFailure(ModelUnreachableError(f"The answer of {label} ended before it was complete."), retry=True)
 
 
-def unreadable_reply(who: str, why: object) -> CallFailure:
-    """The failure for an invalid response. No retry: it may have been paid for, and would be the same."""
-    return CallFailure(ModelReplyError(f"{who} answered with something that is no reply: {quote(str(why))}"))
+def unreadable_reply(label: str, why: object) -> CallFailure:
+    """The failure for an invalid response. No retry: the call may have been billed, and would return the same."""
+    return CallFailure(ModelReplyError(f"{label} sent a response that is not a reply: {quote(str(why))}"))
 
 
-def deadline_error(who: str, seconds: float) -> ModelUnreachableError:
-    return ModelUnreachableError(f"{who} did not answer within {seconds:g} seconds.")
+def deadline_error(label: str, seconds: float) -> ModelUnreachableError:
+    return ModelUnreachableError(f"{label} did not answer within {seconds:g} seconds.")
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

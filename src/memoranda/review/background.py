@@ -56,7 +56,7 @@ class BackgroundReview:
             return
         try:
             sent = tuple(session.tools if tools is None else tools)
-            self.schedule.turn_done(session.user, session.id, used=used, offered=[tool.name for tool in sent])
+            self.schedule.record_turn(session.user, session.id, used=used, offered=[tool.name for tool in sent])
             self._start_open_review(session, sent)
         except Exception:
             # The conversation must continue, whatever fails here.
@@ -117,7 +117,7 @@ class BackgroundReview:
             _log.debug("No review of session %s now: %s", due.session_id, error)
         except Exception:
             # The review stays due, and is given up after a few tries.
-            _log.exception("The review of session %s broke off", due.session_id)
+            _log.exception("The review of session %s failed unexpectedly", due.session_id)
         finally:
             with self._changed:
                 self._thread = None
@@ -125,10 +125,10 @@ class BackgroundReview:
 
     def _review(self, due: DueReview, snapshot: ReviewSnapshot) -> ReviewReport | None:
         with self.schedule.exclusive():
-            begun = self.schedule.begin(due)
-            if begun is None:
+            started = self.schedule.begin(due)
+            if started is None:
                 return None
             reviewer = Reviewer(self._model_for(snapshot), self._settings)
-            report = reviewer.review(snapshot, begun.focus, stopped=lambda: self._stopped)
-            self.schedule.end(begun, report)
+            report = reviewer.review(snapshot, started.focus, stopped=lambda: self._stopped)
+            self.schedule.end(started, report)
             return report

@@ -1,7 +1,7 @@
 """Checks that the user's own words support what a review wants to save.
 
 The check compares words, on purpose: a model that was talked into a write would also be talked into approving it. It
-takes a text clause by clause. The user must have used most content words of a clause within a few sentences of each
+checks a text clause by clause. The user must have used most content words of a clause within a few sentences of each
 other, and all names, numbers, paths and the like. Words that the user only denied do not support the same words without
 the denial. Recalled memory, tool results and the assistant's words are not the user's, so they support nothing.
 

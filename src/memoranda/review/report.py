@@ -19,7 +19,7 @@ _OUTCOME_OF_ACTION: dict[str, WriteOutcome] = {"add": "added", "replace": "repla
 class ReviewWrite:
     """One write of a review and its outcome. `where` is a memory file or a skill."""
 
-    what: WriteOutcome
+    outcome: WriteOutcome
     where: str
     text: str = ""
     why: str = ""
@@ -41,26 +41,26 @@ class ReviewReport:
 
     @property
     def changed(self) -> bool:
-        return any(write.what in CHANGES for write in self.writes)
+        return any(write.outcome in CHANGES for write in self.writes)
 
     def counts(self) -> dict[str, int]:
         """The number of writes by outcome, without zeros."""
-        counts = {outcome: sum(write.what == outcome for write in self.writes) for outcome in ALL}
+        counts = {outcome: sum(write.outcome == outcome for write in self.writes) for outcome in ALL}
         return {outcome: count for outcome, count in counts.items() if count}
 
     def summary(self) -> str:
         """The report in numbers, without text of the conversation; empty if nothing was tried."""
-        counts = ", ".join(f"{count} {what}" for what, count in self.counts().items())
+        counts = ", ".join(f"{count} {outcome}" for outcome, count in self.counts().items())
         return "; ".join(filter(None, (counts, self.failed and f"failed: {self.failed}")))
 
     def line(self) -> str:
         """One line for the user; empty if nothing changed, was proposed or failed."""
         parts = [
-            f"{write.what} in {write.where}: “{shorten_end(' '.join(write.text.split()), _PREVIEW_CHARS)}”"
+            f"{write.outcome} in {write.where}: “{shorten_end(' '.join(write.text.split()), _PREVIEW_CHARS)}”"
             if write.text
-            else f"{write.what} {write.where}"
+            else f"{write.outcome} {write.where}"
             for write in self.writes
-            if write.what in CHANGES
+            if write.outcome in CHANGES
         ]
         staged = self.counts().get("staged", 0)
         parts += [f"{staged} waiting for your approval"] if staged else []

@@ -62,7 +62,9 @@ class ReviewSchedule:
         self._clock = clock
         self._file = LazyDatabase(self.path, SCHEMA, APPLICATION_ID, wait=_BUSY_TIMEOUT)
 
-    def turn_done(self, user: str | None, session_id: str, *, used: Collection[str], offered: Collection[str]) -> None:
+    def record_turn(
+        self, user: str | None, session_id: str, *, used: Collection[str], offered: Collection[str]
+    ) -> None:
         """Counts a completed turn of a user; at the end of an interval, a review of this session becomes due.
 
         `used` are the tools called in the turn: using a tool resets its count. Only tools that are `offered` count.
@@ -106,11 +108,11 @@ class ReviewSchedule:
             ).fetchone()
         if row is None:
             return None
-        begun = _due_review(row)
-        if begun.tries > self._settings.tries:
-            self.drop(begun, f"it was interrupted {self._settings.tries} times")
+        started = _due_review(row)
+        if started.tries > self._settings.tries:
+            self.drop(started, f"it was interrupted {self._settings.tries} times")
             return None
-        return begun
+        return started
 
     def end(self, due: DueReview, report: ReviewReport) -> bool:
         """Records the result of a review; True if it will be retried. A postponed review does not count as a try."""

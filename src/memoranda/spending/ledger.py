@@ -1,7 +1,7 @@
 """The spend ledger of a home: `usage.db`, one row per model call, shared by any number of processes.
 
-Writing it never fails or delays an answer: a thread writes the rows of a conversation. Only background calls, for which
-no user waits, are recorded before they start, because all processes share their budget.
+Writing it never delays an answer or makes it fail: a thread writes the rows of a conversation. Only background calls,
+for which no user waits, are recorded before they start, because all processes share their budget.
 """
 
 import logging

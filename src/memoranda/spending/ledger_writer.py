@@ -1,6 +1,6 @@
-"""Writes ledger rows from a background thread, so that a conversation never waits for them or fails with them.
+"""Writes ledger rows from a background thread, so that a conversation never waits for the ledger or fails with it.
 
-The thread runs while there are rows to write. It retries rows that cannot be written a few times, then drops them and
+The thread runs while there are rows to write. It retries a failed write a few times, then drops the rows and
 logs an error.
 """
 

@@ -13,7 +13,7 @@ from memoranda.spending.call_record import INTERRUPTED, OK, RUNNING, CallRecord
 from memoranda.spending.prices import Price
 from memoranda.tools import Tool
 
-# Limits of background calls whose caller gives none; the budget reserves this much.
+# Limits of background calls whose caller sets none; the budget reserves this much.
 MAX_OUTPUT_TOKENS = 16_384
 MAX_SECONDS = 600.0
 _GRACE_SECONDS = 30.0
@@ -166,6 +166,6 @@ def _collect_text(on_text: OnText | None, texts: list[str]) -> OnText | None:
 
 
 def _max_input_tokens(system: str, messages: Sequence[Message], tools: Sequence[Tool]) -> int:
-    """More tokens than this a request cannot have: no tokenizer makes more than one of a byte."""
+    """An upper bound: no tokenizer produces more than one token per byte."""
     everything = [system, list(messages), [tool.openai_schema() for tool in tools]]
     return len(json.dumps(everything, ensure_ascii=False, default=str).encode("utf-8", "replace")) + _OVERHEAD_TOKENS

@@ -23,7 +23,7 @@ _FIELDS = ("input", "output", "cache_read", "cache_write")
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars per million tokens. Without its own price, cached input costs like other input.
+    """US dollars per million tokens. Without its own price, cached input costs the same as other input.
 
     `long` is the price of prompts of more than `long_from` tokens, if it differs.
     """
@@ -57,13 +57,13 @@ FREE = Price(0.0, 0.0)
 
 
 def _anthropic(input_price: float, output: float, read: float | None = None) -> Price:
-    """A price with the cache prices of five minutes, which Memoranda's client requests."""
+    """A price with the prices of the five-minute cache, which Memoranda's client requests."""
     return Price(input_price, output, input_price / 10 if read is None else read, input_price * 1.25)
 
 
 # Providers that are free, whatever the model.
 _FREE_PROVIDERS = frozenset({"scripted"})
-# Patterns of model names without their vendor; the first match counts.
+# Patterns of model names without their vendor; the first match wins.
 _TABLE: dict[str, Price] = {
     "claude-fable-5[.-]1*": _anthropic(10, 50, 0.25),
     "claude-fable-5*": _anthropic(10, 50),
@@ -144,7 +144,7 @@ def _parse(path: Path) -> dict[str, Price]:
     if document is None:
         return {}
     if not isinstance(document, Mapping):
-        raise ConfigError(f"{path} must hold models and their prices, not {type(document).__name__}.")
+        raise ConfigError(f"{path} must contain models and their prices, not {type(document).__name__}.")
     return {str(name).strip().lower(): _price(path, str(name), value) for name, value in document.items()}
 
 
@@ -158,6 +158,6 @@ def _price(path: Path, name: str, value: Any) -> Price:
         )
     for field, amount in value.items():
         if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < math.inf:
-            raise ConfigError(f"{field} of {name} in {path} is {amount!r}; it takes a number, 0 or more.")
+            raise ConfigError(f"{field} of {name} in {path} is {amount!r}; it must be a number, 0 or more.")
     amounts = {field: float(amount) for field, amount in value.items()}
     return Price(amounts["input"], amounts["output"], amounts.get("cache_read"), amounts.get("cache_write"))

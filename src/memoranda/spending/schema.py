@@ -10,7 +10,7 @@ CALLS = Table(
     "One row per model call; it has no text of a conversation.",
     (
         Column("id", "numbered", "", "Order of writing."),
-        Column("key", "text", "NOT NULL UNIQUE", "Identifies the call: writing it twice gives one row."),
+        Column("key", "text", "NOT NULL UNIQUE", "Identifies the call: writing it twice creates one row."),
         Column("at", "real", "NOT NULL", "When it started, in seconds since 1970."),
         Column("purpose", "text", "NOT NULL", "chat, compression, review, delegation, search-summary …"),
         Column("background", "integer", "NOT NULL DEFAULT 0", "1 when it counts against the daily budget."),

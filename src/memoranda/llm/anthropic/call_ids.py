@@ -1,6 +1,6 @@
 """Makes the ids of tool calls acceptable to Anthropic: unique in a request, with allowed characters only.
 
-Some models give every first call the id "call_0", and so do imported histories. The record keeps the original ids; in a
+Some models name every first call "call_0", and so do imported histories. The record keeps the original ids; in a
 request, a repeated id gets a number, and so does the id in its result. The new id depends only on the messages before
 the call, so it is the same in every later request.
 """
@@ -21,7 +21,7 @@ class CallIds:
 
     def for_calls(self, originals: list[Any]) -> list[str]:
         """The ids for the calls of one message."""
-        call_ids = [self._unused(_acceptable(original)) for original in originals]
+        call_ids = [self._make_unique(_acceptable(original)) for original in originals]
         # The results that follow answer these calls, not earlier calls with the same id.
         self._unanswered |= {str(original): [] for original in originals}
         for original, call_id in zip(originals, call_ids, strict=True):
@@ -35,7 +35,7 @@ class CallIds:
             return _acceptable(original)
         return unanswered.pop(0) if len(unanswered) > 1 else unanswered[0]
 
-    def _unused(self, call_id: str) -> str:
+    def _make_unique(self, call_id: str) -> str:
         unused = call_id
         while unused in self._used:
             self._repetitions[call_id] = self._repetitions.get(call_id, 1) + 1

@@ -52,13 +52,13 @@ class AnthropicMessages(SdkModel):
         if on_text is None:
             answer = self._post("/v1/messages", marked, left)
             if not isinstance(answer, Mapping):
-                raise FailedAttemptError(unreadable_reply(self.who, answer))
+                raise FailedAttemptError(unreadable_reply(self.label, answer))
             return parse_reply(answer)
         stream = AnthropicStream(on_text)
         for event in self._stream("/v1/messages", marked, left):
             stream.add(event)
         if not stream.finished:
-            raise FailedAttemptError(incomplete_stream(self.who))
+            raise FailedAttemptError(incomplete_stream(self.label))
         return stream.reply()
 
 

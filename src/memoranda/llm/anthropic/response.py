@@ -18,7 +18,7 @@ _INPUT = "input_json"
 
 
 def parse_reply(answer: Mapping[str, Any]) -> Reply:
-    """Reads a whole response; raises KeyError, TypeError or ValueError when it is none."""
+    """Reads a whole response; raises KeyError, TypeError or ValueError when it is invalid."""
     content = answer["content"]
     if not isinstance(content, list):
         raise TypeError(f"a list of blocks was expected, not {content!r}")

@@ -67,13 +67,13 @@ class OpenAIChat(SdkModel):
         if on_text is None:
             answer = self._post("/chat/completions", body, left)
             if not isinstance(answer, Mapping):
-                raise FailedAttemptError(unreadable_reply(self.who, answer))
+                raise FailedAttemptError(unreadable_reply(self.label, answer))
             return parse_reply(answer)
         stream = OpenAIStream(on_text)
         for chunk in self._stream("/chat/completions", body | {"stream_options": {"include_usage": True}}, left):
             stream.add(chunk)
         if not stream.finished:
-            raise FailedAttemptError(incomplete_stream(self.who))
+            raise FailedAttemptError(incomplete_stream(self.label))
         return stream.reply()
 
 

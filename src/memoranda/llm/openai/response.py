@@ -17,7 +17,7 @@ _EXTENDED_FIELDS = ("text", "summary", "data")
 
 
 def parse_reply(answer: Mapping[str, Any]) -> Reply:
-    """Reads a whole response; raises KeyError, IndexError, TypeError or ValueError when it is none."""
+    """Reads a whole response; raises KeyError, IndexError, TypeError or ValueError when it is invalid."""
     choice = answer["choices"][0]
     message = choice["message"]
     calls = _with_unique_ids([

@@ -63,7 +63,7 @@ _PHRASES = tuple(
         ("colour", "color"), ("favourite", "favorite"),
     )
 )  # fmt: skip
-# A thing has one value of these at a time, wherever the word stands in a fact.
+# A thing has one value of these at a time, wherever the word appears in a fact.
 _ONE_VALUE = _stems(
     "home employer manager host owner database programming name wakes born married happens expires lands"
 )
@@ -71,7 +71,7 @@ _ONE_VALUE = _stems(
 _ONE_VALUE_OF_SOMETHING = _stems("""
     takes lasts costs starts ends opens closes begins meets due led drives retries prefers
 """)
-# A thing may have many of these, so "the … is" tells nothing.
+# A thing may have many of these, so "the … is" says nothing.
 _MANY_VALUES = _stems("""
     friend colleague hobby tool member child brother sister part feature language goal interest example note bug issue
     reason

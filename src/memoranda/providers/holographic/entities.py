@@ -73,7 +73,7 @@ FindKnown = Callable[[list[str]], set[str]]
 
 
 class Entity(NamedTuple):
-    """A name as written, the kind of name, and the name that the text gives it as an alias of."""
+    """A name as written, the kind of name, and the name that it is an alias of, if the text says so."""
 
     name: str
     kind: str = "name"

@@ -1,7 +1,7 @@
 """The entities of the store: names and aliases, and the links between facts and entities.
 
 Names are compared by key and only for equality. Two names become one entity when a text says so ("X aka Y"); the facts
-of the joined entity are then encoded again.
+of the merged entity are then encoded again.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 
 class KnownEntity(NamedTuple):
-    """An entity of the store; its vector is made from `key`."""
+    """An entity of the store; its vector is computed from `key`."""
 
     entity_id: int
     name: str
@@ -52,7 +52,7 @@ def link(
         known = _resolve(connection, encoder, entity, now)
         if entity.alias_of:
             other = _resolve(connection, encoder, Entity(entity.alias_of), now)
-            known = _join(connection, other, known)
+            known = _merge(connection, other, known)
         connection.execute(
             "INSERT INTO fact_entities (fact_id, entity_id) VALUES (?, ?) ON CONFLICT DO NOTHING",
             (fact_id, known.entity_id),
@@ -122,19 +122,19 @@ def _resolve(connection: Connection, encoder: Encoder, entity: Entity, now: floa
     return KnownEntity(entity_id, entity.name, key)
 
 
-def _join(connection: Connection, kept: KnownEntity, joined: KnownEntity) -> KnownEntity:
-    """Joins two entities into one; all names lead to it, and the facts of the other will be encoded again."""
-    if kept.entity_id == joined.entity_id:
+def _merge(connection: Connection, kept: KnownEntity, merged: KnownEntity) -> KnownEntity:
+    """Merges two entities into one, which gets all names; the facts of the other will be encoded again."""
+    if kept.entity_id == merged.entity_id:
         return kept
-    numbers = (kept.entity_id, joined.entity_id)
+    numbers = (kept.entity_id, merged.entity_id)
     connection.execute(
         "UPDATE facts SET encoding = '' WHERE fact_id IN (SELECT fact_id FROM fact_entities WHERE entity_id = ?)",
-        (joined.entity_id,),
+        (merged.entity_id,),
     )
     connection.execute("UPDATE OR IGNORE fact_entities SET entity_id = ? WHERE entity_id = ?", numbers)
-    connection.execute("DELETE FROM fact_entities WHERE entity_id = ?", (joined.entity_id,))
+    connection.execute("DELETE FROM fact_entities WHERE entity_id = ?", (merged.entity_id,))
     connection.execute("UPDATE aliases SET entity_id = ? WHERE entity_id = ?", numbers)
-    connection.execute("DELETE FROM entities WHERE entity_id = ?", (joined.entity_id,))
+    connection.execute("DELETE FROM entities WHERE entity_id = ?", (merged.entity_id,))
     return kept
 
 

@@ -16,7 +16,7 @@ COLUMNS = (
 
 
 class FactError(StorageError, ValueError):
-    """A request that cannot be met: an unknown fact, an empty text, or the text of another fact."""
+    """A request that cannot be fulfilled: an unknown fact, an empty text, or the text of another fact."""
 
 
 class Provenance(NamedTuple):

@@ -90,11 +90,11 @@ class Retriever:
 
     def probe(self, name: str, filters: FactFilter) -> list[FoundFact]:
         """Facts about one entity."""
-        return self._rank(self._holding([self.resolve(name)], filters.about), filters)
+        return self._rank(self._match_entities([self.resolve(name)], filters.about), filters)
 
     def reason(self, names: Sequence[str], filters: FactFilter) -> list[FoundFact]:
         """Facts about all of these entities at once."""
-        return self._rank(self._holding([self.resolve(name) for name in names], filters.about), filters)
+        return self._rank(self._match_entities([self.resolve(name) for name in names], filters.about), filters)
 
     def related(self, name: str, filters: FactFilter) -> tuple[list[Neighbour], list[FoundFact]]:
         """The entities that share facts with the given one, those facts, and further facts about these entities.
@@ -102,17 +102,17 @@ class Retriever:
         The neighbours come from the vectors: a fact resembles each entity that it is about.
         """
         entities = self.resolve(name)
-        holding = self._holding([entities])
-        about = self._rank(holding, filters._replace(limit=_MAX_SCORED))
+        matching = self._match_entities([entities])
+        about = self._rank(matching, filters._replace(limit=_MAX_SCORED))
         neighbours = self._neighbours(about, {known.entity_id for known in entities})
         shared = [found for found in about if len(found.fact.entities) > 1]
-        seen = {fact.fact_id for fact, _ in holding}
+        seen = {fact.fact_id for fact, _ in matching}
         if not neighbours or len(shared) >= filters.limit:
             return [neighbour for _, neighbour in neighbours], shared[: filters.limit]
         further: list[FoundFact] = []
         for known, neighbour in neighbours:
             strength = _NEIGHBOUR_WEIGHT * neighbour.score / neighbours[0][1].score
-            for found in self._rank(self._holding([[known]]), filters):
+            for found in self._rank(self._match_entities([[known]]), filters):
                 if found.fact.fact_id not in seen:
                     seen.add(found.fact.fact_id)
                     further.append(FoundFact(found.fact, found.score * strength, found.match, neighbour.name))
@@ -124,13 +124,13 @@ class Retriever:
         with self._store.database.reading() as connection:
             links = entities_of(connection, list(vectors))
         facts = {found.fact.fact_id: found for found in about}
-        holders: dict[KnownEntity, list[int]] = {}
+        facts_by_entity: dict[KnownEntity, list[int]] = {}
         for fact_id, entities in links.items():
             for known in entities:
                 if known.entity_id not in asked:
-                    holders.setdefault(known, []).append(fact_id)
+                    facts_by_entity.setdefault(known, []).append(fact_id)
         scored = []
-        for known, fact_ids in holders.items():
+        for known, fact_ids in facts_by_entity.items():
             alike = similarities(self._encoder.entity(known.key), [vectors[fact_id] for fact_id in fact_ids])
             score = sum(
                 self._encoder.presence(similarity, len(links[fact_id])) * facts[fact_id].score
@@ -141,7 +141,7 @@ class Retriever:
         scored.sort(key=lambda pair: (-pair[1].score, pair[0].entity_id))
         return scored[:_MAX_NEIGHBOURS]
 
-    def _holding(self, groups: list[list[KnownEntity]], about: str = "") -> list[tuple[Fact, float]]:
+    def _match_entities(self, groups: list[list[KnownEntity]], about: str = "") -> list[tuple[Fact, float]]:
         """The facts about an entity of every group, with the minimum of their presences.
 
         With `about`, facts whose content resembles that text count up to twice as much as the others.

@@ -10,7 +10,7 @@ FACTS = Table(
     "One row per fact.",
     (
         Column("fact_id", "numbered", "", "Order of writing."),
-        Column("content", "text", "NOT NULL", "The fact as it was given."),
+        Column("content", "text", "NOT NULL", "The fact as it was written."),
         Column("content_key", "text", "NOT NULL", "A digest of the normalised text; there is one fact per key."),
         Column("category", "text", "NOT NULL", "user_pref, project, tool or general."),
         Column("tags", "text", "NOT NULL DEFAULT ''", "Joined by commas."),
@@ -23,15 +23,15 @@ FACTS = Table(
         Column("message", "text", "NOT NULL DEFAULT ''", "The message or tool call that it comes from."),
         Column("written_by", "text", "NOT NULL DEFAULT ''", "tool, mirror, extraction or a caller's name."),
         Column("mirror_of", "text", "NOT NULL DEFAULT ''", "memory or user: a copy of an entry of curated memory."),
-        Column("entity_count", "integer", "NOT NULL DEFAULT 0", "How many entities its vector holds."),
-        Column("encoding", "text", "NOT NULL DEFAULT ''", "How its vector is encoded; another than today's is redone."),
+        Column("entity_count", "integer", "NOT NULL DEFAULT 0", "How many entities its vector contains."),
+        Column("encoding", "text", "NOT NULL DEFAULT ''", "The encoding of its vector; an outdated one is replaced."),
         Column("sketch", "blob", "", "The signs of its vector."),
     ),
 )  # fmt: skip
 
 VECTORS = Table(
     "vectors",
-    "The vectors of the facts, apart, so that going through the facts stays quick.",
+    "The vectors of the facts, in a table of their own so that scanning the facts stays fast.",
     (Column("fact_id", "integer", "PRIMARY KEY"), Column("vector", "blob", "NOT NULL", "Phases, two bytes each.")),
 )
 
@@ -51,7 +51,7 @@ ENTITIES = Table(
 
 ALIASES = Table(
     "aliases",
-    "Every name that leads to an entity, its own included.",
+    "All names of the entities, the main ones included.",
     (
         Column("alias_key", "text", "PRIMARY KEY", "Normalised."),
         Column("alias", "text", "NOT NULL", "As it was written."),
