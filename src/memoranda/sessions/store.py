@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Self
 
 from memoranda.db.engine import Engine
-from memoranda.db.open_engine import open_engine
+from memoranda.db.sqlite_engine import open_sqlite_engine
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.conversations import Conversations
 from memoranda.sessions.deletion import Deletion
@@ -90,4 +90,5 @@ def open_store(location: Path | str, *, redactor: Redactor | None = None, wait: 
 
 def open_record(location: Path | str, *, wait: float = 10.0) -> Engine:
     """Open the database of a session store, or create it."""
-    return open_engine(location, SCHEMA, int.from_bytes(APPLICATION_ID, "big"), wait=wait)
+    # Every location is a SQLite file today; another engine would be chosen here.
+    return open_sqlite_engine(Path(location), SCHEMA, int.from_bytes(APPLICATION_ID, "big"), wait=wait)
