@@ -11,6 +11,7 @@ from memoranda.cli.context import EXIT_REFUSED, EXIT_UNUSABLE, Invocation, memor
 from memoranda.errors import MemorandaError
 
 _COMMANDS = {
+    "setup": ("memoranda.cli.setup", "Find the agents on this machine, import from them, give them memory."),
     "remember": ("memoranda.cli.remember", "Save a fact."),
     "recall": ("memoranda.cli.recall", "Ask memory what it knows."),
     "memory": ("memoranda.cli.memory", "See and change what the agent remembers."),

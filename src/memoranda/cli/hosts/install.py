@@ -1,17 +1,15 @@
 """`memoranda install`: give memory to a program that people already work in."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from memoranda.adapters.hosts.install_plan import plan_install
 from memoranda.adapters.hosts.launch_command import HOME_OPTION
-from memoranda.adapters.hosts.settings_change import SettingsError
-from memoranda.adapters.hosts.supported_hosts import HOSTS
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.hosts.confirm_changes import apply_with_consent, find_host, host_options
 from memoranda.cli.hosts.host_environment import host_environment, launch_command
+from memoranda.cli.hosts.host_states import find_hosts
 
 _EPILOG = """\b
 Examples:
@@ -52,21 +50,9 @@ def command(host: str | None, project: Path | None, dry_run: bool, yes: bool) ->
 
 
 def _list_hosts(invocation: Invocation, project: Path | None) -> None:
-    environment, command = host_environment(project), launch_command(invocation)
-    rows: list[dict[str, Any]] = []
-    for host in HOSTS.values():
-        if project is not None and not host.has_projects:
-            continue
-        paths = [file.path for file in host.files(environment)]
-        try:
-            state = "not installed" if plan_install(host, environment, command) else "installed"
-        except SettingsError as error:
-            state = str(error)
-        present = any(path.parent.exists() and path.parent != environment.user_home for path in paths)
-        files = [str(path) for path in paths]
-        rows.append({"host": host.name, "title": host.title, "present": present, "state": state, "files": files})
+    states = find_hosts(invocation, project)
     lines = [
-        f"{row['host']:<15} {row['state'] if row['present'] else 'not found on this machine':<26} {row['files'][0]}"
-        for row in rows
+        f"{item.host.name:<15} {item.state if item.present else 'not found on this machine':<26} {item.files[0]}"
+        for item in states
     ]
-    invocation.respond("\n".join(lines), {"hosts": rows})
+    invocation.respond("\n".join(lines), {"hosts": [item.as_json() for item in states]})

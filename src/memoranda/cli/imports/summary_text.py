@@ -26,8 +26,9 @@ def summary_lines(program: str, summary: ImportSummary, *, done: bool) -> list[s
     unchanged = f", {summary.items_unchanged:,} of them unchanged" if summary.items_unchanged else ""
     deleted = f", {count('deleted'):,} deleted here" if count("deleted") else ""
     read, added = ("read", "were added") if done else ("to read", "would be added")
+    files = f"{summary.items:,} file{'' if summary.items == 1 else 's'}"
     lines = [
-        f"{program}: {summary.items:,} files{unchanged}; {format_size(summary.bytes)} {read}",
+        f"{program}: {files}{unchanged}; {format_size(summary.bytes)} {read}",
         f"  sessions: {count('new'):,} new, {count('grown'):,} grown, {count('unchanged'):,} unchanged{deleted}",
         f"  messages: {summary.messages:,} {added}; {summary.messages_known:,} are here already",
     ]

@@ -146,6 +146,25 @@ def _apply(
             importer.close()
 
 
+def import_without_asking(
+    invocation: Invocation, sources: Sequence[FoundSource]
+) -> tuple[list[ImportSummary], dict[str, Any]]:
+    """Import the conversations of the sources; returns what was done, and the answer with the path of its report."""
+    bar = ProgressBar("Importing", visible=not invocation.as_json)
+    started_at = time.time()
+    with open_home(invocation, create=True) as memory:
+        importer = Importer(memory.home.root, memory.sessions, progress=bar)
+        path = report_path(memory.home.root, started_at)
+        try:
+            with hold_import_lock(invocation, memory.home.root):
+                summaries = _import_once(importer, memory.sessions, sources, bar)
+                data = build_report(summaries, started_at, time.time())
+                write_report(path, data)
+        finally:
+            importer.close()
+    return summaries, {**data, "report": str(path)}
+
+
 def _import_once(
     importer: Importer, db: SessionDB, sources: Sequence[FoundSource], bar: ProgressBar
 ) -> list[ImportSummary]:

@@ -1,0 +1,55 @@
+"""Finds the hosts on this machine, and whether Memoranda is installed into them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memoranda.adapters.hosts.host import Host
+from memoranda.adapters.hosts.install_plan import plan_install
+from memoranda.adapters.hosts.settings_change import HostFileChange, SettingsError
+from memoranda.adapters.hosts.supported_hosts import HOSTS
+from memoranda.cli.context import Invocation
+from memoranda.cli.hosts.host_environment import host_environment, launch_command
+
+
+@dataclass(frozen=True, slots=True)
+class HostState:
+    """A host, its settings files, and the changes that an installation would still make; `problem` forbids them."""
+
+    host: Host
+    files: Sequence[Path]
+    present: bool
+    """Whether the host's settings directory exists on this machine."""
+    changes: Sequence[HostFileChange] = ()
+    problem: str = ""
+
+    @property
+    def state(self) -> str:
+        return self.problem or ("not installed" if self.changes else "installed")
+
+    def as_json(self) -> dict[str, Any]:
+        files = [str(path) for path in self.files]
+        return {
+            "host": self.host.name,
+            "title": self.host.title,
+            "present": self.present,
+            "state": self.state,
+            "files": files,
+        }
+
+
+def find_hosts(invocation: Invocation, project: Path | None = None) -> list[HostState]:
+    """Returns every supported host, those that are not on this machine included."""
+    hosts = [host for host in HOSTS.values() if project is None or host.has_projects]
+    return [_find_host(host, invocation, project) for host in hosts]
+
+
+def _find_host(host: Host, invocation: Invocation, project: Path | None) -> HostState:
+    environment = host_environment(project)
+    paths = [file.path for file in host.files(environment)]
+    present = any(path.parent.exists() and path.parent != environment.user_home for path in paths)
+    try:
+        return HostState(host, paths, present, plan_install(host, environment, launch_command(invocation)))
+    except SettingsError as error:
+        return HostState(host, paths, present, problem=str(error))
