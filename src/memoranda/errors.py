@@ -5,10 +5,10 @@
     │   └── ForeignHomeError another program owns it
     ├── ProviderError        an external memory cannot be loaded or used
     │   ├── TemporaryProviderError  it may work later: no connection, too many requests, a fault of the service
-    │   └── PermanentProviderError  it will not work by repeating it: refused, not found, too large
+    │   └── PermanentProviderError  repeating the request does not help: refused, not found, too large
     ├── ConfigError          config.yaml, .env or an environment override is not usable
     ├── ModelError           a language model gave no usable answer
-    │   ├── ModelAuthError        the key is missing, wrong or not allowed to
+    │   ├── ModelAuthError        the key is missing, wrong or lacks permission
     │   ├── ModelQuotaError       the account has no credit left
     │   ├── ModelOverloadedError  too many requests, or the service is overloaded
     │   ├── ContextTooLongError   the conversation does not fit into the model's window
@@ -18,6 +18,7 @@
     └── StorageError         a file could not be read, written or locked
         ├── LockTimeoutError another process holds the lock
         ├── CorruptStoreError the session store is damaged, or another program wrote it
+        ├── ReplacedStoreError a database was deleted or replaced while it was open
         ├── NewerStoreError  the session store was written by a newer Memoranda
         └── SessionError     an unknown session, a taken title, a message in the wrong place
             └── ContinuedError its conversation continues in another session

@@ -29,12 +29,12 @@ class Tool:
     call: Callable[[Mapping[str, Any]], JsonObject]
 
     def openai_schema(self) -> JsonObject:
-        """The tool in the function-calling form that OpenAI-compatible APIs take."""
+        """The tool in the function-calling form that OpenAI-compatible APIs accept."""
         return {
             "type": "function",
             "function": {"name": self.name, "description": self.description, "parameters": self.parameters},
         }
 
     def anthropic_schema(self) -> JsonObject:
-        """The tool in the form that Anthropic's messages API takes."""
+        """The tool in the form that Anthropic's messages API accepts."""
         return {"name": self.name, "description": self.description, "input_schema": self.parameters}

@@ -9,7 +9,7 @@ import pytest
 
 from memoranda.agent.api_messages import INTERRUPTED_ANSWER, INTERRUPTED_CALL
 from memoranda.agent.events import ContextCompressed, Event, ModelAnswered, ToolCalled, ToolReturned
-from memoranda.agent.loop import OUT_OF_ROOM, Agent
+from memoranda.agent.loop import TURN_LIMIT_ANSWER, Agent
 from memoranda.agent.session_views import Compression
 from memoranda.agent.settings import AgentSettings
 from memoranda.app import Memory
@@ -163,11 +163,11 @@ def test_a_model_that_never_stops_calling_is_told_to_answer(memory: Memory, room
     steps = [calling("host", call_id=f"c{number}") for number in range(4)]
     with ScriptedModel(steps) as model:
         answer = Agent(room, model, tools=[tool], settings=AgentSettings(max_steps=2)).turn("Try")
-    assert answer == OUT_OF_ROOM
+    assert answer == TURN_LIMIT_ANSWER
     assert len(calls) == 2
     assert json.loads(model.requests[3].messages[-1]["content"])["reason"] == "limit"
     last = memory.sessions.get_messages(room.id)[-1]
-    assert (last["content"], last["tool_calls"]) == (OUT_OF_ROOM, None)
+    assert (last["content"], last["tool_calls"]) == (TURN_LIMIT_ANSWER, None)
 
 
 def test_a_turn_has_no_more_time_than_it_is_given(room: Room) -> None:

@@ -50,7 +50,7 @@ def configuration() -> str:
     rows = ["| key | default | takes | environment variable | meaning |", "|---|---|---|---|---|"]
     for key in config.KEYS:
         default = json.dumps(key.default) if not isinstance(key.default, str) else f'"{key.default}"'
-        rows.append(f"| `{key.name}` | `{default}` | {key.takes} | `{key.variable}` | {key.meaning} |")
+        rows.append(f"| `{key.name}` | `{default}` | {key.accepts} | `{key.variable}` | {key.meaning} |")
     return "\n".join(rows)
 
 

@@ -59,7 +59,7 @@ class Talk:
     def conversation(self) -> list[Message]:
         return [dict(message) for message in self.messages]
 
-    def user_words(self) -> Sequence[str]:
+    def user_texts(self) -> Sequence[str]:
         return list(self.own)
 
     def entries(self, target: Target) -> Sequence[str]:

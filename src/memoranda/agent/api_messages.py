@@ -1,9 +1,9 @@
-"""The messages of a conversation in the form that chat APIs accept, whatever interrupts have left of it.
+"""The messages of a conversation in the form that chat APIs accept, even after interrupted turns.
 
 APIs refuse a tool call without its result, a result without its call, and some refuse two user messages in a row. The
-record keeps what really happened; `to_api_messages` makes a copy in which every call is followed by its result. What it
-adds depends only on the messages up to the next one, so a longer conversation begins with the same bytes as the shorter
-one did, and stays cached.
+record keeps what really happened; `to_api_messages` returns a copy in which every call is followed by its result. What
+it adds depends only on the messages up to the next one, so a longer conversation begins with the same bytes as the
+shorter one did, and stays cached.
 """
 
 import json
@@ -20,12 +20,12 @@ _SUMMARY_START = HEADER.partition("{")[0]
 
 def to_api_messages(messages: Sequence[Message]) -> list[Message]:
     """The messages with one result for every call, no result without a call, and an answer after every question."""
-    kept: list[Message] = []
+    result: list[Message] = []
     for message in _pair_calls(messages):
-        if _is_question(message) and kept and (kept[-1]["role"] == "tool" or _is_question(kept[-1])):
-            kept.append({"role": "assistant", "content": INTERRUPTED_ANSWER})
-        kept.append(message)
-    return kept
+        if _is_question(message) and result and (result[-1]["role"] == "tool" or _is_question(result[-1])):
+            result.append({"role": "assistant", "content": INTERRUPTED_ANSWER})
+        result.append(message)
+    return result
 
 
 def _pair_calls(messages: Sequence[Message]) -> Iterator[Message]:
@@ -50,7 +50,7 @@ def _pair_calls(messages: Sequence[Message]) -> Iterator[Message]:
 
 
 def _call_ids(message: Message) -> list[str]:
-    """The ids of the calls in a message; none unless all of them can be answered."""
+    """The ids of the calls in a message; empty unless every call has a usable id."""
     calls = message.get("tool_calls") if message["role"] == "assistant" else None
     ids = [call.get("id") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
     named = [call_id for call_id in ids if isinstance(call_id, str) and call_id]

@@ -32,7 +32,7 @@ PARAMETERS: JsonObject = {
     "required": ["task"],
 }
 READ_ONLY_TOOLS = frozenset({"session_search", "skills_list", "skill_view"})
-"""The tools of a session that change nothing; a delegate gets only these of them."""
+"""The session tools that change nothing; a delegate gets no other tools of its session."""
 
 StartDelegate = Callable[[str], AbstractContextManager[AgentSession]]
 """Starts the session of a delegate for the parent with that id; leaving the context ends it."""
@@ -41,7 +41,7 @@ OnResult = Callable[[str, str, str], None]
 
 
 class Delegation:
-    """The tool by which the agent of one session gives work to another agent."""
+    """The tool with which the agent of one session delegates work to another agent."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Delegation:
         tools: tuple[Tool, ...] = (),
         depth: int = 0,
     ) -> None:
-        """`tools` are the host's, for delegates too; `depth` counts the delegations that led to the parent."""
+        """`tools` are the host's, which delegates get too; `depth` counts the delegations that led to the parent."""
         self._parent = parent
         self._model = model
         self._start = start
@@ -70,7 +70,7 @@ class Delegation:
         return (Tool("delegate_task", DESCRIPTION, PARAMETERS, self.call),)
 
     def call(self, arguments: Mapping[str, Any]) -> JsonObject:
-        """Run a task; the result is the delegate's answer, or why there is none."""
+        """Run a task and return the delegate's answer, or a refusal that says why it has none."""
         task, context = arguments.get("task"), arguments.get("context") or ""
         if not isinstance(task, str) or not task.strip() or not isinstance(context, str):
             return tool_refusal("invalid", "Say in 'task', as text, what is to be done.")
@@ -79,7 +79,7 @@ class Delegation:
         request = f"{task.strip()}\n\nWhat you should know:\n{context.strip()}" if context.strip() else task.strip()
         with self._start(self._parent.id) as child:
             try:
-                answer = self._agent(child).turn(request)
+                answer = self._create_agent(child).turn(request)
             except ModelError as error:
                 return tool_refusal("failed", f"The delegate could not finish: {error}") | {"session_id": child.id}
             child_id = child.id
@@ -87,9 +87,9 @@ class Delegation:
             self._on_result(task, answer, child_id)
         return {"success": True, "result": answer, "session_id": child_id}
 
-    def _agent(self, child: AgentSession) -> Agent:
+    def _create_agent(self, child: AgentSession) -> Agent:
         limits = AgentSettings(max_steps=self._settings.max_steps, turn_seconds=self._settings.turn_seconds)
-        below = Delegation(
+        nested = Delegation(
             child,
             self._model,
             self._start,
@@ -98,15 +98,15 @@ class Delegation:
             tools=self._tools,
             depth=self._depth + 1,
         )
-        tools = (ScratchTool().tool(), *self._tools, *below.definitions())
+        tools = (ScratchTool().tool(), *self._tools, *nested.definitions())
         return Agent(_ReadOnlySession(child), self._model, settings=limits, tools=tools)
 
 
 class _ReadOnlySession:
-    """A conversation that offers only tools which change no memory."""
+    """A session that offers only tools which change no memory."""
 
-    def __init__(self, conversation: AgentSession) -> None:
-        self._session = conversation
+    def __init__(self, session: AgentSession) -> None:
+        self._session = session
 
     @property
     def id(self) -> str:

@@ -21,7 +21,9 @@ from memoranda.errors import ContextTooLongError, MemorandaError, ModelReplyErro
 from memoranda.llm.model import ChatModel, OnText, Reply, ToolCall, Usage
 from memoranda.tools import JsonObject, Tool, tool_refusal
 
-OUT_OF_ROOM = "I have reached the limit of one turn without finding an answer. Say 'continue' and I continue from here."
+TURN_LIMIT_ANSWER = (
+    "I have reached the limit of one turn without finding an answer. Say 'continue' and I continue from here."
+)
 _LIMIT_REACHED = (
     "This turn has used up its {limit}. Call no more tools; answer with what you have and say what is left to do."
 )
@@ -45,7 +47,7 @@ class Agent:
         on_event: Callable[[Event], None] | None = None,
         after_turn: Callable[["Agent"], None] | None = None,
     ) -> None:
-        """`tools` are offered beside those of the session; `after_turn` is called when a turn is done and recorded.
+        """`tools` are offered in addition to those of the session; `after_turn` is called when a turn is recorded.
 
         `usage` adds up all calls of this agent; `context_tokens` is how full the context was at the last call, None
         before the first call and after compression.
@@ -55,7 +57,7 @@ class Agent:
         self.settings = settings or AgentSettings()
         self.usage = Usage()
         self.context_tokens: int | None = None
-        self._more_tools = tuple(tools)
+        self._extra_tools = tuple(tools)
         self._tools: tuple[str, tuple[Tool, ...]] | None = None
         self._on_text = on_text
         self._on_event = on_event
@@ -66,7 +68,7 @@ class Agent:
     def tools(self) -> tuple[Tool, ...]:
         """All tools that the model is offered; the same until compression, because a cached prefix begins with them."""
         if self._tools is None or self._tools[0] != self.session.id:
-            self._tools = (self.session.id, (*self.session.tools, *self._more_tools))
+            self._tools = (self.session.id, (*self.session.tools, *self._extra_tools))
         return self._tools[1]
 
     def turn(self, text: Any) -> str:
@@ -125,11 +127,11 @@ class Agent:
         self._emit(ToolReturned(call, result))
 
     def _call(self, call: ToolCall) -> JsonObject:
-        ours = any(tool.name == call.name for tool in self._more_tools)
-        return execute_call(call, self.tools, None if ours else self.session.call)
+        is_extra = any(tool.name == call.name for tool in self._extra_tools)
+        return execute_call(call, self.tools, None if is_extra else self.session.call)
 
     def _reached_limit(self, steps: int) -> str:
-        """The limit that the turn has reached, in words; "" when there is none."""
+        """The limit that the turn has reached, as words for a message; "" when it has reached none."""
         if steps > self.settings.max_steps:
             return f"{self.settings.max_steps} steps"
         seconds = self.settings.turn_seconds
@@ -138,10 +140,10 @@ class Agent:
     def _deadline(self) -> float:
         if self.settings.turn_seconds is None:
             return self.settings.call_seconds
-        left = self._started_at + self.settings.turn_seconds - time.monotonic()
-        if left <= 0:
+        remaining = self._started_at + self.settings.turn_seconds - time.monotonic()
+        if remaining <= 0:
             raise ModelUnreachableError(f"The turn took longer than its {self.settings.turn_seconds:g} seconds.")
-        return min(left, self.settings.call_seconds)
+        return min(remaining, self.settings.call_seconds)
 
     def _compress(self, *, force: bool = False) -> Compression:
         """Compress if the context is full; a failure is logged and does not fail the turn."""
@@ -172,7 +174,7 @@ class Agent:
 def _final_reply(reply: Reply) -> Reply:
     """The reply as the answer of a turn: text, without calls that will not be executed any more."""
     if reply.tool_calls:
-        return replace(reply, tool_calls=(), text=reply.text or OUT_OF_ROOM, finish_reason="stop")
+        return replace(reply, tool_calls=(), text=reply.text or TURN_LIMIT_ANSWER, finish_reason="stop")
     if not visible_text(reply.text).strip():
-        raise ModelReplyError(f"The model gave an empty answer (it stopped for: {reply.finish_reason}). Ask it again.")
+        raise ModelReplyError(f"The model's answer is empty (finish reason: {reply.finish_reason}). Ask it again.")
     return reply

@@ -1,4 +1,4 @@
-"""Logs from time to time how much memory, threads and open files a long-running process holds."""
+"""Logs at intervals how much memory and how many threads and open files a long-running process uses."""
 
 import logging
 import os
@@ -13,7 +13,7 @@ _PROC = Path("/proc/self")
 
 @dataclass(frozen=True, slots=True)
 class ProcessResources:
-    """What this process holds; None where the system does not say."""
+    """The resources that this process uses; None where the system does not report one."""
 
     resident_bytes: int | None
     threads: int
@@ -48,9 +48,9 @@ class ResourceLogger:
 
     def _run(self) -> None:
         while True:
-            _log.info("This process holds %s.", measure_resources())
+            _log.info("This process uses %s.", measure_resources())
             if self._stopped.wait(self._interval):
-                _log.info("This process stops and holds %s.", measure_resources())
+                _log.info("This process is stopping and uses %s.", measure_resources())
                 return
 
 
@@ -62,7 +62,7 @@ def _resident_bytes() -> int | None:
 
 
 def _peak_bytes() -> int | None:
-    """The highest amount so far, where the system does not report the present one."""
+    """The peak so far, where the system does not report the current amount."""
     try:
         import resource  # noqa: PLC0415
     except ImportError:

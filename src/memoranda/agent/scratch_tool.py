@@ -1,4 +1,4 @@
-"""The `scratch` tool: notes that a delegate keeps for itself while it works, and that are never stored."""
+"""The `scratch` tool: notes that a delegate writes for itself while it works, and that are never stored."""
 
 from collections.abc import Mapping
 from typing import Any

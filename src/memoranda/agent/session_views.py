@@ -1,4 +1,4 @@
-"""What other parts need of a session: one narrow view for each of them.
+"""Narrow views of a session: one protocol for each part of the program that uses it.
 
 `memoranda.app.Session` and the state behind it are the only real session; these protocols let the loop, a turn,
 compression and reviews use it without importing it. A conversation may continue under a new id after `compress`, even
@@ -39,7 +39,7 @@ class UndoneTurn:
 
 
 class SessionView(Protocol):
-    """What every view of a session has."""
+    """The members that every view of a session has."""
 
     @property
     def id(self) -> str: ...
@@ -50,15 +50,15 @@ class SessionView(Protocol):
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The tools as the model is sent them."""
+        """The tools that the model is offered."""
 
 
 class AgentTurn(Protocol):
-    """One turn of a conversation; the user's message was durable when it began."""
+    """One turn of a conversation; the user's message was durable when the turn began."""
 
     @property
     def messages(self) -> list[Message]:
-        """The context as it is sent: the record, with recalled memory fenced into a copy of the last user message."""
+        """The context as the model gets it: the record, with recalled memory in a copy of the last question."""
 
     def record(self, role: str, content: Any = None, **fields: Any) -> int:
         """Record a step; it is durable when this returns."""
@@ -91,7 +91,7 @@ class TurnSession(Protocol):
     def external(self) -> "ExternalMemory": ...
 
     def conversation(self) -> list[Message]:
-        """The recorded messages, as chat APIs take them."""
+        """The recorded messages in the form that chat APIs accept."""
 
     def recorded_message(self, message_id: int) -> Message:
         """One message as it was recorded; empty when it was rewound."""
@@ -104,7 +104,7 @@ class CompressibleSession(SessionView, Protocol):
     """A session as compression sees it."""
 
     def before_compression(self) -> str:
-        """What the external memory wants the summary to hold."""
+        """The text that the external memory adds to the summary."""
 
     def flush_provider(self) -> None:
         """Notify the external memory of the turns so far, before the session ends."""
@@ -124,9 +124,9 @@ class ReviewableSession(SessionView, Protocol):
         """The user of a gateway; None for the home itself."""
 
     def conversation(self) -> list[Message]:
-        """The messages as they are sent, without what an external memory recalled."""
+        """The messages as they are sent to the model, without recalled memory."""
 
-    def user_words(self) -> Sequence[str]:
+    def user_texts(self) -> Sequence[str]:
         """The user's own messages in this conversation; summaries and notes are not the user's."""
 
     def entries(self, target: Target) -> Sequence[str]:

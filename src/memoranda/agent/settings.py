@@ -10,11 +10,11 @@ class AgentSettings:
     max_steps: int = 40
     """How many times the model may call tools before it must answer."""
     turn_seconds: float | None = None
-    """How long a whole turn may take; None is no limit, for a person who can interrupt it."""
+    """How long a whole turn may take; None means no limit, for a person who can interrupt the turn."""
     call_seconds: float = 300.0
     """How long one call of the model may take, with all its retries."""
     result_chars: int = 60_000
-    """How many characters of a tool's result the model gets to see."""
+    """How many characters of a tool's result the model sees."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 def execute_call(
     call: ToolCall, tools: Sequence[Tool], by_name: Callable[[str, Mapping[str, Any]], JsonObject] | None = None
 ) -> JsonObject:
-    """Execute one call of the tools that the model was offered; `by_name` calls a tool in another way."""
+    """Execute one call of an offered tool, by the tool's own function or, if passed, by `by_name`."""
     tool = next((tool for tool in tools if tool.name == call.name), None)
     if tool is None:
         offered = ", ".join(tool.name for tool in tools) or "none"
@@ -33,7 +33,7 @@ def execute_call(
 
 
 def result_as_text(result: JsonObject, limit: int) -> str:
-    """A result as the model reads it; one over the limit keeps its start and its end, and says so."""
+    """A result as the model reads it; a result over the limit is shortened in the middle and marked as cut."""
     text = json.dumps(result, ensure_ascii=False, default=str)
     if len(text) <= limit:
         return text

@@ -29,19 +29,23 @@ class Agents:
         """`start_session` starts a session as `Memory.session` does, for delegated work."""
         self._services = services
         self._start_session = start_session
-        # The model of the agent whose turn just ended; it also makes reviews that other processes left undone.
+        # The model of the agent whose turn just ended; it also runs reviews that other processes left undone.
         self._latest = threading.local()
         # The callback for the review of each session, by its id.
         self._listeners: dict[str, Callable[[ReviewReport], None]] = {}
         self.review = BackgroundReview(
-            services.home.root, self._model_for_review, services.config.review, find=self._find, on_report=self._report
+            services.home.root,
+            self._model_for_review,
+            services.config.review,
+            find=self._find_session,
+            on_report=self._report,
         )
 
     def configured_model(self) -> ChatModel:
         """The model that is configured; raises ModelError, saying how to set one up, when there is none."""
         return model_for(self._services.config.model, config.credentials(self._services.home))
 
-    def make(
+    def create_agent(
         self,
         model: ChatModel,
         session: Session,
@@ -51,18 +55,18 @@ class Agents:
         on_event: Callable[[Event], None] | None = None,
         on_review: Callable[[ReviewReport], None] | None = None,
     ) -> Agent:
-        """An agent in a session; `tools` are yours, offered beside those of memory.
+        """An agent in a session; `tools` are the caller's own, offered in addition to those of memory.
 
-        `on_text` gets the answer as it is written, `on_event` what happens meanwhile, and `on_review` what a review in
-        the background has saved, from its own thread.
+        `on_text` receives the answer as it is written, `on_event` the events of a turn, and `on_review` what a
+        background review has saved, from its own thread.
         """
         settings = self._services.config
         session.use_model(model, reserved=settings.model.max_tokens)
-        used: list[str] = []
+        used_tools: list[str] = []
 
-        def listen(event: Event) -> None:
+        def track_tools(event: Event) -> None:
             if isinstance(event, ToolCalled):
-                used.append(event.call.name)
+                used_tools.append(event.call.name)
             if on_event:
                 on_event(event)
 
@@ -70,8 +74,8 @@ class Agents:
             if on_review:
                 self._listeners[session.id] = on_review
             self._latest.model = model
-            self.review.after_turn(session.for_review(model), used=tuple(used), tools=agent.tools)
-            used.clear()
+            self.review.after_turn(session.for_review(model), used=tuple(used_tools), tools=agent.tools)
+            used_tools.clear()
 
         def report_result(task: str, result: str, child_id: str) -> None:
             # The session's external memory now: ending and resuming the session replaces it.
@@ -91,7 +95,7 @@ class Agents:
             settings=settings.agent,
             tools=(*tools, *(tool for tool in delegation.definitions() if session.allows(tool.name))),
             on_text=on_text,
-            on_event=listen,
+            on_event=track_tools,
             after_turn=review,
         )
 
@@ -118,7 +122,7 @@ class Agents:
 
         return start
 
-    def _find(self, session_id: str, user: str | None) -> ReviewedSession | None:
+    def _find_session(self, session_id: str, user: str | None) -> ReviewedSession | None:
         """A session whose review was left undone, to be reviewed by the latest model; None when it has no row."""
         row = self._services.sessions_for(user).get_session(session_id)
         if row is None:
@@ -126,8 +130,8 @@ class Agents:
         options = SessionOptions(row["source"], user, external=False)
         return Session(self._services, session_id, options, is_new=False).for_review(self._latest.model)
 
-    def _model_for_review(self, taken: ReviewSnapshot) -> ChatModel:
-        model = taken.session.chat_model if isinstance(taken.session, ReviewedSession) else None
+    def _model_for_review(self, snapshot: ReviewSnapshot) -> ChatModel:
+        model = snapshot.session.chat_model if isinstance(snapshot.session, ReviewedSession) else None
         if model is None:
-            raise ModelError(f"No model has answered in session {taken.id} yet.")
-        return self._services.metered(model, "review", taken.id, taken.user, background=True)
+            raise ModelError(f"No model has answered in session {snapshot.id} yet.")
+        return self._services.metered(model, "review", snapshot.id, snapshot.user, background=True)

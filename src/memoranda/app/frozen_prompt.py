@@ -17,7 +17,7 @@ KNOWN_MEMORY = "known_memory"
 
 @dataclass(frozen=True, slots=True)
 class PromptContext:
-    """What a prompt is built from beside memory; the same for the whole life of a session."""
+    """What a prompt is built from besides memory; it does not change during a session."""
 
     home: Path
     settings: PromptSettings
@@ -75,7 +75,7 @@ class FrozenPrompt:
         return cls(restore_prompt(text), MemoryChanges(store, known, clean=redact))
 
     def as_columns(self) -> dict[str, Any]:
-        """The columns of the session's row that are stored beside the text of the prompt."""
+        """The columns of the session's row that are stored with the text of the prompt."""
         return {KNOWN_MEMORY: self.changes.known} if any(self.changes.known.values()) else {}
 
 

@@ -42,7 +42,7 @@ class Memory:
             self.curated, receipt, origin, user
         )
         self._memory_tool = MemoryTool(self.curated, Origin("agent"))
-        self._opening = Lock()
+        self._agents_lock = Lock()
         self._agents: Agents | None = None
 
     def session(
@@ -60,9 +60,10 @@ class Memory:
         """Start a session, or resume one by its id; its prompt is built now, or restored as it was.
 
         A conversation that was compressed meanwhile is resumed in its latest session.
-        `user` gives it the memory and the conversations of one user of a gateway. `directory` is where the user works:
-        its project files (AGENTS.md …) become part of the prompt. `instructions` are your own words for the prompt.
-        With a `parent` it is delegated work of that session. `platform` decides its toolsets instead of its source.
+        `user` selects the memory and the conversations of one user of a gateway. `directory` is where the user works:
+        its project files (AGENTS.md …) become part of the prompt. `instructions` are your own text for the prompt.
+        With a `parent` the session is work that the parent delegated. `platform` selects its toolsets instead of
+        `source`.
         """
         options = SessionOptions(
             source=source,
@@ -83,11 +84,12 @@ class Memory:
         """An agent that works in a session: `memory.agent().turn("Hello")` is the whole loop.
 
         Without a model it uses the one that is configured; without a session it starts one. Options: `tools` of your
-        own, `on_text` for the answer as it is written, `on_event` and `on_review` for what happens beside it.
+        own, `on_text` for the answer as it is written, `on_event` for the events of a turn, and `on_review` for what a
+        background review saved.
         """
         agents = self._get_agents()
         model = model or agents.configured_model()
-        return agents.make(model, session or self.session(model=model.name), **options)
+        return agents.create_agent(model, session or self.session(model=model.name), **options)
 
     @property
     def sessions(self) -> "SessionDB":
@@ -98,7 +100,7 @@ class Memory:
         """Find past conversations, with the exact messages; without a query, the latest ones.
 
         Options are those of the session_search tool: limit, since, until, source, role_filter, sort, session_id,
-        around_message_id, window, cursor, project, why. Raises SessionError when they make no sense.
+        around_message_id, window, cursor, project, why. Raises SessionError when they are invalid.
         """
         answer = self.services.search_tool(self.user).call({"query": query, **options})
         if not answer["success"]:
@@ -119,7 +121,7 @@ class Memory:
         return self.curated.entries(target)
 
     def remember(self, text: str, target: Target = "memory") -> JsonObject:
-        """Save a fact because a person said so; the answer is a receipt: what, where, visible from when."""
+        """Save a fact at a person's request; the receipt says what was saved, where, and from when it is visible."""
         return remember(self.curated, text, target, "")
 
     def close(self) -> None:
@@ -137,7 +139,7 @@ class Memory:
     def _get_agents(self) -> "Agents":
         from memoranda.app.agents import Agents
 
-        with self._opening:
+        with self._agents_lock:
             if self._agents is None:
                 self._agents = Agents(self.services, self.session)
             return self._agents

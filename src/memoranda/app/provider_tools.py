@@ -1,6 +1,6 @@
 """Keeps the provider's tools of a session the same when it is resumed, even if the provider is gone.
 
-Tools come first in what a model is sent, so a missing tool would invalidate the whole cached prefix.
+A request to a model begins with the tools, so a missing tool would invalidate the whole cached prefix.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any
 
 from memoranda.tools import JsonObject, Tool, tool_refusal
 
-# The column of a session's row that stores them.
+# The column of a session's row that stores the provider's tools.
 PROVIDER_TOOLS = "provider_tools"
 
 
@@ -22,16 +22,16 @@ def tools_as_columns(tools: Sequence[Tool]) -> dict[str, Any]:
 
 
 def restore_tools(stored: Any, tools: Sequence[Tool]) -> tuple[Tool, ...]:
-    """The stored tools, executed by the provider's present ones; the present ones when none are stored."""
-    before = [tool for tool in stored if _is_tool(tool)] if isinstance(stored, list) else []
-    if not before:
+    """The stored tools, executed by the provider's current ones; the current ones when none are stored."""
+    stored_tools = [tool for tool in stored if _is_tool(tool)] if isinstance(stored, list) else []
+    if not stored_tools:
         return tuple(tools)
-    present = {tool.name: tool for tool in tools}
+    current = {tool.name: tool for tool in tools}
     return tuple(
-        replace(present[tool["name"]], description=tool["description"], parameters=tool["parameters"])
-        if tool["name"] in present
+        replace(current[tool["name"]], description=tool["description"], parameters=tool["parameters"])
+        if tool["name"] in current
         else Tool(tool["name"], tool["description"], tool["parameters"], _unavailable)
-        for tool in before
+        for tool in stored_tools
     )
 
 

@@ -36,7 +36,7 @@ class ReviewedSession:
     def conversation(self) -> list[dict[str, Any]]:
         return self._state.conversation()
 
-    def user_words(self) -> list[str]:
+    def user_texts(self) -> list[str]:
         from memoranda.sessions.message_rows import text_of
 
         return [text_of(message.message.get("content")) for message in self._state.record.user_messages()]

@@ -1,6 +1,6 @@
 """What all sessions of a home share: stores, settings, redaction, the external memory and the spend ledger.
 
-Nothing here knows a session, so sessions, agents and `Memory` can all depend on it.
+Nothing here depends on a session, so sessions, agents and `Memory` can all depend on it.
 """
 
 import logging
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-# Opened stores of single users that are kept for the next call.
+# How many users' opened stores stay cached for the next call.
 _MAX_VIEWS = 100
 
 
@@ -90,7 +90,7 @@ class HomeServices:
     def search_tool(
         self, user: str | None, current_session_id: str | None = None, directory: Path | None = None
     ) -> "SessionSearchTool":
-        """The session_search tool of one user; it leaves out the current session, and `directory` is "this" project."""
+        """The session_search tool of one user; it skips the current session, and `directory` is "this" project."""
         from memoranda.recall.tool import SessionSearchTool
 
         return SessionSearchTool(
@@ -102,12 +102,12 @@ class HomeServices:
         )
 
     def redact(self, text: str) -> str:
-        """The text without credentials, as it may be stored."""
+        """The text without credentials; unchanged when redaction is switched off."""
         redactor = self._get_redactor()
         return text if redactor is None else redactor.text(text)[0]
 
     def external_for(self, session_id: str, source: str, user: str | None) -> ExternalMemory:
-        """The external memory that is configured, started for one session; it is closed with the home at the latest."""
+        """The configured external memory, started for one session; closing the home closes it too."""
         if not self.config.provider:
             return ExternalMemory()
         from memoranda.providers.attach import attach_provider
@@ -156,7 +156,7 @@ class HomeServices:
         *,
         background: bool = False,
     ) -> "ChatModel":
-        """The same model, whose calls are entered in the ledger; background calls must fit the day's budget."""
+        """The model, wrapped so that the ledger records its calls; background calls must fit the day's budget."""
         return self._get_ledger().metered(
             model, purpose, session_id=session_id, user_id=user or "", background=background
         )

@@ -78,7 +78,7 @@ class Session:
         return self._state.toolbox.allows(tool)
 
     def begin_turn(self) -> None:
-        """Say that a new user message came in: failed memory calls are counted per turn. `turn` says it too."""
+        """Reset the count of failed memory calls for a new user message; `turn` calls this itself."""
         self._state.toolbox.begin_turn()
 
     def record(self, role: str, content: Any = None, **fields: Any) -> int:
@@ -89,12 +89,12 @@ class Session:
         """Record several messages in one commit. Recalled memory that the model repeats is left out."""
         ids = self._state.append(messages)
         if self._uncounted is not None and messages and messages[0].get("role") == "assistant":
-            self._count(self._uncounted, ids[0])
+            self._store_reading(self._uncounted, ids[0])
             self._uncounted = None
         return ids
 
     def conversation(self) -> list[dict[str, Any]]:
-        """The recorded messages, as chat APIs take them."""
+        """The recorded messages in the form that chat APIs accept."""
         return self._state.conversation()
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
@@ -109,12 +109,12 @@ class Session:
         """The live entries of MEMORY.md or USER.md as they may be shown."""
         return self._state.store.entries(target)
 
-    # What follows is for loops that watch the context and for chats; the record is the same for all.
+    # The methods below are for loops that watch the context, and for chats.
 
     def use_model(self, model: "ChatModel", *, reserved: int = 0) -> None:
-        """Say which model answers: its window decides when the context is full, and it writes the summaries.
+        """Set the model that answers: its window decides when the context is full, and it writes the summaries.
 
-        `reserved` is the part of the window that an answer may take.
+        `reserved` is how many tokens of the window an answer may use.
         """
         self._chat_model = model
         self._state.model = model.name
@@ -131,7 +131,7 @@ class Session:
         from memoranda.agent.session_views import Compression
 
         if not self._state.record.exists:
-            return Compression(False, "Nothing has been said yet.")
+            return Compression(False, "The conversation has no messages yet.")
         self._state.follow_continuation()
         compressor, db = self._state.compressor, self._state.record.db
         if not force and not compressor.is_due(self._state, db):
@@ -147,7 +147,7 @@ class Session:
         return self._state.record.db.get_session_title(self.id) if self._state.record.exists else None
 
     def rename(self, title: str) -> str | None:
-        """Set the title, tidied; blank removes it. Raises SessionError when another session has it."""
+        """Set the title, cleaned up; a blank one removes it. Raises SessionError when another session has the title."""
         self._state.follow_continuation()
         self._state.open_record().set_session_title(self.id, title or None)
         return self.title
@@ -204,8 +204,8 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.end()
 
-    def _count(self, usage: "Usage", message_id: int) -> None:
-        """Keep the provider's count of the context up to a message."""
+    def _store_reading(self, usage: "Usage", message_id: int) -> None:
+        """Store the model's own count of the tokens in the context up to a message."""
         from memoranda.compression.trigger import TokenReading
 
         reading = TokenReading.of(usage, message_id)
@@ -213,4 +213,4 @@ class Session:
             try:
                 self._state.compressor.note(self._state, self._state.record.db, reading)
             except StorageError as error:
-                _log.warning("How full session %s is could not be stored: %s", self.id, error)
+                _log.warning("The token count of session %s could not be stored: %s", self.id, error)

@@ -1,8 +1,8 @@
 """Compresses a session: the session ends, and its conversation continues in a new one with a summary.
 
 The order matters: the external memory may add to the summary, it is notified of the turns of the old session, one
-transaction ends the old session and starts its continuation, and the external memory learns the new id. Two processes
-never both compress: one holds the lease, and the other finds the continuation.
+transaction ends the old session and starts its continuation, and the external memory is notified of the new id. Two
+processes never both compress: one holds the lease, and the other continues in the session that the first one created.
 """
 
 import secrets
@@ -32,7 +32,7 @@ class ContextUsage:
 
 
 class SessionCompressor:
-    """Compresses one conversation, in whichever session it is."""
+    """Compresses one conversation, whichever session it is in now."""
 
     def __init__(self, settings: CompressionSettings, usage: ContextUsage) -> None:
         self.usage = usage
@@ -44,7 +44,7 @@ class SessionCompressor:
         return self._settings.enabled and self._progress(session, db).is_due(used, limit, self.usage.window)
 
     def note(self, session: CompressibleSession, db: "SessionDB", reading: TokenReading) -> None:
-        """Keep the provider's count of the context, and what it says about the last compression."""
+        """Store the model's own token count, and whether it shows that the last compression was useless."""
         self.usage.reading = reading
         before = self._progress(session, db)
         after = before.after_reading(reading.tokens, self._limit(), self.usage.window)
@@ -62,7 +62,7 @@ class SessionCompressor:
         force: bool,
     ) -> Compression:
         """Compress the context now, or say why not."""
-        lease = db.take_compression_lease(session.id, _holder(), is_gone=_is_gone)
+        lease = db.take_compression_lease(session.id, _lease_holder(), is_gone=_is_gone)
         if isinstance(lease, NoLease):
             return _follow_other_process(session, lease.successor)
         try:
@@ -100,8 +100,8 @@ class SessionCompressor:
             return _follow_other_process(session, rotated.successor)
         self.usage.reading = None
         session.continue_as(rotated.session_id)
-        left = self._count_tokens(session, db.live_context(session.id))
-        db.note_compression(session.id, progress.after_compression(window, left).to_json())
+        tokens_left = self._count_tokens(session, db.live_context(session.id))
+        db.note_compression(session.id, progress.after_compression(window, tokens_left).to_json())
         return Compression(True, result.why, result.how, result.tokens_before, result.tokens_after)
 
     def _rotate(
@@ -130,7 +130,7 @@ def _follow_other_process(session: CompressibleSession, successor: str | None) -
     return Compression(True, "Another process has compressed this conversation.")
 
 
-def _holder() -> str:
+def _lease_holder() -> str:
     return f"{process_identity()}:{threading.get_ident()}:{secrets.token_hex(4)}"
 
 

@@ -1,4 +1,4 @@
-"""How a session was opened."""
+"""The options with which a session is opened."""
 
 from dataclasses import dataclass
 from pathlib import Path

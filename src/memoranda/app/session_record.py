@@ -33,7 +33,7 @@ class SessionRecord:
         return row
 
     def create(self, source: str, **columns: Any) -> None:
-        """Create the row, or reopen the one there is."""
+        """Create the row, or reopen the existing one."""
         db = self.db
         db.create_session(self.id, source, **columns)
         db.reopen_session(self.id)
@@ -51,7 +51,7 @@ class SessionRecord:
         return latest if latest != self.id else None
 
     def context(self) -> "list[LiveMessage]":
-        """The messages that the model is sent."""
+        """The messages that are sent to the model."""
         return self.db.live_context(self.id) if self.exists else []
 
     def user_messages(self) -> "list[LiveMessage]":
@@ -62,8 +62,8 @@ class SessionRecord:
         """The user message that begins the last turn after the latest summary: undoing more would undo the summary."""
         context = self.context()
         summaries = [index for index, message in enumerate(context) if message.is_summary]
-        asked = _user_messages(context[summaries[-1] + 1 :] if summaries else context)
-        return asked[-1] if asked else None
+        questions = _user_messages(context[summaries[-1] + 1 :] if summaries else context)
+        return questions[-1] if questions else None
 
     def completed_turns(self) -> list[dict[str, Any]]:
         """The messages of completed turns that this session itself recorded, for the provider.

@@ -65,7 +65,7 @@ class SessionState:
         return self._compressor
 
     def conversation(self) -> list[dict[str, Any]]:
-        """The recorded messages, as chat APIs take them."""
+        """The recorded messages in the form that chat APIs accept."""
         return self.record.db.get_messages_as_conversation(self.id)
 
     def recorded_message(self, message_id: int) -> dict[str, Any]:

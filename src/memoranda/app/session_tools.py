@@ -22,7 +22,7 @@ class SessionTools:
         self._options = options
         self._store = store
         self._skills = services.skills_for(options.user)
-        # The provider's tools as the session's row has them; None in a new session.
+        # The provider's tools as they are stored in the session's row; None in a new session.
         self.stored_provider_tools: Any = None
 
     def bind(self, session_id: str) -> None:

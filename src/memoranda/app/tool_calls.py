@@ -1,4 +1,4 @@
-"""Calls a tool by its name, and saves a fact for a person, with a session or without one."""
+"""Calls a tool by its name, and saves a fact for a person, inside a session or outside any."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from memoranda.tools import JsonObject, Tool, tool_refusal
 
 
 def call_tool(tools: Sequence[Tool], name: str, arguments: Mapping[str, Any]) -> JsonObject:
-    """Call one of the tools; an unknown name gives a refusal, not an exception."""
+    """Call one of the tools; an unknown name returns a refusal and raises nothing."""
     for tool in tools:
         if tool.name == name:
             return tool.call(arguments)
@@ -20,6 +20,6 @@ def call_tool(tools: Sequence[Tool], name: str, arguments: Mapping[str, Any]) ->
 
 
 def remember(store: MemoryStore, text: str, target: Target, session_id: str) -> JsonObject:
-    """Save a fact because a person said so; the answer is a receipt."""
+    """Save a fact at a person's request and return a receipt."""
     person = Origin("person", session_id, explicit=True)
     return MemoryTool(store, person).call({"target": target, "action": "add", "content": text})

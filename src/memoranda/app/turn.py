@@ -36,15 +36,15 @@ class Turn:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The conversation so far as chat APIs take it, without the system prompt.
+        """The conversation so far in the form that chat APIs accept, without the system prompt.
 
         What an external memory recalled, and what changed in curated memory since the prompt was built, is fenced into
-        this copy of the user's message; the record never has it.
+        this copy of the user's message; the record never contains it.
         """
         return with_recall(self._session.conversation(), self._recalled, self._question)
 
     def record(self, role: str, content: Any = None, **fields: Any) -> int:
-        """Record a step of the turn, such as a tool call or its result, before the next one is taken."""
+        """Record a step of the turn, such as a tool call or its result, before the next step starts."""
         step = {"role": role, "content": content, **fields, **self._external.mark(self.message_id)}
         return self._record([step])[0]
 

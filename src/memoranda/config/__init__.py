@@ -1,8 +1,8 @@
 """Configuration: `config.yaml` in the home, overrides from the environment, secrets in `.env`.
 
 Each part of Memoranda owns a small settings class; one table of keys fills them in, and the reference documentation is
-tested against that table. A file that cannot be read or holds a wrong value fails closed: nothing opens until it is
-fixed.
+tested against that table. A file that cannot be read or contains an invalid value fails closed: nothing opens until it
+is fixed.
 """
 
 from memoranda.config.config import Config as Config

@@ -63,7 +63,7 @@ def read_document(home: Home) -> dict[str, Any]:
     if document is None:
         return {}
     if not isinstance(document, dict):
-        raise ConfigError(f"{path} must hold keys and values, not {type(document).__name__}.")
+        raise ConfigError(f"{path} must contain keys and values, not {type(document).__name__}.")
     return document
 
 
@@ -89,14 +89,14 @@ def look_up(document: Mapping[str, Any], key: Key, home: Home) -> Any:
     if values is None:
         return key.default
     if not isinstance(values, Mapping):
-        raise ConfigError(f"{section} in {home.config_file} must hold keys and values, not {values!r}.")
+        raise ConfigError(f"{section} in {home.config_file} must contain keys and values, not {values!r}.")
     return values.get(leaf, key.default)
 
 
 def parse_value(key: Key, raw: Any, source: str) -> Any:
     try:
-        return key.read(raw)
+        return key.parse(raw)
     except (ValueError, TypeError):
         raise ConfigError(
-            f"{key.name} in {source} is {raw!r}; it takes {key.takes}. Nothing is opened until it is fixed."
+            f"{key.name} in {source} is {raw!r}; it must be {key.accepts}. Nothing is opened until it is fixed."
         ) from None

@@ -33,17 +33,17 @@ def _platform_hints(document: Mapping[str, Any], home: Home) -> Mapping[str, Any
     """`platform_hints`: text that is appended to the hint of a platform, or replaces it."""
     hints = document.get("platform_hints") or {}
     if not isinstance(hints, Mapping):
-        raise ConfigError(f"platform_hints in {home.config_file} must hold a text for each platform.")
+        raise ConfigError(f"platform_hints in {home.config_file} must contain a text for each platform.")
     return dict(hints)
 
 
 def _toolsets(document: Mapping[str, Any], home: Home) -> dict[str, tuple[str, ...]]:
-    """`tools`: the toolsets of each platform, such as memory and session_search; one that is not named has them all."""
+    """`tools`: the toolsets of each platform, such as memory and session_search; an unlisted platform has them all."""
     tools = document.get("tools") or {}
     lists = tools.values() if isinstance(tools, Mapping) else [None]
     if not all(isinstance(names, list) and all(isinstance(name, str) for name in names) for names in lists):
         raise ConfigError(
-            f"tools in {home.config_file} must hold a list of toolsets for each platform, such as 'telegram: [memory]'."
+            f"tools in {home.config_file} must list the toolsets of each platform, such as 'telegram: [memory]'."
         )
     return {str(platform): tuple(map(str, names)) for platform, names in tools.items()}
 

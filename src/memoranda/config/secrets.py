@@ -40,7 +40,7 @@ def credentials(home: Home) -> dict[str, str]:
 
 
 def export_secrets(home: Home, names: Collection[str]) -> None:
-    """Copy variables of `.env` into the environment, where providers read their keys; set ones stay as they are."""
+    """Copy variables of `.env` into the environment, where providers read their keys; never overwrite a set one."""
     for name, value in read_secrets(home).items():
         if name in names:
             ENVIRONMENT.setdefault(name, value)
@@ -56,7 +56,7 @@ def lease_secrets(home: Home, names: Collection[str]) -> EnvLease:
 
 
 def known_secrets(home: Home, environ: Mapping[str, str] | None = None) -> frozenset[str]:
-    """The credentials of this machine: all values in `.env`, and those of variables whose names say secret."""
+    """The credentials of this machine: all values in `.env`, and those of variables that are named like secrets."""
     environ = ENVIRONMENT if environ is None else environ
     named = {
         value.strip()

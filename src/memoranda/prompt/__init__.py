@@ -1,1 +1,1 @@
-"""L0, the working context: the system prompt, put together once per session in sections that change ever faster."""
+"""L0, the working context: the system prompt, built once per session from sections, those that change least first."""

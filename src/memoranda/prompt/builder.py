@@ -19,9 +19,9 @@ _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
 
 @dataclass(frozen=True, slots=True)
 class PromptInputs:
-    """What a prompt depends on beside the settings; equal inputs give equal bytes in any process.
+    """What a prompt depends on besides the settings; equal inputs produce equal bytes in any process.
 
-    `directory` is where the user works, None where there is no such place (a gateway, a library). `window` is the
+    `directory` is where the user works, None where there is no directory (a gateway, a library). `window` is the
     model's context in tokens, 0 when it is not known. `tools` are the names of the tools that are offered.
     """
 

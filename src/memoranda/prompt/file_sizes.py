@@ -1,4 +1,4 @@
-"""Shortens files that are too long for a prompt, and divides the room among several of them."""
+"""Shortens files that are too long for a prompt, and divides the available characters between several of them."""
 
 from memoranda.support.shorten import shorten_middle
 

@@ -21,7 +21,7 @@ class MemoryChanges:
     """Tracks what changed in a store since the prompt of one session was built.
 
     A turn asks for the note once, when it begins, so that all its requests carry the same bytes. The note is not
-    recorded, so every turn repeats it until the model has seen the live entries in another way (`mark_seen`).
+    recorded, so every turn repeats it until the model has seen the live entries elsewhere (`mark_seen`).
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class MemoryChanges:
         self._known |= {name: entries for name, entries in now.items() if name == target}
 
     def _clean_all(self, entries: Entries) -> dict[str, list[str]]:
-        return {target: [self._clean(entry) for entry in listed] for target, listed in entries.items()}
+        return {target: [self._clean(entry) for entry in texts] for target, texts in entries.items()}
 
 
 def entries_in_prompt(store: MemoryStore) -> dict[str, list[str]]:

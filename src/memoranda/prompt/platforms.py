@@ -39,7 +39,7 @@ HINTS: Mapping[str, str] = {
 def hint_for(platform: str, overrides: Mapping[str, Any] | None = None) -> str:
     """The hint for a platform, as the settings change it; "" for an unknown platform.
 
-    A text in the settings is appended; a mapping may hold `replace` and `append`. Anything else has no effect.
+    A text in the settings is appended; a mapping may contain `replace` and `append`. Anything else has no effect.
     """
     hint = HINTS.get(platform, "")
     override = (overrides or {}).get(platform)

@@ -55,16 +55,16 @@ def read_project_files(directory: Path, *, window: int = 0, limit: int = 0) -> P
     for kind in KINDS:
         found = [
             (path.relative_to(top).as_posix(), text)
-            for within in directories
-            for path in _find_files(within, kind)
+            for folder in directories
+            for path in _find_files(folder, kind)
             if (text := _read_text(path, top, notices))
         ]
         if found:
-            return _render(found, limit or room_in(window), notices)
+            return _render(found, limit or project_chars_for(window), notices)
     return ProjectFiles(notices=tuple(notices))
 
 
-def room_in(window: int) -> int:
+def project_chars_for(window: int) -> int:
     """How many characters of project files fit into a window of so many tokens; 0 is an unknown window."""
     return min(MAX_CHARS, max(MIN_CHARS, int(window * _SHARE_OF_WINDOW) * _CHARS_PER_TOKEN))
 

@@ -9,7 +9,7 @@ from typing import Any
 class PromptSettings:
     """With `project_file_chars` of 0 the model's window decides. `timezone` is an IANA name; "" is the machine's.
 
-    `platform_hints` holds, by platform, text to append to its hint, or a mapping with `replace` and `append`.
+    `platform_hints` contains, by platform, text to append to its hint, or a mapping with `replace` and `append`.
     """
 
     guidance: bool = True

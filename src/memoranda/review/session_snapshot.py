@@ -22,7 +22,7 @@ class ReviewSnapshot:
     prompt: str
     tools: tuple[Tool, ...]
     messages: tuple[Message, ...]
-    user_words: tuple[str, ...]
+    user_texts: tuple[str, ...]
     review_tools: tuple[Tool, ...]
     session: ReviewableSession
 
@@ -38,7 +38,7 @@ def take_snapshot(session: ReviewableSession) -> ReviewSnapshot:
         session.prompt,
         tuple(session.tools),
         tuple(session.conversation()),
-        tuple(session.user_words()),
+        tuple(session.user_texts()),
         tuple(tool for tool in session.review_tools() if tool.name in ALLOWED),
         session,
     )

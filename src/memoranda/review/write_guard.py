@@ -25,7 +25,7 @@ class WriteGuard:
     def __init__(self, snapshot: ReviewSnapshot) -> None:
         self._snapshot = snapshot
         self._tools = {tool.name: tool for tool in snapshot.review_tools}
-        self._evidence = UserEvidence(snapshot.user_words)
+        self._evidence = UserEvidence(snapshot.user_texts)
 
     @property
     def names(self) -> list[str]:
