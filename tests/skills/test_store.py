@@ -254,7 +254,7 @@ def test_skills_of_other_directories_are_read_and_not_written(tmp_path: Path) ->
     """Of two with one name the own one counts, and an agent does not put one before another's."""
     shared, own = tmp_path / "shared", tmp_path / "own"
     SkillStore(shared).create("deploy", DEPLOY, PERSON)
-    store = SkillStore(own, also=[shared])
+    store = SkillStore(own, read_only_roots=[shared])
     assert text(store) == DEPLOY
     assert reason(store.patch("deploy", "1. Build.", "x", AGENT)) == "read_only"
     assert reason(store.delete("deploy", AGENT)) == "read_only"

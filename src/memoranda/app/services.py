@@ -59,8 +59,8 @@ class HomeServices:
 
     def skills_for(self, user: str | None) -> SkillStore:
         """The skills of one user, who can also read those of the home."""
-        also = [] if user is None else [self.home.skills()]
-        return SkillStore(self.home.skills(user), self.config.skills, also=also)
+        shared = [] if user is None else [self.home.skills()]
+        return SkillStore(self.home.skills(user), self.config.skills, read_only_roots=shared)
 
     @property
     def has_record(self) -> bool:

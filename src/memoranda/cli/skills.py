@@ -41,7 +41,7 @@ def open_skills(invocation: Invocation) -> SkillStore:
     home = invocation.locate_home()
     home.refuse_if_foreign()
     shared = () if invocation.user is None else (home.skills(),)
-    return SkillStore(home.skills(invocation.user), load(home).skills, also=shared)
+    return SkillStore(home.skills(invocation.user), load(home).skills, read_only_roots=shared)
 
 
 @command.command("list")

@@ -28,7 +28,7 @@ class Proposal:
     actor: str
     session: str
     operations: tuple[Operation, ...]
-    # The entries that the operations would change or remove, as they stood; None for each that they add.
+    # The entries that the operations would change or remove, as they were then; None for each that they add.
     replaced: tuple[str | None, ...] = ()
     at: str = field(default_factory=utc_timestamp)
 
@@ -48,8 +48,8 @@ class ApprovalQueue:
         self, target: Target, operations: Sequence[Operation], origin: Origin, replaced: Sequence[str | None]
     ) -> Proposal:
         make_private_directory(self.directory)
-        identity = secrets.token_hex(4)
-        proposal = Proposal(identity, target, origin.actor, origin.session, tuple(operations), tuple(replaced))
+        proposal_id = secrets.token_hex(4)
+        proposal = Proposal(proposal_id, target, origin.actor, origin.session, tuple(operations), tuple(replaced))
         record = asdict(proposal) | {"operations": [encode_operation(item) for item in operations]}
         text = json.dumps(record, ensure_ascii=False, indent=1)
         write_private(self._path(proposal.id), text.encode("utf-8", "backslashreplace"))

@@ -18,7 +18,7 @@ def list_backups(path: Path) -> list[Path]:
     return [backup for _, backup in sorted(found)]
 
 
-def keep_backup(state: ReadableMemoryFile) -> Path:
+def store_backup(state: ReadableMemoryFile) -> Path:
     """Copy a file as it was read, unless an equal backup exists; older backups are pruned. Needs the lock."""
     existing = list_backups(state.path)
     for backup in existing:
@@ -32,7 +32,7 @@ def keep_backup(state: ReadableMemoryFile) -> Path:
 
 
 def _next_name(path: Path, existing: list[Path]) -> Path:
-    """A name that sorts behind all existing ones, even within the same second."""
+    """A name that sorts after all existing ones, even within the same second."""
     seconds, number = int(time.time()), 0
     if existing and (newest := _stamp(existing[-1])) and newest >= (seconds, 0):
         seconds, number = newest[0], newest[1] + 1

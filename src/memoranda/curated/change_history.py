@@ -38,7 +38,7 @@ def log(store: MemoryStore, target: Target | None = None) -> list[MemoryChange]:
 def difference_since(store: MemoryStore, target: Target, number: int) -> EntryDifference:
     """What differs between the state before a change and the file as it is now, outside changes included."""
     found = [change.number for change in log(store, target) if change.action == "found"]
-    # Before the first line that recorded entries as found, the journal knows nothing.
+    # The journal has no entries from before its first "found" line.
     before = store.journal.entries_after(target, max([number - 1, *(first for first in found if first <= number)]))
     after = [entry.text for entry in store.view(target).entries]
     return EntryDifference(target, tuple(_without(after, before or [])), tuple(_without(before or [], after)))
@@ -47,7 +47,7 @@ def difference_since(store: MemoryStore, target: Target, number: int) -> EntryDi
 def undo(store: MemoryStore, number: int | None, origin: Origin) -> MemoryReceipt | MemoryRefusal:
     """Undo one change (by default the latest that was not undone), as a new change of its own.
 
-    Other entries may have changed since; only the entries that the change wrote must still be there.
+    Other entries may have changed since; only the entries that the change wrote must still exist.
     """
     changes = [change for change in log(store) if number is not None or store.settings.enabled(change.target)]
     change = find_undoable(changes, number, lambda change: bool(change.edits) and change.action != "found")
@@ -111,13 +111,13 @@ def _reverse(change: MemoryChange, current: Sequence[str]) -> EntryPlan | Memory
     for edit in reversed(change.edits):
         if edit.after is None:
             assert edit.before is not None
-            backwards = EntryEdit(min(edit.index, len(entries)), None, edit.before)
+            reverse_edit = EntryEdit(min(edit.index, len(entries)), None, edit.before)
         elif edit.after in entries:
-            backwards = EntryEdit(entries.index(edit.after), edit.after, edit.before)
+            reverse_edit = EntryEdit(entries.index(edit.after), edit.after, edit.before)
         else:
-            return refusals.no_longer_fits(change.target, change.number)
-        edits.append(backwards)
-        apply_edit(entries, backwards)
+            return refusals.changed_since(change.target, change.number)
+        edits.append(reverse_edit)
+        apply_edit(entries, reverse_edit)
     return EntryPlan(tuple(entries), tuple(edits))
 
 

@@ -21,7 +21,7 @@ def parse(text: str) -> list[str]:
 
 
 def serialise(entries: Sequence[str]) -> str:
-    """The text of a file that holds these entries."""
+    """The text of a file with these entries."""
     return DELIMITER.join(entries)
 
 
@@ -46,7 +46,7 @@ def reads_back_as_itself(entry: str) -> bool:
 
 
 def handle(entry: str) -> str:
-    """A name for an entry that reveals nothing of its text; tools accept it wherever they accept a part of the text."""
+    """An id for an entry that reveals nothing of its text; tools accept it wherever they accept a part of the text."""
     return "entry:" + digest(entry)[:8]
 
 

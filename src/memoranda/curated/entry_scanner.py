@@ -1,4 +1,4 @@
-"""Scans memory entries, decides which may be shown, and respects what a person allowed.
+"""Scans memory entries and decides which may be shown; findings that a person allowed do not count.
 
 A phrase can be split over two entries and still read as one in the rendered block. So the joined text is scanned as
 well, by the phrase rules only: commands and the learned model need a whole text.
@@ -131,7 +131,7 @@ class EntryScanner:
 
 
 def _boundary_within_reach(entries: Sequence[str], index: int, step: int) -> int:
-    """The boundary at least a rule's reach before (step -1) or behind (step 1) the one at `index`."""
+    """The boundary at least a rule's reach before (step -1) or after (step 1) the one at `index`."""
     covered = 0
     while covered < _REACH and 0 <= index + min(step, 0) < len(entries):
         covered += len(entries[index + min(step, 0)]) + len(_JOINT)

@@ -15,7 +15,7 @@ from memoranda.support.health_issues import HealthIssue, check_permissions, chec
 
 
 def check(directory: Path, settings: CuratedSettings, option: str = "") -> Iterator[HealthIssue]:
-    """Every issue of one memory directory; `option` is the option by which commands reach it."""
+    """Every issue of one memory directory; `option` is the command-line option that selects it."""
     if not directory.is_dir():
         return
     store = MemoryStore(directory, settings)
@@ -134,12 +134,12 @@ def _check_leftovers(store: MemoryStore) -> Iterator[HealthIssue]:
     for path in store.leftovers():
         # A writer that holds the lock may still need it; the repair then says so and leaves it.
         yield HealthIssue("warning", path, "was left by a writer that was killed", "delete it", store.repair)
-    kept = sum(len(list_backups(store.path(target))) for target in TARGETS)
-    if kept:
+    backups = sum(len(list_backups(store.path(target))) for target in TARGETS)
+    if backups:
         names = " and ".join(f"{name}.bak.*" for name in FILE_NAMES.values())
         yield HealthIssue(
             "note",
             store.directory,
-            f"keeps {kept} backups ({names})",
+            f"has {backups} backups ({names})",
             "delete them when they are no longer needed, or run 'memoranda memory purge'",
         )

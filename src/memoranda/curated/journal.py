@@ -5,7 +5,7 @@ in the journal *before* the memory file is replaced, so no applied change is eve
 between the two steps leaves its staged file behind, and the next writer marks the change as void (see `writer`).
 
 `heads` has the fingerprint of every memory file after the change. So the last line is enough to see whether another
-program has changed a file since, and replaying the edits gives the entries that Memoranda last knew.
+program has changed a file since, and replaying the edits restores the entries that Memoranda last knew.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from memoranda.support.journal_file import JournalFile
 
 MemoryAction = Literal[
     "add", "replace", "remove", "batch", "edit", "reset", "undo",
-    "found",  # entries that were there before the journal started
+    "found",  # entries that existed before the journal started
     "outside",  # another program changed the file
     "allow",  # a person accepted a scanner finding
     "revoke",  # a person revoked that
@@ -104,7 +104,7 @@ def _replay(change: MemoryChange, entries: list[str] | None) -> list[str] | None
 
 
 def restate(change: MemoryChange, target: Target, entries: Sequence[str], heads: dict[str, str]) -> MemoryChange:
-    """A line that replaces everything up to `change`: the entries as found, under the same number."""
+    """A "found" line with the entries, under the same number, which replaces everything up to `change`."""
     edits = tuple(EntryEdit(index, None, entry) for index, entry in enumerate(entries))
     note = "history purged"
     return replace(change, target=target, action="found", edits=edits, heads=heads, refers_to=None, note=note)
@@ -114,10 +114,10 @@ def _from_record(record: Any) -> MemoryChange | None:
     known = {name: record[name] for name in _FIELDS if name in record}
     known["edits"] = tuple(EntryEdit(**edit) for edit in record["edits"])
     change = MemoryChange(**known)
-    return change if _is_sound(change) else None
+    return change if _is_valid(change) else None
 
 
-def _is_sound(change: MemoryChange) -> bool:
+def _is_valid(change: MemoryChange) -> bool:
     """Whether a line, which a person may have edited, has the types that the rest of the program relies on."""
     if (
         change.target not in TARGETS

@@ -44,7 +44,7 @@ MemoryFileState = WritableState | UnreadableFile | UndecodableFile
 
 
 def read(path: Path, known: ReadableMemoryFile | None = None) -> MemoryFileState:
-    """The present content of a memory file; returns `known` itself when the bytes are the same."""
+    """The current content of a memory file; returns `known` itself when the bytes are the same."""
     state = text_file.read_text(path, known)
     if isinstance(state, text_file.MissingFile):
         return MissingMemoryFile(path)

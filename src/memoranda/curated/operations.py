@@ -30,7 +30,7 @@ Operation = Add | Replace | Remove
 
 @dataclass(frozen=True, slots=True)
 class EntryPlan:
-    """The entries after a batch, and the edits that lead there; each index counts in the list as that edit finds it."""
+    """The entries after a batch, and the edits that produce them; an index counts in the list before that edit."""
 
     entries: tuple[str, ...]
     edits: tuple[EntryEdit, ...]
@@ -120,11 +120,11 @@ def locate(entries: Sequence[str], old_text: str) -> int | tuple[str, ...] | Non
     comparable = [_comparable(entry) for entry in entries]
     if wanted in comparable:
         return comparable.index(wanted)
-    holding = [index for index, entry in enumerate(comparable) if wanted in entry]
-    distinct = tuple(dict.fromkeys(entries[index] for index in holding))
+    matches = [index for index, entry in enumerate(comparable) if wanted in entry]
+    distinct = tuple(dict.fromkeys(entries[index] for index in matches))
     if len(distinct) > 1:
         return distinct
-    return holding[0] if holding else None
+    return matches[0] if matches else None
 
 
 def rewrite_edits(before: Sequence[str], after: Sequence[str]) -> tuple[EntryEdit, ...]:

@@ -94,7 +94,7 @@ def changed_outside(target: Target, path: Path, change: int, backup: Path | None
     return MemoryRefusal(
         target,
         "drift",
-        f"{path} was changed outside Memoranda. Nothing was written, and what the other program did was kept "
+        f"{path} was changed outside Memoranda. Nothing was written, and the outside change was kept "
         f"(change {change} in 'memoranda memory log'). Look at the current entries; if your change still makes "
         "sense, send it again.",
         backup=backup,
@@ -105,8 +105,8 @@ def unrewritable_file(target: Target, path: Path, backup: Path) -> MemoryRefusal
     return MemoryRefusal(
         target,
         "drift",
-        f"{path} was changed outside Memoranda into something that cannot be rewritten without altering it (blanks "
-        "or nothing beside a § line, or one entry larger than the whole limit). Nothing was written. "
+        f"{path} was changed outside Memoranda into something that cannot be rewritten without altering it (an "
+        "empty entry next to a § line, or one entry larger than the whole limit). Nothing was written. "
         f"A person can repair it with 'memoranda memory edit {target}'; until then continue without saving.",
         backup=backup,
     )
@@ -117,7 +117,7 @@ def changed_meanwhile(target: Target, path: Path) -> MemoryRefusal:
     return MemoryRefusal(target, "conflict", message)
 
 
-def no_longer_fits(target: Target, change: int) -> MemoryRefusal:
+def changed_since(target: Target, change: int) -> MemoryRefusal:
     return MemoryRefusal(
         target,
         "conflict",
@@ -130,7 +130,7 @@ def proposal_outdated(target: Target, proposal: str) -> MemoryRefusal:
     return MemoryRefusal(
         target,
         "conflict",
-        f"Proposal {proposal} would now change other entries than those it was made for. Nothing was written. "
+        f"Proposal {proposal} would now change other entries than when it was created. Nothing was written. "
         f"Reject it with 'memoranda memory reject {proposal}'.",
     )
 

@@ -1,6 +1,6 @@
 """`MemoryStore`: the two small files that an agent keeps for itself (MEMORY.md) and about its user (USER.md).
 
-The store has two states. The *snapshot* is what the system prompt shows: `load_from_disk` takes it, and it does not
+The store has two states. The *snapshot* is what the system prompt shows: `load_from_disk` creates it, and it does not
 change by a byte until the next load, so that the model vendor's prefix cache stays valid. The *live* entries are those
 on disk: a write is durable at once and visible in every tool result, but only the next session's prompt shows it.
 """
@@ -78,7 +78,7 @@ class MemoryStore:
         self._writer = MemoryWriter(self.directory, self.settings, self._scanners)
         self._snapshot: dict[str, str | None] = {}
         self._snapshot_entries: dict[Target, tuple[str, ...]] = {}
-        # Called with every change that was made through this store; it must not raise.
+        # Called with every change that is written through this store; it must not raise.
         self.written: Callable[[MemoryReceipt, Origin], None] = lambda receipt, origin: None
 
     @property
@@ -186,8 +186,8 @@ class MemoryStore:
             try:
                 self.proposals.remove_applied(proposal)
             except OSError as error:
-                left = f"{outcome.message} The proposal could not be removed from the queue ({error.strerror})."
-                return with_changes(outcome, message=left)
+                message = f"{outcome.message} The proposal could not be removed from the queue ({error.strerror})."
+                return with_changes(outcome, message=message)
         return outcome
 
     def commit(self, request: WriteRequest) -> MemoryReceipt | MemoryRefusal:
@@ -202,7 +202,7 @@ class MemoryStore:
     def edit(
         self, target: Target, seen: str, entries: Sequence[str], origin: Origin, allow: frozenset[str]
     ) -> MemoryWriteResult:
-        """Replace the entries that a person saw (`seen` is the fingerprint of the view) by others."""
+        """Replace the entries that a person saw (`seen` is the fingerprint of the view) with others."""
         unstorable = next(filter(None, map(unstorable_character, entries)), None)
         if unstorable:
             return refusals.unstorable_text(target, unstorable)

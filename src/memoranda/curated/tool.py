@@ -1,4 +1,4 @@
-"""The `memory` tool: takes arguments from a model and answers with one JSON object, whatever the arguments are."""
+"""The `memory` tool: reads a model's arguments and answers with one JSON object, whatever the arguments are."""
 
 import logging
 from collections.abc import Mapping
@@ -62,7 +62,7 @@ class MemoryTool:
         return (Tool("memory", guidance.TOOL_DESCRIPTION, PARAMETERS, self.call),)
 
     def begin_turn(self) -> None:
-        """A new user message: earlier failures no longer count."""
+        """Forget earlier failures, because a new user message has arrived."""
         self._failures = 0
 
     def call(self, arguments: Mapping[str, Any]) -> JsonObject:
@@ -72,7 +72,7 @@ class MemoryTool:
         except InvalidArgumentsError as error:
             result = tool_refusal("invalid", f"{error} Nothing was written.")
         except Exception as error:
-            # A tool promises to answer and never to raise; this catches every mistake of ours.
+            # A tool promises to answer and never to raise, even when Memoranda has a bug.
             _log.exception("the memory tool failed")
             message = f"Memory failed unexpectedly ({type(error).__name__}: {error}). Continue without saving."
             result = tool_refusal("internal", message)

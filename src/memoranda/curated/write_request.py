@@ -16,11 +16,11 @@ Planner = Callable[[Sequence[str]], EntryPlan | NoMatch | Ambiguous | MemoryRefu
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """What to do with the entries that the writer will find under the lock.
+    """A change to the entries that the writer reads under the lock.
 
     `done` and `nothing` are the messages of the receipt when entries changed, and when none did.
     `seen` is the fingerprint of the file that a person looked at: the writer replaces exactly that file, whatever its
-    formatting. `allow` names scanner findings that a person accepts for the new text. `restores` is text that was there
+    formatting. `allow` names scanner findings that a person accepts for the new text. `restores` is text that existed
     before: an undo restores it although the scanner or the limit would refuse it today (blocked text stays hidden).
     """
 
@@ -47,7 +47,7 @@ def validate_request(
     if isinstance(planned, MemoryRefusal) or not planned.edits:
         return planned
     written = {edit.after for edit in planned.edits if edit.after is not None}
-    # The present entries read back as themselves, so only the new ones need the check.
+    # The existing entries read back as themselves, so only the new ones need the check.
     if not all(map(reads_back_as_itself, written)):
         return refusals.delimiter_in_text(request.target)
     new = {text for text in written - request.restores if text not in entries}

@@ -13,7 +13,7 @@ __all__ = [
 ]  # fmt: skip
 
 MemoryRefusalReason = Literal[
-    "invalid",  # the arguments make no sense
+    "invalid",  # the arguments cannot be used
     "disabled",  # this target, or all of memory, is switched off
     "blocked",  # the scanner found something
     "over_budget",
@@ -21,7 +21,7 @@ MemoryRefusalReason = Literal[
     "ambiguous",
     "approval",  # only a person may write
     "drift",  # another program changed the file
-    "conflict",  # an undo or edit no longer fits what is there
+    "conflict",  # an undo or edit no longer fits the current entries
     "unreadable",
     "undecodable",
     "symlink",
@@ -41,7 +41,7 @@ class EntryEdit:
 
 @dataclass(frozen=True, slots=True)
 class MemoryReceipt:
-    """A write that was done, or that had nothing to do (then `edits` is empty and `change` is None)."""
+    """A write that succeeded, or that had nothing to do (then `edits` is empty and `change` is None)."""
 
     target: Target
     stored_in: Path
@@ -62,7 +62,7 @@ class AwaitsApproval:
 
 @dataclass(frozen=True, slots=True)
 class MemoryRefusal:
-    """A write that was not done; nothing was changed."""
+    """A write that was refused; nothing was changed."""
 
     target: Target
     reason: MemoryRefusalReason

@@ -1,4 +1,4 @@
-"""The only way into MEMORY.md and USER.md: every change of every caller goes through `MemoryWriter.commit`.
+"""The only writer of MEMORY.md and USER.md: every change by every caller goes through `MemoryWriter.commit`.
 
 `memoranda.support.journaled_writer` describes the steps. Between reading and planning, the writer compares the file
 with the journal's last fingerprint and decides what to do about a change that another program made.
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import assert_never
 
 from memoranda.curated import memory_file, refusals
-from memoranda.curated.backups import keep_backup
+from memoranda.curated.backups import store_backup
 from memoranda.curated.entry_format import serialise, serialise_to_bytes
 from memoranda.curated.entry_scanner import EntryScanner
 from memoranda.curated.journal import MemoryAction, MemoryChange, MemoryJournal, next_change
@@ -45,7 +45,7 @@ class OutsideChange(Enum):
     SEEN = auto()
     """This store has read the file since it changed, so its caller knows the entries."""
     UNSEEN = auto()
-    """The caller cannot know of the change, or text was appended to an entry."""
+    """The caller cannot know about the change, or text was appended to an entry."""
 
 
 class MemoryWriter(JournaledWriter[MemoryChange]):
@@ -80,7 +80,7 @@ class MemoryWriter(JournaledWriter[MemoryChange]):
         return any(map(os.path.lexists, self._staged.values()))
 
     def commit(self, request: WriteRequest) -> MemoryReceipt | MemoryRefusal:
-        """Carry out a change, or say why not; the file is then as it was."""
+        """Carry out a change, or refuse it and leave the file as it was."""
         result = self.run_exclusively(self.path(request.target), partial(self._commit, request))
         return refusals.from_failure(request.target, result) if isinstance(result, WriteFailure) else result
 
@@ -103,9 +103,9 @@ class MemoryWriter(JournaledWriter[MemoryChange]):
             return state
         if request.seen not in (None, state.fingerprint):
             return refusals.changed_meanwhile(target, self.path(target))
-        noticed = self._record_outside_change(request, state)
-        if isinstance(noticed, MemoryRefusal):
-            return noticed
+        outside_changes = self._record_outside_change(request, state)
+        if isinstance(outside_changes, MemoryRefusal):
+            return outside_changes
         self.note_seen(target, state.fingerprint)
         planned = self.validate_request(request, state.entries)
         if isinstance(planned, MemoryRefusal):
@@ -114,18 +114,18 @@ class MemoryWriter(JournaledWriter[MemoryChange]):
         rewrites = request.seen is not None and isinstance(state, ReadableMemoryFile) and not state.is_canonical
         if not planned.edits and not rewrites:
             return MemoryReceipt(target, self.path(target), request.nothing)
-        return self._write(request, state, planned, noticed)
+        return self._write(request, state, planned, outside_changes)
 
     def _write(
-        self, request: WriteRequest, state: WritableState, planned: EntryPlan, noticed: list[MemoryChange]
+        self, request: WriteRequest, state: WritableState, planned: EntryPlan, outside_changes: list[MemoryChange]
     ) -> MemoryReceipt | MemoryRefusal:
         target, path = request.target, self.path(request.target)
         content = serialise_to_bytes(planned.entries)
         head = fingerprint(content)
         # Only other programs write files that are not canonical.
-        foreign = isinstance(state, ReadableMemoryFile) and (noticed or request.seen) and not state.is_canonical
-        backup = keep_backup(state) if isinstance(state, ReadableMemoryFile) and foreign else None
-        last = noticed[-1] if noticed else self.journal.last()
+        foreign = isinstance(state, ReadableMemoryFile) and (outside_changes or request.seen) and not state.is_canonical
+        backup = store_backup(state) if isinstance(state, ReadableMemoryFile) and foreign else None
+        last = outside_changes[-1] if outside_changes else self.journal.last()
         change = next_change(
             last, target, request.action, request.origin, planned.edits, head,
             refers_to=request.refers_to, note=request.note,
@@ -136,7 +136,7 @@ class MemoryWriter(JournaledWriter[MemoryChange]):
                 texts = [edit.after for edit in planned.edits]
                 self._scanners[target].allowances.allow(texts, request.allow, request.origin)
 
-        failure = self._replace(state, content, [*noticed, change], before_publish=allow_findings)
+        failure = self._replace(state, content, [*outside_changes, change], before_publish=allow_findings)
         if failure:
             return refusals.from_failure(target, failure)
         self.note_seen(target, head)
@@ -167,8 +167,8 @@ class MemoryWriter(JournaledWriter[MemoryChange]):
         kind = self._classify_outside_change(request, state, entries_before or ())
         if kind is OutsideChange.UNREWRITABLE:
             assert isinstance(state, ReadableMemoryFile)
-            return refusals.unrewritable_file(target, path, keep_backup(state))
-        # Where the journal does not know the earlier entries, it takes down the present ones as found.
+            return refusals.unrewritable_file(target, path, store_backup(state))
+        # Where the journal does not know the earlier entries, it records the current ones as found.
         action: MemoryAction = "found" if entries_before is None else "outside"
         edits = rewrite_edits(entries_before or (), state.entries)
         line = next_change(last, target, action, _OUTSIDE, edits, state.fingerprint)
@@ -176,7 +176,7 @@ class MemoryWriter(JournaledWriter[MemoryChange]):
             case OutsideChange.ACCEPTED | OutsideChange.SEEN:
                 return [line]
             case OutsideChange.UNSEEN:
-                backup = keep_backup(state) if isinstance(state, ReadableMemoryFile) else None
+                backup = store_backup(state) if isinstance(state, ReadableMemoryFile) else None
                 self.journal.append([line])
                 self.note_seen(target, state.fingerprint)
                 return refusals.changed_outside(target, path, line.number, backup)

@@ -1,1 +1,1 @@
-"""Skills: procedures that an agent keeps and follows, in the open Agent Skills format."""
+"""Skills: procedures that an agent saves and follows, in the open Agent Skills format."""

@@ -71,7 +71,7 @@ def find_skills(roots: Sequence[Path]) -> Catalogue:
                 continue
             if skill.name in found:
                 other = found[skill.name].directory
-                problems.append(SkillProblem(directory, f"{other} has the same name and is used", fatal=True))
+                problems.append(SkillProblem(directory, f"{other} has the same name and is used instead", fatal=True))
             else:
                 found[skill.name] = skill
     return Catalogue(tuple(found[name] for name in sorted(found)), tuple(problems))
@@ -82,26 +82,26 @@ def _skill_directories(root: Path, problems: list[SkillProblem]) -> Iterator[Pat
         if os.path.lexists(directory / SKILL_FILE):
             yield directory
             continue
-        below = [path for path in _directories(directory, problems) if os.path.lexists(path / SKILL_FILE)]
-        if not below:
-            problems.append(SkillProblem(directory, f"there is no {SKILL_FILE} in it", fatal=True))
-        yield from below
+        skills = [path for path in _directories(directory, problems) if os.path.lexists(path / SKILL_FILE)]
+        if not skills:
+            problems.append(SkillProblem(directory, f"it contains no {SKILL_FILE}", fatal=True))
+        yield from skills
 
 
 def _directories(directory: Path, problems: list[SkillProblem]) -> list[Path]:
     """The directories in a directory, sorted by name, without hidden ones and links."""
     try:
         with os.scandir(directory) as entries:
-            seen = sorted((entry for entry in entries if entry.name[0] != "."), key=lambda entry: entry.name)
+            visible = sorted((entry for entry in entries if entry.name[0] != "."), key=lambda entry: entry.name)
     except FileNotFoundError:
         return []
     except OSError as error:
         problems.append(SkillProblem(directory, f"it cannot be read: {error.strerror}", fatal=True))
         return []
-    for entry in seen:
+    for entry in visible:
         if entry.is_symlink() and entry.is_dir():
             problems.append(SkillProblem(Path(entry.path), "it is a link, and links are not followed", fatal=True))
-    return [Path(entry.path) for entry in seen if entry.is_dir(follow_symlinks=False)]
+    return [Path(entry.path) for entry in visible if entry.is_dir(follow_symlinks=False)]
 
 
 def _read(root: Path, directory: Path, problems: list[SkillProblem]) -> Skill | None:

@@ -74,7 +74,7 @@ def _check_restore(store: SkillStore, change: SkillChange) -> SkillRefusal | Non
     if os.path.lexists(store.root / change.path):
         return refusals.file_exists(change.skill, store.root / change.path)
     is_archived = os.path.lexists(store.writer.archive / change.archive)
-    return None if is_archived else refusals.no_longer_fits(change.skill, change.number)
+    return None if is_archived else refusals.changed_since(change.skill, change.number)
 
 
 def _check_removal(store: SkillStore, change: SkillChange, path: str) -> SkillRefusal | None:
@@ -83,16 +83,16 @@ def _check_removal(store: SkillStore, change: SkillChange, path: str) -> SkillRe
         return refusal
     if change.moved:
         exists = os.path.lexists(store.root / path)
-        return None if exists else refusals.no_longer_fits(change.skill, change.number)
+        return None if exists else refusals.changed_since(change.skill, change.number)
     state = store.writer.read(change.skill, change.path)
     untouched = isinstance(state, TextFile) and state.fingerprint == change.after
     has_no_other_files = path == change.path or not list_skill_files(store.root / path)
-    return None if untouched and has_no_other_files else refusals.no_longer_fits(change.skill, change.number)
+    return None if untouched and has_no_other_files else refusals.changed_since(change.skill, change.number)
 
 
 def _reverse_text(store: SkillStore, change: SkillChange, present: TextFile | None) -> str | SkillRefusal:
     if refusal := _refuse_if_undone(store, change):
         return refusal
     if present is None or present.fingerprint != change.after or change.edit is None:
-        return refusals.no_longer_fits(change.skill, change.number)
+        return refusals.changed_since(change.skill, change.number)
     return change.edit.reversed_in(present.text)

@@ -11,7 +11,7 @@ from memoranda.support.canonical_text import BYTE_ORDER_MARK, unify_newlines, un
 
 
 def canonical_content(content: str) -> str:
-    """The text with LF line ends and exactly one at its end."""
+    """The text with LF line ends, and exactly one of them at the end."""
     text = unify_newlines(content).lstrip(BYTE_ORDER_MARK).strip("\n")
     return f"{text}\n" if text.strip() else ""
 
@@ -32,7 +32,7 @@ def apply_patch(text: str, old_text: str, new_text: str, skill: str, file: str) 
 
 
 def check_content(skill: str, file: str, planned: str, before: str, limit: int) -> SkillRefusal | None:
-    """Why a text may not become the content of a file, apart from what the scanner finds."""
+    """Refuse a text that may not become the content of a file, apart from what the scanner finds."""
     if not planned.strip():
         return refusals.empty(skill, "The content")
     if unstorable := unstorable_character(planned):
@@ -45,11 +45,11 @@ def check_content(skill: str, file: str, planned: str, before: str, limit: int) 
     # A skill of another author may have problems already; a change must not add new ones.
     new = [problem for problem in parsed.problems if problem not in parse_skill(before).problems or not before]
     if new:
-        return refusals.bad_text(skill, "; ".join(new))
+        return refusals.invalid_skill_text(skill, "; ".join(new))
     if not parsed.description:
-        return refusals.bad_text(skill, "it has no description")
+        return refusals.invalid_skill_text(skill, "it has no description")
     if parsed.name != skill and (not before or parse_skill(before).name != parsed.name):
-        return refusals.other_name(skill, parsed.name)
+        return refusals.different_name(skill, parsed.name)
     return None
 
 

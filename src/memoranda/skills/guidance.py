@@ -26,4 +26,4 @@ NEW_TEXT = "The text that replaces it (patch)"
 
 VISIBLE_FROM = "now by skill_view, in the system prompt from the next session on"
 EMPTY = "There are no skills yet."
-"""What skills_list says of an empty home."""
+"""The message of skills_list in a home without skills."""

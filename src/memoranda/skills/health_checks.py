@@ -14,7 +14,7 @@ from memoranda.support.text_file import TextFile, read_text
 
 
 def check(directory: Path, settings: SkillSettings, option: str = "") -> Iterator[HealthIssue]:
-    """Every issue of one directory of skills; `option` is the option by which commands reach it."""
+    """Every issue of one directory of skills; `option` is the command-line option that selects it."""
     if not directory.is_dir():
         return
     store = SkillStore(directory, settings)
@@ -24,11 +24,11 @@ def check(directory: Path, settings: SkillSettings, option: str = "") -> Iterato
 
 def _check_skills(store: SkillStore, option: str) -> Iterator[HealthIssue]:
     for problem in store.catalogue().problems:
-        used = "it cannot be used" if problem.fatal else "it is used nevertheless"
+        effect = "it cannot be used" if problem.fatal else "it is used nevertheless"
         yield HealthIssue(
             "warning" if problem.fatal else "note",
             problem.path,
-            f"{problem.problem} ({used})",
+            f"{problem.problem} ({effect})",
             "repair it, or move it away",
         )
 

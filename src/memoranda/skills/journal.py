@@ -18,7 +18,7 @@ SkillAction = Literal[
     "outside",  # another program changed the file
     "allow",  # a person accepted what the scanner found
     "revoke",  # a person revoked that
-    "void",  # the change named by `refers_to` was journalled but never made
+    "void",  # the change named by `refers_to` was journalled but never carried out
 ]  # fmt: skip
 # Whether a file or a whole skill moved into the archive (away) or out of it (back).
 Moved = Literal["", "away", "back"]
@@ -88,8 +88,8 @@ class SkillJournal(JournalFile[SkillChange]):
 
     def creator(self, skill: str) -> str | None:
         """The actor that created a skill; None when the skill has another source."""
-        made = [change.actor for change in self.changes() if change.skill == skill and change.action == "create"]
-        return made[-1] if made else None
+        creators = [change.actor for change in self.changes() if change.skill == skill and change.action == "create"]
+        return creators[-1] if creators else None
 
     def void_of(self, change: SkillChange, origin: Origin) -> SkillChange:
         """The line that cancels the newest change."""
@@ -102,10 +102,10 @@ def _from_record(record: Any) -> SkillChange | None:
     if known.get("edit") is not None:
         known["edit"] = PassageEdit(**known["edit"])
     change = SkillChange(**known)
-    return change if _is_sound(change) else None
+    return change if _is_valid(change) else None
 
 
-def _is_sound(change: SkillChange) -> bool:
+def _is_valid(change: SkillChange) -> bool:
     """Whether a line, which a person may have edited, has the right types and no path outside the directory."""
     texts: list[object] = [change.skill, change.path, change.actor, change.session, change.before, change.after]
     texts += [change.at, change.note, change.archive]

@@ -13,7 +13,7 @@ _MAX_LINE = 400
 
 
 def render_skill_list(catalogue: Catalogue, max_chars: int) -> str:
-    """One line per skill, sorted by name; where the room ends, only names, and at last how many more there are."""
+    """One line per skill, sorted by name; those that do not fit are listed by name only, or just counted."""
     names = [skill.name for skill in catalogue.skills]
     described = _describe_skills(names, [skill.description for skill in catalogue.skills])
     room = max_chars - len(_HEADING)
@@ -23,7 +23,7 @@ def render_skill_list(catalogue: Catalogue, max_chars: int) -> str:
 
 def _fit_lines(names: Sequence[str], described: Sequence[str], room: int) -> list[str]:
     bare = [f"- {name}" for name in names]
-    # The characters that the names from each index on take, line ends included.
+    # How many characters the names from each index on need, line ends included.
     needed = list(accumulate((len(line) + 1 for line in reversed(bare)), initial=0))[::-1]
     lines: list[str] = []
     for index, line in enumerate(described):

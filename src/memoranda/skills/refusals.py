@@ -28,25 +28,25 @@ def disabled(skill: str) -> SkillRefusal:
     return _unchanged(skill, "disabled", "Skills are switched off.")
 
 
-def only_a_person(skill: str) -> SkillRefusal:
+def only_people_may_write(skill: str) -> SkillRefusal:
     return _unchanged(skill, "approval", "Only a person may change skills here. Continue without saving.")
 
 
-def not_by_review(skill: str) -> SkillRefusal:
-    message = f"A review changes only skills that the agent made itself, and removes none; {skill} is not changed."
+def not_allowed_for_review(skill: str) -> SkillRefusal:
+    message = f"A review changes only skills that the agent created itself, and removes none; {skill} is not changed."
     return _unchanged(skill, "protected", message)
 
 
-def bad_name(skill: str, problem: str) -> SkillRefusal:
+def invalid_name(skill: str, problem: str) -> SkillRefusal:
     return _unchanged(skill, "invalid", f"{problem[0].upper()}{problem[1:]}.")
 
 
-def bad_text(skill: str, problem: str) -> SkillRefusal:
-    return _unchanged(skill, "invalid", f"This would not be a skill: {problem}.")
+def invalid_skill_text(skill: str, problem: str) -> SkillRefusal:
+    return _unchanged(skill, "invalid", f"This is not a valid skill: {problem}.")
 
 
-def other_name(skill: str, found: str) -> SkillRefusal:
-    return bad_text(skill, f"its front matter says 'name: {found}', and it is called {skill}")
+def different_name(skill: str, found: str) -> SkillRefusal:
+    return invalid_skill_text(skill, f"its front matter says 'name: {found}', and it is called {skill}")
 
 
 def exists(skill: str, path: Path) -> SkillRefusal:
@@ -84,7 +84,7 @@ def blocked(skill: str, findings: tuple[str, ...]) -> SkillRefusal:
     return SkillRefusal(skill, "blocked", f"{message} Nothing was changed.", findings)
 
 
-def holds_withheld(skill: str, file: str, findings: tuple[str, ...]) -> SkillRefusal:
+def contains_withheld(skill: str, file: str, findings: tuple[str, ...]) -> SkillRefusal:
     message = (
         f"{file} of {skill} contains passages that are withheld from you ({', '.join(findings)}), and rewriting it "
         "would lose them. Patch the part you mean."
@@ -101,7 +101,7 @@ def too_large(skill: str, file: str, size: int, limit: int) -> SkillRefusal:
 
 
 def not_seen(skill: str, file: str) -> SkillRefusal:
-    message = f"{file} of {skill} exists, and you have not read its present text. Read it with skill_view first."
+    message = f"{file} of {skill} exists, and you have not read its current text. Read it with skill_view first."
     return _unchanged(skill, "not_seen", message)
 
 
@@ -114,14 +114,14 @@ def empty(skill: str, what: str) -> SkillRefusal:
 
 
 def read_only(skill: str, path: Path) -> SkillRefusal:
-    return _unchanged(skill, "read_only", f"{path} may only be read.")
+    return _unchanged(skill, "read_only", f"{path} is read-only.")
 
 
 def symlink(skill: str, path: Path) -> SkillRefusal:
     return SkillRefusal(skill, "symlink", f"{path} is a link, and links are not followed. Put the file itself there.")
 
 
-def no_longer_fits(skill: str, number: int) -> SkillRefusal:
+def changed_since(skill: str, number: int) -> SkillRefusal:
     message = (
         f"Change {number} cannot be undone: what it wrote was changed since. 'memoranda skills log' shows which "
         "later change to undo first."

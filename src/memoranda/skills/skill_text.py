@@ -111,5 +111,5 @@ def _load(front_matter: str) -> dict[str, Any]:
         reason = getattr(error, "problem", None) or type(error).__name__
         raise FrontMatterError(f"its front matter is not valid YAML ({reason})") from error
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
-        raise FrontMatterError("its front matter does not hold keys and values")
+        raise FrontMatterError("its front matter does not contain keys and values")
     return found

@@ -1,7 +1,7 @@
 """`SkillStore`: finds, reads and changes the skills of a home.
 
-A skill is a folder with a SKILL.md and, if needed, further files. People may add folders by hand; every write of an
-agent has its names checked and its text scanned, is journaled and atomic, and can be undone.
+A skill is a folder with a SKILL.md and, if needed, further files. People may add folders by hand; for every write of an
+agent, the store checks the names and scans the text; the write is journaled and atomic, and can be undone.
 """
 
 import os
@@ -42,16 +42,16 @@ class SkillView:
 
 
 class SkillStore:
-    """The skills in one directory, and read-only ones in others (`also`); of equal names the first directory wins."""
+    """The skills in one directory, and read-only ones in others; of equal names the first directory wins."""
 
     def __init__(
-        self, root: str | Path, settings: SkillSettings | None = None, *, also: Sequence[str | Path] = ()
+        self, root: str | Path, settings: SkillSettings | None = None, *, read_only_roots: Sequence[str | Path] = ()
     ) -> None:
         self.root = Path(root).absolute()
         self.settings = settings or SkillSettings()
         self.writer = SkillWriter(self.root, self.settings.lock_timeout)
         self.allowances = Allowances(self.root / ".allowed.json")
-        self._roots = [self.root, *(Path(directory).absolute() for directory in also)]
+        self._roots = [self.root, *(Path(directory).absolute() for directory in read_only_roots)]
         # The fingerprint of each file when this store last read it; an agent may replace only what it has read.
         self._seen: dict[Path, str] = {}
 
@@ -64,7 +64,7 @@ class SkillStore:
         return self.writer.exclusive()
 
     def catalogue(self) -> Catalogue:
-        """The present skills, and the problems of those that are broken."""
+        """The current skills, and the problems of those that are broken."""
         return find_skills(self._roots if self.settings.enabled else [])
 
     def view(self, name: str, file: str = SKILL_FILE) -> SkillView | SkillRefusal:
@@ -137,7 +137,7 @@ class SkillStore:
         if isinstance(path, SkillRefusal):
             return path
         if file == SKILL_FILE:
-            return refusals.bad_text(name, f"it needs {SKILL_FILE}; delete the skill instead")
+            return refusals.invalid_skill_text(name, f"it needs {SKILL_FILE}; delete the skill instead")
         done = f"Removed {file} of {name}. 'memoranda skills undo' restores it."
         check = partial(_refuse_unless_file, self.root / path, refusals.no_file(name, file))
         return self.writer.commit(SkillMoveRequest(name, path, "remove_file", origin, check, done))
@@ -165,7 +165,7 @@ class SkillStore:
         return view.shown.findings
 
     def revoke(self, name: str, file: str, origin: Origin) -> bool | SkillRefusal:
-        """Revoke what was allowed in the present text of a file; False when nothing was."""
+        """Revoke what was allowed in the current text of a file; False when nothing was."""
         view = self.view(name, file)
         if isinstance(view, SkillRefusal):
             return view
@@ -197,7 +197,7 @@ class SkillStore:
                 if self._seen.get(present.path) != present.fingerprint:
                     return refusals.not_seen(name, file)
                 if withheld := self.screen_text(present.text).findings:
-                    return refusals.holds_withheld(name, file, withheld)
+                    return refusals.contains_withheld(name, file, withheld)
             return content_checks.canonical_content(content)
 
         return self._commit_text(SkillTextRequest(name, path, action, origin, plan, f"Wrote {file} of {name}."), allow)
@@ -237,11 +237,11 @@ class SkillStore:
         if not self.settings.enabled:
             return refusals.disabled(name)
         if not self.settings.agent_writes and not origin.explicit:
-            return refusals.only_a_person(name)
+            return refusals.only_people_may_write(name)
         return None
 
     def _writable_path(self, name: str, file: str, origin: Origin, *, removes: bool = False) -> str | SkillRefusal:
-        """The path of a skill file below the root, or why this origin may not change it."""
+        """The path of a skill file below the root, or a refusal when this origin may not change it."""
         if refusal := self._refuse(name, origin):
             return refusal
         skill = self.catalogue().get(name)
@@ -250,9 +250,9 @@ class SkillStore:
         if skill.root != self.root:
             return refusals.read_only(name, skill.directory)
         if problem := file_problem(file):
-            return refusals.bad_name(name, problem)
+            return refusals.invalid_name(name, problem)
         if origin.actor == "review" and (removes or self.journal.creator(name) not in ("agent", "review")):
-            return refusals.not_by_review(name)
+            return refusals.not_allowed_for_review(name)
         return f"{skill.path}/{file}"
 
 
@@ -277,4 +277,4 @@ def list_skill_files(directory: Path) -> tuple[str, ...]:
 
 def _refuse_name(name: str) -> SkillRefusal | None:
     problem = name_problem(name)
-    return refusals.bad_name(name[:100], problem) if problem else None
+    return refusals.invalid_name(name[:100], problem) if problem else None

@@ -159,14 +159,14 @@ def _answer(call: Callable[[Mapping[str, Any]], JsonObject], arguments: Any) -> 
     except (StorageError, OSError) as error:
         return tool_refusal("storage", f"{error} Nothing was changed.")
     except Exception as error:
-        # A tool promises to answer and never to raise; this catches every mistake of ours.
+        # A tool promises to answer and never to raise, even when Memoranda has a bug.
         _log.exception("a skill tool failed")
         message = f"Skills failed unexpectedly ({type(error).__name__}: {error}). Continue without them."
         return tool_refusal("internal", message)
 
 
 def _whole_skill(name: str, arguments: Mapping[str, Any]) -> str:
-    """The text of a SKILL.md; a procedure that came with a description gets front matter."""
+    """The text of a SKILL.md; a procedure that is sent with a description gets front matter."""
     content, description = _text(arguments, "content"), _optional(arguments, "description")
     return with_front_matter(name, description, content) if description and not has_front_matter(content) else content
 

@@ -5,17 +5,17 @@ from pathlib import Path
 from typing import Literal
 
 SkillRefusalReason = Literal[
-    "invalid",  # the arguments, a name or the front matter make no sense
+    "invalid",  # the arguments, a name or the front matter cannot be used
     "disabled",  # skills are switched off
     "approval",  # only a person may change skills
-    "protected",  # a review may not change what a person made, nor remove anything
+    "protected",  # a review may not change what a person created, nor remove anything
     "exists",
     "not_found",
-    "no_match",  # the text to be replaced is not there
+    "no_match",  # the file does not contain the text to be replaced
     "ambiguous",
     "blocked",  # the scanner found something
     "too_large",
-    "not_seen",  # the caller has not read the present text
+    "not_seen",  # the caller has not read the current text
     "conflict",  # an undo no longer fits the file, or another program wrote at the same time
     "unreadable",
     "read_only",
@@ -27,7 +27,7 @@ SkillRefusalReason = Literal[
 
 @dataclass(frozen=True, slots=True)
 class SkillReceipt:
-    """A change that was made, or that had nothing to do (then `change` is None)."""
+    """A change that succeeded, or that had nothing to do (then `change` is None)."""
 
     skill: str
     stored_in: Path
@@ -37,7 +37,7 @@ class SkillReceipt:
 
 @dataclass(frozen=True, slots=True)
 class SkillRefusal:
-    """A change that was not made, or a file that is not shown; nothing was changed."""
+    """A change that was refused, or a file that is not shown; nothing was changed."""
 
     skill: str
     reason: SkillRefusalReason

@@ -1,7 +1,7 @@
-"""The only way to change a skill: texts are replaced, and what is removed moves into the archive.
+"""The only writer of skills: it replaces texts, and moves what is removed into the archive.
 
-`memoranda.support.journaled_writer` describes the steps. Nothing is deleted: a file or a whole skill that goes is moved
-into the archive by one rename, after the journal has the line.
+`memoranda.support.journaled_writer` describes the steps. Nothing is deleted: a file or a whole skill that is removed
+moves into the archive by one rename, after the journal has the line.
 """
 
 import os
@@ -37,9 +37,9 @@ from memoranda.support.text_file import (
 
 @dataclass(frozen=True, slots=True)
 class SkillTextRequest:
-    """A new text for one file: `plan` gets the present text (None without a file) and returns the next, or a refusal.
+    """A new text for one file: `plan` gets the current file (None without one) and returns the new text, or a refusal.
 
-    `accept` is called when the change is in the journal and about to be made; it allows what a person accepted.
+    `accept` is called when the change is in the journal but not yet carried out; it allows what a person accepted.
     """
 
     skill: str
@@ -56,7 +56,7 @@ class SkillTextRequest:
 class SkillMoveRequest:
     """A file or a whole skill that moves into the archive, or back from it.
 
-    `archive` is its path in the archive when it comes back, and empty when it goes there.
+    `archive` is its path in the archive when it is restored, and empty when it is archived.
     """
 
     skill: str
@@ -85,13 +85,13 @@ class SkillWriter(JournaledWriter[SkillChange]):
         self.leftover = Path(staged_path(self._staged_for))
 
     def commit(self, request: SkillTextRequest | SkillMoveRequest) -> SkillReceipt | SkillRefusal:
-        """Carry out a change, or say why not; everything is then as it was."""
+        """Carry out a change, or refuse it and leave everything as it was."""
         write = partial(self._write, request) if isinstance(request, SkillTextRequest) else partial(self._move, request)
         result = self.run_exclusively(self.directory / request.path, write)
         return refusals.from_failure(request.skill, result) if isinstance(result, WriteFailure) else result
 
     def read(self, skill: str, path: str) -> TextFile | MissingFile | SkillRefusal:
-        """A file of a skill, or why it can be neither shown nor replaced."""
+        """A file of a skill, or a refusal when it can be neither shown nor replaced."""
         if refusal := self._refuse_links(skill, path):
             return refusal
         state = read_text(self.directory / path)
@@ -119,10 +119,10 @@ class SkillWriter(JournaledWriter[SkillChange]):
         if isinstance(planned, SkillRefusal):
             return planned
         if present and planned == present.text:
-            return SkillReceipt(skill, path, "It says so already: nothing was changed.")
+            return SkillReceipt(skill, path, "The file already has this text: nothing was changed.")
         content = planned.encode()
-        noticed = self._record_outside_change(request, state)
-        number = self.journal.next_number() + len(noticed)
+        outside_changes = self._record_outside_change(request, state)
+        number = self.journal.next_number() + len(outside_changes)
         change = SkillChange(
             number, skill, request.path, request.action, request.origin.actor, request.origin.session,
             state.fingerprint, fingerprint(content), PassageEdit.between(present.text if present else "", planned),
@@ -137,7 +137,9 @@ class SkillWriter(JournaledWriter[SkillChange]):
                 os.chmod(self.leftover, mode)
             request.accept(planned)
 
-        failure = self._replace(state, content, [*noticed, change], staged_for=self._staged_for, before_publish=prepare)
+        failure = self._replace(
+            state, content, [*outside_changes, change], staged_for=self._staged_for, before_publish=prepare
+        )
         return refusals.from_failure(skill, failure) if failure else SkillReceipt(skill, path, request.done, number)
 
     def _move(self, request: SkillMoveRequest) -> SkillReceipt | SkillRefusal:
@@ -154,7 +156,7 @@ class SkillWriter(JournaledWriter[SkillChange]):
         if request.moved == "back":
             source, destination = destination, source
         if os.path.lexists(destination):
-            raise StorageError(f"{destination} is in the way. Nothing was changed; move it elsewhere.")
+            raise StorageError(f"{destination} already exists. Nothing was changed; move it elsewhere.")
         make_private_directory(destination.parent)
         self.journal.append([change])
         try:
@@ -169,13 +171,13 @@ class SkillWriter(JournaledWriter[SkillChange]):
 
     def _settle(self) -> None:
         last = self.journal.last()
-        if last is not None and last.action != "void" and self._was_never_made(last):
+        if last is not None and last.action != "void" and self._was_never_carried_out(last):
             self.journal.append([self.journal.void_of(last, MEMORANDA)])
             self._remove_empty((self.archive / last.archive if last.moved else self.directory / last.path).parent)
         if os.path.lexists(self.leftover):
             os.unlink(self.leftover)
 
-    def _was_never_made(self, change: SkillChange) -> bool:
+    def _was_never_carried_out(self, change: SkillChange) -> bool:
         path = self.directory / change.path
         if change.moved:
             archived = os.path.lexists(self.archive / change.archive)
