@@ -275,7 +275,7 @@ def test_toolsets_are_lists_by_platform(home: Home) -> None:
     assert config.load(home, {}).toolsets == {"telegram": ("memory",), "cron": ()}
     for wrong in ("tools: memory\n", "tools:\n  cron: memory\n", "tools:\n  cron: [1]\n"):
         home.config_file.write_text(wrong)
-        with pytest.raises(ConfigError, match="a list of toolsets for each platform"):
+        with pytest.raises(ConfigError, match="must list the toolsets of each platform"):
             config.load(home, {})
 
 

@@ -44,5 +44,5 @@ def test_the_resources_are_logged_at_intervals_and_at_the_end(caplog: pytest.Log
     lines = [record.getMessage() for record in caplog.records]
     assert len(lines) > 3
     assert "MiB of memory" in lines[0] and "open files" in lines[0]
-    assert "stops" in lines[-1]
+    assert "is stopping" in lines[-1]
     assert "memoranda-resources" not in [thread.name for thread in threading.enumerate()]

@@ -146,7 +146,7 @@ def test_options_of_an_installer_are_not_passed_on(terminal: Terminal) -> None:
     """A manifest can name packages, and nothing else."""
     add_plugin(terminal.home, "asking", ASKING, "pip_dependencies: ['--target=/tmp/x nonsense']\n")
     result = terminal.run("provider", "setup", "asking", "--install", "--set", "api_key=k")
-    assert (result.exit_code, "is no package" in result.output) == (1, True)
+    assert (result.exit_code, "is not a package" in result.output) == (1, True)
     assert terminal.json("provider", "list")["active"] is None
 
 

@@ -47,7 +47,7 @@ def test_names_with_versions_are_accepted(text: str) -> None:
 )
 def test_anything_else_is_refused_and_named(text: str) -> None:
     """Options, addresses and paths reach no installer."""
-    with pytest.raises(ProviderError, match="is no package with a version"):
+    with pytest.raises(ProviderError, match="is not a package with a version"):
         missing_packages(_needing(text))
 
 

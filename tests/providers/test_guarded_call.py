@@ -119,7 +119,7 @@ def test_what_a_provider_has_no_room_for_is_said_once(caplog: pytest.LogCaptureF
         for _ in range(3):
             calling.call("on_memory_write", WRITE, {"metadata": METADATA}, within=5)
     assert [record.getMessage() for record in caplog.records] == [
-        "Memory provider old takes no 'metadata' in on_memory_write; it is left out."
+        "Memory provider old accepts no 'metadata' in on_memory_write; it is left out."
     ]
 
 
@@ -133,8 +133,8 @@ def test_facts_reach_those_who_take_them() -> None:
     calling = GuardedProvider(Provider(), "p", HealthTracker())
     facts = {"session_id": "s", "query": "not this", "unheard": 1}
     assert calling.call("prefetch", {"query": "q"}, facts, within=5).value == "q s 3"
-    assert calling.takes("sync_turn", "anything")
-    assert not calling.takes("prefetch", "anything")
+    assert calling.accepts("sync_turn", "anything")
+    assert not calling.accepts("prefetch", "anything")
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,7 @@ def test_tools_follow_the_platform(tmp_path: Path, toolsets: list[str] | None, e
         ("no JSON", {"success": True, "result": "no JSON"}),
         ({"a": "<fence>1"}, {"success": True, "a": "1"}),
         ({"<fence>a": 1}, {"success": True, "a": 1}),
-        (None, {"success": False, "error": "gave no answer"}),
+        (None, {"success": False, "error": "returned no answer"}),
         ({1, 2}, {"success": False, "error": "answered with set, which is not JSON"}),
         ("[" * 100_000, {"success": True, "truncated": True, "result": "[" * 49_999 + "…"}),
     ],

@@ -1,1 +1,1 @@
-"""External memory: one provider that joins in, and everything that keeps it from hurting the conversation."""
+"""External memory: one provider beside curated memory, and everything that protects the conversation from it."""

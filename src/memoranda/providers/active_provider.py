@@ -84,8 +84,8 @@ def accept_provider(
 
     `name` replaces the provider's own name where it is configured under another one.
     """
-    described = PendingCall(lambda: (provider.name, own_members(provider)), "memoranda-provider-name")
-    result = described.wait(settings.call_seconds)
+    description = PendingCall(lambda: (provider.name, own_members(provider)), "memoranda-provider-name")
+    result = description.wait(settings.call_seconds)
     own_name, implemented = result.value if result and result.ok else (None, frozenset())
     if not isinstance(own_name, str) or not own_name.strip() or own_name == "builtin":
         _log.warning("A memory provider cannot be called %r; %s is refused.", own_name, type(provider).__name__)

@@ -1,4 +1,4 @@
-"""Fitting a call to a method's signature: a provider gets the arguments and facts that it takes, and nothing else."""
+"""Fits a call to a method's signature: a provider gets the arguments and facts that it accepts, and nothing else."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -8,21 +8,21 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """The parameters of a method: which it takes by position, which by name, and whether it takes any others."""
+    """The parameters of a method: which it accepts by position, which by name, and whether it accepts any others."""
 
     positional: tuple[str, ...]
     named: frozenset[str]
     any_positional: bool
     any_named: bool
 
-    def takes(self, name: str) -> bool:
-        """Whether the method takes a fact of this name."""
+    def accepts(self, name: str) -> bool:
+        """Whether the method accepts a fact of this name."""
         return self.any_named or name in self.named
 
 
 @dataclass(frozen=True, slots=True)
 class BoundArguments:
-    """Arguments as a method takes them, and the names of those that it does not take."""
+    """Arguments as a method accepts them, and the names of those that it does not accept."""
 
     positional: tuple[Any, ...]
     named: dict[str, Any]
@@ -46,14 +46,14 @@ def parameters_of(method: Callable[..., Any]) -> Parameters | None:
 
 
 def bind_arguments(parameters: Parameters, args: Mapping[str, Any], facts: Mapping[str, Any]) -> BoundArguments:
-    """Pass `args` in their order and `facts` by name, as far as the method takes them."""
+    """Pass `args` in their order and `facts` by name, as far as the method accepts them."""
     positional: list[Any] = []
     named: dict[str, Any] = {}
     dropped: list[str] = []
     for name, value in args.items():
         if len(positional) < len(parameters.positional) or parameters.any_positional:
             positional.append(value)
-        elif parameters.takes(name):
+        elif parameters.accepts(name):
             named[name] = value
         else:
             dropped.append(name)

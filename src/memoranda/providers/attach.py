@@ -55,24 +55,24 @@ def attach_provider(
     `lease_secrets` puts the variables that the provider's schema names into the environment until the session ends;
     `secrets` are the credentials that neither the log nor the status may show.
     """
-    began = time.monotonic()
+    started_at = time.monotonic()
     wait = start_timeout(home, name, settings.begin_seconds)
     manager = MemoryManager(home, settings, name=name, clean=sanitize_context, redactor=Redactor(secrets()))
     external = ExternalMemory(manager, name, max_chars=settings.recall_chars, turns=turns, toolsets=toolsets)
 
     def find() -> tuple[MemoryProvider, Mapping[str, Any]]:
-        provider = _find(home, name)
+        provider = _find_provider(home, name)
         lease = _lease_for(provider, lease_secrets)
         external.on_close(lease.release)
         return provider, {"secrets": lease.values}
 
     def note_start(result: CallResult) -> None:
-        late = time.monotonic() - began > settings.begin_seconds
+        late = time.monotonic() - started_at > settings.begin_seconds
         manager.was_late(late)
         remember_start(home, name, late=late)
 
     attaching = manager.begin(find, session_id, turns, started=note_start, **facts)
-    if attaching.wait(wait - (time.monotonic() - began)) is None:
+    if attaching.wait(wait - (time.monotonic() - started_at)) is None:
         _log.warning(
             "The memory provider %s was not ready within %g s; the session begins without its prompt block.",
             name,
@@ -104,17 +104,17 @@ def queue_writes(
         outbox.release()
     except StorageError as error:
         _log.warning("A memory write for %s is spooled, because the outbox cannot be written: %s", name, error)
-        # A job that did get into the outbox is known there by its key.
+        # A job that did get into the outbox is recognised there by its key.
         for job in jobs:
             outbox.spool(name, user, job, leased=False)
     finally:
         outbox.close()
 
 
-def _find(home: Path, name: str) -> MemoryProvider:
+def _find_provider(home: Path, name: str) -> MemoryProvider:
     found = discover(home).get(name)
     if found is None:
-        raise ProviderError(f"There is no memory provider {name}. 'memoranda provider list' shows those there are.")
+        raise ProviderError(f"There is no memory provider {name}. 'memoranda provider list' shows all of them.")
     return load(found, home, read_settings(home, name))
 
 

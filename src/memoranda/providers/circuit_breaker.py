@@ -1,4 +1,4 @@
-"""A circuit breaker: stops calling a service that keeps failing, and probes it now and then."""
+"""A circuit breaker: stops calling a service that keeps failing, and probes it at intervals."""
 
 import threading
 import time

@@ -1,6 +1,6 @@
 """The delivery thread: takes jobs from the outbox and calls the provider's hooks.
 
-It starts the provider if need be, and sleeps until there is a job. A delivery runs in a thread below it, so that a
+It starts the provider if needed, and sleeps until there is a job. A delivery runs in a thread of its own, so that a
 provider that hangs is noticed and shown; its job stays leased for as long as the call runs, and no other delivery
 begins meanwhile.
 """
@@ -75,11 +75,11 @@ class Delivery:
             if only_due and settled and pause is not None and pause > 0 and self._job is None:
                 return False
             self.wake()
-            left = deadline - time.monotonic()
-            if left <= 0:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
                 return False
             with self._changed:
-                self._changed.wait(min(left, 0.05))
+                self._changed.wait(min(remaining, 0.05))
 
     def stop(self, timeout: float) -> bool:
         """Begin no other delivery, wait for the one that is running, and release the other jobs to other processes."""
@@ -90,9 +90,9 @@ class Delivery:
             self._changed.notify_all()
         if self._thread is not None:
             self._thread.join(timeout)
-        under_way = self._job
-        self._outbox.release(under_way)
-        return under_way is None
+        running = self._job
+        self._outbox.release(running)
+        return running is None
 
     def _run(self) -> None:
         failures = 0
@@ -197,17 +197,17 @@ class Delivery:
             outbox.close()
 
     def _wait_for(self, job: Job, pending: PendingCall) -> CallResult | None:
-        """The result, however long it takes; None when `stop` gives up first."""
+        """The result, however long it takes; None when the deadline of `stop` passes first."""
         limit = self._settings.deliver_seconds
-        complained = False
+        recorded = False
         while True:
             result = pending.wait(min(self._settings.lease_seconds / 3, 0.1))
             if result is not None or (self._stopped and time.monotonic() >= self._stop_deadline):
                 return result
             late = time.monotonic() - pending.began > limit
             error = f"no answer within {limit:g} s" if late else ""
-            if late and not complained:
-                complained = True
+            if late and not recorded:
+                recorded = True
                 self._renewed = 0.0
                 self._calls.record(HOOKS[job.kind], CallResult(error=error))
             try:

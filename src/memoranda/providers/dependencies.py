@@ -29,7 +29,7 @@ def missing_packages(found: DiscoveredProvider) -> list[str]:
 
 
 def missing_programs(found: DiscoveredProvider) -> list[tuple[str, str]]:
-    """The other programs that are missing, each with the manifest's hint how to install it."""
+    """The other programs that are missing, each with the manifest's hint on how to install it."""
     return [
         (str(needed.get("name", "?")), str(needed.get("install") or needed.get("url") or ""))
         for needed in found.external_dependencies
@@ -51,7 +51,7 @@ def _package(found: DiscoveredProvider, text: str) -> str:
     match = _REQUIREMENT.fullmatch(text)
     if match is None:
         raise ProviderError(
-            f"{text[:80]!r} in the plugin.yaml of {found.name} is no package with a version. "
+            f"{text[:80]!r} in the plugin.yaml of {found.name} is not a package with a version. "
             "It is not installed; install what the plugin needs by hand."
         )
     return match[1]

@@ -53,7 +53,7 @@ BUNDLED = (
 def discover(home: Path) -> dict[str, DiscoveredProvider]:
     """All providers by name."""
     found: dict[str, DiscoveredProvider] = {}
-    for provider in (*BUNDLED, *_installed(), *_in_home(home)):
+    for provider in (*BUNDLED, *_installed_providers(), *_plugins_in(home)):
         first = found.setdefault(provider.name, provider)
         if first is not provider:
             hidden = f"{provider.origin}: {provider.reference}"
@@ -61,7 +61,7 @@ def discover(home: Path) -> dict[str, DiscoveredProvider]:
     return dict(sorted(found.items()))
 
 
-def _installed() -> list[DiscoveredProvider]:
+def _installed_providers() -> list[DiscoveredProvider]:
     points: list[EntryPoint] = sorted(entry_points(group=GROUP), key=lambda point: point.name)
     return [DiscoveredProvider(point.name, "installed", point.value, _package(point)) for point in points]
 
@@ -70,7 +70,7 @@ def _package(point: EntryPoint) -> str:
     return f"from the package {point.dist.name}" if point.dist else ""
 
 
-def _in_home(home: Path) -> list[DiscoveredProvider]:
+def _plugins_in(home: Path) -> list[DiscoveredProvider]:
     directory = home / "plugins"
     if not directory.is_dir():
         return []
@@ -79,7 +79,7 @@ def _in_home(home: Path) -> list[DiscoveredProvider]:
 
 
 def _read_plugin(folder: Path) -> DiscoveredProvider | None:
-    """The plugin in a folder; None for one that is no memory provider. A broken plugin has a `problem`."""
+    """The plugin in a folder; None when it is not a memory provider. A broken plugin has a `problem`."""
     try:
         source = read_file(folder / "__init__.py", _MAX_SOURCE_BYTES).decode("utf-8", "replace")
     except FileNotFoundError:

@@ -127,7 +127,7 @@ class ExternalMemory:
     def switch(
         self, new_id: str, parent: str = "", reason: str = "", *, reset: bool = False, rewound: bool = False
     ) -> None:
-        """The conversation continues under another id (compression, branch, resume, new_session), or was rewound."""
+        """Notify the provider of a new session id (compression, branch, resume, new_session), or of a rewind."""
         if self._manager is not None:
             facts = {"reason": reason} if reason else {}
             self._manager.notify.session_switched(
@@ -136,7 +136,7 @@ class ExternalMemory:
 
     @guarded(None)
     def delegated(self, task: str, result: str, child_id: str = "") -> None:
-        """A sub-agent of this session has finished."""
+        """Notify the provider that a delegate of this session has finished."""
         if self._manager is not None:
             self._manager.notify.delegated(task, result, child_session_id=child_id)
 
@@ -185,9 +185,9 @@ class ExternalMemory:
 
 
 def with_recall(messages: Sequence[Message], block: str, question: Any = None) -> list[Message]:
-    """A copy of the messages with the recalled block appended to the user's last message; the record never has it.
+    """A copy of the messages with the recalled block appended to the user's last message; the record never contains it.
 
-    `question` is the content of that message, because a summary may come after it.
+    `question` is the content of that message, because a summary may follow it.
     """
     copied = [dict(message) for message in messages]
     users = [message for message in copied if message.get("role") == "user"]
@@ -206,8 +206,8 @@ def memory_changes(
     changes = []
     for index, edit in enumerate(receipt.edits):
         action = "add" if edit.before is None else "remove" if edit.after is None else "replace"
-        by = "assistant_tool" if origin.actor == "agent" else origin.actor
-        metadata = {"session_id": origin.session, "tool_name": "memory", "write_origin": by}
+        write_origin = "assistant_tool" if origin.actor == "agent" else origin.actor
+        metadata = {"session_id": origin.session, "tool_name": "memory", "write_origin": write_origin}
         if edit.before is not None:
             metadata["old_text"] = redact(edit.before)
         args = {"action": action, "target": receipt.target, "content": redact(edit.after) if edit.after else ""}

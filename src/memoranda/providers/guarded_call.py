@@ -1,4 +1,4 @@
-"""Guarded calls of a provider: with the arguments that its signature takes, in a thread, under a deadline.
+"""Guarded calls of a provider: with the arguments that its signature accepts, in a thread, under a deadline.
 
 Everything that a hook raises, SystemExit and KeyboardInterrupt included, ends here: it is logged and recorded in the
 provider's health. A call that misses its deadline continues in its daemon thread; the same hook is not called again
@@ -88,7 +88,7 @@ class PendingCall:
         except BaseException as error:
             # Even SystemExit and KeyboardInterrupt: a provider must not end the process.
             result = _failure(error, self._redactor)
-            _log.debug("A memory provider raised: %s", _redacted(traceback.format_exc(), self._redactor))
+            _log.debug("A memory provider raised: %s", _redact(traceback.format_exc(), self._redactor))
         self._finish(result)
 
     def call_when_done(self, then: Callable[[CallResult], Any]) -> None:
@@ -141,14 +141,14 @@ class GuardedProvider:
         """Begin a call and return at once; None while an overdue call of the same hook is still running."""
         if self.is_busy(hook):
             return None
-        return self._pending(hook, args, facts)
+        return self._start_call(hook, args, facts)
 
     def call_in_background(
         self, hook: str, args: Mapping[str, Any] = _NOTHING, facts: Mapping[str, Any] = _NOTHING
     ) -> None:
         """Call a hook without waiting; a failure is logged and recorded when it happens."""
         if not self.is_busy(hook):
-            self._track(hook, self._pending(hook, args, facts, lambda result: self.record(hook, result)))
+            self._track(hook, self._start_call(hook, args, facts, lambda result: self.record(hook, result)))
 
     def record(self, hook: str, result: CallResult) -> CallResult:
         """Record a result in the health of the provider, log a failure, and return the result."""
@@ -185,16 +185,16 @@ class GuardedProvider:
             self._parameters[hook] = parameters_of(getattr(self.provider, hook))
         return self._parameters[hook]
 
-    def takes(self, hook: str, name: str) -> bool:
-        """Whether a hook takes a fact of this name."""
+    def accepts(self, hook: str, name: str) -> bool:
+        """Whether a hook accepts a fact of this name."""
         parameters = self.parameters(hook)
-        return parameters is None or parameters.takes(name)
+        return parameters is None or parameters.accepts(name)
 
     def close(self) -> None:
         """Stop the event loop of the provider's coroutines."""
         self._loop.close()
 
-    def _pending(
+    def _start_call(
         self,
         hook: str,
         args: Mapping[str, Any],
@@ -209,13 +209,13 @@ class GuardedProvider:
         for name in bound.dropped:
             if (hook, name) not in self._logged_drops:
                 self._logged_drops.add((hook, name))
-                _log.info("Memory provider %s takes no %r in %s; it is left out.", self.name, name, hook)
+                _log.info("Memory provider %s accepts no %r in %s; it is left out.", self.name, name, hook)
         result = getattr(self.provider, hook)(*bound.positional, **bound.named)
         return self._loop.run(result) if inspect.isawaitable(result) else result
 
 
 def _contract_parameters(hook: str) -> Parameters:
-    """The parameters that the contract gives a hook, for a method without a readable signature."""
+    """The parameters of a hook in the contract, for a method without a readable signature."""
     parameters = parameters_of(getattr(MemoryProvider, hook))
     assert parameters is not None
     return Parameters(parameters.positional[1:], parameters.named - {"self"}, any_positional=False, any_named=False)
@@ -231,11 +231,11 @@ def _failure(error: BaseException, redactor: Redactor | None) -> CallResult:
 
 def describe(error: BaseException, redactor: Redactor | None = None) -> str:
     """One line that describes an exception, without credentials; works for exceptions whose `str` fails."""
-    # Our own errors are sentences for people; of any other, the name of its class says most.
+    # Our own errors are sentences for people; for any other, the name of its class matters most.
     is_ours = isinstance(error, ProviderError) and type(error).__str__ is Exception.__str__
     line = " ".join(((is_ours and str(error).strip()) or traceback.format_exception_only(error)[-1]).split())
-    return shorten_end(_redacted(line, redactor), _MAX_ERROR_CHARS)
+    return shorten_end(_redact(line, redactor), _MAX_ERROR_CHARS)
 
 
-def _redacted(text: str, redactor: Redactor | None) -> str:
+def _redact(text: str, redactor: Redactor | None) -> str:
     return (redactor or Redactor()).text(text)[0]

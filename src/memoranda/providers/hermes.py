@@ -115,7 +115,7 @@ def _module(name: str, **attributes: Any) -> ModuleType:
 
 
 class _Registry:
-    """Stands for the tool registry of Hermes; providers report their tools themselves, so calls are only logged."""
+    """Replaces the tool registry of Hermes; providers report their tools themselves, so calls are only logged."""
 
     def __init__(self, plugin: str) -> None:
         self._plugin = plugin
@@ -153,7 +153,7 @@ def bind_hermes_arguments(parameters: Parameters, args: Mapping[str, Any], facts
     """Bind arguments for a provider that may predate `metadata`.
 
     `metadata` is passed by name; else in the next free position, whatever that parameter is called; and its values also
-    go to parameters of the same names, because older hooks took `session_id` and others one by one.
+    go to parameters of the same names, because older hooks accepted `session_id` and others one by one.
     """
     bound = bind_arguments(parameters, args, facts)
     metadata = facts.get("metadata")

@@ -46,7 +46,7 @@ def inspect_provider(
 
 
 def is_ready(provider: MemoryProvider, limits: ProviderSettings) -> bool:
-    """Whether a provider is available by its own account. Raises ProviderError when it fails to answer."""
+    """Whether a provider reports that it is available. Raises ProviderError when it fails to answer."""
     failure = "It does not say whether it is ready"
     return run_guarded(lambda: provider.is_available() is True, failure, limits.call_seconds) is True
 

@@ -98,17 +98,17 @@ def _import_class(reference: str) -> type[MemoryProvider]:
     for name in attribute.split(".") if attribute else []:
         found = getattr(found, name)
     if isinstance(found, ModuleType):
-        raise ProviderError(f"{reference} names no class.")
+        raise ProviderError(f"{reference} does not name a class.")
     return found
 
 
 def _construct(kind: Any, home: Path, settings: Mapping[str, Any] | None) -> MemoryProvider:
-    """Construct a provider with those of home and settings that its constructor takes."""
+    """Construct a provider; pass `home` and `settings` if its constructor accepts them."""
     parameters = inspect.signature(kind).parameters
     available = {"home": home, "settings": settings}
     provider = kind(**{name: value for name, value in available.items() if name in parameters})
     if not isinstance(provider, MemoryProvider):
-        raise ProviderError(f"{kind!r} is no MemoryProvider.")
+        raise ProviderError(f"{kind!r} is not a MemoryProvider.")
     return provider
 
 
@@ -156,7 +156,7 @@ def _execute(name: str, folder: Path, home: Path) -> ModuleType:
 
 
 def _from_module(module: ModuleType, name: str, home: Path, settings: Mapping[str, Any] | None) -> MemoryProvider:
-    """The provider that `register(ctx)` registers, or else an instance of a subclass in the module."""
+    """The provider that `register(ctx)` registers; else an instance of the first provider class in the module."""
     register = getattr(module, "register", None)
     context = PluginContext(name, home, settings or {})
     failure: BaseException | None = None
@@ -176,5 +176,5 @@ def _from_module(module: ModuleType, name: str, home: Path, settings: Mapping[st
         if inspect.isclass(value) and issubclass(value, MemoryProvider) and not inspect.isabstract(value)
     ]
     if not classes:
-        raise ProviderError(f"The plugin {name} has no provider in it.") from failure
+        raise ProviderError(f"The plugin {name} contains no provider.") from failure
     return _construct(classes[0], home, settings)

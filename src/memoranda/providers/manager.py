@@ -1,8 +1,8 @@
-"""The manager: the only way between a conversation and its external memory.
+"""The manager: the only connection between a conversation and its external memory.
 
-Curated memory is always there and is not a provider; next to it there is at most one. Of what the provider does, only
-recalled text and answers of its tools reach the conversation, both in time and of a limited size. Notifications (turns,
-memory writes, session boundaries) go through `manager.notify` into the outbox.
+Curated memory always exists and is not a provider; there is at most one provider besides it. Of what the provider does,
+only recalled text and answers of its tools reach the conversation, within a deadline and a size limit. Notifications
+(turns, memory writes, session boundaries) go through `manager.notify` into the outbox.
 """
 
 import json
@@ -143,7 +143,7 @@ class MemoryManager:
         return self._state.attaching
 
     def was_late(self, late: bool) -> None:
-        """Note whether the provider was ready in time when the session began."""
+        """Record whether the provider was too late for the start of the session."""
         self._health.record_start(late=late)
 
     def initialize(self, session_id: str, **facts: Any) -> bool:
@@ -169,7 +169,7 @@ class MemoryManager:
     def shutdown(self) -> bool:
         """Deliver what can be delivered within the limit and close; the rest is delivered at the next start.
 
-        True when nothing is left over.
+        True when nothing is left undelivered.
         """
         with self._lock:
             if self._state.closed:
@@ -177,7 +177,7 @@ class MemoryManager:
             self._state.closed = True
         limit = self._settings.shutdown_seconds
         deadline = time.monotonic() + limit
-        # In threads, because even the disk may keep us waiting.
+        # In threads, because even the disk may block.
         delivered = PendingCall(lambda: self._deliver_remaining(limit), "memoranda-shutdown").wait(limit * 0.8)
         closed = True
         active = self._state.active
@@ -205,14 +205,14 @@ class MemoryManager:
             active.begin_turn(turn_number, self._clean(message), facts)
 
     def recall(self, query: str, session_id: str = "", *, within: float | None = None) -> str:
-        """What the provider remembers about a query; empty when nothing, or not in time."""
+        """What the provider remembers about a query; empty when it remembers nothing or misses the deadline."""
         active = self._state.ready
         if active is None:
             return ""
         return active.recall.before_turn(self._clean(query), session_id or self._queue.session_id, within)
 
     def before_turn(self, turn_number: int, message: str, session_id: str = "", **facts: Any) -> str:
-        """Both of the above within the one deadline that a turn has."""
+        """Call `turn_started` and `recall` within the one deadline that a turn has."""
         active = self._state.active
         if active is None:
             return ""
@@ -245,7 +245,7 @@ class MemoryManager:
         return active.tools.call(name, args, self._queue.session_id)
 
     def handle_tool_call(self, tool_name: str, args: Mapping[str, Any]) -> str:
-        """The same as JSON text."""
+        """Call a tool of the provider, and return its answer as JSON text."""
         return json.dumps(self.call_tool(tool_name, args), ensure_ascii=False)
 
     # Status
@@ -260,7 +260,7 @@ class MemoryManager:
             return False
 
     def backlog(self) -> Backlog:
-        """The jobs that wait for the provider; those of all providers when there is none."""
+        """Counts of the jobs that wait for the provider; of all providers when none is configured."""
         try:
             return self._outbox.backlog(self._name or None)
         except StorageError as error:
@@ -291,7 +291,7 @@ class MemoryManager:
 
     def _deliver_remaining(self, limit: float) -> bool:
         """Deliver for half of the limit, finish the last delivery in another quarter; True when nothing is left."""
-        began = time.monotonic()
+        started_at = time.monotonic()
         if self._state.attaching is not None and not self._health.snapshot().late_start:
             self._state.attaching.wait(limit / 2)
         active, delivery = self._state.active, self._state.delivery
@@ -302,15 +302,15 @@ class MemoryManager:
         delivery.closing = True
         try:
             # A provider that is not ready would not receive anything within the limit.
-            left = limit / 2 - (time.monotonic() - began)
-            delivery.drain(max(left, 0.0) if active.ready else 0.0, only_due=True)
+            remaining = limit / 2 - (time.monotonic() - started_at)
+            delivery.drain(max(remaining, 0.0) if active.ready else 0.0, only_due=True)
             self._queue.flush()
         finally:
-            finished = delivery.stop(limit * 0.75 - (time.monotonic() - began))
+            finished = delivery.stop(limit * 0.75 - (time.monotonic() - started_at))
         return finished and delivery.drain(0.0)
 
     def _address_queue(self, session_id: str, facts: Mapping[str, Any]) -> None:
-        """Set whose jobs are queued, even before the provider is loaded."""
+        """Set the provider, scope and session of queued jobs, even before the provider is loaded."""
         self._queue.session_id = session_id
         self._queue.provider, self._queue.scope = self._name, str(facts.get("user_id") or "")
 

@@ -35,7 +35,7 @@ class ProviderNotifier:
         self._clean = clean
 
     def turn_recorded(self, question: str, session_id: str = "") -> None:
-        """A turn was completed and is in the record, where the delivery thread finds it."""
+        """Note that a turn was completed and is in the record, where the delivery thread finds it."""
         if self._state.closed:
             return
         self._queue.turn_recorded()
@@ -51,7 +51,7 @@ class ProviderNotifier:
         *,
         key: str = "",
     ) -> bool:
-        """A turn that is in no record was completed; without a question or an answer it must have messages."""
+        """Queue a completed turn that is in no record; without a question or an answer it must have messages."""
         question, answer = self._clean(plain_text(user)).strip(), self._clean(plain_text(assistant)).strip()
         if not (question and answer) and not messages:
             return False
@@ -63,7 +63,7 @@ class ProviderNotifier:
     def memory_written(
         self, action: str, target: str, content: str | None, metadata: Mapping[str, Any] | None = None, *, key: str = ""
     ) -> bool:
-        """Curated memory was written: add, replace or remove."""
+        """Queue a write to curated memory: add, replace or remove."""
         if action not in _WRITE_ACTIONS:
             return False
         session_id = str((metadata or {}).get("session_id") or "") or self._queue.session_id
@@ -71,7 +71,7 @@ class ProviderNotifier:
         return self._put(NewJob("memory_write", session_id, args, {"metadata": dict(metadata or {})}, key))
 
     def session_ended(self, messages: list[Message], session_id: str = "", *, key: str = "") -> bool:
-        """A session with messages is over; delivered after everything that happened in it."""
+        """Queue the end of a session with messages; it is delivered after everything that happened in the session."""
         session_id = session_id or self._queue.session_id
         job = NewJob("session_end", session_id, {"messages": messages}, {"session_id": session_id}, key)
         return bool(messages) and self._put(job)
@@ -86,7 +86,7 @@ class ProviderNotifier:
         key: str = "",
         **facts: Any,
     ) -> bool:
-        """The conversation continues under another id, or was rewound: what was recalled for it is dropped at once."""
+        """Queue a new session id, or a rewind, and drop at once what was recalled for the conversation."""
         if not new_session_id or not self._queue.provider:
             return False
         if self._state.active is not None:
@@ -98,7 +98,7 @@ class ProviderNotifier:
     def delegated(
         self, task: str, result: str, *, child_session_id: str = "", session_id: str = "", key: str = "", **facts: Any
     ) -> bool:
-        """A sub-agent of a session has finished."""
+        """Queue the result of a delegate that has finished."""
         session_id = session_id or self._queue.session_id
         facts |= {"child_session_id": child_session_id, "session_id": session_id}
         return self._put(NewJob("delegation", session_id, {"task": task, "result": result}, facts, key))
@@ -114,8 +114,8 @@ class ProviderNotifier:
         expected, provider = self._state.expected, self._state.active
         if self._state.closed or not (expected or (provider is not None and provider.implements(hook))):
             return False
-        # A transcript is large; a provider that takes none need not have it queued.
-        if provider is not None and "messages" in job.facts and not provider.calls.takes(hook, "messages"):
+        # A transcript is large, so it is not queued for a provider that does not accept it.
+        if provider is not None and "messages" in job.facts and not provider.calls.accepts(hook, "messages"):
             job = replace(job, facts={name: value for name, value in job.facts.items() if name != "messages"})
         try:
             queued = self._queue.put(job)

@@ -1,6 +1,6 @@
 """The outbox: a durable queue of notifications for providers, in one SQLite file of the home.
 
-A job is durable when `put` returns, and stays until it was delivered; there is no other way out. Jobs of a session are
+A job is durable when `put` returns, and stays until it was delivered. Jobs of a session are
 delivered in their order: only its first job can be claimed, so a job that fails delays its own session and no other.
 The process that puts a job here holds a lease on it and renews the lease while it lives: providers keep state about
 sessions, so a process notifies its own provider about its own sessions. When the process ends, its jobs become free,
@@ -104,7 +104,7 @@ class Outbox:
     def spool(self, provider: str, scope: str, job: NewJob, *, leased: bool = True) -> None:
         """Spool a job while the file cannot be written; it is durable when this returns.
 
-        Raises OSError when the disk does not take it either.
+        Raises OSError when the spool cannot be written either.
         """
         self._spool.write(self._row(provider, scope, job, leased=leased))
 
@@ -132,7 +132,7 @@ class Outbox:
             return read_position(connection, provider, scope)
 
     def spool_position(self, provider: str, scope: str, start: Position) -> None:
-        """Spool the start position while the file cannot be written; OSError when the disk does not take it either."""
+        """Spool the start position while the file cannot be written; OSError when the spool fails as well."""
         self._spool.write_position(provider, scope, start)
 
     def catch_up(
@@ -203,7 +203,7 @@ class Outbox:
                 connection.execute("UPDATE jobs SET last_error = ? WHERE id = ?", (error, job.id))
 
     def release(self, running: Job | None = None) -> None:
-        """Give up the leases of this process, except for a job whose delivery may still be running."""
+        """Release the leases of this process, except that of a job whose delivery may still be running."""
         if self._exists():
             with self._db().writing() as connection:
                 connection.execute(
@@ -233,8 +233,8 @@ class Outbox:
                 return False
             attempts, since = int(row[0]), float(row[1])
             others_delivered = retry_after is None and last_delivered(connection, job.provider) > since
-            given_up = others_delivered or now - since >= self._settings.park_after_seconds
-            parked = permanent or (attempts >= self._settings.max_attempts and given_up)
+            may_park = others_delivered or now - since >= self._settings.park_after_seconds
+            parked = permanent or (attempts >= self._settings.max_attempts and may_park)
             if retry_after is not None:
                 pause_deliveries(connection, job.provider, now, now + min(retry_after, _MAX_RETRY_AFTER))
             connection.execute(
@@ -244,7 +244,7 @@ class Outbox:
         return parked
 
     def retry_parked(self, provider: str) -> int:
-        """Retry parked jobs and end a pause of the provider; returns their number."""
+        """Retry parked jobs and end a pause of the provider; returns how many jobs were parked."""
         if not self._exists():
             return 0
         with self._db().writing() as connection:
@@ -346,6 +346,6 @@ class Outbox:
 
 
 def _condition(provider: str | None, scope: str | None) -> tuple[str, tuple[str, ...]]:
-    wanted = [(name, value) for name, value in (("provider", provider), ("scope", scope)) if value is not None]
-    condition = " AND ".join(f"{name} = ?" for name, _ in wanted)
-    return condition or "1", tuple(value for _, value in wanted)
+    filters = [(name, value) for name, value in (("provider", provider), ("scope", scope)) if value is not None]
+    condition = " AND ".join(f"{name} = ?" for name, _ in filters)
+    return condition or "1", tuple(value for _, value in filters)

@@ -1,7 +1,7 @@
 """The doctor's checks of external memory: the jobs in `outbox.db`, the spool, and the settings files of providers.
 
-A damaged file is replaced by a new one with everything that can still be read, and kept beside it. Jobs that are stuck
-are freed; no waiting job is ever deleted.
+A repair replaces a damaged file with a new one that has everything that can still be read, and keeps the damaged file
+next to it. Jobs that are stuck are freed; no waiting job is ever deleted.
 """
 
 import json
@@ -30,12 +30,12 @@ _DAY = 86_400
 
 def check_outbox(home: Path, active: str) -> Iterator[HealthIssue]:
     """Report jobs that wait too long, were parked, or cannot be read."""
-    yield from check_store(_outbox(home, active))
+    yield from check_store(_checked_outbox(home, active))
     for file in sorted((home / DIRECTORY).glob(f"*{UNREADABLE}")):
         yield HealthIssue("warning", file, "cannot be read, so its job was not delivered", "look at it, then delete it")
 
 
-def _outbox(home: Path, active: str) -> CheckedDatabase:
+def _checked_outbox(home: Path, active: str) -> CheckedDatabase:
     path = home / FILE_NAME
 
     def check_jobs(database: Database) -> Iterator[HealthIssue]:
@@ -47,7 +47,7 @@ def _outbox(home: Path, active: str) -> CheckedDatabase:
             parked = connection.execute(
                 "SELECT provider, count(*), max(last_error) FROM jobs WHERE state = 'parked' GROUP BY provider"
             ).fetchall()
-            unreadable = list(_unreadable(connection))
+            unreadable = list(_find_unreadable(connection))
         for provider, count, oldest, error in waiting:
             yield from _check_waiting(path, provider, count, oldest, error, provider == active)
         for provider, count, error in parked:
@@ -97,7 +97,7 @@ def _check_waiting(
         )
 
 
-def _unreadable(connection: Connection) -> Iterator[tuple[int, str]]:
+def _find_unreadable(connection: Connection) -> Iterator[tuple[int, str]]:
     for number, kind, payload in connection.execute("SELECT id, kind, payload FROM jobs"):
         try:
             found = json.loads(payload)
@@ -115,11 +115,11 @@ def _retry(home: Path, provider: str) -> str:
 
 def _move_unreadable(home: Path) -> str:
     """Write unreadable jobs to a file before they leave the queue."""
-    store = _outbox(home, "")
+    store = _checked_outbox(home, "")
     moved = home / f"outbox.unreadable-{datetime.now(UTC):%Y%m%dT%H%M%SZ}.jsonl"
     with closing(store.open()) as database, database.writing() as connection:
         names = [column.name for column in JOBS.columns]
-        numbers = [number for number, _ in _unreadable(connection)]
+        numbers = [number for number, _ in _find_unreadable(connection)]
         for number in numbers:
             row = connection.execute(f"SELECT {', '.join(names)} FROM jobs WHERE id = ?", (number,)).fetchone()
             line = json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False, default=repr)

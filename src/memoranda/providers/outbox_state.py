@@ -17,7 +17,7 @@ def note_delivery(connection: Connection, provider: str, timestamp: float) -> No
 
 
 def pause_deliveries(connection: Connection, provider: str, now: float, until: float) -> None:
-    """Let every process wait before it delivers anything to a provider, as its service asked."""
+    """Make every process wait before it delivers anything to a provider, because its service asked for it."""
     _write_value(connection, f"paused:{provider}", json.dumps([now, until]))
 
 

@@ -1,10 +1,10 @@
 """The contract of an external memory: one class with four required members, and hooks.
 
-Every hook takes `**facts`, so that later versions can pass more without breaking a provider of today; a provider that
-leaves them out gets what its signature takes and nothing else (see `memoranda.providers.arguments`).
+Every hook accepts `**facts`, so that later versions can pass more without breaking a provider of today; a provider that
+leaves them out gets what its signature accepts and nothing else (see `memoranda.providers.arguments`).
 
 A provider is called from several threads: recall, deliveries and tools each have their own. Deliveries (`sync_turn`,
-`on_memory_write`, `on_session_end`, `on_session_switch`, `on_delegation`) come one at a time, in the order of their
+`on_memory_write`, `on_session_end`, `on_session_switch`, `on_delegation`) arrive one at a time, in the order of their
 session and at least once; after a crash one may be repeated, with the same `idempotency_key`. Raise to have a delivery
 retried: a PermanentProviderError parks it, a TemporaryProviderError may say when. A hook may be a coroutine; those of
 one provider run in one event loop.
@@ -98,7 +98,7 @@ class MemoryProvider(ABC):
         """Curated memory was written: add, replace or remove in memory or user. `metadata` may have old_text."""
 
     def on_delegation(self, task: str, result: str, *, child_session_id: str = "", **facts: Facts) -> None:
-        """A sub-agent of this session has finished. Facts: session_id, idempotency_key."""
+        """A delegate of this session has finished. Facts: session_id, idempotency_key."""
 
     def shutdown(self) -> None:
         """Close what is open. May be called more than once, and without `initialize`."""

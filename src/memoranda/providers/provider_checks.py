@@ -1,7 +1,7 @@
-"""The doctor's way to the `check` and `repair` of providers: no provider is started, and no unused plugin is imported.
+"""Lets the doctor call `check` and `repair` of providers: no provider is started, and no unused plugin is imported.
 
-Asked are the provider in use, wherever it comes from, and every bundled provider that has files in the home (discovery
-knows their names). Plugins and installed packages that are not in use never run.
+The doctor asks the provider in use, wherever it is installed, and every bundled provider that has files in the home
+(discovery knows their names). Plugins and installed packages that are not in use never run.
 """
 
 from collections.abc import Iterator

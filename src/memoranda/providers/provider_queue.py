@@ -1,7 +1,7 @@
-"""The queue of one provider for one session: the way into the outbox.
+"""The queue of one provider for one session: it puts notifications into the outbox.
 
 A conversation does not queue its turns: they are marked in the record and found there (see `recorded_turns`). Every
-other notification is put into the outbox at once, behind the turns that came before it. While the outbox cannot be
+other notification is put into the outbox at once, after the turns that happened before it. While the outbox cannot be
 written, it goes to the spool, and from there into the outbox as soon as this process or another one can write it.
 """
 
@@ -72,7 +72,7 @@ class ProviderQueue:
             self._recorded += 1
 
     def put(self, job: NewJob) -> bool:
-        """Queue a job behind everything before it. True when it is durable, False when it is only in memory."""
+        """Queue a job after everything before it. True when it is durable, False when it is only in memory."""
         job = NewJob(
             job.kind,
             job.session_id,
@@ -132,7 +132,7 @@ class ProviderQueue:
         return turn_job(turn.session_id, question, answer, clean_texts(turn.messages, self._clean), turn.key)
 
     def _spool(self, job: NewJob) -> bool:
-        """Spool a job that the outbox does not take now; keep it in memory behind others that could not be spooled."""
+        """Spool a job that the outbox cannot store now; keep it in memory after others that could not be spooled."""
         if not self._unsaved:
             try:
                 self.outbox.spool(self.provider, self.scope, job)

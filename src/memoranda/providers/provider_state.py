@@ -1,4 +1,4 @@
-"""How far the provider of a session has come: attaching, active, delivered to, closed."""
+"""The state of a session's provider: attaching, active, receiving deliveries, closed."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ class ProviderState:
 
     @property
     def expected(self) -> bool:
-        """Whether a provider is being loaded; what happens until then is queued for it."""
+        """Whether a provider is being loaded; notifications are queued for it meanwhile."""
         return self.active is None and self.attaching is not None and not self.attaching.done
 
     @property

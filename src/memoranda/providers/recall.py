@@ -1,7 +1,7 @@
 """Recall before a turn: asks the provider once and waits until a deadline.
 
-A recall that comes too late is kept for the next turn of the session that asked, which uses it unless a newer one
-answers in time. When the session is switched or rewound it is dropped, even if it is still running. While a call is
+A recall that arrives too late is kept for the next turn of the session that asked, which uses it unless a newer one
+arrives in time. When the session is switched or rewound it is dropped, even if it is still running. While a call is
 overdue the provider is not asked again, so a provider that hangs costs one deadline, not one per turn.
 """
 
@@ -39,7 +39,7 @@ class Recall:
         self._late: dict[str, str] = {}
 
     def before_turn(self, query: str, session_id: str, within: float | None = None) -> str:
-        """What the provider remembers about a query, within the size limit and the deadline; empty when nothing.
+        """What the provider remembers about a query, within the size limit and the deadline; empty for nothing.
 
         `within` is the time left of the turn's deadline.
         """

@@ -79,8 +79,8 @@ class RecordedTurns:
             if head <= position:
                 return head, []
             ends = [end for end in store.messages.get_messages_with(DONE, position) if end.get(DONE) == done]
-            begins = [end[TURN] for end in ends if isinstance(end.get(TURN), int)]
-            marked = store.messages.get_messages_with(TURN, first_id=min(begins)) if begins else []
+            first_ids = [end[TURN] for end in ends if isinstance(end.get(TURN), int)]
+            marked = store.messages.get_messages_with(TURN, first_id=min(first_ids)) if first_ids else []
             # A conversation that was compressed in the middle of a turn continues in another session.
             chains = {end["session_id"]: store.lineage.get_compression_lineage(end["session_id"]) for end in ends}
         turns = (_build_turn(end, marked, chains[end["session_id"]]) for end in ends)
@@ -89,7 +89,7 @@ class RecordedTurns:
 
 def completed_messages(messages: Sequence[Message]) -> list[Message]:
     """The messages of a session in the form of chat APIs, without unfinished turns; messages in no turn stay."""
-    begun = {message["id"] for message in messages if _turn_mark(message) == _BEGINS}
+    first_ids = {message["id"] for message in messages if _turn_mark(message) == _BEGINS}
     turn_of: dict[int, int] = {}
     done: set[int] = set()
     latest = _BEGINS
@@ -99,7 +99,7 @@ def completed_messages(messages: Sequence[Message]) -> list[Message]:
             continue
         latest = message["id"] if mark == _BEGINS else latest
         # Imported and copied messages have other numbers than their marks say.
-        turn_of[message["id"]] = turn = mark if mark in begun else latest
+        turn_of[message["id"]] = turn = mark if mark in first_ids else latest
         if DONE in message:
             done.add(turn)
     return [as_chat(message) for message in messages if message["id"] not in turn_of or turn_of[message["id"]] in done]

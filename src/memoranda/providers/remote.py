@@ -1,15 +1,15 @@
 """The HTTP client that providers share: JSON in and out, one deadline per call, errors that the outbox understands.
 
     ProviderError
-    ├── TemporaryProviderError   408, 425, 429, 5xx, no connection, no answer in time, an answer that makes no sense
+    ├── TemporaryProviderError   408, 425, 429, 5xx, no connection, no answer in time, an answer that is not JSON
     └── PermanentProviderError   every other 3xx and 4xx, and an answer that is too large
 
-A hook lets these errors through: a delivery that failed permanently is parked at once, and one that failed temporarily
+A hook should not catch them: a delivery that failed permanently is parked at once, and one that failed temporarily
 is retried, not before the time that the service asked for (`Retry-After`). Errors and logs show no secret. Requests are
-repeated within a call only if that is safe, and go straight to the given host: redirects are refused, because they
-would take the credentials elsewhere, and proxies are not used.
+repeated within a call only if that is safe, and go straight to the configured host: redirects are refused, because they
+would send the credentials elsewhere, and proxies are not used.
 
-`http.client` is imported at the first request, so a provider that uses this costs nothing before.
+`http.client` is imported at the first request, so a provider that uses this module costs nothing before.
 """
 
 import json
@@ -91,12 +91,12 @@ class RemoteClient:
     def recall(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
         """Send a request of `prefetch`, which only reads, behind the circuit breaker.
 
-        So a service that is down costs a few deadlines and not one per turn.
+        A service that is down therefore costs a few deadlines and not one per turn.
         """
         if not self._breaker.allow():
-            left = self._breaker.seconds_left
+            seconds = self._breaker.seconds_left
             raise TemporaryProviderError(
-                f"{self._address.host} keeps failing, and is asked again in {left:.0f} seconds.", left
+                f"{self._address.host} keeps failing, and is asked again in {seconds:.0f} seconds.", seconds
             )
         try:
             answer = self.request(method, path, body, retry_safe=True, **options)

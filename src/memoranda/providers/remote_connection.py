@@ -55,7 +55,7 @@ class RemoteConnection:
     ) -> Response:
         """Send a request and read the answer, at most `max_bytes` of it, until `deadline` (monotonic seconds).
 
-        Raises TemporaryProviderError when no complete answer comes: no connection, too late, broken off, not HTTP.
+        Raises TemporaryProviderError without a complete answer: no connection, too late, broken off, not HTTP.
         """
         try:
             if self._socket is None:
@@ -70,7 +70,7 @@ class RemoteConnection:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise TemporaryProviderError(f"no usable connection ({reason})") from error
         except ValueError:
-            # The text of the exception may hold a credential.
+            # The text of the exception may contain a credential.
             problem = "the address, a header or a credential contains characters that HTTP does not allow"
             raise PermanentProviderError(problem) from None
 
@@ -99,14 +99,14 @@ class _DeadlineSocket:
         return self._socket.recv_into(buffer)
 
     def close(self) -> None:
-        """Do nothing yet: `http.client` closes before it has read the body, and a socket counts who still reads."""
+        """Do nothing yet: `http.client` closes the socket before it has read the body; `disconnect` closes it."""
 
     def disconnect(self) -> None:
         self._socket.close()
 
 
 class _Receiver(io.RawIOBase):
-    """What a `_DeadlineSocket` receives, as a file."""
+    """A file object that reads what a `_DeadlineSocket` receives."""
 
     def __init__(self, connection: _DeadlineSocket) -> None:
         self._connection = connection
@@ -143,10 +143,10 @@ def _tls_context() -> ssl.SSLContext:
 
 
 def _seconds_left(deadline: float) -> float:
-    left = deadline - time.monotonic()
-    if left <= 0:
+    seconds = deadline - time.monotonic()
+    if seconds <= 0:
         raise TimeoutError
-    return left
+    return seconds
 
 
 def _read(response: http.client.HTTPResponse, max_bytes: int) -> Response:

@@ -24,7 +24,7 @@ class ProviderSettings:
 
     A delivery that fails is retried after `first_retry_seconds`, then after twice that, up to `max_retry_seconds`. It
     is parked after `max_attempts` if others were delivered meanwhile; while nothing is delivered, the service is
-    thought to be down, and nothing is parked for `park_after_seconds`.
+    considered down, and nothing is parked for `park_after_seconds`.
     """
 
     mode: Mode = "hybrid"
@@ -46,7 +46,7 @@ class ProviderSettings:
     park_after_seconds: float = 86_400.0
 
     def narrowed(self, limits: Mapping[str, Any]) -> "ProviderSettings":
-        """These settings with the tighter limits of a provider; a limit that is wider, or no limit, is ignored."""
+        """These settings with the tighter limits of a provider; a limit that is wider, or not a limit, is ignored."""
         mode = limits.get("mode")
         return replace(
             self,

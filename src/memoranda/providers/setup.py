@@ -1,8 +1,8 @@
 """Setup of a provider: the fields of its schema, and the values that are checked and saved for them.
 
-Secrets go to `.env`, all other values to `providers/<name>.json` in the home, which the provider's constructor gets,
+Secrets go to `.env`, all other values to `providers/<name>.json` in the home, to the provider's constructor,
 and to its own `save_config` if it has one. A field that names a variable is also in `.env`, where the provider reads
-it. Values that were saved before and are not given again stay as they were.
+it. Values that were saved before and are not set again stay as they were.
 """
 
 import json
@@ -23,7 +23,7 @@ from memoranda.support.file_lock import FileLock
 _YES = {"true", "yes", "on", "1"}
 _NO = {"false", "no", "off", "0"}
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Where an earlier version kept settings.
+# Where an earlier version stored settings.
 _FORMER_FILES = {"holographic": "holographic.json"}
 _NOTHING: Mapping[str, Any] = {}
 _LOCK_SECONDS = 10.0
@@ -57,7 +57,7 @@ class ConfigField:
         return self.default
 
     def saved_value(self, saved: Mapping[str, Any]) -> Any:
-        """The valid value that was saved before; None without one, or when it followed from another field."""
+        """The valid value that was saved before; None without one, or when it was derived from another field."""
         old = saved.get(self.key)
         if old is None or (self.default_from and old == self.default_for(saved)):
             return None
@@ -95,8 +95,8 @@ class ConfigField:
             return number
         return text
 
-    def _invalid(self, text: Any, takes: str) -> ProviderError:
-        return ProviderError(f"{self.key} takes {takes}, not {str(text)[:60]!r}.")
+    def _invalid(self, text: Any, accepted: str) -> ProviderError:
+        return ProviderError(f"{self.key} must be {accepted}, not {str(text)[:60]!r}.")
 
 
 def fields_of(provider: MemoryProvider) -> list[ConfigField]:
@@ -141,7 +141,7 @@ def resolve_values(
     unknown = [key for key in answers if key not in {field.key for field in fields}]
     if unknown:
         names = ", ".join(field.key for field in fields) or "none"
-        raise ProviderError(f"{', '.join(unknown)} cannot be set; this provider takes: {names}.")
+        raise ProviderError(f"{', '.join(unknown)} cannot be set; this provider has the settings: {names}.")
     values: dict[str, Any] = {}
     for field in fields:
         if not field.applies(values):
@@ -182,7 +182,7 @@ def settings_file(home: Path, name: str) -> Path:
 
 
 def _current_file(home: Path, name: str) -> Path:
-    """The file that has the settings: that of an earlier version while there is no other."""
+    """The file with the settings: that of an earlier version until settings are saved again."""
     path = settings_file(home, name)
     return home / _FORMER_FILES[name] if name in _FORMER_FILES and not path.exists() else path
 
@@ -241,7 +241,7 @@ def write_settings(home: Path, name: str, values: Mapping[str, Any]) -> None:
 
 
 def _copy_unreadable(path: Path) -> None:
-    """Copy a file that cannot be read to a free name beside it."""
+    """Copy a file that cannot be read to a free name in the same directory."""
     if not path.is_file():
         return
     number = 1

@@ -1,4 +1,4 @@
-"""The spool: notifications that the outbox could not take, in files beside it, until it can be written again.
+"""The spool: notifications in files next to the outbox, while the outbox cannot be written.
 
 Each job has its own file, which is renamed into place when it is complete and on the disk, and never changed. So no
 lock is needed, and a file that was read can be removed. A process that is killed in between loads its files again, and
@@ -30,7 +30,7 @@ class Spool:
         self._count = itertools.count()
 
     def write(self, row: JobRow) -> None:
-        """Write a job; it is durable when this returns. Raises OSError when the disk does not take it."""
+        """Write a job; it is durable when this returns. Raises OSError when the disk refuses it."""
         make_private_directory(self._directory)
         # Sorted by recipient, then by age, then by writer.
         order = f"{time.time_ns():020d}-{os.getpid()}-{id(self):x}-{next(self._count):06d}"
@@ -43,7 +43,7 @@ class Spool:
         write_private(self._position_file(provider, scope), str(position).encode())
 
     def position(self, provider: str, scope: str) -> Position | None:
-        """That position; None when the spool has none."""
+        """The position that `write_position` stored; None when the spool has none."""
         try:
             return Position.parse(self._position_file(provider, scope).read_text("utf-8"))
         except (FileNotFoundError, ValueError):

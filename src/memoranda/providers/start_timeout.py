@@ -12,7 +12,7 @@ from memoranda.providers.status_file import read_status
 
 _log = logging.getLogger(__name__)
 
-# Enough for a provider that works again, and hardly noticed with one that does not.
+# Enough for a provider that works again, and hardly noticeable with one that does not.
 _TIMEOUT_AFTER_LATE_START = 0.2
 _lock = threading.Lock()
 _late: dict[tuple[Path, str], bool] = {}

@@ -1,4 +1,4 @@
-"""Plain text of messages, and cleaning of every text inside a JSON value."""
+"""Extracts the plain text of messages, and cleans every text inside a JSON value."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -78,7 +78,7 @@ class ProviderTools:
 def usable_schemas(schemas: object, reserved: Collection[str]) -> tuple[dict[str, JsonObject], list[str]]:
     """The schemas that an API accepts, by name, and the reasons why others are refused."""
     if not isinstance(schemas, list | tuple):
-        return {}, [f"{type(schemas).__name__} was given instead of a list of tools."]
+        return {}, [f"It returned {type(schemas).__name__} instead of a list of tools."]
     usable: dict[str, JsonObject] = {}
     refusals: list[str] = []
     for schema in schemas:
@@ -116,7 +116,7 @@ def _refusal(name: object, usable: Mapping[str, Any], reserved: Collection[str])
     if name in reserved:
         return "a tool of the agent has that name"
     if name in usable:
-        return "there is another one of that name"
+        return "another tool has that name"
     return ""
 
 
@@ -150,7 +150,7 @@ def tool_result(reply: object, max_chars: int, clean: Callable[[str], str]) -> J
     except (ValueError, RecursionError):
         value = reply
     if value is None:
-        return failure("gave no answer")
+        return failure("returned no answer")
     value = clean_texts(value, clean)
     if not isinstance(value, dict):
         return {"success": True, "result": value}
