@@ -89,7 +89,7 @@ def test_without_a_registration_the_class_is_used(tmp_path: Path, source: str) -
         ("import nonsense_that_is_not_there  # MemoryProvider", "ModuleNotFoundError"),
         ("# MemoryProvider\n1 / 0", "ZeroDivisionError"),
         ("# MemoryProvider\nraise SystemExit(3)", "SystemExit"),
-        ("# MemoryProvider", "no provider in it"),
+        ("# MemoryProvider", "contains no provider"),
         ("def MemoryProvider(:", "SyntaxError"),
     ],
 )
@@ -98,4 +98,4 @@ def test_a_broken_plugin_is_reported_and_not_fatal(tmp_path: Path, source: str, 
     add_plugin(tmp_path, "broken", source)
     with pytest.raises(ProviderError, match=reason):
         load(discover(tmp_path)["broken"], tmp_path)
-    assert not [name for name in sys.modules if name.endswith(".broken")] or reason == "no provider in it"
+    assert not [name for name in sys.modules if name.endswith(".broken")] or reason == "contains no provider"

@@ -55,8 +55,8 @@ def test_values_become_what_they_should_be() -> None:
     ("given", "reason"),
     [
         ({"mode": "moon"}, "one of local, cloud"),
-        ({"extract": "perhaps"}, "extract takes"),
-        ({"limit": "many"}, "limit takes"),
+        ({"extract": "perhaps"}, "extract must be"),
+        ({"limit": "many"}, "limit must be"),
         ({"mode": "cloud"}, "api_key is required"),
         ({"nonsense": "x"}, "cannot be set"),
     ],
