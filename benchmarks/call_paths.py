@@ -106,9 +106,9 @@ def _prompt_hook_for(root: Path, prompt: str) -> Call:
 def _capture_hook(root: Path) -> Call:
     memory = memoranda.open(root / "home")
     transcript = _write_transcript(root, 4)
-    capture_transcript(memory, transcript)
+    capture_transcript(memory, transcript, "claude-code")
     _write_transcript(root, 5)
-    return lambda: capture_transcript(memory, transcript)
+    return lambda: capture_transcript(memory, transcript, "claude-code")
 
 
 def _import(root: Path) -> Call:

@@ -32,8 +32,8 @@ def test_a_hook_does_not_wait_for_a_long_import(tmp_path: Path, monkeypatch: pyt
     with memoranda.open(tmp_path / "home") as memory:
         memory.sessions.session_count()
         with FileLock(memory.home.root / LOCK_FILE, timeout=0.0):
-            assert hooks.capture_transcript(memory, transcript) is None
+            assert hooks.capture_transcript(memory, transcript, "claude-code") is None
         assert memory.sessions.session_count() == 0
-        tally = hooks.capture_transcript(memory, transcript)
+        tally = hooks.capture_transcript(memory, transcript, "claude-code")
         assert tally is not None
         assert tally.messages == 9

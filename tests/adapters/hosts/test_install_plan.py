@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoranda.adapters.hosts.claude_code import EVENTS
+from memoranda.adapters.hosts import claude_code, codex
 from memoranda.adapters.hosts.host import HostEnvironment
 from memoranda.adapters.hosts.install_plan import plan_install, plan_uninstall
 from memoranda.adapters.hosts.launch_command import LaunchCommand, is_our_hook
@@ -20,6 +20,10 @@ from tests.conftest import mode
 
 PROGRAM = LaunchCommand(("/opt/bin/memoranda",), ("--home", "/data/my memory"))
 SERVER = {"command": "/opt/bin/memoranda", "args": ["mcp", "--home", "/data/my memory"]}
+HOOKS = {
+    "claude-code": (".claude/settings.json", claude_code.EVENTS),
+    "codex": (".codex/hooks.json", tuple(codex.EVENTS)),
+}
 _each = pytest.mark.parametrize("name", HOSTS)
 
 
@@ -52,7 +56,8 @@ def _settings(file: Path) -> dict[str, Any]:
 PLACES = {
     "claude-code": (".claude.json", {"mcpServers": {"memoranda": {
         "type": "stdio", **SERVER, "args": [*SERVER["args"], "--bare"]}}}),
-    "codex": (".codex/config.toml", {"mcp_servers": {"memoranda": SERVER}}),
+    "codex": (".codex/config.toml", {"mcp_servers": {"memoranda": {
+        **SERVER, "required": True, "startup_timeout_sec": 60}}}),
     "cursor": (".cursor/mcp.json", {"mcpServers": {"memoranda": SERVER}}),
     "claude-desktop": (".config/Claude/claude_desktop_config.json", {"mcpServers": {"memoranda": SERVER}}),
     "vscode": (".config/Code/User/mcp.json", {"servers": {"memoranda": {"type": "stdio", **SERVER}}}),
@@ -68,7 +73,7 @@ def test_a_host_without_settings_gets_exactly_its_own_form(name: str, tmp_path: 
     """In the file in which it looks; a second installation finds nothing to do; uninstalling leaves nothing."""
     environment = _environment(tmp_path)
     file, expected = PLACES[name]
-    assert _install(name, environment) == (2 if name == "claude-code" else 1)
+    assert _install(name, environment) == (2 if name in HOOKS else 1)
     assert _settings(tmp_path / file) == expected
     assert plan_install(HOSTS[name], environment, PROGRAM) == []
     _uninstall(name, environment)
@@ -186,7 +191,7 @@ def test_opencode_is_served_in_the_form_that_its_file_has(tmp_path: Path) -> Non
     assert file.read_text() == text
 
 
-_commands = st.sampled_from(["echo hi", "/x/memoranda hook claude-code Stop", "memoranda hook other Stop", "'", ""])
+_commands = st.sampled_from(["echo hi", "/x/memoranda hook HOST Stop", "memoranda hook other Stop", "'", ""])
 _groups = st.lists(
     st.fixed_dictionaries(
         {"hooks": st.lists(st.fixed_dictionaries({"type": st.just("command"), "command": _commands}), max_size=3)},
@@ -197,37 +202,54 @@ _groups = st.lists(
 )
 
 
+@pytest.mark.parametrize("name", HOOKS)
 @given(st.dictionaries(st.sampled_from(["Stop", "SessionStart", "PreToolUse"]), _groups))
-def test_hooks_of_others_are_never_touched(tmp_path_factory: pytest.TempPathFactory, hooks: dict[str, Any]) -> None:
+def test_hooks_of_others_are_never_touched(
+    tmp_path_factory: pytest.TempPathFactory, name: str, hooks: dict[str, Any]
+) -> None:
     """Each event has one of ours afterwards, and whatever else there was, in its order."""
+    hooks = json.loads(json.dumps(hooks).replace("HOST", name))
     home = tmp_path_factory.mktemp("person")
-    file = home / ".claude" / "settings.json"
+    file = home / HOOKS[name][0]
     file.parent.mkdir()
     file.write_text(json.dumps({"hooks": hooks, "model": "opus"}, indent=2))
-    _install("claude-code", _environment(home))
+    _install(name, _environment(home))
     now = _settings(file)
-    assert {event: _of_others(groups) for event, groups in now["hooks"].items() if _of_others(groups)} == {
-        event: _of_others(groups) for event, groups in hooks.items() if _of_others(groups)
+    assert {event: found for event, groups in now["hooks"].items() if (found := _of_others(groups, name))} == {
+        event: found for event, groups in hooks.items() if (found := _of_others(groups, name))
     }
-    for event in EVENTS:
-        assert _ours(now["hooks"][event]) == [f"/opt/bin/memoranda hook claude-code {event} --home '/data/my memory'"]
-    assert plan_install(HOSTS["claude-code"], _environment(home), PROGRAM) == []
-    _uninstall("claude-code", _environment(home))
+    for event in HOOKS[name][1]:
+        assert _ours(now["hooks"][event], name) == [f"/opt/bin/memoranda hook {name} {event} --home '/data/my memory'"]
+    assert plan_install(HOSTS[name], _environment(home), PROGRAM) == []
+    _uninstall(name, _environment(home))
     left = _settings(file)
     assert left["model"] == "opus"
-    assert not any(_ours(groups) for groups in left.get("hooks", {}).values())
+    assert not any(_ours(groups, name) for groups in left.get("hooks", {}).values())
 
 
-def _of_others(groups: list[Any]) -> list[str]:
-    return [command for command in _all(groups) if not is_our_hook(command, "claude-code")]
+def _of_others(groups: list[Any], name: str) -> list[str]:
+    return [command for command in _all(groups) if not is_our_hook(command, name)]
 
 
-def _ours(groups: list[Any]) -> list[str]:
-    return [command for command in _all(groups) if is_our_hook(command, "claude-code")]
+def _ours(groups: list[Any], name: str) -> list[str]:
+    return [command for command in _all(groups) if is_our_hook(command, name)]
 
 
 def _all(groups: list[Any]) -> list[str]:
     return [each["command"] for group in groups if isinstance(group, dict) for each in group["hooks"]]
+
+
+def test_codex_waits_for_the_server_unless_the_user_decided_otherwise(tmp_path: Path) -> None:
+    """A value that the user gave stays; what a project shares never stops the Codex of others."""
+    _install("codex", _environment(tmp_path))
+    file = tmp_path / ".codex" / "config.toml"
+    file.write_text(file.read_text().replace("required = true", "required = false"))
+    _install("codex", _environment(tmp_path), LaunchCommand(("/moved/memoranda",)))
+    entry = _settings(file)["mcp_servers"]["memoranda"]
+    assert (entry["required"], entry["command"]) == (False, "/moved/memoranda")
+    assert _install("codex", _environment(tmp_path, project=tmp_path / "project")) == 1
+    shared = _settings(tmp_path / "project" / ".codex" / "config.toml")["mcp_servers"]["memoranda"]
+    assert shared == {"command": "memoranda", "args": ["mcp"]}
 
 
 def test_what_a_project_shares_is_the_same_for_everyone(tmp_path: Path) -> None:
@@ -248,6 +270,6 @@ def test_a_project_s_hooks_are_of_this_machine(tmp_path: Path) -> None:
     """By path, with the home that was given, in a file that only its owner reads."""
     _install("claude-code", _environment(tmp_path / "me", project=tmp_path))
     local = tmp_path / ".claude" / "settings.local.json"
-    (command,) = _ours(_settings(local)["hooks"]["Stop"])
+    (command,) = _ours(_settings(local)["hooks"]["Stop"], "claude-code")
     assert command == "/opt/bin/memoranda hook claude-code Stop --home '/data/my memory'"
     assert (mode(local), mode(tmp_path / ".mcp.json")) == (0o600, 0o644)

@@ -1,4 +1,4 @@
-"""Answers the hook events of Claude Code: gives its model memory and evidence, and records its sessions.
+"""Answers the hook events of Claude Code and Codex: gives the model memory and evidence, and records the sessions.
 
 A host waits for its hooks, so this module loads quickly and each event imports what it needs.
 """
@@ -12,11 +12,13 @@ from memoranda.support.shorten import shorten_end
 
 if TYPE_CHECKING:
     from memoranda.app import Memory
+    from memoranda.importers.reader_protocol import ConversationReader
     from memoranda.importers.summary import ImportSummary
 
 SESSION_START, USER_PROMPT = "SessionStart", "UserPromptSubmit"
 ANSWERED_EVENTS = frozenset({SESSION_START, USER_PROMPT})
-CAPTURE_EVENTS = frozenset({"Stop", "PreCompact", "SessionEnd"})
+CAPTURE_EVENTS = frozenset({"Stop", "SubagentStop", "PreCompact", "SessionEnd"})
+HOSTS = ("claude-code", "codex")
 
 _MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
 # Claude Code shows longer text only in part.
@@ -49,7 +51,8 @@ def read_payload(raw: bytes, event: str = "") -> HookPayload:
         value = None
     if not isinstance(value, dict):
         return HookPayload(event)
-    transcript = _text_field(value, "transcript_path")
+    # When a sub-agent of Codex stops, the other path is the transcript of the session that started it.
+    transcript = _text_field(value, "agent_transcript_path") or _text_field(value, "transcript_path")
     return HookPayload(
         _text_field(value, "hook_event_name") or event,
         _text_field(value, "session_id"),
@@ -90,20 +93,20 @@ def _memory_for_session(memory: "Memory") -> str:
     return shorten_end(f"{_MEMORY_HEAD}\n\n{remembered}", _MAX_MEMORY_CHARS, _TRUNCATED)
 
 
-def capture_transcript(memory: "Memory", transcript: Path) -> "ImportSummary | None":
+def capture_transcript(memory: "Memory", transcript: Path, host: str) -> "ImportSummary | None":
     """Imports what is new in a session's transcript and those of its sub-agents; None when nothing was imported.
 
     Captures wait for each other. While a long import holds the lock, this gives up: the transcript stays, and the next
     event of the session imports it.
     """
-    from memoranda.importers.claude_code import ClaudeCode  # noqa: PLC0415
     from memoranda.importers.importer import Importer, import_lock  # noqa: PLC0415
     from memoranda.support.projects import project_of  # noqa: PLC0415
 
-    reader = ClaudeCode()
+    reader = _reader_of(host)
     items = list(reader.scan(transcript)) if transcript.is_file() else []
     if not items:
         return None
+    # Claude Code keeps sub-agents in a directory beside the transcript; those of Codex have an event of their own.
     sub_agents = transcript.with_suffix("")
     if sub_agents.is_dir():
         items += [item for item in reader.scan(sub_agents) if item.file.is_file()]
@@ -115,3 +118,14 @@ def capture_transcript(memory: "Memory", transcript: Path) -> "ImportSummary | N
             return importer.apply(reader, items)
         finally:
             importer.close()
+
+
+def _reader_of(host: str) -> "ConversationReader":
+    """Returns the reader of a host's transcripts; only this one is loaded."""
+    if host == "codex":
+        from memoranda.importers.codex.reader import Codex  # noqa: PLC0415
+
+        return Codex()
+    from memoranda.importers.claude_code import ClaudeCode  # noqa: PLC0415
+
+    return ClaudeCode()

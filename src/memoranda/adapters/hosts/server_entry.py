@@ -20,9 +20,15 @@ def stdio_entry(command: list[str]) -> dict[str, Any]:
 
 
 def add_server(
-    *path: str, entry_format: EntryFormat = plain_entry, flags: tuple[str, ...] = ()
+    *path: str,
+    entry_format: EntryFormat = plain_entry,
+    flags: tuple[str, ...] = (),
+    defaults: Mapping[str, Any] | None = None,
 ) -> Callable[[Settings, LaunchCommand], Settings]:
-    """Returns a function that adds our server to the map at `path`; keys that the user added to the entry stay."""
+    """Returns a function that adds our server to the map at `path`.
+
+    Keys that the user added to the entry stay, and so does a value that the user gave to one of the `defaults`.
+    """
 
     def add(settings: Settings, command: LaunchCommand) -> Settings:
         servers = _map_at(settings, path)
@@ -33,7 +39,8 @@ def add_server(
             if isinstance(current, dict)
             else {}
         )
-        return _with_map(settings, path, {**servers, PROGRAM: {**kept, **entry_format(command.server(*flags))}})
+        entry = {**kept, **entry_format(command.server(*flags))}
+        return _with_map(settings, path, {**servers, PROGRAM: {**entry, **(defaults or {}), **entry}})
 
     return add
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from memoranda.adapters.hosts import claude_code
+from memoranda.adapters.hosts import claude_code, codex
 from memoranda.adapters.hosts.host import Host, HostEnvironment, Settings, SettingsFile
 from memoranda.adapters.hosts.launch_command import LaunchCommand
 from memoranda.adapters.hosts.server_entry import add_server, remove_server, stdio_entry
@@ -13,14 +13,6 @@ _OPENCODE_SCHEMA = "https://opencode.ai/config.json"
 
 def _json_file(path: Path, *map_path: str, **options: Any) -> list[SettingsFile]:
     return [SettingsFile(path, add_server(*map_path, **options), remove_server(*map_path))]
-
-
-def _codex(environment: HostEnvironment) -> list[SettingsFile]:
-    directory = environment.directory("CODEX_HOME", environment.user_home / ".codex")
-    if environment.project is not None:
-        directory = environment.project / ".codex"
-    add, remove = add_server("mcp_servers"), remove_server("mcp_servers")
-    return [SettingsFile(directory / "config.toml", add, remove, "toml", ("mcp_servers", "memoranda"))]
 
 
 def _cursor(environment: HostEnvironment) -> list[SettingsFile]:
@@ -82,7 +74,7 @@ def _is_opencode_2(settings: Settings) -> bool:
 _RESTART = "Restart {title}; its list of MCP servers shows memoranda."
 _HOSTS = (
     claude_code.HOST,
-    Host("codex", "Codex", _codex, "Start a new session of Codex; /mcp shows what was added."),
+    codex.HOST,
     Host("cursor", "Cursor", _cursor, _RESTART.format(title="Cursor")),
     Host(
         "claude-desktop",

@@ -15,6 +15,7 @@ import click
 from memoranda.adapters.hosts.hooks import (
     ANSWERED_EVENTS,
     CAPTURE_EVENTS,
+    HOSTS,
     HookPayload,
     answer_event,
     capture_transcript,
@@ -33,7 +34,6 @@ Examples:
 # A host waits for its hooks; an answer that takes longer than this is not worth the wait.
 _TIMEOUT = 2.0
 _CAPTURE = "capture"
-_HOSTS = ("claude-code",)
 _log = logging.getLogger(__name__)
 
 
@@ -56,11 +56,11 @@ class _NeverFailing(click.Command):
 @click.option("--transcript", default="", hidden=True)
 @memory_options
 def command(host: str, event: str, wait: bool, transcript: str) -> None:
-    """Answer an EVENT of HOST (claude-code); the host sends its payload on standard input.
+    """Answer an EVENT of HOST (claude-code or codex); the host sends its payload on standard input.
 
     SessionStart gives what is remembered. UserPromptSubmit gives earlier conversations that are relevant to the prompt,
-    if there are any. Stop, PreCompact and SessionEnd record the session. The exit code is always 0, because any other
-    code would stop the host; errors are in logs/hooks.log in the home.
+    if there are any. Stop, SubagentStop, PreCompact and SessionEnd record the session. The exit code is always 0,
+    because any other code would stop the host; errors are in logs/hooks.log in the home.
     """
     invocation = Invocation.current()
     answers: list[str] = []
@@ -101,7 +101,7 @@ class _HookCall:
                 return ""
 
     def _answer(self) -> str:
-        if self._host not in _HOSTS:
+        if self._host not in HOSTS:
             return ""
         if self._event == _CAPTURE:
             self._capture(Path(self._transcript))
@@ -131,7 +131,7 @@ class _HookCall:
 
         options = self._invocation
         with open_memory(options.home, profile=options.profile, user=options.user) as memory:
-            summary = capture_transcript(memory, transcript)
+            summary = capture_transcript(memory, transcript, self._host)
         if summary is not None and summary.problem_count:
             first = summary.problems[0].text
             self._log_error(f"{summary.problem_count} lines of {transcript} could not be read, the first: {first}")

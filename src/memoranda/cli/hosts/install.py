@@ -14,7 +14,7 @@ from memoranda.cli.hosts.host_states import find_hosts
 _EPILOG = """\b
 Examples:
   memoranda install                      list the programs, and where memory is installed
-  memoranda install claude-code          the server, and hooks for Claude Code
+  memoranda install claude-code          the server and the hooks
   memoranda install codex --dry-run
   memoranda install vscode --project .   for everyone who works on this project
 """
@@ -32,8 +32,8 @@ def command(host: str | None, project: Path | None, dry_run: bool, yes: bool) ->
     """Give memory to HOST: claude-code, codex, cursor, claude-desktop, vscode, gemini-cli or opencode.
 
     Shows the change first and asks. Everything else in the settings keeps its bytes, comments included, and each file
-    is backed up to the home first. Claude Code also gets hooks: they give its model what is remembered at the start of
-    a session, add relevant evidence to a prompt, and record every session.
+    is backed up to the home first. Claude Code and Codex also get hooks: they give the model what is remembered at the
+    start of a session, add relevant evidence to a prompt, and record every session.
     """
     invocation = Invocation.current()
     invocation.locate_home().refuse_if_foreign()

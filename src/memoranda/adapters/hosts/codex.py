@@ -1,0 +1,50 @@
+"""Codex: adds our server to its config.toml, and our commands to its hooks.json.
+
+Codex runs a hook only after the user has reviewed it (`/hooks`). The server therefore says what is remembered too, and
+Codex waits for it: its first request has the memory before the hooks are trusted.
+"""
+
+from memoranda.adapters.hosts.hook_settings import add_hooks, remove_hooks
+from memoranda.adapters.hosts.host import Host, HostEnvironment, SettingsFile
+from memoranda.adapters.hosts.launch_command import PROGRAM
+from memoranda.adapters.hosts.server_entry import add_server, remove_server
+
+NAME = "codex"
+# Codex sends its first request without the tools of a server that is not required. A required server that does not
+# start in time stops Codex, so it gets more than the ten seconds of other servers.
+_WAIT_FOR_SERVER = {"required": True, "startup_timeout_sec": 60}
+_TIMEOUT = {"timeout": 10}
+# Codex moves longer context to a file. It counts tokens by bytes, and 9,500 characters may be 28,500 bytes.
+_GIVES_CONTEXT = {**_TIMEOUT, "additionalContextLimit": 10_000}
+# Codex stops this one after three seconds at the latest, and warns about a longer timeout.
+_AT_THE_END = {"timeout": 3}
+EVENTS = {
+    "SessionStart": _GIVES_CONTEXT,
+    "UserPromptSubmit": _GIVES_CONTEXT,
+    "Stop": _TIMEOUT,
+    "SubagentStop": _TIMEOUT,
+    "PreCompact": _TIMEOUT,
+    "SessionEnd": _AT_THE_END,
+}
+
+
+def _files(environment: HostEnvironment) -> list[SettingsFile]:
+    table = ("mcp_servers", PROGRAM)
+    remove = remove_server("mcp_servers")
+    if environment.project is not None:
+        # Others may not have Memoranda: a required server would stop their Codex, and so would our hooks disturb it.
+        path = environment.project / ".codex" / "config.toml"
+        return [SettingsFile(path, add_server("mcp_servers"), remove, "toml", table)]
+    directory = environment.directory("CODEX_HOME", environment.user_home / ".codex")
+    add = add_server("mcp_servers", defaults=_WAIT_FOR_SERVER)
+    hooks = SettingsFile(directory / "hooks.json", add_hooks(NAME, EVENTS), remove_hooks(NAME), local=True)
+    return [SettingsFile(directory / "config.toml", add, remove, "toml", table), hooks]
+
+
+HOST = Host(
+    NAME,
+    "Codex",
+    _files,
+    "Start Codex and trust the hooks that it asks you to review (/hooks): without that it does not run them, and "
+    "records nothing. /mcp shows the server.",
+)

@@ -1,0 +1,84 @@
+"""The hooks answer Codex as they answer Claude Code, with the payloads and the rollouts of Codex 0.166."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import memoranda
+from memoranda.adapters.hosts.hooks import answer_event, capture_transcript, read_payload
+from tests.cli.terminal import Terminal
+
+_ID = "01a1e28e-afdb-7d62-a732-63e077ba6649"
+_AGENT = "01a1e28e-afdb-7d62-a732-63e077ba6650"
+_TURNS = [
+    ("Rename the parser module", "Renamed it to reader.py and fixed the imports."),
+    ("Add a spinner to the page", "Added a spinner that shows while the list loads."),
+    ("Why does the build fail?", "The lock file was stale; I regenerated it."),
+    ("Which database does staging use?", "Staging uses the heron cluster, on port 5433."),
+]
+
+
+def _rollout(directory: Path, session_id: str, turns: list[tuple[str, str]], **meta: Any) -> Path:
+    """Writes a rollout in which Codex gave its model the context of our hooks, in the developer's role."""
+    lines: list[tuple[str, dict[str, Any]]] = [
+        ("session_meta", {"id": session_id, "cwd": "/project", "cli_version": "0.166.0", **meta}),
+        ("response_item", _message("developer", "What you remember about the user: likes tea.")),
+    ]
+    for prompt, reply in turns:
+        lines += [("response_item", _message("user", prompt)), ("response_item", _message("assistant", reply))]
+    file = directory / f"rollout-2026-11-16T04-12-44-{session_id}.jsonl"
+    stamp = "2026-11-16T04:12:44.000Z"
+    text = [json.dumps({"timestamp": stamp, "type": kind, "payload": payload}) + "\n" for kind, payload in lines]
+    file.write_text("".join(text))
+    return file
+
+
+def _message(role: str, text: str) -> dict[str, Any]:
+    kind = "output_text" if role == "assistant" else "input_text"
+    return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+
+
+def _payload(event: str, transcript: Path, **fields: Any) -> bytes:
+    common = {"session_id": _ID, "turn_id": "t", "transcript_path": str(transcript), "cwd": "/project"}
+    mode = {"model": "gpt-5.5", "permission_mode": "bypassPermissions"}
+    return json.dumps({**common, "hook_event_name": event, **mode, **fields}).encode()
+
+
+def test_codex_gets_memory_and_evidence_and_its_sessions_are_recorded(tmp_path: Path) -> None:
+    """What our hooks gave the model is not recorded, and a session is no evidence for itself."""
+    transcript = _rollout(tmp_path, _ID, _TURNS)
+    with memoranda.open(tmp_path / "home") as memory:
+        memory.remember("Project uses pytest with xdist.")
+        assert capture_transcript(memory, transcript, "codex") is not None
+        rows = memory.sessions.get_messages(f"codex-{_ID}")
+        assert [row["content"] for row in rows] == [text for turn in _TURNS for text in turn]
+        start = read_payload(_payload("SessionStart", transcript, source="startup"))
+        assert "Project uses pytest with xdist." in answer_event(memory, start, "codex")
+        prompt = {"prompt": "Which port did the heron cluster in staging have?"}
+        own = read_payload(_payload("UserPromptSubmit", transcript, **prompt))
+        assert answer_event(memory, own, "codex") == ""
+        other = read_payload(_payload("UserPromptSubmit", transcript, session_id=_AGENT, **prompt))
+        answer = json.loads(answer_event(memory, other, "codex"))["hookSpecificOutput"]
+        assert answer.keys() == {"hookEventName", "additionalContext"}
+        assert "Staging uses the heron cluster, on port 5433." in answer["additionalContext"]
+
+
+@pytest.mark.slow
+def test_a_sub_agent_is_recorded_when_it_stops(tmp_path: Path) -> None:
+    """From its own rollout, as a session that the other one started; the command prints nothing."""
+    parent = _rollout(tmp_path, _ID, _TURNS[:1])
+    source = {"subagent": {"thread_spawn": {"parent_thread_id": _ID, "depth": 1}}}
+    agent = _rollout(tmp_path, _AGENT, [("Look for callers", "There are two callers.")], source=source)
+    terminal = Terminal(tmp_path / "home")
+    for payload in (
+        _payload("Stop", parent, stop_hook_active=False, last_assistant_message="Renamed"),
+        _payload("SubagentStop", parent, agent_transcript_path=str(agent), agent_id=_AGENT, agent_type="default"),
+    ):
+        event = json.loads(payload)["hook_event_name"]
+        assert terminal.ok("hook", "codex", event, "--wait", input=payload.decode()) == ""
+    with memoranda.open(tmp_path / "home") as memory:
+        session = memory.sessions.get_session(f"codex-{_AGENT}")
+        assert session is not None
+        assert session["parent_session_id"] == f"codex-{_ID}"
