@@ -103,7 +103,7 @@ def continued(live: Sequence[LiveMessage], done: CompressedContext, more: Sequen
             made.append(LiveMessage(number, said("user", item.text), is_summary=True))
         else:
             old = by_id[item.message_id]
-            made.append(LiveMessage(number, item.replacement or old.message, old.said_as))
+            made.append(LiveMessage(number, item.replacement or old.message, old.recorded_id))
     return [*made, *(LiveMessage(number + 1 + place, message) for place, message in enumerate(more))]
 
 

@@ -90,7 +90,7 @@ def _check(live: list[LiveMessage], done: CompressedContext, chosen: Compression
         assert (call in kept) == (answer in kept)
     # Every message is repeated, or in the range of the summary.
     for each in live:
-        assert each.is_summary or each.id in kept or done.first_id <= each.said_as <= done.last_id
+        assert each.is_summary or each.id in kept or done.first_id <= each.recorded_id <= done.last_id
     # The latest request is there, word for word.
     asked = latest_request(live)
     if asked is not None:
@@ -142,7 +142,7 @@ def _continued(live: list[LiveMessage], done: CompressedContext) -> list[LiveMes
             made.append(LiveMessage(number, said("user", item.text), is_summary=True))
         else:
             old = by_id[item.message_id]
-            made.append(LiveMessage(number, item.replacement or old.message, old.said_as))
+            made.append(LiveMessage(number, item.replacement or old.message, old.recorded_id))
     more = [said("user", "And what about the other parser? " * 20), said("assistant", "It reads a file, too. " * 20)]
     return [*made, *(LiveMessage(number + 1 + place, message) for place, message in enumerate(more))]
 

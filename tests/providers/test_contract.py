@@ -88,7 +88,7 @@ class _Forgetful(InMemory):
         (_Narrow, "test_it_is_initialized_with_facts_that_it_does_not_know"),
         (_Once, "test_it_can_be_shut_down_twice_and_without_a_start"),
         (_Once, "test_it_can_be_shut_down_after_use"),
-        (_Forgetful, "test_it_takes_turns_with_and_without_a_transcript"),
+        (_Forgetful, "test_it_accepts_turns_with_and_without_a_transcript"),
         (_Forgetful, "test_it_accepts_every_memory_write"),
     ],
 )

@@ -12,7 +12,7 @@ from memoranda.errors import SessionError
 from memoranda.sessions.rotation import ContextItem, KeptMessage, Summary
 from memoranda.sessions.store import SessionStore, open_store
 from memoranda.testing.store_contract.assertions import compact, findable
-from memoranda.testing.store_contract.transfer import picture
+from memoranda.testing.store_contract.transfer import store_content
 from tests.examples import examples
 from tests.sessions.conftest import quick_directory
 from tests.sessions.test_fidelity import TEXT
@@ -109,7 +109,7 @@ def test_export_then_import_gives_the_same_store(steps: list[Any], seed: int) ->
         report = other.transfer.import_sessions(shuffled)
         assert report.ok, report.errors
         assert report.detached == []
-        assert picture(other) == picture(store)
+        assert store_content(other) == store_content(store)
         assert sorted(map(repr, findable(other))) == sorted(map(repr, findable(store)))
         assert store.maintenance.miscounted_sessions() == other.maintenance.miscounted_sessions() == []
         assert store.maintenance.lost_repetitions() == other.maintenance.lost_repetitions() == []

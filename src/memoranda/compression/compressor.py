@@ -107,7 +107,7 @@ class Compressor:
         summariser = Summariser(model, self._settings, room)
         result = summariser.update(plan.summarised, running.sections, focus, provider_notes)
         pinned = find_pinned((live.message for live in plan.summarised), running.pinned, int(room * _PINNED_SHARE))
-        numbers = [live.said_as for live in plan.summarised]
+        numbers = [live.recorded_id for live in plan.summarised]
         first, last = min(*numbers, running.first_id or numbers[0]), max(*numbers, running.last_id)
         summary = Summary(render_summary(RunningSummary(result.sections, pinned, first, last), session_id))
         return context.with_summary(plan, summary, (first, last), result.failure, self._settings.target(window))
@@ -125,7 +125,7 @@ class _Context:
         items = self._items({live.id: prune_message(live, self.session_id) for live in plan.summarised})
         if self._size(items) > self._size() * _PRUNED_ENOUGH:
             return None
-        numbers = [live.said_as for live in plan.summarised]
+        numbers = [live.recorded_id for live in plan.summarised]
         return self._result(items, (min(numbers), max(numbers)), "pruned", [])
 
     def with_short_output(self, target: int) -> CompressedContext | None:
@@ -138,7 +138,7 @@ class _Context:
                 break
         if not self.live or self._size(items) > self._size() * _PRUNED_ENOUGH:
             return None
-        numbers = [live.said_as for live in self.live]
+        numbers = [live.recorded_id for live in self.live]
         return self._result(items, (min(numbers), max(numbers)), "pruned", [])
 
     def with_summary(

@@ -83,11 +83,11 @@ def _timeline(messages: Sequence[LiveMessage], room: int) -> list[str]:
         role = live.message.get("role")
         text = text_of(live.message.get("content"))
         if role in ("user", "assistant") and text.strip():
-            lines.append(f"[{live.said_as}] {role}: {_significant_sentences(text)}")
+            lines.append(f"[{live.recorded_id}] {role}: {_significant_sentences(text)}")
         calls = calls_of(live.message)
         if calls:
             asked = "; ".join(f"{name} {shorten_end(' '.join(arguments.split()), 80)}" for name, arguments in calls[:3])
-            called.append(f"[{live.said_as}] called {shorten_middle(asked, _MAX_LINE_CHARS)}")
+            called.append(f"[{live.recorded_id}] called {shorten_middle(asked, _MAX_LINE_CHARS)}")
             lines.append(called[-1])
     if sum(map(_size, lines)) <= room:
         return lines

@@ -36,9 +36,9 @@ def prune_message(
         text = text_of(message.get("content"))
         if len(text) > max_chars:
             tool = str(message.get("tool_name") or "a tool")
-            changed["content"] = _shorten_output(text, max_chars // 3, tool, live.said_as, session_id)
+            changed["content"] = _shorten_output(text, max_chars // 3, tool, live.recorded_id, session_id)
     else:
-        content = _without_images(message.get("content"), live.said_as)
+        content = _without_images(message.get("content"), live.recorded_id)
         # The model works on an image that it has just been shown, so images stay with `thinking`.
         if content is not message.get("content") and not thinking:
             changed["content"] = content

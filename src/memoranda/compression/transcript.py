@@ -36,7 +36,7 @@ def transcript_lines(live: LiveMessage) -> str:
     calls = "".join(
         f"\n  calls {name} {shorten_middle(arguments, _MAX_ARGUMENT_CHARS)}" for name, arguments in calls_of(message)
     )
-    return f"[{live.said_as}] {speaker}: {content}{calls}"
+    return f"[{live.recorded_id}] {speaker}: {content}{calls}"
 
 
 def calls_of(message: Mapping[str, Any]) -> list[tuple[str, str]]:

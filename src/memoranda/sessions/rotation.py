@@ -48,7 +48,7 @@ class LiveMessage(NamedTuple):
     is_summary: bool = False
 
     @property
-    def said_as(self) -> int:
+    def recorded_id(self) -> int:
         """The id of the original, or of the message itself."""
         return self.original_id or self.id
 

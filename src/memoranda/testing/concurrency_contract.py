@@ -106,7 +106,7 @@ class ConcurrencyContract:
         assert len(found) == len(set(found))
 
     def test_a_follower_misses_no_change(self, connect: Connect) -> None:
-        """Changes of sessions come through the same way."""
+        """The same is true of changes to sessions."""
         follower = SessionStore(connect())
         for number in range(WRITERS):
             follower.sessions.create_session(f"s{number}", "cli")
@@ -138,7 +138,7 @@ class ConcurrencyContract:
         assert {name: found.count(name) for name in set(found)} == {f"s{n}": _MESSAGES for n in range(WRITERS)}
 
     def test_a_lease_is_granted_once(self, connect: Connect) -> None:
-        """Of all who ask for it at the same time, one gets it."""
+        """Of all writers that request it at the same time, one gets it."""
         SessionStore(connect()).sessions.create_session("s", "cli")
         answers = _run_together(
             connect, lambda store, number: store.rotation.take_compression_lease("s", f"holder {number}")
@@ -146,7 +146,7 @@ class ConcurrencyContract:
         assert sum(isinstance(answer, Lease) for answer in answers) == 1
 
     def test_a_session_is_continued_once(self, connect: Connect) -> None:
-        """Of all who rotate it at the same time, one succeeds; the others learn which session continues it."""
+        """Of all writers that rotate it at the same time, one succeeds; the others learn which session continues it."""
         store = SessionStore(connect())
         store.sessions.create_session("s", "cli", title="Talk")
         last = store.messages.append_message("s", "user", "hello")
@@ -182,7 +182,7 @@ class ConcurrencyContract:
         assert {row["content"] for row in store.messages.get_messages("s")} == recorded | {"first"}
 
     def test_titles_stay_unique(self, connect: Connect) -> None:
-        """Of all who claim a title at the same time, one gets it, and the others are refused."""
+        """Of all writers that set a title at the same time, one gets it, and the others are refused."""
         store = SessionStore(connect())
         for number in range(WRITERS):
             store.sessions.create_session(f"s{number}", "cli")
@@ -197,11 +197,11 @@ class ConcurrencyContract:
         assert [row["title"] for row in store.transfer.export_all()].count("The plan") == 1
 
     def test_a_session_is_created_once(self, connect: Connect) -> None:
-        """All who create it at the same time succeed, and there is one."""
+        """All writers that create it at the same time succeed, and the store has one."""
         _run_together(connect, lambda store, number: store.sessions.create_session("s", "cli", model=f"m{number}"))
         assert SessionStore(connect()).listing.session_count() == 1
 
-    def test_a_rewind_races_appends(self, connect: Connect) -> None:
+    def test_a_rewind_and_concurrent_appends_agree(self, connect: Connect) -> None:
         """Every message is either rewound or in the context, and the counters agree with the messages."""
         store = SessionStore(connect())
         store.sessions.create_session("s", "cli")
@@ -227,7 +227,7 @@ class ConcurrencyContract:
         assert [message.id for message in store.feed.messages_after(START, 1000).messages] == sorted(live)
 
     def test_the_same_external_id_is_recorded_once(self, connect: Connect) -> None:
-        """All who append it get the id of one message."""
+        """All writers that append it get the id of one message."""
         store = SessionStore(connect())
         store.sessions.create_session("s", "cli")
         ids = _run_together(

@@ -157,8 +157,8 @@ class ProviderContract:
             _turn(calls, "k1")
             assert _ok(_call(calls, "system_prompt_block", {})) == block
 
-    def test_it_takes_turns_with_and_without_a_transcript(self, provider: MemoryProvider, tmp_path: Path) -> None:
-        """Also the same turn once more with the same key, as after a crash; each in a thread of its own."""
+    def test_it_accepts_turns_with_and_without_a_transcript(self, provider: MemoryProvider, tmp_path: Path) -> None:
+        """Also the same turn again with the same key, as after a crash; each in a thread of its own."""
         with _started(provider, tmp_path) as calls:
             _turn(calls, "k1")
             _turn(calls, "k1")
@@ -252,7 +252,7 @@ def _turn(calls: GuardedProvider, key: str) -> None:
 
 @contextmanager
 def _no_network() -> Iterator[None]:
-    """Refuse connections and look-ups of names, for this thread."""
+    """Refuse connections and name lookups in this thread."""
     here = threading.get_ident()
     names = ("connect", "connect_ex", "sendto")
     real = {name: getattr(socket.socket, name) for name in names}
@@ -272,6 +272,6 @@ def _no_network() -> Iterator[None]:
         yield
     finally:
         for name in names:
-            # They come from a class below, so taking ours away is enough.
+            # The originals are inherited from a base class, so deleting ours restores them.
             delattr(socket.socket, name)
         socket.getaddrinfo = look_up

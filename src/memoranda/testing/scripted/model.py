@@ -56,7 +56,7 @@ class Scripted:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        # An exception on its way says more than the steps that it left.
+        # The exception that is propagating says more than the steps that are left.
         if error is None:
             self.check()
 

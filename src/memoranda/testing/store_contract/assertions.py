@@ -1,4 +1,4 @@
-"""What the contracts have in common: asserting a refusal, and making conversations to look at."""
+"""Helpers of the contracts: asserting a refusal, and creating conversations."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from memoranda.sessions.store import SessionStore
 
 @contextmanager
 def refused(*words: str) -> Iterator[None]:
-    """Assert that the block is refused with a message that has these words in it."""
+    """Assert that the block raises a refusal whose message contains these words."""
     try:
         yield
     except SessionError as error:
@@ -26,7 +26,7 @@ def say(store: SessionStore, session_id: str, *texts: str, role: str = "user") -
 
 
 def chain(store: SessionStore, *names: str, user_id: str | None = None) -> None:
-    """Make sessions that continue each other after compression, each with one message that is its name."""
+    """Create sessions that continue each other after compression, each with one message that is its name."""
     for number, name in enumerate(names):
         parent = names[number - 1] if number else None
         store.sessions.create_session(name, "cli", user_id=user_id, parent_session_id=parent, started_at=100.0 + number)
@@ -36,7 +36,7 @@ def chain(store: SessionStore, *names: str, user_id: str | None = None) -> None:
 
 
 def compact(store: SessionStore, session_id: str, keep: int) -> list[int]:
-    """Compress a session in place as an agent does: a summary, then its last messages once more."""
+    """Compress a session in place as an agent does: a summary, then copies of its last messages."""
     kept = store.messages.get_messages(session_id)[-keep:] if keep else []
     summary = {"role": "user", "content": "What was said before, in short.", "is_summary": True}
     return store.edits.archive_and_compact(session_id, [summary, *({**row, "copy_of": row["id"]} for row in kept)])
@@ -47,5 +47,5 @@ def contents(store: SessionStore, session_id: str, include_inactive: bool = Fals
 
 
 def findable(store: SessionStore) -> list[object]:
-    """What a follower of the store could find."""
+    """The contents that a follower of the store could find."""
     return [message.content for message in store.feed.messages_after(START, 10_000).messages]

@@ -1,11 +1,11 @@
-"""Contract of views: parts of a conversation in order, with the right counts around them, across its sessions."""
+"""Contract of views: parts of a conversation in order, across its sessions, with counts of what is beyond them."""
 
 from memoranda.sessions.store import SessionStore
 from memoranda.testing.store_contract.assertions import chain, compact, say
 
 
 def _conversation(store: SessionStore) -> list[int]:
-    """Nine messages in a chain of three sessions; ids in order."""
+    """Create nine messages in a chain of three sessions; return their ids in order."""
     ids = []
     for number, name in enumerate("abc"):
         parent = "abc"[number - 1] if number else None
@@ -17,7 +17,7 @@ def _conversation(store: SessionStore) -> list[int]:
 
 class ConversationContract:
     def test_a_window_reaches_across_sessions(self, store: SessionStore) -> None:
-        """Up to so many messages on either side, and how many there are beyond."""
+        """It has at most the requested number of messages on either side, and counts those beyond."""
         ids = _conversation(store)
         window = store.conversations.window_around(ids[3], 2)
         assert window is not None
@@ -32,7 +32,7 @@ class ConversationContract:
         assert ([message.id for message in single.messages], single.before, single.after) == ([ids[8]], 8, 0)
 
     def test_neighbours_can_be_chosen(self, store: SessionStore) -> None:
-        """By role, or left out by id; the message itself is always there."""
+        """By role, or excluded by id; the message itself is always included."""
         ids = _conversation(store)
         window = store.conversations.window_around(ids[4], 1, roles=("user", "assistant"))
         assert window is not None
@@ -44,7 +44,7 @@ class ConversationContract:
         assert (window.before, window.after) == (2, 2)
 
     def test_messages_without_words_are_no_neighbours_by_role(self, store: SessionStore) -> None:
-        """One that only calls a tool says nothing to a reader."""
+        """A message that only calls a tool has no text to show."""
         store.sessions.create_session("s", "cli")
         ids = say(store, "s", "1", "", "3")
         store.messages.append_message("s", "user", None)
@@ -53,7 +53,7 @@ class ConversationContract:
         assert window is not None
         assert [message.id for message in window.messages] == [ids[0], ids[2], last]
 
-    def test_what_cannot_be_seen_has_no_window(self, store: SessionStore) -> None:
+    def test_an_invisible_message_has_no_window(self, store: SessionStore) -> None:
         """Unknown, rewound, or a copy or summary that compression wrote."""
         store.sessions.create_session("s", "cli")
         say(store, "s", "1", "2")
@@ -66,37 +66,39 @@ class ConversationContract:
     def test_a_conversation_is_read_in_pages(self, store: SessionStore) -> None:
         """From the beginning, page by page, to the end."""
         ids = _conversation(store)
-        place = store.conversations.conversation_of("b")
-        assert place is not None
+        conversation = store.conversations.conversation_of("b")
+        assert conversation is not None
         seen: list[int] = []
         last = 0
-        while page := store.conversations.messages_behind(place, last, 4).messages:
-            window = store.conversations.messages_behind(place, last, 4)
+        while page := store.conversations.messages_behind(conversation, last, 4).messages:
+            window = store.conversations.messages_behind(conversation, last, 4)
             assert window.before == len(seen)
             seen += [message.id for message in page]
             assert window.after == len(ids) - len(seen)
             last = seen[-1]
         assert seen == ids
-        end = store.conversations.messages_behind(place, last, 4)
+        end = store.conversations.messages_behind(conversation, last, 4)
         assert (end.messages, end.before, end.after) == ((), 9, 0)
-        without = store.conversations.messages_behind(place, 0, 2, without=ids[:2])
+        without = store.conversations.messages_behind(conversation, 0, 2, without=ids[:2])
         assert [message.id for message in without.messages] == ids[2:4]
 
     def test_both_ends_of_a_conversation(self, store: SessionStore) -> None:
         """The first and the last messages outside a range, without overlap."""
         ids = _conversation(store)
-        place = store.conversations.conversation_of("a")
-        assert place is not None
-        first, last = store.conversations.ends_of(place, 2, outside=(ids[3], ids[5]), roles=("user", "assistant"))
+        conversation = store.conversations.conversation_of("a")
+        assert conversation is not None
+        first, last = store.conversations.ends_of(
+            conversation, 2, outside=(ids[3], ids[5]), roles=("user", "assistant")
+        )
         assert [message.id for message in first] == [ids[0], ids[2]]
         assert [message.id for message in last] == [ids[6], ids[8]]
-        first, last = store.conversations.ends_of(place, 9, outside=(ids[0], ids[8]), roles=("user",))
+        first, last = store.conversations.ends_of(conversation, 9, outside=(ids[0], ids[8]), roles=("user",))
         assert (first, last) == ([], [])
 
     def test_a_session_knows_its_conversation(self, store: SessionStore) -> None:
         """All sessions of the chain; none for an unknown one."""
         chain(store, "a", "b")
-        place = store.conversations.conversation_of("b")
-        assert place is not None
-        assert (place.conversation_id, sorted(place.sessions)) == ("a", ["a", "b"])
+        conversation = store.conversations.conversation_of("b")
+        assert conversation is not None
+        assert (conversation.conversation_id, sorted(conversation.sessions)) == ("a", ["a", "b"])
         assert store.conversations.conversation_of("missing") is None

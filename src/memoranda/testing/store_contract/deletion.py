@@ -1,4 +1,4 @@
-"""Contract of deleting and pruning: exactly what was asked for goes, and all of it."""
+"""Contract of deleting and pruning: exactly what was requested is deleted, and all of it."""
 
 import time
 
@@ -9,7 +9,7 @@ DAY = 86_400.0
 
 
 def old(store: SessionStore, name: str, days: float, source: str = "cli", parent: str | None = None) -> None:
-    """An ended session with one message, last active so many days ago."""
+    """Create an ended session with one message, last active `days` days ago."""
     then = time.time() - days * DAY
     store.sessions.create_session(name, source, started_at=then, parent_session_id=parent)
     store.messages.append_message(name, "user", name, timestamp=then)
@@ -32,8 +32,8 @@ class DeletionContract:
         assert "a" in [change.session_id for change in store.feed.changes_after(head.change, 100)]
         assert store.titles.set_session_title("b", "A")
 
-    def test_a_store_knows_the_names_of_what_was_deleted(self, store: SessionStore) -> None:
-        """However it was deleted, delegated work included, until a session of that name is there again."""
+    def test_a_store_knows_the_ids_of_deleted_sessions(self, store: SessionStore) -> None:
+        """However they were deleted, delegated work included, until a session with that id exists again."""
         old(store, "old", 100)
         for name in ("a", "b"):
             store.sessions.create_session(name, "cli")
@@ -48,8 +48,8 @@ class DeletionContract:
         store.deletion.delete_sessions(["a"])
         assert store.deletion.deleted_sessions(names) == {"a", "h", "old"}
 
-    def test_several_sessions_go_in_one_commit(self, store: SessionStore) -> None:
-        """Named twice or unknown ones do no harm, nor one that goes along with its parent anyway."""
+    def test_several_sessions_are_deleted_in_one_commit(self, store: SessionStore) -> None:
+        """Repeated and unknown ids are ignored, and so is one that is deleted with its parent anyway."""
         for name in ("a", "b", "c"):
             store.sessions.create_session(name, "cli")
         store.sessions.create_session("h", "subagent", parent_session_id="a")
@@ -58,15 +58,15 @@ class DeletionContract:
         assert store.deletion.delete_sessions(["a", "missing", "h", "b", "a"]) == 3
         assert [row["id"] for row in store.transfer.export_all()] == ["c"]
 
-    def test_one_name_is_one_session(self, store: SessionStore) -> None:
-        """Not those that are called like its letters."""
+    def test_deleting_an_id_deletes_one_session(self, store: SessionStore) -> None:
+        """Not the sessions whose ids are its letters."""
         for name in ("ab", "a", "b"):
             store.sessions.create_session(name, "cli")
         assert store.deletion.delete_sessions("ab") == 1
         assert {row["id"] for row in store.transfer.export_all()} == {"a", "b"}
 
-    def test_pruning_takes_old_ended_sessions_only(self, store: SessionStore) -> None:
-        """And says beforehand which."""
+    def test_pruning_deletes_only_old_ended_sessions(self, store: SessionStore) -> None:
+        """The list of candidates names the same sessions."""
         old(store, "old", 100)
         old(store, "older", 200, "telegram")
         old(store, "young", 10)
@@ -83,8 +83,8 @@ class DeletionContract:
         assert {row["id"] for row in store.transfer.export_all()} == {"young", "open", "lively"}
         assert store.deletion.prune_sessions() == 0
 
-    def test_pruning_takes_delegated_work_along(self, store: SessionStore) -> None:
-        """Both are old; both are shown and go, whatever the source of the work is, and whether it was ended."""
+    def test_pruning_deletes_delegated_work_too(self, store: SessionStore) -> None:
+        """Both are old, so both are listed and deleted, whatever the source of the work, ended or not."""
         old(store, "p", 100, "cron")
         old(store, "h", 100, "subagent", parent="p")
         store.sessions.reopen_session("h")
@@ -92,8 +92,8 @@ class DeletionContract:
         assert store.deletion.prune_sessions(source="cron") == 2
         assert store.listing.session_count() == 0
 
-    def test_pruning_spares_a_conversation_whose_delegate_goes_on(self, store: SessionStore) -> None:
-        """With every session of it, and with other work that was done for it."""
+    def test_pruning_keeps_a_conversation_with_active_delegated_work(self, store: SessionStore) -> None:
+        """With all its sessions and its other delegated work."""
         chain(store, "p", "q")
         store.sessions.end_session("q", "user_exit")
         old(store, "h", 100, "subagent", parent="p")
@@ -103,7 +103,7 @@ class DeletionContract:
         assert store.deletion.prune_sessions(0.5) == 0
         assert store.listing.session_count() == 4
 
-    def test_pruning_spares_a_living_conversation(self, store: SessionStore) -> None:
+    def test_pruning_keeps_an_active_conversation(self, store: SessionStore) -> None:
         """Its earlier sessions are old, but its latest one is active."""
         old(store, "a", 200)
         store.sessions.reopen_session("a")
@@ -115,8 +115,8 @@ class DeletionContract:
         assert store.deletion.prune_sessions() == 0
         assert store.listing.session_count() == 2
 
-    def test_pruning_looks_again_before_it_deletes(self, store: SessionStore) -> None:
-        """What was reopened or spoken in since the list was made stays, and so does what was not on the list."""
+    def test_pruning_checks_again_before_it_deletes(self, store: SessionStore) -> None:
+        """A session that was reopened or got a message since the listing is kept, and so is an unlisted one."""
         for name in ("a", "b", "c"):
             old(store, name, 100)
         shown = [row["id"] for row in store.deletion.list_prune_candidates()]

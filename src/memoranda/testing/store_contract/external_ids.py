@@ -7,7 +7,7 @@ from memoranda.testing.store_contract.assertions import contents, refused
 
 class ExternalIdContract:
     def test_external_ids_are_found_with_their_sessions(self, store: SessionStore) -> None:
-        """Only those that were asked for, only in the sessions that were named."""
+        """Only the requested ids, only in the named sessions."""
         for session in ("s", "t"):
             store.sessions.create_session(session, "cli")
             store.messages.append_message(session, "user", "hi", external_id=f"of-{session}")
@@ -39,8 +39,8 @@ class ExternalIdContract:
         assert session["message_count"] == 2
         assert store.messages.append_message("t", "user", "other session", external_id="e") not in again
 
-    def test_external_ids_that_cannot_be_told_apart_are_refused(self, store: SessionStore) -> None:
-        """Half characters would all be stored as the same one."""
+    def test_external_ids_that_would_become_equal_are_refused(self, store: SessionStore) -> None:
+        """Lone surrogates would all be stored as the same character."""
         store.sessions.create_session("s", "cli")
         for half in ("a\ud800", "a\ud801"):
             with refused("external_id"):

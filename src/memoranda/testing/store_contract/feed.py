@@ -1,4 +1,4 @@
-"""Contract of the feed: a follower that asks what is new ends up with exactly what can be found."""
+"""Contract of the feed: a follower that reads only what is new ends up with exactly what can be found."""
 
 from memoranda.db.position import START, Position
 from memoranda.sessions.feed import FeedMessage
@@ -7,7 +7,7 @@ from memoranda.testing.store_contract.assertions import compact, say
 
 
 class Follower:
-    """Keeps a copy of what can be found, only by asking what is new."""
+    """Keeps a copy of what can be found by reading only what is new."""
 
     def __init__(self, store: SessionStore) -> None:
         self._store = store
@@ -20,34 +20,34 @@ class Follower:
         while (batch := self._store.feed.messages_after(self._message, 2)).messages:
             self.found |= {message.id: message for message in batch.messages}
             self._message = batch.position
-            self._know(*(message.session_id for message in batch.messages))
+            self._learn_titles(*(message.session_id for message in batch.messages))
         while changes := self._store.feed.changes_after(self._change, 2):
             for change in changes:
                 self._change = change.position
-                self._look_again(change.session_id, change.from_message)
+                self._read_again(change.session_id, change.from_message)
         assert self._store.feed.head() == head
 
-    def _know(self, *session_ids: str) -> None:
-        there = self._store.feed.feed_sessions(session_ids)
-        self.titles |= {name: session.title for name, session in there.items()}
+    def _learn_titles(self, *session_ids: str) -> None:
+        sessions = self._store.feed.feed_sessions(session_ids)
+        self.titles |= {name: session.title for name, session in sessions.items()}
 
-    def _look_again(self, session_id: str, first: int | None) -> None:
+    def _read_again(self, session_id: str, first: int | None) -> None:
         if first is None and not self._store.feed.feed_sessions([session_id]):
             self.titles.pop(session_id, None)
             first = 0
         if first is not None:
-            kept = {
+            unchanged = {
                 number: message
                 for number, message in self.found.items()
                 if message.session_id != session_id or number < first
             }
-            self.found = kept | {each.id: each for each in self._store.feed.messages_from(session_id, first)}
-        self._know(session_id)
+            self.found = unchanged | {each.id: each for each in self._store.feed.messages_from(session_id, first)}
+        self._learn_titles(session_id)
 
 
 class FeedContract:
     def test_a_store_has_a_name_of_its_own(self, store: SessionStore, other: SessionStore) -> None:
-        """The same each time, and no other store's."""
+        """It is the same every time, and no other store has it."""
         assert store.feed.store_id() == store.feed.store_id() != other.feed.store_id()
 
     def test_the_head_moves_with_every_append_and_change(self, store: SessionStore) -> None:
@@ -64,7 +64,7 @@ class FeedContract:
         assert store.feed.head().message == appended.message
 
     def test_a_follower_finds_what_can_be_found(self, store: SessionStore) -> None:
-        """After every kind of change, asking only for what is new."""
+        """After every kind of change, although it reads only what is new."""
         follower = Follower(store)
         store.sessions.create_session("s", "cli", title="One")
         store.sessions.create_session("t", "cli")
@@ -97,7 +97,7 @@ class FeedContract:
         assert follower.titles == {"t": "Two"}
 
     def test_a_message_in_the_feed_is_decoded(self, store: SessionStore) -> None:
-        """Text or structure, and calls as they were made."""
+        """Content is text or structured, and tool calls are as they were recorded."""
         store.sessions.create_session("s", "cli", user_id="u", started_at=5.0)
         calls = [{"id": "c", "function": {"name": "ls", "arguments": '{"p": "é"}'}}]
         number = store.messages.append_message(
@@ -110,7 +110,7 @@ class FeedContract:
         assert (session.conversation_id, bool(session.archived)) == ("s", False)
 
     def test_a_scan_finds_patterns_where_words_are(self, store: SessionStore) -> None:
-        """In content, calls and tool names, newest first, behind a message; case does not matter for ASCII."""
+        """In content, calls and tool names, newest first, after a position; case does not matter for ASCII."""
         store.sessions.create_session("s", "cli")
         first = store.messages.append_message("s", "user", "Needle 50%")
         second = store.messages.append_message(
@@ -118,10 +118,10 @@ class FeedContract:
         )
         third = store.messages.append_message("s", "tool", "x", tool_name="needle_tool")
         store.messages.append_message("s", "user", "nothing 500")
-        behind_first = store.feed.messages_after(START, 1).position
+        after_first = store.feed.messages_after(START, 1).position
         assert [message.id for message in store.feed.messages_like(["%needle%"], START, 10)] == [third, second, first]
-        assert [message.id for message in store.feed.messages_like(["%needle%"], behind_first, 10)] == [third, second]
-        assert [message.id for message in store.feed.messages_like(["%needle%"], behind_first, 1)] == [third]
+        assert [message.id for message in store.feed.messages_like(["%needle%"], after_first, 10)] == [third, second]
+        assert [message.id for message in store.feed.messages_like(["%needle%"], after_first, 1)] == [third]
         assert [message.id for message in store.feed.messages_like(["%部署%", "%zzz%"], START, 10)] == [second]
         assert [message.id for message in store.feed.messages_like(["%50\\%%"], START, 10)] == [first]
 
@@ -138,7 +138,7 @@ class FeedContract:
         ]
 
     def test_messages_of_a_session_end_at_a_position(self, store: SessionStore) -> None:
-        """A follower that looks at a session again sees nothing that it has not followed yet."""
+        """A follower that reads a session again gets nothing beyond its own position."""
         store.sessions.create_session("s", "cli")
         first, second = say(store, "s", "1", "2")
         until = store.feed.messages_after(START, 1).position
@@ -150,7 +150,7 @@ class FeedContract:
         assert [message.id for message in store.feed.sample_messages(first, 5, until=until)] == [first]
 
     def test_many_ids_can_be_asked_for_at_once(self, store: SessionStore) -> None:
-        """More than a statement takes as values."""
+        """More than a database statement accepts as parameters."""
         store.sessions.create_session("s", "cli")
         ids = store.messages.append_messages("s", [{"role": "user", "content": str(each)} for each in range(1200)])
         assert len(store.feed.messages_by_id([*ids, *range(10_000, 45_000)])) == 1200

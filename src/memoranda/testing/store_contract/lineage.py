@@ -1,4 +1,4 @@
-"""Contract of lineage: compression, branches and delegated work, and what is left when one of them is deleted."""
+"""Contract of lineage: compression, branches and delegated work, and what remains when one of them is deleted."""
 
 from memoranda.sessions.store import SessionStore
 from memoranda.testing.store_contract.assertions import chain, contents, findable
@@ -13,14 +13,14 @@ def relation(store: SessionStore, session_id: str) -> str | None:
 
 
 class LineageContract:
-    def test_kinds_of_children_are_told_apart(self, store: SessionStore) -> None:
-        """By what is said, else by how the parent ended and who the child is."""
+    def test_relations_of_children_are_recognised(self, store: SessionStore) -> None:
+        """By the requested relation, else by how the parent ended and by the source of the child."""
         store.sessions.create_session("open", "cli")
         store.sessions.create_session("ended", "cli")
         store.sessions.end_session("ended", "compression")
         store.sessions.create_session("left", "cli")
         store.sessions.end_session("left", "user_exit")
-        for name, source, parent, said, expected in (
+        for name, source, parent, requested, expected in (
             ("continuation", "cli", "ended", None, "compression"),
             ("helper", "subagent", "ended", None, "delegation"),
             ("tool", "tool", "open", None, "delegation"),
@@ -29,12 +29,12 @@ class LineageContract:
             ("said", "cli", "open", "delegation", "delegation"),
             ("second", "cli", "ended", "compression", "branch"),
         ):
-            store.sessions.create_session(name, source, parent_session_id=parent, relation=said)
+            store.sessions.create_session(name, source, parent_session_id=parent, relation=requested)
             assert relation(store, name) == expected, name
         assert relation(store, "open") is None
 
-    def test_a_helper_that_was_compressed_goes_on(self, store: SessionStore) -> None:
-        """Its continuation is the same work, not work that it delegated."""
+    def test_a_compressed_delegation_continues(self, store: SessionStore) -> None:
+        """Its continuation is the same delegation, not one that it started."""
         store.sessions.create_session("p", "cli")
         store.sessions.create_session("h", "subagent", parent_session_id="p")
         store.sessions.end_session("h", "compression")
@@ -42,17 +42,17 @@ class LineageContract:
         assert relation(store, "h2") == "compression"
         assert store.lineage.get_compression_tip("h") == "h2"
 
-    def test_a_chain_has_one_tip_and_one_order(self, store: SessionStore) -> None:
-        """From wherever one looks; helpers and branches are not on the way."""
+    def test_a_chain_has_one_latest_session_and_one_order(self, store: SessionStore) -> None:
+        """Every member leads to the same chain; delegations and branches do not belong to it."""
         chain(store, "a", "b", "c")
         store.sessions.create_session("helper", "subagent", parent_session_id="a", started_at=1.0)
         store.sessions.create_session("branch", "cli", parent_session_id="b", relation="branch", started_at=1.0)
         for member in "abc":
             assert store.lineage.get_compression_lineage(member) == ["a", "b", "c"]
             assert store.lineage.get_compression_tip(member) == "c"
-            place = store.conversations.conversation_of(member)
-            assert place is not None
-            assert (place.conversation_id, sorted(place.sessions)) == ("a", ["a", "b", "c"])
+            conversation = store.conversations.conversation_of(member)
+            assert conversation is not None
+            assert (conversation.conversation_id, sorted(conversation.sessions)) == ("a", ["a", "b", "c"])
         for session_id in ("helper", "branch"):
             assert store.lineage.get_compression_lineage(session_id) == [session_id]
             assert store.lineage.get_compression_tip(session_id) == session_id
@@ -79,13 +79,13 @@ class LineageContract:
         store.messages.append_message("a", "user", "summary", is_summary=True)
         store.messages.append_message("a", "user", "first", copy_of=number)
         store.messages.append_message("a", "assistant", "second")
-        said = [row["content"] for row in store.messages.get_messages_as_conversation("a", include_ancestors=True)]
-        assert said == ["first", "second"]
+        requested = [row["content"] for row in store.messages.get_messages_as_conversation("a", include_ancestors=True)]
+        assert requested == ["first", "second"]
         earlier = [row["content"] for row in store.messages.get_messages_as_conversation("z", include_ancestors=True)]
         assert earlier == ["first"]
 
-    def test_deleting_any_member_leaves_a_consistent_rest(self, store: SessionStore) -> None:
-        """What is before and what is behind it are conversations of their own, each with its own tip."""
+    def test_deleting_any_member_leaves_consistent_conversations(self, store: SessionStore) -> None:
+        """The sessions before it and after it become separate conversations, each with its own latest session."""
         for gone in range(4):
             names = [f"{gone}{letter}" for letter in "abcd"]
             chain(store, *names)
@@ -105,14 +105,14 @@ class LineageContract:
             again = {row["id"] for row in store.listing.list_sessions_rich(limit=100, order_by_last_active=True)}
             assert again == shown
 
-    def test_a_chain_goes_on_where_its_tip_was_deleted(self, store: SessionStore) -> None:
-        """A new continuation takes the place of the deleted one."""
+    def test_a_chain_can_continue_after_its_latest_session_was_deleted(self, store: SessionStore) -> None:
+        """A new continuation replaces the deleted one."""
         chain(store, "a", "b")
         store.deletion.delete_session("b")
         store.sessions.create_session("c", "cli", parent_session_id="a")
         assert store.lineage.get_compression_lineage("c") == ["a", "c"]
 
-    def test_deleting_takes_delegated_work_along(self, store: SessionStore) -> None:
+    def test_deleting_a_session_deletes_its_delegated_work(self, store: SessionStore) -> None:
         """All of it, compressed or not, and nothing else."""
         store.sessions.create_session("p", "cli")
         store.sessions.create_session("h", "subagent", parent_session_id="p")
@@ -126,8 +126,8 @@ class LineageContract:
         assert relation(store, "branch") is None
         assert findable(store) == []
 
-    def test_what_was_only_repeated_is_found_when_its_origin_is_deleted(self, store: SessionStore) -> None:
-        """The continuation then holds the only record of it."""
+    def test_a_copy_is_found_when_its_original_is_deleted(self, store: SessionStore) -> None:
+        """The continuation then has the only record of the message."""
         store.sessions.create_session("a", "cli")
         number = store.messages.append_message("a", "user", "a fact")
         store.sessions.end_session("a", "compression")

@@ -1,4 +1,4 @@
-"""Contract of messages: what is appended comes back, all of it, in order, once."""
+"""Contract of messages: what is appended is returned, completely, in order, once."""
 
 import json
 import time
@@ -14,7 +14,7 @@ CALLS = [
     {"id": "call_1", "type": "function", "function": {"name": "terminal", "arguments": '{"command": "ls 文档"}'}},
     {"id": "call_2", "type": "function", "function": {"name": "search", "arguments": "{}"}},
 ]
-# Everything that a message can say about itself.
+# A message with every field.
 FULL: dict[str, Any] = {
     "role": "assistant",
     "content": "Here's the answer …",
@@ -56,7 +56,7 @@ class MessageContract:
         assert store.messages.get_messages("s") == [message]
 
     def test_any_text_comes_back_as_it_was(self, store: SessionStore) -> None:
-        """NUL, half of a surrogate pair, emoji, control characters: in every field that holds text."""
+        """NUL, lone surrogates, emoji, control characters: in every text field."""
         store.sessions.create_session("s", "cli")
         for text in TEXTS:
             fields = ("content", "tool_name", "tool_call_id", "finish_reason", "reasoning", "reasoning_content", "own")
@@ -66,7 +66,7 @@ class MessageContract:
             assert {name: message[name] for name in fields} == dict.fromkeys(fields, text)
 
     def test_structured_content_comes_back_as_it_was(self, store: SessionStore) -> None:
-        """Lists, objects and plain values are not taken for text, nor text for them."""
+        """Lists, objects and plain values are not mistaken for text, nor text for them."""
         store.sessions.create_session("s", "cli")
         for content in (*STRUCTURES, *(json.dumps(each) for each in STRUCTURES)):
             number = store.messages.append_message(
@@ -79,23 +79,23 @@ class MessageContract:
             assert message["extra_field"] == content
             assert message["reasoning_details"] == {"x": content}
 
-    def test_half_pairs_stay_halves(self, store: SessionStore) -> None:
-        """Two halves beside each other do not grow together."""
+    def test_lone_surrogates_are_not_joined(self, store: SessionStore) -> None:
+        """Two lone surrogates next to each other do not become one character."""
         store.sessions.create_session("s", "cli")
         number = store.messages.append_message("s", "user", "\ud83d\ude00")
         message = store.messages.get_message(number)
         assert message is not None
         assert message["content"] == "\ud83d\ude00"
 
-    def test_text_behind_a_nul_can_be_found(self, store: SessionStore) -> None:
+    def test_text_after_a_nul_can_be_found(self, store: SessionStore) -> None:
         """A scan of the store sees all of a message."""
         store.sessions.create_session("s", "cli")
         store.messages.append_message("s", "user", "before\x00needle")
         store.messages.append_message("s", "user", [{"type": "text", "text": "before\x00needle"}])
         assert len(store.feed.messages_like(["%needle%"], START, 10)) == 2
 
-    def test_what_json_cannot_say_is_refused_or_kept(self, store: SessionStore) -> None:
-        """Keys that are not text do not become text in silence."""
+    def test_values_that_json_cannot_represent_are_refused_or_kept(self, store: SessionStore) -> None:
+        """Keys that are not text do not silently become text."""
         store.sessions.create_session("s", "cli")
         content = [{1: "one"}]
         try:
@@ -107,7 +107,7 @@ class MessageContract:
         assert message is not None
         assert message["content"] == content
 
-    def test_a_refused_message_leaves_nothing_behind(self, store: SessionStore) -> None:
+    def test_a_refused_message_stores_nothing(self, store: SessionStore) -> None:
         """The error says what is wrong, and nothing at all was counted or stored."""
         store.sessions.create_session("s", "cli")
         store.messages.append_message("s", "user", "before")
@@ -143,16 +143,16 @@ class MessageContract:
         assert store.feed.head() == head
         assert contents(store, "s") == ["before"]
 
-    def test_what_is_no_message_is_refused_clearly(self, store: SessionStore) -> None:
-        """A single message in the place of several, or a text."""
+    def test_invalid_messages_are_refused_clearly(self, store: SessionStore) -> None:
+        """A single message instead of a list, or a text."""
         store.sessions.create_session("s", "cli")
         for wrong in ({"role": "user", "content": "x"}, ["x"], [None]):
             with refused("object with a role"):
                 store.messages.append_messages("s", wrong)  # type: ignore[arg-type]
         assert contents(store, "s") == []
 
-    def test_numbers_that_no_database_holds_are_refused_clearly(self, store: SessionStore) -> None:
-        """Not with an error from below."""
+    def test_numbers_that_no_database_stores_are_refused_clearly(self, store: SessionStore) -> None:
+        """Not with an error of the database."""
         store.sessions.create_session("s", "cli")
         with refused("time"):
             store.messages.append_message("s", "user", "x", timestamp=10**400)
@@ -162,8 +162,8 @@ class MessageContract:
             store.sessions.create_session("t", "cli", started_at=10**400)
         assert contents(store, "s") == []
 
-    def test_names_that_no_database_holds_are_refused_clearly(self, store: SessionStore) -> None:
-        """Half a surrogate pair in an id, source, role or user is an error of ours, in every question and answer."""
+    def test_names_that_no_database_stores_are_refused_clearly(self, store: SessionStore) -> None:
+        """A lone surrogate in an id, source, role or user raises an error of the store, in every read and write."""
         store.sessions.create_session("s", "cli")
         with refused():
             store.sessions.create_session("\ud800", "cli")
@@ -180,7 +180,7 @@ class MessageContract:
         assert store.listing.session_count() == 1
 
     def test_a_system_prompt_comes_back_as_it_was(self, store: SessionStore) -> None:
-        """Or is refused, when it is no text that can be written down."""
+        """Or is refused when it is not text that can be stored."""
         for number, text in enumerate(TEXTS):
             try:
                 store.sessions.create_session(f"s{number}", "cli", system_prompt=text)
@@ -191,7 +191,7 @@ class MessageContract:
             assert session is not None
             assert session["system_prompt"] == text
 
-    def test_ids_grow_and_are_never_used_again(self, store: SessionStore) -> None:
+    def test_ids_grow_and_are_never_reused(self, store: SessionStore) -> None:
         """Not even after the last message was deleted."""
         store.sessions.create_session("s", "cli")
         first, second = (store.messages.append_message("s", "user", text) for text in ("1", "2"))
@@ -201,8 +201,8 @@ class MessageContract:
         store.sessions.create_session("s", "cli")
         assert first < second < third < store.messages.append_message("s", "user", "4")
 
-    def test_ids_are_not_used_again_when_the_latest_goes_first(self, store: SessionStore) -> None:
-        """What an earlier session deletes afterwards does not bring the ids of a later one back."""
+    def test_ids_are_not_reused_when_the_latest_message_is_deleted_first(self, store: SessionStore) -> None:
+        """Deleting an earlier session afterwards does not free the ids of a later one."""
         for name in ("a", "b"):
             store.sessions.create_session(name, "cli")
             last = store.messages.append_message(name, "user", name)
@@ -211,7 +211,7 @@ class MessageContract:
         store.sessions.create_session("c", "cli")
         assert store.messages.append_message("c", "user", "c") > last
 
-    def test_messages_come_in_the_order_in_which_they_were_recorded(self, store: SessionStore) -> None:
+    def test_messages_are_returned_in_the_order_of_recording(self, store: SessionStore) -> None:
         """Whatever their timestamps say."""
         store.sessions.create_session("s", "cli")
         for timestamp in (30.0, 10.0, 20.0, 20.0):
@@ -222,11 +222,11 @@ class MessageContract:
     def test_the_timestamp_is_the_callers_else_now(self, store: SessionStore) -> None:
         """Numbers and datetimes, before 1970 too."""
         store.sessions.create_session("s", "cli")
-        moments: list[tuple[Any, float]] = [
+        timestamps: list[tuple[Any, float]] = [
             (5, 5.0), (-1.5, -1.5), (0, 0.0), (datetime(2020, 1, 1, tzinfo=UTC), 1577836800.0),
         ]  # fmt: skip
-        for given, expected in moments:
-            store.messages.append_message("s", "user", "x", timestamp=given)
+        for timestamp, expected in timestamps:
+            store.messages.append_message("s", "user", "x", timestamp=timestamp)
             assert store.messages.get_messages("s")[-1]["timestamp"] == expected
         before = time.time()
         store.messages.append_message("s", "user", "x")
@@ -242,7 +242,7 @@ class MessageContract:
         assert session["last_active"] == 1000.0
 
     def test_the_last_activity_is_the_same_counted_or_recounted(self, store: SessionStore) -> None:
-        """What compression wrote is no activity, or always is."""
+        """Whether messages of compression count as activity does not depend on how it is counted."""
         store.sessions.create_session("s", "cli", started_at=50.0)
         store.edits.archive_and_compact(
             "s", [{"role": "user", "content": "in short", "is_summary": True, "timestamp": 90.0}]
@@ -278,8 +278,8 @@ class MessageContract:
         assert (session["message_count"], session["tool_call_count"]) == (3, 4)
         assert [row["tool_calls"] for row in store.messages.get_messages("s")][:2] == [CALLS, CALLS]
 
-    def test_a_message_that_repeats_nothing_here_counts(self, store: SessionStore) -> None:
-        """What it is said to repeat is not there, so that it is the only record."""
+    def test_a_copy_without_its_original_counts(self, store: SessionStore) -> None:
+        """The message that it refers to does not exist, so the copy is the only record."""
         store.sessions.create_session("s", "cli")
         store.messages.append_message("s", "user", "said", copy_of=999_999)
         session = store.sessions.get_session("s")
@@ -287,8 +287,8 @@ class MessageContract:
         assert session["message_count"] == 1
         assert store.maintenance.miscounted_sessions() == []
 
-    def test_whether_something_is_a_summary_is_true_or_false(self, store: SessionStore) -> None:
-        """A word in its place is refused: a summary is not found."""
+    def test_is_summary_must_be_a_boolean(self, store: SessionStore) -> None:
+        """Text is refused, because a message that is wrongly marked as a summary would not be found."""
         store.sessions.create_session("s", "cli")
         with refused("is_summary"):
             store.messages.append_message("s", "user", "x", is_summary="no")
@@ -296,7 +296,7 @@ class MessageContract:
         assert findable(store) == ["x"]
 
     def test_a_message_that_is_no_summary_counts(self, store: SessionStore) -> None:
-        """Saying so is the same as saying nothing."""
+        """`is_summary=False` is the same as no value."""
         store.sessions.create_session("s", "cli")
         number = store.messages.append_message("s", "user", "said", is_summary=False)
         session = store.sessions.get_session("s")
@@ -305,7 +305,7 @@ class MessageContract:
         assert store.conversations.window_around(number, 1) is not None
 
     def test_a_callers_own_fields_under_the_names_of_the_store_are_kept(self, store: SessionStore) -> None:
-        """What says where a message stands is the store's; everything else comes back, after export and import too."""
+        """The store's own fields win; all others are returned, after export and import too."""
         store.sessions.create_session("s", "cli")
         own = {"id": "msg_1", "extra": {"a": 1}, "content_format": "markdown", "active": "yes"}
         store.messages.append_messages("s", [{"role": "user", "content": "x", "rewound": None, **own}])
@@ -321,8 +321,8 @@ class MessageContract:
         assert session["extra"] == {"of": "the session"}
         assert store.messages.get_messages_as_conversation("t") == [{"role": "user", "content": "x"}]
 
-    def test_chat_apis_get_what_they_understand(self, store: SessionStore) -> None:
-        """What is not set is left out, and what only the store needs as well."""
+    def test_messages_for_chat_apis_have_only_known_fields(self, store: SessionStore) -> None:
+        """Empty fields are omitted, and so are fields that only the store needs."""
         store.sessions.create_session("s", "cli")
         store.messages.append_message("s", "user", "hi", timestamp=1.0, external_id="e", token_count=4)
         store.messages.append_message("s", "assistant", None, tool_calls=CALLS, reasoning="hm")

@@ -1,4 +1,4 @@
-"""Contract of projects: sessions carry the one that was worked on, and lists can be limited to some."""
+"""Contract of projects: a session has the project that it worked on, and lists can be limited to projects."""
 
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore
@@ -15,36 +15,36 @@ def project_in(store: SessionStore, session_id: str) -> object:
 
 
 class ProjectContract:
-    def test_a_session_carries_its_project(self, store: SessionStore) -> None:
-        """As it was given; one without has none."""
+    def test_a_session_has_its_project(self, store: SessionStore) -> None:
+        """Exactly as it was passed; a session without one has None."""
         store.sessions.create_session("a", "cli", project=ONE)
         store.sessions.create_session("b", "cli")
         store.sessions.create_session("c", "cli", project="")
         assert [project_in(store, name) for name in "abc"] == [ONE, None, None]
 
     def test_a_project_that_becomes_known_is_filled_in_and_stays(self, store: SessionStore) -> None:
-        """Creating again fills it, and does not change it; the feed reports what search is limited by."""
+        """Creating a session again sets a missing project and never changes one; the feed reports it."""
         store.sessions.create_session("a", "cli")
         before = store.feed.head().change
         store.sessions.create_session("a", "cli", project=ONE)
-        told = store.feed.head().change
+        filled_in = store.feed.head().change
         store.sessions.create_session("a", "cli", project=TWO)
         assert project_in(store, "a") == ONE
-        assert before < told == store.feed.head().change
+        assert before < filled_in == store.feed.head().change
 
     def test_a_project_can_be_set(self, store: SessionStore) -> None:
         """And removed; the feed reports both."""
         store.sessions.create_session("a", "cli", project=ONE)
-        heard = [store.feed.head().change]
+        positions = [store.feed.head().change]
         for project in (TWO, None):
             assert store.sessions.update_session("a", project=project)
             assert project_in(store, "a") == project
-            heard.append(store.feed.head().change)
-        assert heard == sorted(set(heard))
+            positions.append(store.feed.head().change)
+        assert positions == sorted(set(positions))
         with refused("project"):
             store.sessions.update_session("a", project="half \ud800")
 
-    def test_what_goes_on_and_what_branches_off_is_about_the_same_project(self, store: SessionStore) -> None:
+    def test_continuations_and_branches_have_the_same_project(self, store: SessionStore) -> None:
         """After compression, and in a branch."""
         store.sessions.create_session("a", "cli", project=ONE)
         say(store, "a", "1", "2")
@@ -52,7 +52,7 @@ class ProjectContract:
         store.rotation.branch_session("b", "c")
         assert [project_in(store, name) for name in "abc"] == [ONE, ONE, ONE]
 
-    def test_a_project_comes_along(self, store: SessionStore, other: SessionStore) -> None:
+    def test_a_project_is_exported_and_imported(self, store: SessionStore, other: SessionStore) -> None:
         """Exported and imported."""
         store.sessions.create_session("a", "cli", project=ONE)
         say(store, "a", "1")
@@ -68,7 +68,7 @@ class ProjectContract:
                 rows = store.listing.list_sessions_rich(projects=wanted, order_by_last_active=order)
                 assert [row["id"] for row in rows] == shown
 
-    def test_the_projects_that_there_are(self, store: SessionStore) -> None:
+    def test_all_projects_are_listed(self, store: SessionStore) -> None:
         """Each once with the number of its sessions, the latest first, and never those of another user."""
         for name, project, user in (("a", ONE, None), ("b", TWO, None), ("c", ONE, None), ("d", "theirs", "ana")):
             store.sessions.create_session(name, "cli", project=project, user_id=user, started_at=ord(name))

@@ -8,10 +8,10 @@ from memoranda.sessions.store import SessionStore
 from memoranda.testing.store_contract.assertions import chain, compact, contents, findable, refused, say
 
 
-def seen(store: SessionStore, session_id: str, ids: list[int]) -> str:
-    """Everything that any read of the store shows of a session and some messages, as one text."""
-    place = store.conversations.conversation_of(session_id)
-    assert place is not None
+def everything_shown(store: SessionStore, session_id: str, ids: list[int]) -> str:
+    """The results of all reads of a session and some messages, as one text."""
+    conversation = store.conversations.conversation_of(session_id)
+    assert conversation is not None
     views: list[Any] = [
         store.sessions.get_session(session_id),
         store.messages.get_messages(session_id),
@@ -20,8 +20,8 @@ def seen(store: SessionStore, session_id: str, ids: list[int]) -> str:
         store.messages.get_messages_as_conversation(session_id, include_ancestors=True),
         [store.messages.get_message(number) for number in ids],
         [store.conversations.window_around(number, 20) for number in ids],
-        store.conversations.messages_behind(place, 0, 100),
-        store.conversations.ends_of(place, 100, outside=(10**9, 0), roles=("user", "assistant", "tool")),
+        store.conversations.messages_behind(conversation, 0, 100),
+        store.conversations.ends_of(conversation, 100, outside=(10**9, 0), roles=("user", "assistant", "tool")),
         store.listing.list_sessions_rich(),
         store.listing.list_sessions_rich(order_by_last_active=True, include_children=True, include_archived=True),
         store.transfer.export_session(session_id),
@@ -35,8 +35,8 @@ def seen(store: SessionStore, session_id: str, ids: list[int]) -> str:
 
 
 class RewindContract:
-    def test_what_was_taken_back_is_in_no_view(self, store: SessionStore) -> None:
-        """Not in lists, windows, exports, nor for a follower; counts and last activity are those of the rest."""
+    def test_rewound_messages_are_in_no_view(self, store: SessionStore) -> None:
+        """Neither in lists, windows and exports nor for a follower; counts and last activity ignore them."""
         store.sessions.create_session("s", "cli", started_at=1.0)
         keep = store.messages.append_message("s", "user", "keep", timestamp=2.0)
         gone = [
@@ -49,7 +49,7 @@ class RewindContract:
         answer = store.edits.rewind_to_message("s", gone[0])
         assert (answer["rewound_count"], answer["new_head_id"]) == (3, keep)
         assert answer["target_message_id"] == gone[0]
-        assert "gone" not in seen(store, "s", [keep, *gone])
+        assert "gone" not in everything_shown(store, "s", [keep, *gone])
         assert store.messages.live_message_ids("s") == {keep}
         session = store.sessions.get_session("s")
         assert session is not None
@@ -58,7 +58,7 @@ class RewindContract:
         assert [change.session_id for change in store.feed.changes_after(START, 100)][-1] == "s"
         assert store.usage.statistics()["messages"] == 1
 
-    def test_only_a_live_message_of_the_user_can_be_taken_back_to(self, store: SessionStore) -> None:
+    def test_only_a_live_user_message_can_be_rewound_to(self, store: SessionStore) -> None:
         """Everything else is refused and changes nothing."""
         store.sessions.create_session("s", "cli")
         store.sessions.create_session("t", "cli")
@@ -73,8 +73,8 @@ class RewindContract:
         with refused(str(mine)):
             store.edits.rewind_to_message("s", mine)
 
-    def test_what_was_taken_back_can_be_brought_back(self, store: SessionStore) -> None:
-        """Until the conversation has gone on."""
+    def test_rewound_messages_can_be_restored(self, store: SessionStore) -> None:
+        """Until the conversation has new messages."""
         store.sessions.create_session("s", "cli")
         ids = say(store, "s", "1", "2", "3")
         store.edits.rewind_to_message("s", ids[1])
@@ -90,8 +90,8 @@ class RewindContract:
             store.edits.restore_rewound("s", ids[1])
         assert contents(store, "s") == ["1", "other"]
 
-    def test_what_was_taken_back_can_be_said_in_other_words_under_its_external_id(self, store: SessionStore) -> None:
-        """As chat platforms do with an edited message; the same words are the rewound message."""
+    def test_a_rewound_external_id_can_be_used_for_an_edited_message(self, store: SessionStore) -> None:
+        """Chat platforms do this with an edited message; the same text restores nothing and adds nothing."""
         store.sessions.create_session("s", "cli")
         first = store.messages.append_message("s", "user", "alpha", external_id="e")
         store.edits.rewind_to_message("s", first)
@@ -102,8 +102,8 @@ class RewindContract:
         assert store.messages.append_message("s", "user", "gamma", external_id="e") == edited
         assert contents(store, "s") == ["beta"]
 
-    def test_bringing_back_undoes_the_last_time_only(self, store: SessionStore) -> None:
-        """Messages that an earlier rewind removed and that were replaced stay away."""
+    def test_restoring_reverts_only_the_last_rewind(self, store: SessionStore) -> None:
+        """Messages that an earlier rewind removed and that were replaced are not restored."""
         store.sessions.create_session("s", "cli")
         ids = say(store, "s", "1", "2", "first try")
         store.edits.rewind_to_message("s", ids[2])
@@ -112,7 +112,7 @@ class RewindContract:
         store.edits.restore_rewound("s", ids[1])
         assert contents(store, "s") == ["1", "2", "second try"]
 
-    def test_bringing_back_never_revives_what_was_compressed(self, store: SessionStore) -> None:
+    def test_restoring_never_restores_compressed_messages(self, store: SessionStore) -> None:
         """Old turns do not return beside their summary."""
         store.sessions.create_session("s", "cli")
         ids = say(store, "s", "old 1", "old 2")
@@ -120,14 +120,14 @@ class RewindContract:
         (new,) = say(store, "s", "new")
         store.edits.rewind_to_message("s", new)
         with suppress(ValueError):
-            # May be refused: the summary, which lives, is behind it.
+            # May be refused, because the live summary follows it.
             store.edits.restore_rewound("s", ids[0])
         store.edits.restore_rewound("s", new)
         assert contents(store, "s")[1:] == ["new"]
         assert findable(store).count("old 1") == 1
 
     def test_compressing_changes_the_context_and_not_the_record(self, store: SessionStore) -> None:
-        """What was said stays countable, findable and exportable, each message once, in order."""
+        """Every message is still counted, found and exported, once and in order."""
         store.sessions.create_session("s", "cli")
         ids = say(store, "s", "1", "2", "3", "4")
         compact(store, "s", 1)
@@ -146,8 +146,8 @@ class RewindContract:
         assert session["message_count"] == 4
         assert session["rewind_count"] == 0
 
-    def test_compressing_again_and_again_doubles_nothing(self, store: SessionStore) -> None:
-        """A repeated message that is repeated once more is still the one that was said."""
+    def test_compressing_repeatedly_duplicates_nothing(self, store: SessionStore) -> None:
+        """A copy of a copy still refers to the original message."""
         store.sessions.create_session("s", "cli")
         say(store, "s", "1", "2", "3")
         for text in ("4", "5", "6"):
@@ -159,8 +159,8 @@ class RewindContract:
         assert session is not None
         assert session["message_count"] == 6
 
-    def test_repeated_messages_may_have_external_ids(self, store: SessionStore) -> None:
-        """The context holds them, and importing them again still adds nothing."""
+    def test_copies_may_have_external_ids(self, store: SessionStore) -> None:
+        """The context contains them, and importing them again still adds nothing."""
         store.sessions.create_session("s", "cli")
         for text in ("1", "2", "3"):
             store.messages.append_message("s", "user", text, external_id=f"id {text}")
@@ -172,13 +172,13 @@ class RewindContract:
         assert session is not None
         assert session["message_count"] == 3
 
-    def test_taking_back_a_repeated_message_takes_back_the_one_it_repeats(self, store: SessionStore) -> None:
+    def test_rewinding_a_copy_rewinds_its_original(self, store: SessionStore) -> None:
         """It is in no view, under neither of its ids."""
         store.sessions.create_session("s", "cli")
         ids = say(store, "s", "1", "2", "gone 3", "gone 4")
         repeated = compact(store, "s", 2)[1:]
         store.edits.rewind_to_message("s", repeated[0])
-        assert "gone" not in seen(store, "s", [*ids, *repeated])
+        assert "gone" not in everything_shown(store, "s", [*ids, *repeated])
         session = store.sessions.get_session("s")
         assert session is not None
         assert session["message_count"] == 2
@@ -187,15 +187,15 @@ class RewindContract:
         assert findable(store).count("gone 3") == 1
 
     def test_only_the_latest_session_of_a_conversation_can_be_rewound(self, store: SessionStore) -> None:
-        """What an earlier one holds may be in the context of the present one."""
+        """Messages of an earlier session may be in the context of the latest one."""
         chain(store, "a", "b")
         (message,) = store.messages.get_messages("a")
         with refused("continues in 'b'"):
             store.edits.rewind_to_message("a", message["id"])
         assert contents(store, "a") == ["a"]
 
-    def test_a_branch_keeps_what_is_taken_back_where_it_came_from(self, store: SessionStore) -> None:
-        """In its context and in search, counted as its own; everything else of the original is gone."""
+    def test_a_branch_keeps_messages_that_its_original_rewinds(self, store: SessionStore) -> None:
+        """In its context and in search, counted as its own; the original no longer shows them."""
         store.sessions.create_session("s", "cli")
         ids = say(store, "s", "one", "two", "three")
         store.rotation.branch_session("s", "b")
@@ -207,13 +207,13 @@ class RewindContract:
         store.deletion.delete_session("s")
         assert contents(store, "b") == ["one", "two", "three"]
 
-    def test_taking_back_what_was_repeated_twice(self, store: SessionStore) -> None:
-        """A repetition of a repetition leads to the message that was said."""
+    def test_rewinding_a_copy_of_a_copy_rewinds_the_original(self, store: SessionStore) -> None:
+        """A copy of a copy refers to the original message."""
         store.sessions.create_session("s", "cli")
         ids = say(store, "s", "1", "gone 2")
         repeated = [compact(store, "s", 1)[1], compact(store, "s", 1)[1]]
         store.edits.rewind_to_message("s", repeated[-1])
-        assert "gone" not in seen(store, "s", [*ids, *repeated])
+        assert "gone" not in everything_shown(store, "s", [*ids, *repeated])
         session = store.sessions.get_session("s")
         assert session is not None
         assert session["message_count"] == 1
@@ -233,15 +233,15 @@ class RewindContract:
         ids = say(store, "s", "gone 1", "gone 2")
         head = store.feed.head()
         assert store.edits.clear_messages("s") == 2
-        assert "gone" not in seen(store, "s", ids)
+        assert "gone" not in everything_shown(store, "s", ids)
         session = store.sessions.get_session("s")
         assert session is not None
         assert (session["message_count"], session["tool_call_count"], session["title"]) == (0, 0, "T")
         assert session["last_active"] == 1.0
         assert any(change.from_message is not None for change in store.feed.changes_after(head.change, 10))
 
-    def test_redacting_takes_every_word_of_a_message(self, store: SessionStore) -> None:
-        """Its place stays; the feed reports it."""
+    def test_redacting_removes_all_text_of_a_message(self, store: SessionStore) -> None:
+        """The row stays, and the feed reports the change."""
         store.sessions.create_session("s", "cli")
         words = dict.fromkeys(("content", "reasoning", "reasoning_content", "unknown"), "secret")
         number = store.messages.append_message(
@@ -250,7 +250,7 @@ class RewindContract:
         )  # fmt: skip
         head = store.feed.head()
         assert store.edits.redact_message(number, "[gone]")
-        assert "secret" not in seen(store, "s", [number])
+        assert "secret" not in everything_shown(store, "s", [number])
         assert contents(store, "s") == ["[gone]"]
         assert [change.from_message for change in store.feed.changes_after(head.change, 10)] == [number]
         assert not store.edits.redact_message(10**6)
@@ -258,7 +258,7 @@ class RewindContract:
         assert session is not None
         assert (session["message_count"], session["tool_call_count"]) == (1, 0)
 
-    def test_redacting_reaches_all_repetitions_of_a_message(self, store: SessionStore) -> None:
+    def test_redacting_a_message_redacts_all_its_copies(self, store: SessionStore) -> None:
         """Whichever of them is named."""
         for which in (0, 1, 2):
             name = f"s{which}"
@@ -266,4 +266,4 @@ class RewindContract:
             (number,) = say(store, name, f"secret {which}")
             numbers = [number, compact(store, name, 1)[1], compact(store, name, 1)[1]]
             assert store.edits.redact_message(numbers[which])
-            assert f"secret {which}" not in seen(store, name, numbers)
+            assert f"secret {which}" not in everything_shown(store, name, numbers)

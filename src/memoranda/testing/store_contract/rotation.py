@@ -12,15 +12,15 @@ from memoranda.sessions.rotation import (
 )
 from memoranda.sessions.store import SessionStore
 from memoranda.testing.store_contract.assertions import contents, findable, refused, say
-from memoranda.testing.store_contract.rewind import seen
-from memoranda.testing.store_contract.transfer import picture
+from memoranda.testing.store_contract.rewind import everything_shown
+from memoranda.testing.store_contract.transfer import store_content
 
 
 def rotate(store: SessionStore, old: str, new: str, keep: int = 2) -> tuple[int, ...]:
     """Continue in a new session with a summary and the last messages; return the rows of the new context."""
     live = store.rotation.live_context(old)
     context: list[ContextItem] = [Summary("In short.")]
-    context += [KeptMessage(each.id) for each in live[-keep:]]
+    context += [KeptMessage(live_message.id) for live_message in live[-keep:]]
     done = store.rotation.rotate_session(old, new, context, last_seen=live[-1].id)
     assert isinstance(done, Rotated)
     return done.message_ids
@@ -34,7 +34,7 @@ def begin(store: SessionStore, name: str, *texts: str, user_id: str | None = Non
 
 
 class RotationContract:
-    def test_a_conversation_goes_on_in_a_child(self, store: SessionStore) -> None:
+    def test_a_conversation_continues_in_a_child(self, store: SessionStore) -> None:
         """The old session is ended, the child linked, its title numbered, its prompt the new one."""
         ids = begin(store, "a", "1", "2", "3", "4")
         store.sessions.update_session("a", model_config={"t": 1})
@@ -56,13 +56,13 @@ class RotationContract:
         assert (new["system_prompt"], new["ended_at"], new["message_count"]) == ("new prompt", None, 0)
         assert contents(store, "b") == ["1", "In short: 2.", "3", "4"]
         live = store.rotation.live_context("b")
-        assert [each.id for each in live] == list(done.message_ids)
-        assert [each.original_id for each in live] == [ids[0], 0, ids[2], ids[3]]
-        assert [each.is_summary for each in live] == [False, True, False, False]
+        assert [live_message.id for live_message in live] == list(done.message_ids)
+        assert [live_message.original_id for live_message in live] == [ids[0], 0, ids[2], ids[3]]
+        assert [live_message.is_summary for live_message in live] == [False, True, False, False]
         assert live[0].message == {"role": "user", "content": "1"}
         assert contents(store, "a") == ["1", "2", "3", "4"]
 
-    def test_what_is_repeated_has_every_field(self, store: SessionStore) -> None:
+    def test_a_copy_has_every_field(self, store: SessionStore) -> None:
         """Tool calls, structured content, reasoning and fields without a column, as they were recorded."""
         store.sessions.create_session("a", "cli")
         calls = [{"id": "c", "type": "function", "function": {"name": "ls", "arguments": "{}"}}]
@@ -78,7 +78,7 @@ class RotationContract:
         assert store.messages.get_messages_as_conversation("c")[1:] == before
 
     def test_no_text_is_stored_twice(self, store: SessionStore) -> None:
-        """A repeated message is a row that refers, also when a caller hands its text over again."""
+        """A copy is a row that refers to its original, even when a caller passes the text again."""
         begin(store, "a", "1", "2")
         rotate(store, "a", "b", 2)
         rotate(store, "b", "c", 2)
@@ -91,7 +91,7 @@ class RotationContract:
         assert contents(store, "c")[1:] == ["1", "2"]
 
     def test_everything_said_is_found_once(self, store: SessionStore) -> None:
-        """Through any number of continuations; summaries are not found."""
+        """Through any number of continuations; summaries are never found."""
         begin(store, "a", "1", "2", "3")
         for old, new in ("ab", "bc", "cd"):
             rotate(store, old, new, 2)
@@ -105,7 +105,7 @@ class RotationContract:
         assert store.lineage.get_compression_lineage("a") == ["a", "b", "c", "d"]
 
     def test_one_conversation_is_one_line_in_a_list(self, store: SessionStore) -> None:
-        """It begins with what the user said first, whichever of its sessions are left."""
+        """Its preview is the user's first message, whichever of its sessions remain."""
         begin(store, "a", "the first words", "2")
         rotate(store, "a", "b")
         (row,) = store.listing.list_sessions_rich()
@@ -115,13 +115,13 @@ class RotationContract:
         assert (row["id"], row["preview"], row["message_count"]) == ("b", "the first words", 2)
 
     def test_a_session_is_continued_once(self, store: SessionStore) -> None:
-        """The second who tries learns where it went on, and changes nothing."""
+        """A second attempt returns the existing continuation and changes nothing."""
         ids = begin(store, "a", "1", "2")
         rotate(store, "a", "b")
-        before = picture(store)
+        before = store_content(store)
         again = store.rotation.rotate_session("a", "c", [Summary("x")], last_seen=ids[-1])
         assert again == NotRotated("rotated", "b")
-        assert picture(store) == before
+        assert store_content(store) == before
 
     def test_a_context_that_has_changed_is_not_replaced(self, store: SessionStore) -> None:
         """It has newer messages, or was rewound: the compressed context is not the current one."""
@@ -136,10 +136,10 @@ class RotationContract:
         assert (session["ended_at"], session["successor_id"]) == (None, None)
 
     def test_a_refused_rotation_changes_nothing(self, store: SessionStore) -> None:
-        """An unknown session, a taken id, a message from elsewhere, a replacement without a role."""
+        """An unknown session, a used id, a message of another session, a replacement without a role."""
         ids = begin(store, "a", "1", "2")
         (elsewhere,) = begin(store, "x", "elsewhere")
-        before = picture(store)
+        before = store_content(store)
         wrong: list[tuple[str, list[ContextItem], str]] = [
             ("x", [KeptMessage(ids[0])], "taken"),
             ("", [KeptMessage(ids[0])], "empty"),
@@ -151,10 +151,10 @@ class RotationContract:
                 store.rotation.rotate_session("a", new, items, last_seen=ids[-1])
         with refused("missing"):
             store.rotation.rotate_session("missing", "b", [], last_seen=0)
-        assert picture(store) == before
+        assert store_content(store) == before
 
-    def test_what_is_cut_short_can_still_be_looked_up(self, store: SessionStore) -> None:
-        """The context has the short form, the record the long one, and only what is there in full is in context."""
+    def test_a_shortened_message_can_still_be_read_in_full(self, store: SessionStore) -> None:
+        """The context has the short text and the record the full one; only unshortened messages count as in context."""
         store.sessions.create_session("a", "cli")
         long = store.messages.append_message("a", "tool", "a very long output", tool_call_id="c", tool_name="ls")
         (last,) = say(store, "a", "continue")
@@ -167,9 +167,9 @@ class RotationContract:
         assert last in store.messages.live_message_ids("c")
         window = store.conversations.window_around(long, 3)
         assert window is not None
-        assert [each.content for each in window.messages] == ["a very long output", "continue"]
+        assert [message.content for message in window.messages] == ["a very long output", "continue"]
 
-    def test_deleting_the_origin_leaves_the_text_to_the_first_that_repeats_it(self, store: SessionStore) -> None:
+    def test_deleting_the_original_moves_the_text_to_the_first_copy(self, store: SessionStore) -> None:
         """Once, in every continuation, whichever members of the chain go first."""
         for gone in ("ab", "ba", "a", "b", "ac", "ca"):
             names = [f"{gone}-{letter}" for letter in "abc"]
@@ -186,8 +186,8 @@ class RotationContract:
         assert store.maintenance.miscounted_sessions() == []
         assert store.maintenance.lost_repetitions() == []
 
-    def test_what_was_cut_short_is_all_that_is_left_when_the_rest_is_deleted(self, store: SessionStore) -> None:
-        """And it can be found."""
+    def test_a_shortened_copy_remains_when_its_original_is_deleted(self, store: SessionStore) -> None:
+        """Search finds the shortened text."""
         store.sessions.create_session("a", "cli")
         long = store.messages.append_message("a", "tool", "a very long output")
         store.rotation.rotate_session(
@@ -197,8 +197,8 @@ class RotationContract:
         assert contents(store, "b") == ["[cut]"]
         assert findable(store) == ["[cut]"]
 
-    def test_clearing_the_origin_leaves_the_text_too(self, store: SessionStore) -> None:
-        """What a session repeats is part of it."""
+    def test_clearing_the_original_session_keeps_the_text_of_copies(self, store: SessionStore) -> None:
+        """A copy is part of its session."""
         begin(store, "a", "1", "2")
         rotate(store, "a", "b")
         assert store.edits.clear_messages("a") == 2
@@ -206,25 +206,25 @@ class RotationContract:
         assert findable(store) == ["1", "2"]
         assert store.maintenance.miscounted_sessions() == []
 
-    def test_taking_back_reaches_the_session_before(self, store: SessionStore) -> None:
-        """A rewound copy and its original are in no view; restored, both sides are as before."""
+    def test_rewinding_a_copy_changes_the_previous_session_too(self, store: SessionStore) -> None:
+        """A rewound copy and its original are in no view; restoring brings both back."""
         ids = begin(store, "a", "1", "gone 2", "gone 3")
-        made = rotate(store, "a", "b", 2)
-        store.edits.rewind_to_message("b", made[1])
-        assert "gone" not in seen(store, "b", [*ids, *made])
+        context_ids = rotate(store, "a", "b", 2)
+        store.edits.rewind_to_message("b", context_ids[1])
+        assert "gone" not in everything_shown(store, "b", [*ids, *context_ids])
         assert contents(store, "a") == ["1"]
         assert store.maintenance.miscounted_sessions() == []
-        assert store.edits.restore_rewound("b", made[1]) == 2
+        assert store.edits.restore_rewound("b", context_ids[1]) == 2
         assert contents(store, "a") == ["1", "gone 2", "gone 3"]
         assert contents(store, "b") == ["In short.", "gone 2", "gone 3"]
         assert findable(store) == ["1", "gone 2", "gone 3"]
 
-    def test_a_summary_is_not_the_users_and_cannot_be_gone_back_to(self, store: SessionStore) -> None:
-        """Though it stands in the user's place."""
+    def test_a_summary_cannot_be_rewound_to(self, store: SessionStore) -> None:
+        """Although its role is user."""
         begin(store, "a", "1", "2")
-        made = rotate(store, "a", "b")
-        with refused(str(made[0])):
-            store.edits.rewind_to_message("b", made[0])
+        context_ids = rotate(store, "a", "b")
+        with refused(str(context_ids[0])):
+            store.edits.rewind_to_message("b", context_ids[0])
 
     def test_redacting_reaches_every_continuation(self, store: SessionStore) -> None:
         """Whichever row is named."""
@@ -236,10 +236,10 @@ class RotationContract:
             assert store.edits.redact_message(rows[which])
             for name in names:
                 assert contents(store, name)[-1] == "[redacted]"
-                assert f"secret {which}" not in seen(store, name, rows)
+                assert f"secret {which}" not in everything_shown(store, name, rows)
 
-    def test_redacting_in_a_branch_reaches_what_it_repeats_and_nobody_else(self, store: SessionStore) -> None:
-        """The message is one; another user who claims to repeat it keeps their own words."""
+    def test_redacting_in_a_branch_redacts_the_original_and_no_other_user(self, store: SessionStore) -> None:
+        """Another user whose message claims to be a copy of it keeps their own text."""
         (number,) = begin(store, "a", "secret")
         done = store.rotation.branch_session("a", "b")
         begin(store, "x", user_id="bob")
@@ -248,13 +248,13 @@ class RotationContract:
         assert contents(store, "a") == contents(store, "b") == ["[redacted]"]
         assert contents(store, "x") == ["bob's own words"]
 
-    def test_bringing_back_leaves_alone_what_was_not_taken_back(self, store: SessionStore) -> None:
-        """A repeated message before it stays live in the session before."""
+    def test_restoring_does_not_change_other_messages(self, store: SessionStore) -> None:
+        """An earlier copy stays active in the previous session."""
         begin(store, "a", "1", "2")
-        made = rotate(store, "a", "b", 2)
+        context_ids = rotate(store, "a", "b", 2)
         (new,) = say(store, "b", "3")
         store.edits.rewind_to_message("b", new)
-        assert store.edits.restore_rewound("b", made[-1]) == 1
+        assert store.edits.restore_rewound("b", context_ids[-1]) == 1
         assert (contents(store, "a"), contents(store, "b")) == (["1", "2"], ["In short.", "1", "2", "3"])
 
     def test_export_then_import_gives_the_same_conversation(self, store: SessionStore, other: SessionStore) -> None:
@@ -266,14 +266,14 @@ class RotationContract:
         exported = store.transfer.export_all()
         assert [row["content"] for row in exported[-1]["messages"]] == ["In short.", "3", "4"]
         assert other.transfer.import_sessions(exported).ok
-        assert picture(other) == picture(store)
+        assert store_content(other) == store_content(store)
         assert findable(other) == findable(store)
         assert other.transfer.import_sessions(exported).messages == 0
         with other.engine.reading() as connection:
             assert connection.execute("SELECT count(*) FROM messages WHERE content = '3'").fetchone() == (1,)
 
     def test_importing_a_continuation_alone_twice_adds_nothing(self, store: SessionStore, other: SessionStore) -> None:
-        """Here, where its origin is, and elsewhere, where it is the record itself."""
+        """In this store, which has the original, and in another one, where the copy is the only record."""
         begin(store, "a", "1", "2")
         rotate(store, "a", "b")
         exported = store.transfer.export_session("b")
@@ -284,7 +284,7 @@ class RotationContract:
         assert findable(other) == ["1", "2"]
 
     def test_another_users_message_is_never_referred_to(self, store: SessionStore) -> None:
-        """Whatever a caller says that a message repeats, its own text stays its own."""
+        """Whatever `copy_of` a caller passes, the message keeps its own text."""
         (theirs,) = begin(store, "a", "the same words", user_id="ann")
         begin(store, "b", user_id="bob")
         store.messages.append_message("b", "user", "the same words", copy_of=theirs)
@@ -294,8 +294,8 @@ class RotationContract:
         store.deletion.delete_session("a")
         assert contents(store, "b") == ["the same words", "other words"]
 
-    def test_one_at_a_time_may_compress(self, store: SessionStore) -> None:
-        """A lease is held until it is given back or runs out, and its holder may renew it."""
+    def test_a_lease_belongs_to_one_holder(self, store: SessionStore) -> None:
+        """It ends when its holder releases it or when it expires, and the holder may renew it."""
         ids = begin(store, "a", "1")
         first = store.rotation.take_compression_lease("a", "one", 60)
         assert isinstance(first, Lease)
@@ -313,7 +313,7 @@ class RotationContract:
         with refused("missing"):
             store.rotation.take_compression_lease("missing", "one")
 
-    def test_a_lease_that_nobody_understands_holds_up_nobody(self, store: SessionStore) -> None:
+    def test_an_invalid_lease_blocks_no_process(self, store: SessionStore) -> None:
         """Another program overwrote it."""
         begin(store, "a", "1")
         for garbage in ("", "{}", "[1]", "null", '["x", "y"]'):
@@ -322,7 +322,7 @@ class RotationContract:
             assert isinstance(lease, Lease)
 
     def test_notes_belong_to_the_conversation(self, store: SessionStore) -> None:
-        """They are read and written from any session of it, and go with it."""
+        """Any of its sessions reads and writes them, and they are deleted with it."""
         begin(store, "a", "1", "2")
         assert store.rotation.compression_notes("a") is None
         store.rotation.note_compression("a", "one")
@@ -335,12 +335,15 @@ class RotationContract:
         assert store.rotation.compression_notes("a") is None
 
     def test_a_context_is_read_with_what_compression_needs(self, store: SessionStore) -> None:
-        """Ids, and whether a message repeats another; a message that repeats none was said under its own id."""
+        """Ids, and whether a message is a copy; the recorded id of an original is its own."""
         ids = begin(store, "a", "1")
         assert store.rotation.live_context("a") == [LiveMessage(ids[0], {"role": "user", "content": "1"})]
-        assert store.rotation.live_context("a")[0].said_as == ids[0]
-        made = rotate(store, "a", "b", 1)
-        assert [each.said_as for each in store.rotation.live_context("b")] == [made[0], ids[0]]
+        assert store.rotation.live_context("a")[0].recorded_id == ids[0]
+        context_ids = rotate(store, "a", "b", 1)
+        assert [live_message.recorded_id for live_message in store.rotation.live_context("b")] == [
+            context_ids[0],
+            ids[0],
+        ]
 
     def test_a_title_of_any_length_is_numbered(self, store: SessionStore) -> None:
         """Through several continuations, and among sessions that have such titles already."""
@@ -360,7 +363,7 @@ class RotationContract:
         assert store.titles.get_session_title("q") == "Plan #3"
 
     def test_a_branch_has_the_same_context(self, store: SessionStore) -> None:
-        """By rows that refer, with the same prompt; what is done to either does not touch the other."""
+        """Its rows refer to the originals, with the same prompt; a change to either does not affect the other."""
         ids = begin(store, "a", "1", "2", "3")
         done = store.rotation.branch_session("a", "b")
         assert (done.title, store.rotation.branch_session("a", "c", "Other way").title) == ("A (branch)", "Other way")

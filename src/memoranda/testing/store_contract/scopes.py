@@ -15,7 +15,7 @@ ODD_USERS = (None, "ann", "bob", "%", "a' OR 1=1", "_", "ANN", "ann ")
 
 def reads(view: SessionStore, session_id: str, message_id: int, title: str) -> dict[str, Callable[[], Any]]:
     """Every way to read, aimed at one session, message and title."""
-    place = Conversation(session_id, (session_id,))
+    conversation = Conversation(session_id, (session_id,))
     return {
         "get_session": lambda: view.sessions.get_session(session_id),
         "resolve_session_id": lambda: view.sessions.resolve_session_id(session_id[:-1]) == session_id,
@@ -35,8 +35,8 @@ def reads(view: SessionStore, session_id: str, message_id: int, title: str) -> d
         "export": lambda: view.transfer.export_session(session_id),
         "conversation_of": lambda: view.conversations.conversation_of(session_id),
         "window": lambda: view.conversations.window_around(message_id, 5),
-        "behind": lambda: view.conversations.messages_behind(place, 0, 5).messages,
-        "ends": lambda: any(view.conversations.ends_of(place, 5, outside=(10**9, 0), roles=("user",))),
+        "behind": lambda: view.conversations.messages_behind(conversation, 0, 5).messages,
+        "ends": lambda: any(view.conversations.ends_of(conversation, 5, outside=(10**9, 0), roles=("user",))),
         "list": lambda: [row for row in view.listing.list_sessions_rich(limit=100) if row["id"] == session_id],
         "list_all": lambda: [
             row
@@ -87,20 +87,20 @@ def writes(view: SessionStore, session_id: str, message_id: int) -> dict[str, Ca
 
 
 def _fill(store: SessionStore) -> dict[str | None, tuple[str, int]]:
-    made: dict[str | None, tuple[str, int]] = {}
-    for place, user in enumerate(ODD_USERS):
-        name = f"session-{place}"
-        store.sessions.create_session(name, "cli", user_id=user, title=f"Title of {place}", started_at=1.0)
-        made[user] = (
+    owners: dict[str | None, tuple[str, int]] = {}
+    for number, user in enumerate(ODD_USERS):
+        name = f"session-{number}"
+        store.sessions.create_session(name, "cli", user_id=user, title=f"Title of {number}", started_at=1.0)
+        owners[user] = (
             name,
-            store.messages.append_message(name, "user", f"said {place}", timestamp=2.0, external_id="known"),
+            store.messages.append_message(name, "user", f"said {number}", timestamp=2.0, external_id="known"),
         )
         store.sessions.end_session(name, "user_exit")
-    return made
+    return owners
 
 
 def _shows(ask: Callable[[], Any]) -> bool:
-    """Whether a read gives anything; being refused is giving nothing."""
+    """Whether a read returns anything; a refusal counts as nothing."""
     try:
         return bool(ask())
     except StorageError:
@@ -110,8 +110,8 @@ def _shows(ask: Callable[[], Any]) -> bool:
 class ScopeContract:
     def test_no_read_leaves_its_scope(self, store: SessionStore) -> None:
         """Own sessions are shown by every read; others' are as if they did not exist."""
-        made = _fill(store)
-        for owner, (session_id, message_id) in made.items():
+        owners = _fill(store)
+        for owner, (session_id, message_id) in owners.items():
             title = store.titles.get_session_title(session_id)
             assert title is not None
             for user in ODD_USERS:
@@ -122,9 +122,9 @@ class ScopeContract:
 
     def test_no_write_leaves_its_scope(self, store: SessionStore) -> None:
         """Whatever another user tries, a session and its messages stay as they are."""
-        made = _fill(store)
+        owners = _fill(store)
         before = {row["id"]: row for row in store.transfer.export_all()}
-        for owner, (session_id, message_id) in made.items():
+        for owner, (session_id, message_id) in owners.items():
             for user in ODD_USERS:
                 if user == owner:
                     continue
@@ -142,22 +142,22 @@ class ScopeContract:
             assert store.scoped(Scope.of(user)).deletion.prune_sessions(-1) == 1
             assert store.listing.session_count() == left - 1
 
-    def test_numbers_are_those_of_the_scope(self, store: SessionStore) -> None:
+    def test_counts_are_those_of_the_scope(self, store: SessionStore) -> None:
         """Counts, statistics and exports."""
-        made = _fill(store)
-        for user, (session_id, _) in made.items():
+        owners = _fill(store)
+        for user, (session_id, _) in owners.items():
             view = store.scoped(Scope.of(user))
             assert view.listing.session_count() == 1
             assert view.usage.statistics()["messages"] == 1
             assert [row["id"] for row in view.transfer.export_all()] == [session_id]
         assert store.listing.session_count() == len(ODD_USERS)
 
-    def test_what_is_the_whole_stores_is_not_one_users(self, store: SessionStore) -> None:
-        """Facts about the store, counts of everything, and putting them right."""
+    def test_a_scoped_store_refuses_operations_on_the_whole_store(self, store: SessionStore) -> None:
+        """Metadata of the store, total counts, and repairing them."""
         (session_id, _) = _fill(store)["ann"]
         store.usage.set_meta("key", "value")
         view = store.scoped(Scope.of("bob"))
-        asked: list[Callable[[], Any]] = [
+        questions: list[Callable[[], Any]] = [
             lambda: view.usage.get_meta("key"),
             lambda: view.usage.set_meta("store_id", "mine"),
             view.maintenance.miscounted_sessions,
@@ -165,7 +165,7 @@ class ScopeContract:
             view.maintenance.lost_repetitions,
             view.maintenance.give_up_lost_repetitions,
         ]
-        for ask in asked:
+        for ask in questions:
             with refused("this"):
                 ask()
         assert "redacted_secrets" not in view.usage.statistics()
@@ -180,7 +180,7 @@ class ScopeContract:
             found = {}
             for what, change in writes(view, name, number).items():
                 if what in ("create", "import", "prune"):
-                    # An id can be taken only once, so every caller who asks for it learns that it is.
+                    # An id can be used only once, so every caller who requests it learns that it is in use.
                     continue
                 try:
                     found[what] = repr(change())
@@ -232,17 +232,17 @@ class ScopeContract:
                 for name in own
                 for row in [*view.lineage.get_ancestors(name), *view.lineage.get_descendants(name)]
             }
-            ids |= {name for each in own for name in view.lineage.get_compression_lineage(each)}
+            ids |= {name for session_id in own for name in view.lineage.get_compression_lineage(session_id)}
             assert ids <= set(own)
         before = {row["id"] for row in store.transfer.export_all()}
         store.scoped(Scope.of("ann")).deletion.delete_session("a")
         assert {row["id"] for row in store.transfer.export_all()} == before - {"a"}
 
     def test_a_scoped_store_is_no_feed(self, store: SessionStore) -> None:
-        """What followers read is everybody's, so a user's view refuses it or keeps to the user's own."""
-        made = _fill(store)
+        """The feed has the messages of all users, so a scoped store refuses it or returns only the user's own."""
+        owners = _fill(store)
         view = store.scoped(Scope.of("bob"))
-        session_id, message_id = made["ann"]
+        session_id, message_id = owners["ann"]
         questions: tuple[Callable[[], Any], ...] = (
             lambda: [
                 message for message in view.feed.messages_after(START, 100).messages if message.session_id == session_id

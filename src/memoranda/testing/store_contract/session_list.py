@@ -14,7 +14,7 @@ def listed(store: SessionStore, **filters: object) -> list[str]:
 
 class SessionListContract:
     def test_the_newest_come_first(self, store: SessionStore) -> None:
-        """By start, or by the last thing said; in pages."""
+        """By start, or by the last message; in pages."""
         for number, (started, said) in enumerate(((1.0, 90.0), (2.0, 10.0), (3.0, 50.0))):
             store.sessions.create_session(f"s{number}", "cli", started_at=started)
             store.messages.append_message(f"s{number}", "user", "x", timestamp=said)
@@ -83,7 +83,7 @@ class SessionListContract:
         assert listed(store, source=[]) == []
 
     def test_an_archived_conversation_is_left_out(self, store: SessionStore) -> None:
-        """As a whole, whichever of its sessions was put away."""
+        """As a whole, whichever of its sessions was archived."""
         chain(store, "a", "b", "c")
         store.sessions.create_session("other", "cli")
         for member in "abc":
@@ -101,8 +101,8 @@ class SessionListContract:
         assert listed(store, until=102.5) == ["c"]
         assert listed(store, until=102.4) == []
 
-    def test_a_least_number_of_messages_is_about_the_whole_conversation(self, store: SessionStore) -> None:
-        """A continuation in which nothing was said yet hides nothing."""
+    def test_a_minimum_of_messages_counts_the_whole_conversation(self, store: SessionStore) -> None:
+        """A continuation without messages does not hide the conversation."""
         chain(store, "a", "b")
         store.sessions.end_session("b", "compression")
         store.sessions.create_session("c", "cli", parent_session_id="b")

@@ -1,4 +1,4 @@
-"""Contract of sessions: beginning, ending, describing and accounting for them."""
+"""Contract of sessions: starting and ending them, their fields and their usage."""
 
 import time
 from contextlib import suppress
@@ -27,16 +27,16 @@ class SessionContract:
         }  # fmt: skip
         assert {name: session[name] for name in expected} == expected
 
-    def test_a_session_starts_now_unless_the_caller_knows_better(self, store: SessionStore) -> None:
-        """The clock is asked only when nothing was said."""
+    def test_a_session_starts_now_unless_the_caller_sets_a_start(self, store: SessionStore) -> None:
+        """The clock is used only without an explicit start."""
         before = time.time()
         store.sessions.create_session("s", "cli")
         session = store.sessions.get_session("s")
         assert session is not None
         assert before <= session["started_at"] <= time.time()
 
-    def test_a_session_that_is_not_there_is_none(self, store: SessionStore) -> None:
-        """Asking is no error."""
+    def test_an_unknown_session_is_none(self, store: SessionStore) -> None:
+        """Reading it is not an error."""
         assert store.sessions.get_session("missing") is None
         assert store.sessions.get_session("") is None
         assert store.messages.get_messages("missing") == []
@@ -65,10 +65,10 @@ class SessionContract:
         assert session["cwd"] == "/srv/été"
         assert session["chat"] == {"id": 5}
 
-    def test_no_field_of_a_new_session_is_lost_in_silence(self, store: SessionStore) -> None:
+    def test_no_field_of_a_new_session_is_lost_silently(self, store: SessionStore) -> None:
         """A field with a column of its own is stored there, or refused."""
-        given: dict[str, Any] = {"archived": 1, "input_tokens": 5, "end_reason": "done"}
-        for name, value in given.items():
+        unusual: dict[str, Any] = {"archived": 1, "input_tokens": 5, "end_reason": "done"}
+        for name, value in unusual.items():
             try:
                 store.sessions.create_session(f"with {name}", "cli", **{name: value})
             except ValueError:
@@ -86,7 +86,7 @@ class SessionContract:
         assert store.listing.session_count() == 0
 
     def test_an_unknown_parent_or_relation_is_refused(self, store: SessionStore) -> None:
-        """And no session is made."""
+        """No session is created."""
         with refused("missing"):
             store.sessions.create_session("s", "cli", parent_session_id="missing")
         store.sessions.create_session("p", "cli")
@@ -134,7 +134,7 @@ class SessionContract:
         assert store.listing.session_count() == 0
 
     def test_fields_that_describe_a_session_can_be_set(self, store: SessionStore) -> None:
-        """Those that say where it belongs cannot."""
+        """Fields that define its identity and lineage cannot."""
         store.sessions.create_session("s", "cli")
         assert store.sessions.update_session("s", model="m", system_prompt="p", model_config={"a": 1})
         session = store.sessions.get_session("s")
@@ -155,7 +155,7 @@ class SessionContract:
             assert len(store.listing.list_sessions_rich(include_archived=True)) == 1
 
     def test_tokens_and_costs_add_up(self, store: SessionStore) -> None:
-        """Amounts are added, or set when they are absolute; facts are set when they are given."""
+        """Amounts are added, or set if they are absolute; other fields are set if they are passed."""
         store.sessions.create_session("s", "cli")
         store.usage.update_token_counts(
             "s", input_tokens=10, output_tokens=3, estimated_cost_usd=0.25, api_call_count=1
@@ -173,8 +173,8 @@ class SessionContract:
         assert (session["input_tokens"], session["output_tokens"]) == (7, 3)
         assert session["estimated_cost_usd"] == 0.1
 
-    def test_what_is_not_accounted_for_is_refused(self, store: SessionStore) -> None:
-        """An unknown counter, or an amount that is no number, changes nothing."""
+    def test_invalid_usage_is_refused(self, store: SessionStore) -> None:
+        """An unknown counter, or an amount that is not a number, changes nothing."""
         store.sessions.create_session("s", "cli")
         before = store.sessions.get_session("s")
         with refused("message_count"):
@@ -198,7 +198,7 @@ class SessionContract:
         assert numbers["by_source"] == {"cli": {"sessions": 2, "messages": 4}, "cron": {"sessions": 1, "messages": 2}}
         assert numbers["by_model"] == {"m": {"sessions": 2, "messages": 4}, "": {"sessions": 1, "messages": 2}}
 
-    def test_facts_about_the_store_can_be_kept_with_it(self, store: SessionStore) -> None:
+    def test_a_store_keeps_metadata_about_itself(self, store: SessionStore) -> None:
         """A key has one value, the last one."""
         assert store.usage.get_meta("k") is None
         store.usage.set_meta("k", "ü")
@@ -206,7 +206,7 @@ class SessionContract:
         assert store.usage.get_meta("k") == "v"
 
     def test_a_session_is_found_by_the_beginning_of_its_id(self, store: SessionStore) -> None:
-        """Only when there is one such session; signs that databases know are plain characters."""
+        """Only if it is unique; wildcards of the database are plain characters."""
         for name in ("abc", "abd", "abcd", "x_1", "x%2", "xy3"):
             store.sessions.create_session(name, "cli")
         assert store.sessions.resolve_session_id("abc") == "abc"

@@ -7,7 +7,7 @@ from memoranda.testing.store_contract.assertions import chain, refused
 
 class TitleContract:
     def test_a_session_can_be_named_renamed_and_unnamed(self, store: SessionStore) -> None:
-        """A blank title takes the name away."""
+        """A blank title removes it."""
         store.sessions.create_session("s", "cli")
         assert store.titles.get_session_title("s") is None
         assert store.titles.set_session_title("s", "Fix Docker Build")
@@ -19,7 +19,7 @@ class TitleContract:
             assert store.titles.get_session_title("s") is None
 
     def test_a_title_belongs_to_one_session(self, store: SessionStore) -> None:
-        """A second session is refused and keeps the title it had; letters' case tells titles apart."""
+        """A second session is refused and keeps its own title; titles are case-sensitive."""
         store.sessions.create_session("a", "cli", title="Plan")
         store.sessions.create_session("b", "cli", title="Other")
         with refused("Plan", "taken"):
@@ -31,7 +31,7 @@ class TitleContract:
         assert store.titles.set_session_title("b", "plan")
 
     def test_a_title_is_unique_for_its_user_only(self, store: SessionStore) -> None:
-        """Users do not learn of each other by a collision, the nameless one included."""
+        """A collision does not reveal other users, not even to the user without a name."""
         for user in ("ann", "bob", None, ""):
             try:
                 store.sessions.create_session(f"of {user!r}", "cli", user_id=user, title="Plan")
@@ -42,7 +42,7 @@ class TitleContract:
             assert store.scoped(Scope.of(user)).titles.resolve_session_by_title("Plan") == f"of {user!r}"
 
     def test_a_title_is_one_line_that_can_be_seen(self, store: SessionStore) -> None:
-        """Controls, zero-width and direction characters go; emoji stay whole."""
+        """Control, zero-width and direction characters are removed; emoji are kept whole."""
         store.sessions.create_session("s", "cli")
         for given, kept in {
             "  a \t b\r\nc ": "a b c",
@@ -66,7 +66,7 @@ class TitleContract:
         assert store.titles.set_session_title("s", "é" * 100)
 
     def test_the_next_title_is_numbered(self, store: SessionStore) -> None:
-        """After the highest number there is; what is not a number does not count."""
+        """It follows the highest existing number; a suffix that is not a number does not count."""
         assert store.titles.get_next_title_in_lineage("Fix Docker Build") == "Fix Docker Build"
         assert store.titles.get_next_title_in_lineage("Fresh #7") == "Fresh"
         titles = ("Plan", "plan #2", "Plan #draft", "Plan #07", "Planet #9", "Plan 50%", "Plan_")
@@ -92,12 +92,12 @@ class TitleContract:
             store.sessions.create_session(f"s{number}", "cli", title=title, started_at=float(number))
             titles.append(title)
         assert len(set(titles)) == 12
-        assert all(len(each) <= 100 for each in titles)
-        assert [each.rpartition(" #")[2] for each in titles[1:]] == [str(number) for number in range(2, 13)]
+        assert all(len(titled) <= 100 for titled in titles)
+        assert [titled.rpartition(" #")[2] for titled in titles[1:]] == [str(number) for number in range(2, 13)]
         assert store.titles.resolve_session_by_title(base) == "s11"
 
-    def test_a_title_leads_to_the_latest_of_its_lineage(self, store: SessionStore) -> None:
-        """By number, exactly as written; never to a namesake."""
+    def test_a_title_resolves_to_the_latest_of_its_lineage(self, store: SessionStore) -> None:
+        """By number, for the exact title only; never to a similar one."""
         store.sessions.create_session("one", "cli", title="Plan", started_at=5.0)
         store.sessions.create_session("draft", "cli", title="Plan #draft", started_at=50.0)
         store.sessions.create_session("lower", "cli", title="plan #9", started_at=50.0)
@@ -111,22 +111,22 @@ class TitleContract:
         assert store.titles.resolve_session_by_title("Pla%") is None
         assert store.titles.resolve_session_by_title("") is None
 
-    def test_a_title_is_told_from_the_numbers_after_it(self, store: SessionStore) -> None:
-        """Exactly as written, of every user in sight, and those with numbers in their order."""
+    def test_numbered_titles_are_listed_apart_from_the_exact_one(self, store: SessionStore) -> None:
+        """The exact titles of all visible users, and the numbered ones in order of their numbers."""
         for number, title in enumerate(("Plan #10", "Plan", "Plan #2", "plan", "Plan #draft", "Plan #1")):
             store.sessions.create_session(f"s{number}", "cli", title=title)
         store.sessions.create_session("hers", "cli", user_id="ann", title="Plan", started_at=5.0)
         exact, numbered = store.titles.list_titled(" Plan ")
-        assert [each.session_id for each in exact] == ["hers", "s1"]
-        assert [each.title for each in numbered] == ["Plan #1", "Plan #2", "Plan #10"]
+        assert [titled.session_id for titled in exact] == ["hers", "s1"]
+        assert [titled.title for titled in numbered] == ["Plan #1", "Plan #2", "Plan #10"]
         exact, numbered = store.scoped(Scope.of("ann")).titles.list_titled("Plan")
-        assert [each.session_id for each in (*exact, *numbered)] == ["hers"]
-        assert [[each.session_id for each in some] for some in store.titles.list_titled("Plan #2")] == [["s2"], []]
+        assert [titled.session_id for titled in (*exact, *numbered)] == ["hers"]
+        assert [[titled.session_id for titled in some] for some in store.titles.list_titled("Plan #2")] == [["s2"], []]
         for nothing in ("", "Pla%", "PLAN", "x" * 101, "\ud800"):
             assert store.titles.list_titled(nothing) == ([], [])
 
-    def test_a_title_moves_on_with_its_conversation(self, store: SessionStore) -> None:
-        """A continuation may take the title of an earlier session of the chain; a branch may not."""
+    def test_a_continuation_may_use_the_title_of_its_conversation(self, store: SessionStore) -> None:
+        """An earlier session of the chain then loses it; a branch may not use it."""
         chain(store, "a", "b", "c")
         store.titles.set_session_title("a", "Plan")
         assert store.titles.set_session_title("c", "Plan")

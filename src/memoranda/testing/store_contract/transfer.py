@@ -1,4 +1,4 @@
-"""Contract of export and import: the same store on the other side, nothing twice, nothing lost for one bad session."""
+"""Contract of export and import: an equal store, no duplicates, and nothing lost because of one bad session."""
 
 import json
 import time
@@ -11,8 +11,8 @@ from memoranda.testing.store_contract.messages import FULL
 _NUMBERS = ("id", "copy_of")
 
 
-def picture(store: SessionStore) -> list[dict[str, Any]]:
-    """Everything in a store, message numbers left out: they are each store's own."""
+def store_content(store: SessionStore) -> list[dict[str, Any]]:
+    """Everything in a store except message ids, which differ between stores."""
     sessions = []
     for session in store.transfer.export_all():
         places = {row["id"]: place for place, row in enumerate(session["messages"])}
@@ -27,7 +27,7 @@ def picture(store: SessionStore) -> list[dict[str, Any]]:
 
 class TransferContract:
     def test_export_then_import_gives_the_same_store(self, store: SessionStore, other: SessionStore) -> None:
-        """Chains, branches, titles, counters, costs, compressed and repeated messages; also by way of JSON text."""
+        """Chains, branches, titles, counters, costs, compressed messages and copies; also through JSON text."""
         chain(store, "a", "b", "c", user_id="ann")
         store.titles.set_session_title("c", "Chain")
         store.sessions.create_session(
@@ -45,7 +45,7 @@ class TransferContract:
         assert report.ok
         assert sorted(report.imported) == ["a", "b", "c", "h", "x"]
         assert report.messages == 10
-        assert picture(other) == picture(store)
+        assert store_content(other) == store_content(store)
         assert findable(other) == findable(store)
         assert other.lineage.get_compression_lineage("a") == ["a", "b", "c"]
         assert contents(other, "x") == contents(store, "x")
@@ -71,30 +71,30 @@ class TransferContract:
         assert [row["id"] for row in store.transfer.iter_export("cron")] == ["b"]
 
     def test_importing_twice_adds_nothing(self, store: SessionStore, other: SessionStore) -> None:
-        """Equal messages of one session included; the report says so."""
+        """Not even for equal messages of one session; the report lists the session as skipped."""
         store.sessions.create_session("s", "cli", title="T")
         for _ in range(3):
             store.messages.append_message("s", "user", "again", timestamp=5.0)
         store.messages.append_message("s", **FULL)
         other.transfer.import_sessions(store.transfer.export_all())
-        before, head = picture(other), other.feed.head()
+        before, head = store_content(other), other.feed.head()
         report = other.transfer.import_sessions(store.transfer.export_all())
         assert (report.imported, report.updated, report.skipped, report.messages) == ([], [], ["s"], 0)
-        assert picture(other) == before
+        assert store_content(other) == before
         assert other.feed.head() == head
         assert store.transfer.import_sessions(store.transfer.export_all()).messages == 0
 
-    def test_importing_what_was_repeated_twice_adds_nothing(self, store: SessionStore, other: SessionStore) -> None:
-        """A message with an external id is not taken for its own repetition, which has none."""
+    def test_importing_copies_twice_adds_nothing(self, store: SessionStore, other: SessionStore) -> None:
+        """A message with an external id is not mistaken for its own copy, which has none."""
         store.sessions.create_session("s", "cli")
         store.messages.append_message("s", "user", "x", external_id="e", timestamp=5.0)
         compact(store, "s", 1)
         assert other.transfer.import_sessions(store.transfer.export_all()).messages == 3
         assert other.transfer.import_sessions(store.transfer.export_all()).messages == 0
-        assert picture(other) == picture(store)
+        assert store_content(other) == store_content(store)
 
     def test_importing_messages_without_time_or_id_twice_adds_nothing(self, store: SessionStore) -> None:
-        """They are known by what they say, as often as it is said."""
+        """They are recognised by their content and how often it occurs."""
         session = {
             "id": "s", "source": "x",
             "messages": [{"role": "user", "content": text} for text in ("ok", "ok", "fine")],
@@ -104,7 +104,7 @@ class TransferContract:
         assert contents(store, "s") == ["ok", "ok", "fine"]
 
     def test_a_session_without_any_time_is_dated_now(self, store: SessionStore) -> None:
-        """At its first import, and again when messages with times are added: what was there stays as it is."""
+        """At its first import, and again when messages with times are added; existing messages do not change."""
         before = time.time()
         plain = {"role": "user", "content": "when?"}
         assert store.transfer.import_sessions([{"id": "s", "source": "x", "messages": [plain]}]).undated == ["s"]
@@ -121,16 +121,18 @@ class TransferContract:
         assert (report.undated, len(report.errors)) == ([], 1)
 
     def test_a_session_that_has_grown_gets_what_is_new(self, store: SessionStore, other: SessionStore) -> None:
-        """Only that, in order."""
+        """Only the new messages, in order."""
         store.sessions.create_session("s", "cli")
         say(store, "s", "1", "2")
         other.transfer.import_sessions(store.transfer.export_all())
         say(store, "s", "3", "4")
         report = other.transfer.import_sessions(store.transfer.export_all())
         assert (report.updated, report.messages) == (["s"], 2)
-        assert picture(other) == picture(store)
+        assert store_content(other) == store_content(store)
 
-    def test_a_session_compressed_since_is_compressed_here_too(self, store: SessionStore, other: SessionStore) -> None:
+    def test_a_session_that_was_compressed_since_is_compressed_here_too(
+        self, store: SessionStore, other: SessionStore
+    ) -> None:
         """Old turns do not stay in the context beside their summary."""
         store.sessions.create_session("s", "cli")
         say(store, "s", "1", "2", "3")
@@ -138,9 +140,9 @@ class TransferContract:
         compact(store, "s", 1)
         other.transfer.import_sessions(store.transfer.export_all())
         assert contents(other, "s") == contents(store, "s")
-        assert picture(other) == picture(store)
+        assert store_content(other) == store_content(store)
 
-    def test_what_was_taken_back_here_is_not_brought_back(self, store: SessionStore, other: SessionStore) -> None:
+    def test_an_import_does_not_restore_rewound_messages(self, store: SessionStore, other: SessionStore) -> None:
         """An import recognises messages that no view shows any more."""
         store.sessions.create_session("s", "cli")
         ids = say(store, "s", "1", "2")
@@ -162,7 +164,7 @@ class TransferContract:
         assert contents(store, "s") == ["ok", "ok"]
 
     def test_a_taken_title_gets_a_number(self, store: SessionStore) -> None:
-        """Nothing is refused for its title, and the report says what it is called now."""
+        """No session is refused because of its title, and the report names the new one."""
         store.sessions.create_session("a", "cli", title="Plan")
         store.sessions.create_session("b", "cli", title="x" * 100)
         report = store.transfer.import_sessions(
@@ -181,7 +183,7 @@ class TransferContract:
         assert report.renamed.keys() == {"c", "d", "e"}
 
     def test_a_missing_parent_detaches_a_session(self, store: SessionStore) -> None:
-        """It is imported all the same; a parent that comes later in the same import is waited for."""
+        """It is imported anyway; a parent that follows later in the same import is linked."""
         report = store.transfer.import_sessions(
             [
                 {"id": "orphan", "source": "x", "parent_session_id": "missing", "relation": "branch"},
@@ -193,8 +195,8 @@ class TransferContract:
         assert store.lineage.get_compression_lineage("child") == ["parent", "child"]
         assert store.lineage.get_conversation_root("orphan") == "orphan"
 
-    def test_sessions_that_name_each_other_as_parents_end_somewhere(self, store: SessionStore) -> None:
-        """A circle is cut open."""
+    def test_a_cycle_of_parents_is_broken(self, store: SessionStore) -> None:
+        """One of the sessions loses its parent."""
         circle = [{"id": a, "source": "x", "parent_session_id": b} for a, b in ("ab", "bc", "ca", "ss")]
         report = store.transfer.import_sessions(circle)
         assert sorted(report.imported) == ["a", "b", "c", "s"]
@@ -202,7 +204,7 @@ class TransferContract:
         assert store.lineage.get_ancestors("s") == [{"id": "s", "title": None, "relation": None}]
         assert len(store.listing.list_sessions_rich()) >= 1
 
-    def test_a_broken_session_is_reported_and_the_others_come_in(self, store: SessionStore) -> None:
+    def test_a_broken_session_is_reported_and_the_others_are_imported(self, store: SessionStore) -> None:
         """Whatever is wrong with it, nothing of it is stored."""
         good = {"id": "good", "source": "x", "messages": [{"role": "user", "content": "hi"}]}
         ok = {"role": "user", "content": "hi"}
@@ -222,8 +224,8 @@ class TransferContract:
             assert report.errors[0]["error"]
         assert store.sessions.get_session("b") is None
 
-    def test_values_that_no_database_holds_are_reported(self, store: SessionStore) -> None:
-        """With the session that has them, not as an error from below."""
+    def test_values_that_no_database_stores_are_reported(self, store: SessionStore) -> None:
+        """With the session that has them, not as an error of the database."""
         ok: dict[str, Any] = {"role": "user", "content": "hi"}
         broken: list[dict[str, Any]] = [
             {"ended_at": [1]}, {"input_tokens": 10**30}, {"started_at": 10**400}, {"id": "\ud800"},
@@ -240,7 +242,7 @@ class TransferContract:
                 store.deletion.delete_session("b")
 
     def test_an_imported_number_is_a_number(self, store: SessionStore) -> None:
-        """Text in its place is reported or counts as nothing; sums work."""
+        """Text instead of a number is reported or counts as zero; sums work."""
         store.transfer.import_sessions(
             [
                 {"id": "a", "source": "x", "input_tokens": "abc"},
@@ -253,7 +255,7 @@ class TransferContract:
         for row in store.transfer.export_all():
             assert all(isinstance(row[name], int) for name in ("input_tokens", "archived", "rewind_count"))
 
-    def test_what_is_repeated_of_a_session_that_is_not_here_can_be_found(
+    def test_a_copy_of_a_session_that_was_not_imported_can_be_found(
         self, store: SessionStore, other: SessionStore
     ) -> None:
         """A continuation that is imported without its parent has the only record of what it copies."""
@@ -272,7 +274,9 @@ class TransferContract:
         store.transfer.import_sessions(whole)
         assert findable(store) == ["a fact"]
 
-    def test_what_is_known_later_comes_in_with_what_is_new(self, store: SessionStore, other: SessionStore) -> None:
+    def test_fields_that_became_known_later_are_imported_with_new_messages(
+        self, store: SessionStore, other: SessionStore
+    ) -> None:
         """Title, end and counts; what is known here stays, and a session that continued here is not ended."""
         store.sessions.create_session("s", "cli")
         say(store, "s", "one")
@@ -295,8 +299,8 @@ class TransferContract:
         assert kept is not None
         assert (kept["title"], kept["ended_at"]) == ("Mine", None)
 
-    def test_what_was_redacted_here_is_not_brought_back(self, store: SessionStore) -> None:
-        """By an export from before, whose messages have no external ids."""
+    def test_an_import_does_not_restore_redacted_messages(self, store: SessionStore) -> None:
+        """By an earlier export, whose messages have no external ids."""
         store.sessions.create_session("s", "cli")
         (message, _) = say(store, "s", "a secret", "other words")
         before = store.transfer.export_all()
@@ -305,19 +309,21 @@ class TransferContract:
         assert contents(store, "s") == ["[redacted]", "other words"]
         assert store.messages.get_messages_as_conversation("s")[0] == {"role": "user", "content": "[redacted]"}
 
-    def test_a_repetition_may_come_before_what_it_repeats(self, store: SessionStore, other: SessionStore) -> None:
-        """It is found and counted once, there as here."""
+    def test_a_copy_may_precede_its_original(self, store: SessionStore, other: SessionStore) -> None:
+        """It is found and counted once, in both stores."""
         said = {"id": 7, "role": "user", "content": "all of it"}
         cut = {"id": 3, "role": "user", "content": "shortened", "copy_of": 7}
         sessions = [{"id": "a", "source": "cli", "messages": [cut]}, {"id": "b", "source": "cli", "messages": [said]}]
         store.transfer.import_sessions(sessions)
         other.transfer.import_sessions(store.transfer.export_all())
-        for each in (store, other):
-            assert findable(each) == ["all of it"]
-            assert not each.maintenance.miscounted_sessions()
+        for either_store in (store, other):
+            assert findable(either_store) == ["all of it"]
+            assert not either_store.maintenance.miscounted_sessions()
 
-    def test_progress_is_told(self, store: SessionStore) -> None:
+    def test_progress_is_reported(self, store: SessionStore) -> None:
         """After every session."""
         steps: list[int] = []
-        store.transfer.import_sessions(({"id": str(each), "source": "x"} for each in range(3)), progress=steps.append)
+        store.transfer.import_sessions(
+            ({"id": str(number), "source": "x"} for number in range(3)), progress=steps.append
+        )
         assert steps == [1, 2, 3]
