@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoranda.adapters.hosts import claude_code, codex
+from memoranda.adapters.hosts.created_files import CreatedFiles
 from memoranda.adapters.hosts.host import HostEnvironment
 from memoranda.adapters.hosts.install_plan import plan_install, plan_uninstall
 from memoranda.adapters.hosts.launch_command import LaunchCommand, is_our_hook
-from memoranda.adapters.hosts.settings_change import SettingsError, apply_change
+from memoranda.adapters.hosts.settings_change import SettingsError, apply_changes
 from memoranda.adapters.hosts.supported_hosts import HOSTS
 from memoranda.support.relaxed_json import parse
 from tests.conftest import mode
@@ -35,14 +36,13 @@ def _environment(
 
 def _install(name: str, environment: HostEnvironment, program: LaunchCommand = PROGRAM) -> int:
     changes = plan_install(HOSTS[name], environment, program)
-    for change in changes:
-        apply_change(change, environment.user_home / "backups")
+    apply_changes(changes, environment.user_home / "backups")
     return len(changes)
 
 
 def _uninstall(name: str, environment: HostEnvironment) -> None:
-    for change in plan_uninstall(HOSTS[name], environment):
-        apply_change(change, environment.user_home / "backups")
+    backups = environment.user_home / "backups"
+    apply_changes(plan_uninstall(HOSTS[name], environment, CreatedFiles(backups)), backups)
 
 
 def _settings(file: Path) -> dict[str, Any]:
@@ -77,8 +77,42 @@ def test_a_host_without_settings_gets_exactly_its_own_form(name: str, tmp_path: 
     assert _settings(tmp_path / file) == expected
     assert plan_install(HOSTS[name], environment, PROGRAM) == []
     _uninstall(name, environment)
-    assert _settings(tmp_path / file) == {}
+    assert list(tmp_path.iterdir()) == []
     assert plan_uninstall(HOSTS[name], environment) == []
+
+
+@_each
+def test_an_empty_file_that_was_there_before_stays(name: str, tmp_path: Path) -> None:
+    """With its bytes, and so does its directory."""
+    environment = _environment(tmp_path)
+    files = [file.path for file in HOSTS[name].files(environment)]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"" if file.suffix == ".toml" else b"{}\n")
+    before = {file: file.read_bytes() for file in files}
+    _install(name, environment)
+    _uninstall(name, environment)
+    assert {file: file.read_bytes() for file in files} == before
+
+
+@_each
+def test_a_file_that_the_host_wrote_to_meanwhile_stays(name: str, tmp_path: Path) -> None:
+    """Without our entries; a directory that has something else in it stays too."""
+    environment = _environment(tmp_path)
+    _install(name, environment)
+    files = [file.path for file in HOSTS[name].files(environment)]
+    other = files[-1].parent / "other"
+    other.write_text("theirs")
+    for file in files:
+        text = file.read_text()
+        file.write_text(text + "# mine\n" if file.suffix == ".toml" else text.replace("{", '{"theirs": 1,', 1))
+    _uninstall(name, environment)
+    assert "# mine\n" in files[0].read_text() if name == "codex" else _settings(files[0])["theirs"] == 1
+    for file in files:
+        assert "memoranda" not in file.read_text()
+        file.unlink()
+    assert other.read_text() == "theirs"
+    assert plan_uninstall(HOSTS[name], environment, CreatedFiles(tmp_path / "backups")) == []
 
 
 @_each

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from memoranda.adapters.hosts.created_files import CreatedFiles
 from memoranda.adapters.hosts.settings_change import (
     HostFileChange,
     SettingsError,
@@ -117,6 +118,33 @@ def test_when_one_change_fails_those_before_it_are_put_back(tmp_path: Path) -> N
         apply_changes(changes, tmp_path / "backups")
     assert (old.read_text(), mode(old)) == ("{}", 0o640)
     assert not new.exists()
+    assert new not in CreatedFiles(tmp_path / "backups")
+
+
+def test_what_was_created_and_removed_leaves_no_trace(tmp_path: Path) -> None:
+    """Neither the file nor its directories nor the note about them; other directories stay."""
+    (tmp_path / "there").mkdir()
+    file, backups = tmp_path / "there" / "a" / "b" / "c.json", tmp_path / "home" / "backups"
+    apply_changes([HostFileChange(file, None, b"1")], backups)
+    assert file in CreatedFiles(backups)
+    removal = HostFileChange(file, b"1", None)
+    assert removal.diff().splitlines()[1] == "+++ (removed file)"
+    assert apply_changes([removal], backups) == [None]
+    assert list((tmp_path / "there").iterdir()) == []
+    assert not backups.exists()
+
+
+def test_a_removal_is_undone_when_a_later_change_fails(tmp_path: Path) -> None:
+    """A file that changed meanwhile is not removed at all."""
+    file, bad = tmp_path / "a.json", tmp_path / "no directory" / "c.json"
+    apply_changes([HostFileChange(file, None, b"1")], tmp_path / "backups")
+    bad.parent.write_text("")
+    with pytest.raises(SettingsError, match="Nothing was changed"):
+        apply_changes([HostFileChange(file, b"1", None), HostFileChange(bad, None, b"3")], tmp_path / "backups")
+    assert file.read_text() == "1"
+    with pytest.raises(SettingsError, match="changed in the meantime"):
+        apply_changes([HostFileChange(file, b"0", None)], tmp_path / "backups")
+    assert file.read_text() == "1"
 
 
 def test_what_cannot_be_put_back_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

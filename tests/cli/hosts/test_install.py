@@ -42,6 +42,16 @@ def test_install_and_uninstall_say_what_they_did(terminal: Terminal, tmp_path: P
     assert "memoranda" not in file.read_text() and "// mine" in file.read_text()
 
 
+def test_uninstalling_deletes_the_files_that_installing_created(terminal: Terminal, tmp_path: Path) -> None:
+    """Both of Codex's, with their directory; a dry run shows both."""
+    assert terminal.ok("install", "codex", "--dry-run").count("(new file)") == 2
+    terminal.ok("install", "codex", "--yes")
+    assert terminal.ok("uninstall", "codex", "--dry-run").count("(removed file)") == 2
+    answer = terminal.json("uninstall", "codex", "--yes")
+    assert [change["removed"] for change in answer["changes"]] == [True, True]
+    assert list((tmp_path / "user").iterdir()) == []
+
+
 def test_a_person_is_asked_in_a_terminal(terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No leaves everything as it was."""
     monkeypatch.setattr("memoranda.cli.confirmation._can_ask", lambda invocation: True)

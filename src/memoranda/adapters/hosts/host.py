@@ -50,6 +50,8 @@ class SettingsFile:
     language: Literal["json", "toml"] = "json"
     table: tuple[str, str] = ("", "")
     """For TOML: the table that is ours, by the name of its parent and its own."""
+    initial: Settings = field(default_factory=dict)
+    """What a new file has beside our entries."""
     local: bool = False
     """Whether the file stays on this machine even when it belongs to a project."""
 

@@ -1,6 +1,9 @@
 """Plans the changes to a host's settings files that install Memoranda there or uninstall it."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Container
+from dataclasses import replace
+from pathlib import Path
 
 from memoranda.adapters.hosts.host import Host, HostEnvironment, Settings, SettingsFile, UnusableSettingsError
 from memoranda.adapters.hosts.json_edit import rewrite_json
@@ -16,23 +19,34 @@ Edit = Callable[[Settings], Settings]
 def plan_install(host: Host, environment: HostEnvironment, command: LaunchCommand) -> list[HostFileChange]:
     """Returns the changes that are still missing for an installation; none when it is complete."""
 
-    def edit_for(file: SettingsFile) -> Edit:
-        file_command = command.for_shared_file() if file.is_shared(environment) else command
-        return lambda settings: file.add(settings, file_command)
+    def plan_file(file: SettingsFile) -> HostFileChange:
+        shared = file.is_shared(environment)
+        file_command = command.for_shared_file() if shared else command
+        initial = {} if file.path.exists() else file.initial
+        return _plan_change(file, lambda settings: file.add({**initial, **settings}, file_command), shared=shared)
 
-    return _plan(host, environment, edit_for)
-
-
-def plan_uninstall(host: Host, environment: HostEnvironment) -> list[HostFileChange]:
-    """Returns the changes that remove our entries."""
-    return _plan(host, environment, lambda file: file.remove)
-
-
-def _plan(host: Host, environment: HostEnvironment, edit_for: Callable[[SettingsFile], Edit]) -> list[HostFileChange]:
-    changes = [
-        _plan_change(file, edit_for(file), shared=file.is_shared(environment)) for file in host.files(environment)
-    ]
+    changes = map(plan_file, host.files(environment))
     return [change for change in changes if change.is_needed]
+
+
+def plan_uninstall(
+    host: Host, environment: HostEnvironment, created: Container[Path] = frozenset()
+) -> list[HostFileChange]:
+    """Returns the changes that remove our entries; a file that installing created goes if nothing else is in it."""
+
+    def plan_file(file: SettingsFile) -> HostFileChange:
+        change = _plan_change(file, file.remove, shared=file.is_shared(environment))
+        is_ours = change.before is not None and file.path in created
+        return replace(change, after=None) if is_ours and _is_empty(change.after, file.initial) else change
+
+    changes = map(plan_file, host.files(environment))
+    return [change for change in changes if change.is_needed]
+
+
+def _is_empty(content: bytes | None, initial: Settings) -> bool:
+    """Whether only the settings of a new file are left; a comment counts as content."""
+    words = b"".join((content or b"").split())
+    return words in (b"", b"{}", json.dumps(initial, separators=(",", ":")).encode())
 
 
 def _plan_change(file: SettingsFile, edit: Edit, *, shared: bool) -> HostFileChange:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from memoranda.adapters.hosts.created_files import CreatedFiles, missing_directories, remove_empty
 from memoranda.errors import StorageError
 from memoranda.support.durable_files import (
     discard_staged,
@@ -17,6 +18,7 @@ from memoranda.support.durable_files import (
     read_file,
     stage,
     staged_path,
+    sync_directory,
     write_private,
 )
 
@@ -32,25 +34,23 @@ class SettingsError(StorageError):
 
 @dataclass(frozen=True, slots=True)
 class HostFileChange:
-    """A file before and after; `before` is None for a new file. A `shared` file belongs to a project."""
+    """A file before and after; None for a file that does not exist. A `shared` file belongs to a project."""
 
     file: Path
     before: bytes | None
-    after: bytes
+    after: bytes | None
     shared: bool = False
 
     @property
     def is_needed(self) -> bool:
-        return self.after != (self.before or b"")
+        return self.after != (self.before if self.after is None else self.before or b"")
 
     def diff(self) -> str:
         """Returns what changes, line by line."""
-        before, after = (text.decode("utf-8", "replace").splitlines() for text in (self.before or b"", self.after))
+        before, after = ((text or b"").decode("utf-8", "replace").splitlines() for text in (self.before, self.after))
         name = str(self.file)
-        lines = difflib.unified_diff(
-            before, after, name if self.before is not None else "(new file)", name, lineterm=""
-        )
-        return "\n".join(lines)
+        names = ("(new file)" if self.before is None else name, "(removed file)" if self.after is None else name)
+        return "\n".join(difflib.unified_diff(before, after, *names, lineterm=""))
 
 
 def read_settings(file: Path) -> bytes | None:
@@ -67,23 +67,29 @@ def read_settings(file: Path) -> bytes | None:
 
 
 def apply_changes(changes: Sequence[HostFileChange], backups: Path) -> list[Path | None]:
-    """Makes all changes or none. Returns the path of each file's backup; None for a new file.
+    """Makes all changes or none. Returns the path of each file's backup; None for a new file and for a removed one.
 
-    If one change fails, the earlier ones are reverted, and the error names those that could not be.
+    If one change fails, the earlier ones are reverted, and the error names those that could not be. The files and
+    directories that are created here are noted beside the backups, so that uninstalling removes them.
     """
     copies: list[Path | None] = []
+    created = {change.file: missing_directories(change.file) for change in changes if change.before is None}
     for index, change in enumerate(changes):
         try:
             copies.append(apply_change(change, backups))
         except SettingsError as error:
             problems = [_revert(*applied) for applied in zip(changes[:index], copies, strict=True)]
             not_reverted = " ".join(filter(None, problems))
+            remove_empty(directory for directories in created.values() for directory in directories)
             raise SettingsError(f"{error} {not_reverted or 'Nothing was changed.'}") from error
+    record = CreatedFiles(backups)
+    record.add(created)
+    record.remove(change.file for change in changes if change.after is None)
     return copies
 
 
 def apply_change(change: HostFileChange, backups: Path) -> Path | None:
-    """Makes a change. Returns the path of the file's backup; None for a new file.
+    """Makes a change. Returns the path of the file's backup; None for a new file and for a removed one.
 
     A symbolic link stays, and the file it points to is changed. A file that is no longer as it was shown is refused.
     """
@@ -101,6 +107,9 @@ def apply_change(change: HostFileChange, backups: Path) -> Path | None:
 def _write(change: HostFileChange) -> None:
     target = Path(os.path.realpath(change.file))
     try:
+        if change.after is None:
+            _remove(change)
+            return
         make_private_directory(target.parent)
         stage(target, change.after)
         try:
@@ -113,6 +122,13 @@ def _write(change: HostFileChange) -> None:
             raise
     except OSError as error:
         raise SettingsError(f"{change.file} cannot be written: {error.strerror or error}.") from error
+
+
+def _remove(change: HostFileChange) -> None:
+    if read_settings(change.file) != change.before:
+        raise SettingsError(f"{change.file} changed in the meantime; try again.")
+    change.file.unlink()
+    sync_directory(change.file.parent)
 
 
 def _revert(change: HostFileChange, copy: Path | None) -> str:
@@ -147,7 +163,8 @@ def _mode(target: Path, change: HostFileChange) -> int:
 
 
 def _back_up(change: HostFileChange, backups: Path) -> Path | None:
-    if change.before is None:
+    if change.before is None or change.after is None:
+        # A file is only removed when nothing but our entries is in it.
         return None
     make_private_directory(backups)
     name = change.file.name.lstrip(".")

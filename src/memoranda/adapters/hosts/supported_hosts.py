@@ -8,7 +8,7 @@ from memoranda.adapters.hosts.host import Host, HostEnvironment, Settings, Setti
 from memoranda.adapters.hosts.launch_command import LaunchCommand
 from memoranda.adapters.hosts.server_entry import add_server, remove_server, stdio_entry
 
-_OPENCODE_SCHEMA = "https://opencode.ai/config.json"
+_NEW_OPENCODE_FILE = {"$schema": "https://opencode.ai/config.json"}
 
 
 def _json_file(path: Path, *map_path: str, **options: Any) -> list[SettingsFile]:
@@ -40,13 +40,11 @@ def _opencode(environment: HostEnvironment) -> list[SettingsFile]:
         directory = environment.directory("XDG_CONFIG_HOME", environment.user_home / ".config") / "opencode"
     paths = [directory / name for name in ("opencode.json", "opencode.jsonc")]
     path = next((path for path in paths if path.exists()), paths[0])
-    return [SettingsFile(path, _add_to_opencode, _remove_from_opencode)]
+    return [SettingsFile(path, _add_to_opencode, _remove_from_opencode, initial=_NEW_OPENCODE_FILE)]
 
 
 def _add_to_opencode(settings: Settings, command: LaunchCommand) -> Settings:
     path = ("mcp", "servers") if _is_opencode_2(settings) else ("mcp",)
-    if not settings:
-        settings = {"$schema": _OPENCODE_SCHEMA}
 
     def local_entry(words: list[str]) -> dict[str, Any]:
         return {"type": "local", "command": words}
@@ -55,11 +53,9 @@ def _add_to_opencode(settings: Settings, command: LaunchCommand) -> Settings:
 
 
 def _remove_from_opencode(settings: Settings) -> Settings:
-    remaining = settings
-    if _is_opencode_2(remaining):
-        remaining = remove_server("mcp", "servers")(remaining)
-    remaining = remove_server("mcp")(remaining)
-    return {} if remaining == {"$schema": _OPENCODE_SCHEMA} != settings else remaining
+    if _is_opencode_2(settings):
+        settings = remove_server("mcp", "servers")(settings)
+    return remove_server("mcp")(settings)
 
 
 def _is_opencode_2(settings: Settings) -> bool:

@@ -43,6 +43,11 @@ def find_host(invocation: Invocation, name: str, project: Path | None) -> Host:
     return host
 
 
+def backups_directory(invocation: Invocation, host: Host) -> Path:
+    """Returns where the home keeps the previous settings of a host."""
+    return invocation.locate_home().root / "host-backups" / host.name
+
+
 def apply_with_consent(
     invocation: Invocation,
     host: Host,
@@ -57,7 +62,7 @@ def apply_with_consent(
     diffs = [_redacted_diff(change) for change in changes]
     data: dict[str, Any] = {"success": True, "host": host.name, "applied": False}
     data["changes"] = [
-        {"file": str(change.file), "new": change.before is None, "diff": diff}
+        {"file": str(change.file), "new": change.before is None, "removed": change.after is None, "diff": diff}
         for change, diff in zip(changes, diffs, strict=True)
     ]
     if not changes:
@@ -65,10 +70,10 @@ def apply_with_consent(
         return
 
     def apply() -> None:
-        backups = apply_changes(changes, invocation.locate_home().root / "host-backups" / host.name)
+        backups = apply_changes(changes, backups_directory(invocation, host))
         for entry, backup in zip(data["changes"], backups, strict=True):
             entry["backup"] = None if backup is None else str(backup)
-        lines = [f"{done} {change.file}" for change in changes]
+        lines = [f"{'Deleted' if change.after is None else done} {change.file}" for change in changes]
         lines += [f"  as it was before: {backup}" for backup in backups if backup is not None]
         invocation.respond("\n".join([*lines, next_step]), data | {"applied": True, "then": next_step})
 

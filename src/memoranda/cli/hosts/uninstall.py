@@ -4,9 +4,10 @@ from pathlib import Path
 
 import click
 
+from memoranda.adapters.hosts.created_files import CreatedFiles
 from memoranda.adapters.hosts.install_plan import plan_uninstall
 from memoranda.cli.context import Invocation, memory_options
-from memoranda.cli.hosts.confirm_changes import apply_with_consent, find_host, host_options
+from memoranda.cli.hosts.confirm_changes import apply_with_consent, backups_directory, find_host, host_options
 from memoranda.cli.hosts.host_environment import host_environment
 
 _EPILOG = """\b
@@ -21,12 +22,16 @@ Examples:
 @host_options
 @memory_options
 def command(host: str, project: Path | None, dry_run: bool, yes: bool) -> None:
-    """Remove what 'memoranda install' wrote from HOST's settings; the memory itself stays in the home."""
+    """Remove what 'memoranda install' wrote from HOST's settings; the memory itself stays in the home.
+
+    A settings file that the installation created is deleted if nothing else is in it.
+    """
     invocation = Invocation.current()
     invocation.locate_home().refuse_if_foreign()
     project = None if project is None else project.absolute()
     target = find_host(invocation, host, project)
-    changes = plan_uninstall(target, host_environment(project))
+    created = CreatedFiles(backups_directory(invocation, target))
+    changes = plan_uninstall(target, host_environment(project), created)
     next_step = f"{target.title} stops using it with its next start."
     apply_with_consent(
         invocation, target, changes, dry_run=dry_run, yes=yes, done="Removed Memoranda from", next_step=next_step
