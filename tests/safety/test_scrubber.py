@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memoranda.safety import fence, fence_tags, scrubber
 from memoranda.safety.fence import build_memory_context_block, sanitize_context
-from memoranda.safety.fence_tags import LONGEST_TAG
+from memoranda.safety.fence_tags import MAX_TAG_CHARS
 from memoranda.safety.scrubber import StreamingContextScrubber
 from tests.examples import examples
 
@@ -221,7 +221,7 @@ def test_fences_that_look_like_mentions_are_hidden(text: str, total: str) -> Non
 
 def test_the_limit_of_a_mention() -> None:
     """In the middle of a sentence, a closer that comes too late finds the opener already shown."""
-    near = f"see {O} {'x' * (LONGEST_TAG - len(O) - len(C) - 1)}{C}"
+    near = f"see {O} {'x' * (MAX_TAG_CHARS - len(O) - len(C) - 1)}{C}"
     far = near.replace("xx", "xxx", 1)
     assert scrub([near]) == scrub(near) == "see "
     assert scrub([far]) == scrub(far) == far
@@ -265,7 +265,7 @@ def test_what_is_held_back_is_bounded(text: str) -> None:
     stream = StreamingContextScrubber()
     for char in text * 3:
         stream.feed(char)
-        assert len(stream._held) < LONGEST_TAG
+        assert len(stream._held) < MAX_TAG_CHARS
 
 
 @given(TEXTS)
@@ -321,7 +321,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, run: Callable[[], object]) -> int:
 
     def unfinished_tag(text: str, start: int, end: int | None = None) -> int:
         nonlocal work
-        work += min(LONGEST_TAG, len(text) - start)
+        work += min(MAX_TAG_CHARS, len(text) - start)
         return break_off(text, start, end)
 
     with monkeypatch.context() as patched:
@@ -356,5 +356,5 @@ def test_work_grows_with_the_length_only(piece: str, size: int, monkeypatch: pyt
         return counted(monkeypatch, lambda: scrub(in_sizes(text, size)))
 
     short, long = work(3_000), work(12_000)
-    assert long <= 4.3 * short + 4 * LONGEST_TAG
-    assert long <= 3 * LONGEST_TAG * 12_000
+    assert long <= 4.3 * short + 4 * MAX_TAG_CHARS
+    assert long <= 3 * MAX_TAG_CHARS * 12_000

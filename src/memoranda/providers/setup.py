@@ -1,8 +1,8 @@
 """Setup of a provider: the fields of its schema, and the values that are checked and saved for them.
 
-Secrets go to `.env`, all other values to `providers/<name>.json` in the home, to the provider's constructor,
-and to its own `save_config` if it has one. A field that names a variable is also in `.env`, where the provider reads
-it. Values that were saved before and are not set again stay as they were.
+Secrets go to `.env`, all other values to `providers/<name>.json` in the home, to the provider's constructor, and to its
+own `save_config` if it has one. A field that names a variable is also in `.env`, where the provider reads it. Values
+that were saved before and are not set again stay as they were.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""The findings that a person accepted although the scanner objects to them.
+"""The scanner findings that a person accepted.
 
-They are stored in one JSON file: by digest of the text, each finding with who allowed it and when. It fails closed: a
+One JSON file stores them: by digest of the text, each finding with who allowed it and when. It fails closed: a
 file that cannot be read allows nothing, and the doctor reports it.
 """
 
@@ -62,5 +62,5 @@ def read_allowances(path: Path) -> dict[str, dict[str, Any]]:
             f"{path} cannot be read ({error}), so nothing in it is allowed. Repair or delete it."
         ) from error
     if not isinstance(record, dict) or not all(isinstance(findings, dict) for findings in record.values()):
-        raise StorageError(f"{path} does not hold what it should, so nothing in it is allowed. Repair or delete it.")
+        raise StorageError(f"{path} has the wrong structure, so nothing in it is allowed. Repair or delete it.")
     return record

@@ -2,7 +2,7 @@
 
 A text is scored in windows of one, two and four blocks of words, because an attack may be one short sentence in a
 long harmless text, and the most suspicious window decides. A sum is divided by the root of the number of words, so
-that short and long windows compare. `benchmarks/scanner/train.py` makes the data file, which is read at first use.
+that short and long windows compare. `benchmarks/scanner/train.py` writes the data file, which is read at first use.
 Its parts, after blank lines, are bias, threshold and size of a step; words; beginnings; pairs; with one line for each
 weight in steps, so that few numbers have to be read. `.` stands for the end of a sentence.
 """
@@ -19,10 +19,10 @@ from memoranda.safety.normalization import STOP
 
 BLOCK = 20
 WINDOWS = (1, 2, 4)
-SHORTEST = 14
+MIN_WORDS = 14
 STEM = 4
 CUE = 8
-SHORTEST_CUE = 4
+MIN_CUE_CHARS = 4
 FLOOR = 40
 DATA_FILE = "learned.txt"
 
@@ -54,13 +54,13 @@ class ScoredWindow(NamedTuple):
 
 
 def stem_of(word: str) -> str:
-    """The beginning by which a longer word is known in all its forms; nothing for a short one."""
+    """The first letters of a longer word, the same in all its forms; "" for a short word."""
     return word[:STEM] if len(word) > STEM else ""
 
 
 def length_factor(count: int) -> float:
-    """By how much the sum of a window of `count` words is divided."""
-    return sqrt(max(count, SHORTEST))
+    """The number by which the sum of a window of `count` words is divided."""
+    return sqrt(max(count, MIN_WORDS))
 
 
 def build_model(
@@ -68,7 +68,7 @@ def build_model(
 ) -> LinearModel:
     """A model from the weights of its features; its cues are heavy words, but no short, easily repeated ones."""
     whole = {word: weight + stems.get(stem_of(word), 0) for word, weight in words.items()}
-    cues = frozenset(word for word, weight in whole.items() if weight >= CUE and len(word) >= SHORTEST_CUE)
+    cues = frozenset(word for word, weight in whole.items() if weight >= CUE and len(word) >= MIN_CUE_CHARS)
     return LinearModel(bias, threshold, step, whole, stems, pairs, cues)
 
 
@@ -91,7 +91,7 @@ def _weigh(block: list[str], model: LinearModel) -> int:
 
 
 def best_window(words: list[str], model: LinearModel) -> ScoredWindow:
-    """The most suspicious window of a row of words."""
+    """The most suspicious window in a list of words."""
     score, first, last = max(_windows(block_sums(words, model), len(words)))
     return ScoredWindow(first, last, score * model.step + model.bias)
 
@@ -124,12 +124,12 @@ def classify(words: list[str]) -> ScoredWindow | None:
 @cache
 def load() -> LinearModel:
     """Read the model from the package."""
-    return read(Path(__file__).with_name(DATA_FILE).read_text("utf-8"))
+    return parse_model(Path(__file__).with_name(DATA_FILE).read_text("utf-8"))
 
 
-def read(written: str) -> LinearModel:
-    """The model that `written` describes."""
-    header, *parts = written.split("\n\n")
+def parse_model(text: str) -> LinearModel:
+    """The model in the text of a data file."""
+    header, *parts = text.split("\n\n")
     bias, threshold, step = map(float, header.split())
     words, stems, pairs = ([line.split() for line in part.splitlines()] for part in parts)
     return build_model(bias, threshold, step, _weights(words), _weights(stems), _pair_weights(pairs))

@@ -6,9 +6,9 @@ service, but is nearly always something else.
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
-# kind, texts of which one must occur, pattern. Lengths leave some room.
+# Kind, texts of which one must occur, pattern. Lengths have some tolerance.
 FORMATS: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    # Models and what serves them.
+    # Models and services that run them.
     ("anthropic_key", ("sk-ant-",), r"\bsk-ant-[A-Za-z0-9_-]{20,200}"),
     ("openai_key", ("sk-",), r"\bsk-(?!ant-)(?:proj-|svcacct-|admin-|None-|or-v1-)?[A-Za-z0-9_-]{20,200}"),
     ("hugging_face_token", ("hf_",), r"\bhf_[A-Za-z0-9]{30,64}\b"),
@@ -52,7 +52,7 @@ FORMATS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("databricks_token", ("dapi",), r"\bdapi[0-9a-f]{32}\b"),
     ("openshift_token", ("sha256~",), r"\bsha256~[A-Za-z0-9_-]{43}(?![\w-])"),
     ("tailscale_key", ("tskey-",), r"\btskey-(?:[a-z]{2,12}-)?[A-Za-z0-9]{8,30}-[A-Za-z0-9]{16,64}\b"),
-    # Code, packages and what builds them.
+    # Code, packages and builds.
     ("github_token", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), r"\bgh[pousr]_[A-Za-z0-9]{30,255}"),
     ("github_token", ("github_pat_",), r"\bgithub_pat_[A-Za-z0-9_]{40,255}"),
     (

@@ -1,8 +1,8 @@
 """Shell commands and paths that read, send away or replace secrets.
 
-The scan lists where verbs stand (commands that read or send, orders to do so) and where objects stand (secret files,
-variables, pipes); a verb followed closely by an object on one line is a finding. Making the lists first keeps the work
-linear: text that repeats one verb ten thousand times costs one pass.
+The scan lists the positions of verbs (commands that read or send, orders to do so) and of objects (secret files,
+variables, pipes); a verb followed closely by an object on one line is a finding. Building the lists first keeps the
+work linear: text that repeats one verb ten thousand times costs one pass.
 """
 
 import re
@@ -96,7 +96,7 @@ _FIRST_HINTS = tuple(dict.fromkeys(hint for rows in _HINTS.values() for hint in 
 MESSAGES = {
     "hidden_text": "The text names more files and commands than can be checked.",
     "exfiltration_command": "A command sends a secret to another machine.",
-    "secret_path": "The text asks to read or pass on a file that holds secrets.",
+    "secret_path": "The text asks to read or pass on a file that contains secrets.",
     "ssh_backdoor": "The text plants a key that lets another person log in.",
     "download_and_run": "The text orders code from the network to be run unseen.",
     "reverse_shell": "A command opens a shell to another machine.",
@@ -134,7 +134,7 @@ class CommandMatch(NamedTuple):
 
 
 class _Occurrence(NamedTuple):
-    """Where a verb or an object stands in the text; sorted by position."""
+    """The position of a verb or an object in the text; sorted by position."""
 
     start: int
     end: int
@@ -158,7 +158,7 @@ def _pair_verbs_with_objects(text: str, objects: list[_Occurrence]) -> Iterator[
     """Walk through verbs and objects in order, and match each object with the latest verb of each of its rules."""
     kinds = {found.kind for found in objects}
     verbs = {rule.verb for kind in kinds for _, rule in _rules_for(kind)} - {""}
-    left = [_MAX_PER_RULE] * len(COMMAND_RULES)
+    remaining = [_MAX_PER_RULE] * len(COMMAND_RULES)
     latest: dict[str, _Occurrence] = {}
     for found in sorted([*objects, *_occurrences(text, sorted(verbs))]):
         if found.kind in verbs:
@@ -166,10 +166,10 @@ def _pair_verbs_with_objects(text: str, objects: list[_Occurrence]) -> Iterator[
                 latest[found.kind] = found
             continue
         for number, rule in _rules_for(found.kind):
-            begin = _begin(rule, text, latest.get(rule.verb), found.start) if left[number] else None
-            if begin is not None:
-                left[number] -= 1
-                yield CommandMatch(rule, begin, found.end)
+            start = _match_start(rule, text, latest.get(rule.verb), found.start) if remaining[number] else None
+            if start is not None:
+                remaining[number] -= 1
+                yield CommandMatch(rule, start, found.end)
 
 
 def _occurrences(text: str, kinds: list[str]) -> Iterator[_Occurrence]:
@@ -182,8 +182,8 @@ def _begins_a_word(text: str, start: int) -> bool:
     return not start or text[start - 1] not in _WORD_SIGNS
 
 
-def _begin(rule: CommandRule, text: str, verb: _Occurrence | None, start: int) -> int | None:
-    """Where a match that ends in an object at `start` begins; None when the rule's latest verb is not near enough."""
+def _match_start(rule: CommandRule, text: str, verb: _Occurrence | None, start: int) -> int | None:
+    """The start of a match that ends in an object at `start`; None when the rule's latest verb is not near enough."""
     if not rule.verb:
         return start
     if verb is None or start - verb.end > rule.reach or text.find("\n", verb.end, start) >= 0:
@@ -210,5 +210,5 @@ _WORD_SIGNS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_'.-/")
 
 
 def _is_blind_run(before: str, address: str) -> bool:
-    """An order to pipe a download into a shell, other than the installers that tools document for themselves."""
+    """Whether a text orders a download to be piped into a shell; the installers that tools document do not count."""
     return bool(re.search(_ORDER_TO_RUN, before)) and not re.search(_INSTALLER, address)

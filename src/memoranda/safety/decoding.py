@@ -28,14 +28,14 @@ _ESCAPE = (
     r"|\\x[0-9A-Fa-f]{2})"
 )
 _TOKEN = r"[A-Za-z0-9+/_-]+={0,2}"
-_SHORTEST_TOKEN = 16
+_MIN_TOKEN_CHARS = 16
 _WRAPPED_LINE = 56
 _SPACED_HEX = r"[0-9A-Fa-f]{2}(?:[ :][0-9A-Fa-f]{2}){11,}"
-# Both begin with what is rare among letters, so that `re` skips fast.
+# Both begin with a character that is rare between letters, so that `re` skips fast.
 _LONE_LETTERS = r"\s\S(?:\s{1,5}\S){5,}(?!\S)"
 _LINKED_LETTERS = r"[.\-_·|/+~][^\W_](?:[.\-_·|/+~][^\W_]){2,}(?![^\W_])"
 _LINKED = r"(?<![^\W_])[^\W_](?:[.\-_·|/+~][^\W_])+(?![^\W_])"
-_FEWEST_LETTERS = 5
+_MIN_LETTERS = 5
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _TURNED = _LETTERS[13:] + _LETTERS[:13]
 _ROT13 = str.maketrans(_LETTERS + _LETTERS.upper(), _TURNED + _TURNED.upper())
@@ -53,7 +53,7 @@ class HiddenPiece(NamedTuple):
 
 
 def unescape(text: str) -> tuple[str, Callable[[int], int] | None]:
-    """Undo HTML entities, percent and backslash escapes; also return a function to the original offsets."""
+    """Undo HTML entities, percent and backslash escapes; also return a function that maps offsets back."""
     if "&" not in text and "%" not in text and "\\" not in text:
         return text, None
     steps: list[Callable[[int], int]] = []
@@ -125,9 +125,9 @@ def find_encoded(text: str) -> Iterator[HiddenPiece]:
 def _find_long_tokens(text: str) -> Iterator[tuple[int, int]]:
     """Unbroken runs long enough to hide a phrase; the lines of a wrapped run count as one."""
     end = start = 0
-    for chunk in [chunk for chunk in text.split() if len(chunk) >= _SHORTEST_TOKEN]:
+    for chunk in [chunk for chunk in text.split() if len(chunk) >= _MIN_TOKEN_CHARS]:
         for token in _compiled(_TOKEN).findall(chunk):
-            if len(token) < _SHORTEST_TOKEN:
+            if len(token) < _MIN_TOKEN_CHARS:
                 continue
             at = text.index(token, end)
             if end - start >= _WRAPPED_LINE and text[end:at] in ("\n", "\r\n"):
@@ -152,7 +152,7 @@ def _from_base64(token: str) -> str:
     body = token.replace("\n", "").replace("\r", "").rstrip("=").replace("-", "+").replace("_", "/")
     try:
         return _decode_text(base64.b64decode(body + "=" * (-len(body) % 4)))
-    except binascii.Error:  # a length no base64 text has: an ordinary long word
+    except binascii.Error:  # a length that no base64 text has: an ordinary long word
         return ""
 
 
@@ -193,7 +193,7 @@ def _disguised_words(disguise: Callable[[str], str]) -> frozenset[str]:
 
 def find_spaced_out(plain: str, words: list[str]) -> Iterator[HiddenPiece]:
     """Runs of single letters, separated by blanks or signs, which hide the words they spell; spans count in `plain`."""
-    if array("L", [1] * _FEWEST_LETTERS).tobytes() not in array("L", map(len, words)).tobytes():
+    if array("L", [1] * _MIN_LETTERS).tobytes() not in array("L", map(len, words)).tobytes():
         return
     for pattern, join in ((_LONE_LETTERS, _join_lone), (_LINKED_LETTERS, _join_linked)):
         runs = ((match.start() - 1, match.end() - 1) for match in _compiled(pattern).finditer(f" {plain}"))
@@ -244,7 +244,7 @@ def _find_leet(plain: str) -> Iterator[HiddenPiece]:
 
 
 def _leet_word(token: str) -> str:
-    """The word a token stands for; `1` is read as `l` only if that makes a known word."""
+    """The word that a token disguises; `1` is read as `l` only if that results in a known word."""
     usual, other = (token.translate(table) for table in _LEET)
     return other if other in _known_words() and usual not in _known_words() else usual
 

@@ -1,4 +1,4 @@
-"""The fence around recalled memory: builds it, removes it from a text, puts it into a message.
+"""Builds the fence around recalled memory, removes it from a text, and puts it into a message.
 
 A provider's text is not trusted. Before it is fenced, fences inside it are removed, passages that the scan objects to
 are withheld, it is shortened to a limit, and whatever still looks like the tag is escaped.
@@ -29,7 +29,7 @@ _OWN_BLOCK = re.compile(
     r".*?</memory-context>\n?",
     re.DOTALL,
 )
-# A text that contains neither has no note of ours; this is checked first because it is cheap.
+# A text that contains neither has none of these notes; this is checked first because it is cheap.
 _HEADS = ("[Recalled memory", "[Memory changed")
 
 _log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ def screen_text(text: str, *, max_chars: int, source: str = "") -> str:
     if clean != text:
         _log.warning("The text%s contained a memory fence; it was removed.", origin)
     kept = clean.strip()
-    # Escaped before the scan, which would withhold a whole passage for the mere look of a tag.
+    # Escaped before the scan, which would withhold a whole passage because of something that looks like a tag.
     if not kept:
         return ""
     screened = withhold_passages(escape_tags(kept[:max_chars]))
@@ -78,9 +78,9 @@ def strip_recalled_blocks(text: str) -> str:
 def sanitize_context(text: str) -> str:
     """Remove fences, stray tags and our note from a text; a fence that does not end reaches to the end of the text.
 
-    An opener that is only a mention (see `memoranda.safety.fence_tags`) loses its tag, not what follows, if it stands
+    An opener that is only a mention (see `memoranda.safety.fence_tags`) loses its tag, not what follows, if it is
     in a code span or nothing closes it.
-    No tag is left, not even one that removing another put together.
+    No tag is left, not even one that forms when another one is removed.
     """
     if "<" not in text and not any(head in text for head in _HEADS):
         return text

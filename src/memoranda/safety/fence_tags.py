@@ -2,21 +2,21 @@ r"""The tag of a memory fence: how it may be written, and when an opener is only
 
 A tag is `<memory-context>` or `</memory-context>` in any case, with up to 8 blanks after `<` and `/`, an underscore or
 any dash of Unicode between the two words, and up to 200 characters of attributes (anything but angle brackets). So a
-tag is never longer than `LONGEST_TAG`, and holds no second `<`: text that stops in the middle of one is recognised by
-its last `<`.
+tag is never longer than `MAX_TAG_CHARS`, and contains no second `<`: text that stops in the middle of one is recognised
+by its last `<`.
 
-What stands before an opener on its line, and at most `LONGEST_TAG` characters from its own `<` on, decide whether it
+The text before an opener on its line, and at most `MAX_TAG_CHARS` characters from its own `<` on, decide whether it
 begins a fence:
 
 1. Inside a code span (begun by backticks on this line) it is text if the span ends on the same line, within that
    reach, and before a closer of its own.
 2. After a word on the same line, without attributes, and followed by what continues a sentence (blanks and a small
    letter, a letter of a script without capitals, or one of `.,;!?)` and closing quotes) it is text, unless a closer of
-   its own comes within that reach.
+   its own follows within that reach.
 3. Everywhere else it begins a fence: at the start of a line or after bullets, quote marks, numbers and control
    characters, before a line end, before a capital, a bracket or another tag. Fenced code blocks change nothing.
 
-"Of its own" means that tags are counted: openers in between take the next closers for themselves.
+"Of its own" means that tags are counted: an opener in between is closed by the next closer.
 """
 
 import re
@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 _MAX_BLANKS = 8
 _MAX_ATTRIBUTES = 200
-LONGEST_TAG = len("</memory-context>") + 2 * _MAX_BLANKS + 1 + _MAX_ATTRIBUTES
+MAX_TAG_CHARS = len("</memory-context>") + 2 * _MAX_BLANKS + 1 + _MAX_ATTRIBUTES
 
 _DASHES = "-_\u00ad\u058a\u2010-\u2015\u2043\u2212\u2e3a\u2e3b\ufe58\ufe63\uff0d\uff3f"
 _BREAKS = "\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
@@ -61,11 +61,11 @@ class FenceTag(NamedTuple):
 
 
 class TagReading(Enum):
-    """How an opener is read; `OPEN` as long as the characters that decide have not arrived."""
+    """How an opener is read; `UNDECIDED` as long as the characters that decide have not arrived."""
 
     FENCE = auto()
     TEXT = auto()
-    OPEN = auto()
+    UNDECIDED = auto()
 
 
 def next_tag(text: str, start: int, end: int | None = None) -> FenceTag | None:
@@ -79,7 +79,7 @@ def next_tag(text: str, start: int, end: int | None = None) -> FenceTag | None:
 def unfinished_tag(text: str, start: int, end: int | None = None) -> int:
     """The start of a tag that the end of the text interrupts; the end of the text when there is none."""
     end = len(text) if end is None else end
-    opening = text.rfind("<", max(start, end - LONGEST_TAG), end)
+    opening = text.rfind("<", max(start, end - MAX_TAG_CHARS), end)
     return opening if opening >= 0 and _UNFINISHED.fullmatch(text, opening, end) else end
 
 
@@ -98,7 +98,7 @@ class LineState:
         self._code = self._run = 0
 
     def advance(self, text: str) -> None:
-        """Read more text; it makes no difference in how many pieces."""
+        """Read more text; the result does not depend on how the text is split."""
         tail = (text + ".").splitlines()[-1][:-1]
         if len(tail) < len(text):
             self._words = False
@@ -118,10 +118,10 @@ class LineState:
         return self._code > 0
 
     def judge(self, text: str, tag: FenceTag, *, final: bool) -> TagReading:
-        """How to read an opener at this point; `final` when nothing more will come after `text`."""
+        """How to read an opener at this point; `final` when no more text follows."""
         self._end_run()
-        reach = min(len(text), tag.start + LONGEST_TAG)
-        whole = final or len(text) >= tag.start + LONGEST_TAG
+        reach = min(len(text), tag.start + MAX_TAG_CHARS)
+        whole = final or len(text) >= tag.start + MAX_TAG_CHARS
         if self._code:
             return _judge_in_code(text, tag, self._code, reach, whole)
         if self._words and tag.bare:
@@ -140,7 +140,7 @@ class LineState:
 
 def _judge_in_code(text: str, tag: FenceTag, code: int, reach: int, whole: bool) -> TagReading:
     """Text if the code span ends first; a fence if the line, the reach, the text or the fence ends first."""
-    # A backtick within a tag that is still coming in would be one of its attributes.
+    # A backtick within a tag that has not fully arrived would be one of its attributes.
     settled = reach if whole else unfinished_tag(text, tag.end, reach)
     start, depth = tag.end, 1
     while depth:
@@ -150,7 +150,7 @@ def _judge_in_code(text: str, tag: FenceTag, code: int, reach: int, whole: bool)
         if reading is not None:
             return reading
         if inner is None:
-            return TagReading.FENCE if whole else TagReading.OPEN
+            return TagReading.FENCE if whole else TagReading.UNDECIDED
         depth += -1 if inner.closes else 1
         start = inner.end
     return TagReading.FENCE
@@ -165,7 +165,7 @@ def _judge_code_between_tags(text: str, start: int, end: int, code: int, reach: 
         if match[0][0] != "`":
             return TagReading.FENCE
         if match.end() == reach:
-            return TagReading.OPEN
+            return TagReading.UNDECIDED
         if len(match[0]) == code:
             return TagReading.TEXT
     return None
@@ -176,7 +176,7 @@ def _judge_in_sentence(text: str, tag: FenceTag, reach: int, whole: bool) -> Tag
     blanks = _BLANKS.match(text, tag.end)
     after = blanks.end() if blanks else tag.end
     if after >= reach:
-        return TagReading.TEXT if whole else TagReading.OPEN
+        return TagReading.TEXT if whole else TagReading.UNDECIDED
     char = text[after]
     in_word = char.isalpha() and not char.isupper() and (after > tag.end or not char.islower())
     if not in_word and char not in _CONTINUES_SENTENCE:
@@ -187,4 +187,4 @@ def _judge_in_sentence(text: str, tag: FenceTag, reach: int, whole: bool) -> Tag
         if not depth:
             return TagReading.FENCE
         position = inner.end
-    return TagReading.TEXT if whole else TagReading.OPEN
+    return TagReading.TEXT if whole else TagReading.UNDECIDED

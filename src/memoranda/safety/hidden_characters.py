@@ -32,7 +32,7 @@ _AFTER_JOINER = f"[{_JOINING}\\s.,:;!?()\u060c\u061b\u061f\u0964]|\\Z"
 
 
 class _Kind(NamedTuple):
-    """Characters of one kind, and the pattern of those standing where they do not belong.
+    """Characters of one kind, and the pattern of those that are where they do not belong.
 
     Each pattern begins with the characters themselves and looks back over them, because `re` skips fast to a
     leading character set; and it is only tried when one of `members` occurs in the text at all.
@@ -94,7 +94,7 @@ SEVERITIES = {
 }
 _MESSAGES = {
     "control_character": "A control character, such as NUL or a terminal escape, has no place in a note.",
-    "invisible_character": "An invisible character stands where no script or emoji needs it.",
+    "invisible_character": "The text has an invisible character where no script or emoji needs one.",
     "direction_override": "A direction-changing character makes the text read differently from how it is stored.",
 }
 

@@ -33,7 +33,7 @@ class MarkupRule:
     pattern: str
 
 
-_ROLE = "The text holds a tag by which chat models tell system, user and assistant apart."
+_ROLE = "The text contains a tag by which chat models distinguish system, user and assistant."
 _FORGED = "The text imitates the frame of a memory block."
 MARKUP_RULES = (
     MarkupRule(

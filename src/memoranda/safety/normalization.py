@@ -1,7 +1,7 @@
 """Folds a text to the plain letters that a reader would see, so that disguised words match like plain ones.
 
 Every step here works on one code point at a time through `str.translate`, which keeps it linear on any input
-(`unicodedata.normalize` over a whole text is quadratic on long runs of combining marks). A step keeps a way back:
+(`unicodedata.normalize` over a whole text is quadratic on long runs of combining marks). A step can be reversed:
 `fold_origin` and `blanked_origin` map an offset back to the source, and are only used when something was found.
 """
 
@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 
 STOP = "\x02"
-"""Stands for the end of a sentence among the words; phrases do not reach across it."""
+"""The word that marks the end of a sentence; phrases do not reach across it."""
 
 _LOOKALIKES = {
     "a": "аɑαᴀ⍺ꭺАΑᎪ",
@@ -122,10 +122,10 @@ class _LazyTable(dict[int, str]):
 
 
 class _OffsetMap:
-    """The way back from a translated text: which character of the source an offset of the result came from.
+    """Maps an offset in a translated text back to the character of the source that it was translated from.
 
-    Lengths are taken block by block, at the speed of `str.translate` and no further than asked for, and single
-    characters only inside the block that holds the offset.
+    Lengths are measured block by block, at the speed of `str.translate` and no further than needed, and single
+    characters only inside the block that contains the offset.
     """
 
     __slots__ = ("_ends", "_source", "_table")
@@ -148,7 +148,7 @@ class _OffsetMap:
 
 
 class WordOffsets:
-    """Where the words of a text begin: the same number of non-blank characters precedes a word in text and list."""
+    """The offsets of the words of a text: the same number of non-blank characters precedes a word in text and list."""
 
     __slots__ = ("_ends", "_spaced", "_words")
     _BLOCK = 256
@@ -162,12 +162,12 @@ class WordOffsets:
             at = (len(self._ends) - 1) * self._BLOCK
             self._ends.append(self._ends[-1] + _count_visible(self._spaced[at : at + self._BLOCK]))
         block = bisect_right(self._ends, signs) - 1
-        left = signs - self._ends[block]
+        remaining = signs - self._ends[block]
         for index in range(block * self._BLOCK, len(self._spaced)):
             if not self._spaced[index].isspace():
-                if left == 0:
+                if remaining == 0:
                     return index
-                left -= 1
+                remaining -= 1
         return len(self._spaced)
 
     def end(self, word: int) -> int:
@@ -188,7 +188,7 @@ def fold(text: str) -> str:
 
 
 def blank_punctuation(plain: str) -> str:
-    """Replace everything in a folded text but words and sentence ends by blanks."""
+    """Replace everything in a folded text except words and sentence ends with blanks."""
     return _mark_sentences(plain).translate(_WORDS)
 
 
@@ -208,7 +208,7 @@ def blanked_origin(plain: str) -> Callable[[int], int]:
 
 
 def _mark_sentences(plain: str) -> str:
-    # One character stands for one character, so that offsets stay true.
+    # One character replaces one character, so that offsets stay valid.
     for end in _SENTENCE_ENDS:
         if end in plain:
             plain = plain.replace(end, STOP + end[1])

@@ -20,7 +20,7 @@ _FILLER = "-"
 _BREAK = "\n"
 _FIRST_SYMBOL = 0x4E00
 _MAX_PER_RULE = 3
-# So many matches are enough; a text of nothing but rule words would otherwise try every rule.
+# This many matches are enough; a text of nothing but rule words would otherwise try every rule.
 _MAX_MATCHES = 64
 _STACCATO = r"(?:\n.){3,}\n?"
 _UNSPACED_SCRIPTS = "[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
@@ -140,22 +140,22 @@ def _alternatives(classes: dict[str, str]) -> str:
 
 
 def can_form_phrase(words: Iterable[str]) -> bool:
-    """Whether these words, in whatever order, could make up what a rule forbids."""
+    """Whether these words, in any order, could form a phrase that a rule forbids."""
     book = _rule_book()
     present = frozenset(map(book.symbols.get, words, repeat(_FILLER)))
     return next(book.candidates(present), None) is not None
 
 
 def find_phrases(words: list[str]) -> list[PhraseMatch]:
-    """Find every rule's phrases in a row of folded words; of those of one kind that overlap, the first."""
+    """Find every rule's phrases in a list of folded words; of those of one kind that overlap, the first."""
     kept: list[PhraseMatch] = []
     ends: dict[str, int] = {}
-    taken: Counter[str] = Counter()
-    # Several words may lead to the same pattern; a set holds each of its matches once.
+    counts: Counter[str] = Counter()
+    # Several words may lead to the same pattern; a set contains each of its matches once.
     found = set(islice(_find_matches(words), _MAX_MATCHES))
     for phrase in sorted(found, key=lambda phrase: (phrase.first, phrase.rule.id, phrase.last)):
-        if phrase.first >= ends.get(phrase.rule.id, 0) and taken[phrase.rule.id] < _MAX_PER_RULE:
-            taken[phrase.rule.id] += 1
+        if phrase.first >= ends.get(phrase.rule.id, 0) and counts[phrase.rule.id] < _MAX_PER_RULE:
+            counts[phrase.rule.id] += 1
             ends[phrase.rule.id] = phrase.last
             kept.append(phrase)
     return kept

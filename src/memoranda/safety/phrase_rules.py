@@ -1,8 +1,8 @@
 """The phrases of known attacks, as data: one line per pattern, grouped by meaning.
 
-A pattern is a row of words. `a|b` means either word, `NAME` a class of words from `vocabulary`, `~5` up to five
+A pattern is a sequence of words. `a|b` means either word, `NAME` a class of words from `vocabulary`, `~5` up to five
 words of anything within the sentence, a trailing `?` makes a word optional, `!~5` followed by a word or class
-means that it must not come within the next five words, and `$` the end of the sentence. Patterns see folded
+means that it must not occur within the next five words, and `$` the end of the sentence. Patterns see folded
 words without punctuation: `don't` is `dont`.
 """
 

@@ -10,20 +10,20 @@ from base64 import b64decode
 from collections.abc import Iterator
 from itertools import zip_longest
 
-# One of them is in every text with a private key in it; the second and third are long enough to be seen as runs.
+# Every text with a private key contains one of them; the second and third are long enough to be found as runs.
 KEY_MARKS = KEY_MARK, _, ENCODED_MARK = "PRIVATE KEY", "PuTTY-User-Key-File-", "LS0tLS1CRUdJTi"
 
 _MARKER = re.compile(
     r"-{4,5} ?(?P<edge>BEGIN|END) (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)? ?-{4,5}|Private-Lines: \d{1,3}"
 )
-# What may stand between two lines of a key: breaks (also as escapes), indents, quotes, marks of a quotation or a
-# difference, numbers. No sign is ever given back (`}+`), so that no text takes long.
+# What may be between two lines of a key: breaks (also as escapes), indents, quotes, marks of a quotation or a
+# diff, numbers. The expression never backtracks (`}+`), so that no text takes long.
 _BETWEEN = r"(?:[\s\"'`>|│→#*,;:+\\]|(?<=\\)[nrt]|(?<=[\r\n])-|\d(?=\d{0,5} ?[\t:|│→ ])){0,120}+"
 _BREAK = re.compile(r"[\r\n]|\\[rn]")
 _SIGN = r"(?:[A-Za-z0-9+/]|\\{1,4}/)"
 _SIGNS = rf"{_SIGN}{{24,}}+={{0,2}}"
 _LINE = re.compile(rf"{_BETWEEN}{_SIGNS}")
-# Not from the middle of an escape on, of which the beginning would be left.
+# Not from the middle of an escape on, because the beginning of the escape would be left over.
 _NOT_ESCAPED = r"(?<!\\)(?<!\\u)(?<!\\u\w)(?<!\\u\w\w)(?<!\\u\w\w\w)"
 _LONG_LINE = re.compile(rf"{_NOT_ESCAPED}{_SIGNS}")
 _HEADER = re.compile(
@@ -34,12 +34,12 @@ _SHORT_LINE = rf"(?!(?:[A-Z]?[a-z]+|\d+)(?![\w+/=]))=?{_SIGN}{{1,23}}+={{0,2}}"
 _LAST_LINE = re.compile(rf"{_BETWEEN}(?P<line>{_SHORT_LINE})(?=[ \t]{{0,9}}(?:[\r\n\"'`\\…\[(<=]|\.\.|$))")
 _TO_THE_END = re.compile(rf"{_BETWEEN}(?:{_SHORT_LINE}{_BETWEEN}){{0,2}}")
 _ENCODED = re.compile(rf"(?:\b|(?<=\\[nrt])){ENCODED_MARK}[A-Za-z0-9+/]{{24,}}+={{0,2}}")
-# How much of what stands between the marks must be key, without spaces, for all of it to be taken.
+# How much of the text between the marks, without spaces, must be key for all of it to count as one.
 _DENSE = 0.5
 
 
 def find_private_keys(text: str) -> Iterator[tuple[int, int]]:
-    """Where private keys begin and end in a text."""
+    """The spans of private keys in a text."""
     markers = list(_MARKER.finditer(text))
     done = 0
     for marker, following in zip_longest(markers, markers[1:]):
@@ -63,7 +63,7 @@ def find_private_keys(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _is_key(between: str) -> bool:
-    """Whether what stands between a first and a last line is a key, and not prose or code about keys."""
+    """Whether the text between a first and a last line is a key, and not prose or code about keys."""
     solid = re.sub(r"\s|\\|(?<=\\)[nrt]", "", between)
     if re.fullmatch(r"[A-Za-z0-9+/]{4,}+={0,3}[A-Za-z0-9+/]*+", solid):
         return True
@@ -71,7 +71,7 @@ def _is_key(between: str) -> bool:
 
 
 def _last_line_after(text: str, position: int, limit: int) -> int:
-    """Where the lines of a key end that begin at a position; the position itself if there are none."""
+    """The end of the key lines that begin at a position; the position itself if there are none."""
     end = before = position
     while header := _HEADER.match(text, position, limit):
         position = header.end()
@@ -85,7 +85,7 @@ def _last_line_after(text: str, position: int, limit: int) -> int:
 
 
 def _first_line_before(text: str, position: int, limit: int) -> int:
-    """Where the lines of a key begin that end at a limit; the limit itself if there are none."""
+    """The start of the key lines that end at a limit; the limit itself if there are none."""
     start = limit
     for line in reversed(list(_LONG_LINE.finditer(text, position, limit))):
         if not _TO_THE_END.fullmatch(text, line.end(), start):
@@ -95,7 +95,7 @@ def _first_line_before(text: str, position: int, limit: int) -> int:
 
 
 def _hides_private_key(encoded: str) -> bool:
-    """Whether base64 is that of a private key's first line, as Kubernetes keeps them."""
+    """Whether base64 text encodes the first line of a private key, as Kubernetes stores it."""
     try:
         return KEY_MARK.encode() in b64decode(encoded[:64] + "=" * (-len(encoded[:64]) % 4))
     except binascii.Error:

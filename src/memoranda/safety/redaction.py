@@ -1,7 +1,7 @@
 """Removes credentials from text that is about to be recorded; what the model and its tools see does not change.
 
-Two kinds are redacted: the values that this machine holds (from the environment and `.env`), wherever they occur, and
-text in the format that issuers give their credentials. Each becomes `[redacted:<kind>]`.
+Two kinds are redacted: the known credentials of this machine (from the environment and `.env`), wherever they occur,
+and text in an issuer's format. Each becomes `[redacted:<kind>]`.
 """
 
 import json
@@ -16,9 +16,9 @@ from memoranda.safety.secrets import find_secrets
 from memoranda.safety.substrings import contains_any
 
 # Shorter values are words that happen to be settings, and would be found everywhere.
-_SHORTEST_VALUE = 8
-# "pwd=" and a value that counts as one.
-_SHORTEST_TEXT = 12
+_MIN_VALUE_CHARS = 8
+# "pwd=" and the shortest value that counts as a secret.
+_MIN_TEXT_CHARS = 12
 _MAX_PARTS = 2_000_000
 # JSON text within JSON text within JSON text: tool calls, their arguments, and what is sent by them.
 _MAX_LEVELS = 3
@@ -32,21 +32,21 @@ class Redactor:
     """Redacts text and JSON-like values, and counts the credentials that it removed."""
 
     def __init__(self, known_values: Iterable[str] = ()) -> None:
-        plain = {value for value in known_values if len(value) >= _SHORTEST_VALUE}
-        # The longest first, so that a value that contains another is taken whole.
+        plain = {value for value in known_values if len(value) >= _MIN_VALUE_CHARS}
+        # The longest first, so that a value that contains another is redacted as a whole.
         self._known = _longest_first(plain)
         self._known_and_escaped = _longest_first(plain.union(*map(_escaped_forms, plain)))
 
     def text(self, text: str) -> tuple[str, int]:
         """The text without credentials, and how many there were."""
-        if len(text) < _SHORTEST_VALUE:
+        if len(text) < _MIN_VALUE_CHARS:
             return text, 0
         count = 0
         for value in self._known_forms(text):
             if value in text:
                 count += text.count(value)
                 text = text.replace(value, "[redacted:known_value]")
-        found = find_secrets(text) if len(text) >= _SHORTEST_TEXT else []
+        found = find_secrets(text) if len(text) >= _MIN_TEXT_CHARS else []
         if not found:
             return text, count
         pieces, position = [], 0
@@ -62,13 +62,13 @@ class Redactor:
         """
         texts: list[str] = []
         _collect_texts(value, texts)
-        together = "\n".join(texts)
-        if find_secrets(together) or (self._known and contains_any(self._known_forms(together), together)):
+        joined = "\n".join(texts)
+        if find_secrets(joined) or (self._known and contains_any(self._known_forms(joined), joined)):
             return self._replace(value)
         return value, 0
 
     def _known_forms(self, text: str) -> tuple[str, ...]:
-        """The forms in which a known value can be in this text: escaped ones only where there is a backslash."""
+        """The forms in which a known value can occur in this text: escaped ones only if it has a backslash."""
         return self._known_and_escaped if "\\" in text else self._known
 
     def _replace(self, value: Any) -> tuple[Any, int]:
@@ -77,12 +77,12 @@ class Redactor:
         if isinstance(value, Mapping):
             keys, items = [self._replace(key) for key in value], [self._replace(item) for item in value.values()]
             names = _distinct_names(list(value), [key for key, _ in keys])
-            together = dict(zip(names, (item for item, _ in items), strict=True))
-            return together, sum(count for _, count in (*keys, *items))
+            redacted = dict(zip(names, (item for item, _ in items), strict=True))
+            return redacted, sum(count for _, count in (*keys, *items))
         if isinstance(value, _LISTS):
-            whole, keys_taken = _redact_split_keys(list(value))
+            whole, redacted_keys = _redact_split_keys(list(value))
             items = [self._replace(item) for item in whole]
-            return [item for item, _ in items], keys_taken + sum(count for _, count in items)
+            return [item for item, _ in items], redacted_keys + sum(count for _, count in items)
         return value, 0
 
 
@@ -135,7 +135,7 @@ def _redact_split_keys(items: list[Any]) -> tuple[list[Any], int]:
 
 
 def _collect_texts(value: Any, texts: list[str]) -> None:
-    """Every text in a value, keys included."""
+    """Append every text in a value to `texts`, keys included."""
     unvisited = [value]
     seen = 0
     while unvisited:

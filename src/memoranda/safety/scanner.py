@@ -31,10 +31,10 @@ from memoranda.support.lazy_attribute import lazy_attribute
 
 # More findings would not change the verdict on a text, and only cost time.
 MAX_FINDINGS = 16
-_LONGEST_PHRASE = 200
+_MAX_PHRASE_CHARS = 200
 _BATCH = 64
-# Two ends of a sentence in a row: no phrase, run of one-word sentences or line reaches over them. The blank keeps a
-# text that ends in half a line end from being completed by ours.
+# Two ends of a sentence in a row: no phrase, run of one-word sentences or line reaches over them. The blank prevents
+# that the separator completes a text that ends in half a line end.
 _BETWEEN_TEXTS = " \n\n\n\n"
 _BETWEEN_PIECES = f" {normalization.STOP}\n\n"
 
@@ -85,7 +85,7 @@ def scan(text: str, *, learned: bool = True) -> tuple[Finding, ...]:
 
 
 class ScanVerdicts(NamedTuple):
-    """The findings of each text, and whether their words together could make up a phrase that a rule forbids."""
+    """The findings of each text, and whether their words together could form a phrase that a rule forbids."""
 
     findings: list[tuple[Finding, ...]]
     may_join: bool
@@ -95,7 +95,7 @@ def scan_each(texts: Sequence[str]) -> ScanVerdicts:
     """Scan many texts, at a fraction of the cost when most are clean.
 
     The rules scan a batch of texts in one pass, separated so that nothing can match across or be hidden by a
-    neighbour. Only when something is found or disguised is each text of that batch scanned by itself, so the findings
+    neighbour. Only when something is found or disguised is each text of that batch scanned separately, so the findings
     are those of `scan`.
     """
     verdicts: list[tuple[Finding, ...]] = []
@@ -118,7 +118,7 @@ def _is_plain(stages: TextStages) -> bool:
 
 
 def scan_phrases(text: str) -> tuple[Finding, ...]:
-    """Scan with the phrase rules only: enough for the seams between texts that were scanned by themselves."""
+    """Scan with the phrase rules only: enough for the joints of texts that were scanned separately."""
     return tuple(_find_phrases(TextStages(text))) if text else ()
 
 
@@ -130,7 +130,7 @@ def _scan_learned(text: str) -> tuple[Finding, ...]:
 
 def _find_phrases(stages: TextStages) -> Iterator[Finding]:
     for phrase in find_phrases(stages.words):
-        if len("".join(stages.words[phrase.first : phrase.last])) <= _LONGEST_PHRASE:
+        if len("".join(stages.words[phrase.first : phrase.last])) <= _MAX_PHRASE_CHARS:
             span = stages.from_words(phrase.first, phrase.last)
             yield Finding(phrase.rule.id, phrase.rule.severity, span, phrase.rule.message)
 
@@ -151,7 +151,7 @@ def _scan_stages(stages: TextStages) -> Iterator[Finding]:
         yield Finding(mark.id, mark.severity, stages.from_plain(mark.start, mark.end), mark.message)
     for secret in find_secrets(stages.text):
         kind = secret.kind.replace("_", " ")
-        message = f"A credential stands in clear text ({kind})."
+        message = f"The text contains a credential ({kind})."
         yield Finding("secret_in_clear", Severity.HIGH, (secret.start, secret.end), message)
 
 
@@ -162,7 +162,7 @@ def _scan_hidden(stages: TextStages, learned: bool) -> Iterator[Finding]:
     for piece, (start, end) in _find_hidden_pieces(stages):
         room -= piece.end - piece.start
         if room < 0:
-            message = "The text holds more encoded or disguised text than can be checked."
+            message = "The text contains more encoded or disguised text than can be checked."
             yield Finding("hidden_text", Severity.MEDIUM, (start, end), message)
             break
         hidden.append((piece.undo(), start, end))

@@ -1,6 +1,6 @@
 """Hides memory fences in a stream of text that a model writes, wherever the stream is cut.
 
-The filter shows text as it comes and hides every fence, from its opener to the closer of its own (tags are counted,
+The filter shows text as it arrives and hides every fence, from its opener to the closer of its own (tags are counted,
 so a fence inside a fence does not end it). What counts as a tag, and which openers are mere mentions, is the grammar
 of `memoranda.safety.fence_tags`; it reads nothing but the text, so the total output is the same however it is cut.
 At the end of the stream (`flush`) a fence without a closer is discarded, to the last character.
@@ -9,12 +9,12 @@ The hard case is "The tag <memory-context> is special." against "unterminated fe
 see the end of the stream, and both mistakes cost something. Hiding a mention swallows the rest of an answer that
 explains the tag; showing a fence leaks a memory. The choice: an opener in the middle of a sentence that continues in
 small letters or punctuation is a mention unless a closer of its own follows within reach of one longest
-tag; a recalled block never looks like that, because after its opener comes a line end and then a bracket. The same
-reach holds for openers in `code spans`. Everything else is hidden, also in fenced code blocks, where a model that
+tag; a recalled block never looks like that, because its opener is followed by a line end and then a bracket. The same
+reach applies to openers in `code spans`. Everything else is hidden, also in fenced code blocks, where a model that
 quotes its context is likelier than one that documents ours. Closers without an opener are text: they hide nothing.
 
 What can still get through: a fence that begins in the middle of a sentence, continues in small letters and ends more
-than `LONGEST_TAG` characters later, which `sanitize_context` removes before text is stored, because it sees the
+than `MAX_TAG_CHARS` characters later, which `sanitize_context` removes before text is stored, because it sees the
 whole of it; and an opener in a one-line code span that never closes, of which it removes only the tag.
 """
 
@@ -22,7 +22,7 @@ from memoranda.safety.fence_tags import LineState, TagReading, next_tag, unfinis
 
 
 class StreamingContextScrubber:
-    """One stream of visible text; never holds back more than `LONGEST_TAG` characters, and takes linear time."""
+    """One stream of visible text; never holds back more than `MAX_TAG_CHARS` characters, and takes linear time."""
 
     def __init__(self) -> None:
         self.reset()
@@ -56,7 +56,7 @@ class StreamingContextScrubber:
                 continue
             self._show(text[position : tag.start], shown)
             reading = TagReading.TEXT if tag.closes else self._line.judge(text, tag, final=final)
-            if reading is TagReading.OPEN:
+            if reading is TagReading.UNDECIDED:
                 self._held = text[tag.start :]
                 return "".join(shown)
             if reading is TagReading.FENCE:
@@ -64,10 +64,10 @@ class StreamingContextScrubber:
             else:
                 self._show(text[tag.start : tag.end], shown)
             position = tag.end
-        keep = len(text) if final else unfinished_tag(text, position)
+        end = len(text) if final else unfinished_tag(text, position)
         if not self._depth:
-            self._show(text[position:keep], shown)
-        self._held = text[keep:]
+            self._show(text[position:end], shown)
+        self._held = text[end:]
         return "".join(shown)
 
     def _show(self, text: str, shown: list[str]) -> None:

@@ -27,19 +27,19 @@ class FoundSecret:
 
 # Every issuer's token has this many letters, digits, '_' and '-' in a row, but for those with a mark of their own.
 _RUN = b"a" * 20
-# Behind it, the first letter of a run is part of an escape.
+# After it, the first letter of a run is part of an escape.
 _BACKSLASH = ord("\\")
 _AS_RUNS = bytes(97 if byte < 128 and (chr(byte).isalnum() or chr(byte) in "_-") else 32 for byte in range(256))
-# The marks: two are asked for where a text speaks of a key, one where it has the sign, which is cheap to know.
+# The marks: two are searched for when a text mentions a key, one when it has the sign; both checks are cheap.
 _MARKS_OF_KEYS = (KEY_MARK, "AccountKey=")
 _MARK_WITH_SIGN, _SIGN = "whsec_", "_"
-# A prefix may end with a sign that is no part of the run; then this much of what stands before the run counts too.
+# A prefix may end with a sign that is not part of the run; then this much of the text before the run counts too.
 _SIGNS_BEFORE = b"./:~"
 _BEFORE_RUN = 80
 _CAPITAL_OR_DIGIT = re.compile(rb"[A-Z0-9]").search
 _NO_HASH = re.compile(rb"[g-zA-Z_]").search
 _ISSUER_HINTS = (*dict.fromkeys(hint for _, hints, _ in FORMATS for hint in hints), *KEY_MARKS)
-# How a run begins, or a part of it behind a '-', that has an issuer's prefix.
+# The first two characters of a run, or of a part of it after a '-', that has an issuer's prefix.
 _HEADS = frozenset(hint[:2].encode() for hint in _ISSUER_HINTS)
 
 _QUOTE = r"(?:\\{0,3}[\"'`])?"
@@ -72,20 +72,20 @@ _WITH_VALUE: tuple[tuple[str, str, str, str], ...] = (
         r"(?P<value>(?(quote)(?:(?!(?P=quote))[^\n\\]){3,128}|[^\s\"'`\\]{3,128}))",
     ),
 )
-# How far behind the name of the command its options are looked for.
-_LONGEST_COMMAND = 600
+# How far after the name of the command its options are searched for.
+_MAX_COMMAND_CHARS = 600
 
 # Matched on a lower-case copy; the value is then read from the text itself.
 _ASSIGNMENT_HINTS = ("key", "token", "secret", "pass", "pwd")
-# The longest such word with what may stand between it and its value.
+# The longest such word with what may be between it and its value.
 _NAME_AND_SIGN = 24
-# And what may stand before the hint in such a word.
+# How many characters of such a word may precede the hint.
 _BEFORE_HINT = 13
 _SIGN_OF_VALUE = rf"{_QUOTE}(?:\s{{0,3}}(?::=|=>|=|:)|\sis\b)"
 # How such a word ends, from the hint on.
 _NAME_END = rf"(?:key(?:_base)?|token|secret|passw(?:or)?d|passphrase|pwd){_SIGN_OF_VALUE}"
 _ASSIGNMENT = (
-    # What has one of these names is a key even when it looks like a hash, as many services make them.
+    # A value with one of these names is a key even when it looks like a hash, because many services issue such keys.
     r"(?:(?P<key>(?:api|app|application|access|master|private|secret|subscription)[_ -]?key(?:_base)?|auth[_ -]?token"
     r"|(?:client|signing)[_ -]?secret)|secret|token|password|passwd|passphrase|pwd)"
     rf"{_SIGN_OF_VALUE}\s{{0,3}}{_QUOTE}"
@@ -119,9 +119,9 @@ def find_secrets(text: str) -> list[FoundSecret]:
         suspects.append(_MARK_WITH_SIGN)
     if "key" in named:
         suspects += [mark for mark in _MARKS_OF_KEYS if mark in text]
-    if suspects and contains_any(_ISSUER_HINTS, together := " ".join(suspects)):
-        found += _find_formatted(_blank_escapes(text), together)
-        if contains_any(KEY_MARKS, together):
+    if suspects and contains_any(_ISSUER_HINTS, joined := " ".join(suspects)):
+        found += _find_formatted(_blank_escapes(text), joined)
+        if contains_any(KEY_MARKS, joined):
             found += [FoundSecret("private_key", *span) for span in find_private_keys(text)]
     for rare, common, kind, pattern in _WITH_VALUE:
         if rare in lower and common in lower:
@@ -152,7 +152,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _literal_first(pattern: str) -> str:
-    """The same pattern with its word boundary behind the issuer's prefix: `re` skips fast to a leading literal."""
+    """The same pattern with its word boundary after the issuer's prefix: `re` skips fast to a leading literal."""
     found = re.match(r"\\b([A-Za-z0-9_-]{2,})(?![?*+{])", pattern)
     if not found or "|" in pattern:
         return pattern
@@ -170,7 +170,7 @@ def _find_suspects(stored: bytes) -> list[str]:
         if _CAPITAL_OR_DIGIT(stored, start, end):
             if start and stored[start - 1] == _BACKSLASH:
                 start += 1
-            if start and stored[start - 1] in _SIGNS_BEFORE and _is_behind_prefix(stored, start):
+            if start and stored[start - 1] in _SIGNS_BEFORE and _follows_prefix(stored, start):
                 found.append(stored[max(0, start - _BEFORE_RUN) : end].decode("utf-8", "replace"))
             elif _has_head(run := stored[start:end]) and _NO_HASH(run):
                 found.append(run.decode())
@@ -179,14 +179,14 @@ def _find_suspects(stored: bytes) -> list[str]:
 
 
 def _has_head(run: bytes) -> bool:
-    """Whether a run, or a part of it behind a '-', begins like an issuer's token."""
+    """Whether a run, or a part of it after a '-', begins like an issuer's token."""
     if run[:2] in _HEADS:
         return True
     return run.find(b"-") > 0 and not _HEADS.isdisjoint([part[:2] for part in run.split(b"-")])
 
 
-def _is_behind_prefix(stored: bytes, start: int) -> bool:
-    """Whether the sign before a run can end a prefix; a '/' only in an address, for base64 is full of them."""
+def _follows_prefix(stored: bytes, start: int) -> bool:
+    """Whether the sign before a run can end a prefix; a '/' only in an address, because base64 is full of them."""
     before = stored[max(0, start - _BEFORE_RUN) : start]
     return before[-1:] != b"/" or b"." in before or b"//" in before
 
@@ -201,13 +201,13 @@ def _find_formatted(text: str, suspects: str) -> Iterator[FoundSecret]:
 
 def _find_with_value(kind: str, pattern: str, text: str) -> Iterator[FoundSecret]:
     for match in _compiled(pattern).finditer(text):
-        if _looks_real(kind, match["value"]) and (kind != "login" or _is_of_curl(text, match.start())):
+        if _looks_real(kind, match["value"]) and (kind != "login" or _is_curl_option(text, match.start())):
             yield FoundSecret(kind, match.start("value"), match.end("value"))
 
 
-def _is_of_curl(text: str, option: int) -> bool:
+def _is_curl_option(text: str, option: int) -> bool:
     """Whether an option belongs to a `curl` command: `-u` means other things elsewhere."""
-    line = text[max(0, option - _LONGEST_COMMAND) : option]
+    line = text[max(0, option - _MAX_COMMAND_CHARS) : option]
     return "curl" in line and not _compiled(r"(?<!\\)\n|\||&&").search(line, line.rindex("curl"))
 
 
@@ -235,7 +235,7 @@ def _find_assigned(text: str, named: list[str]) -> Iterator[FoundSecret]:
 
 
 def _find_names(lower: str, hint: str) -> Iterator[int]:
-    """Where a word that names secrets is followed by a sign that gives it a value."""
+    """The positions of words that name secrets and are followed by a sign that assigns a value."""
     name_end, found = _compiled(_NAME_END), lower.find(hint)
     while found >= 0:
         if name_end.match(lower, found):

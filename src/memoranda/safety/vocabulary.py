@@ -1,8 +1,8 @@
-"""The words that phrase rules are made of, by class and language.
+"""The words that phrase rules consist of, by class and language.
 
-English verbs that also describe code ("ignore", "skip") are kept apart from their equivalents in other
-languages, because English rules must be stricter to leave engineering notes alone. Scripts that are written
-without blanks, and languages that glue endings to words, are listed in `UNSPACED`: their words are looked for
+English verbs that also describe code ("ignore", "skip") are separate from their equivalents in other
+languages, because English rules must be stricter to accept engineering notes. Scripts that are written
+without blanks, and languages that attach endings to words, are listed in `UNSPACED`: their words are searched for
 inside longer ones.
 """
 
@@ -113,7 +113,7 @@ _MORE: dict[str, str] = {
     """,
 }
 
-# Written without blanks or with glued endings; each is parted from its neighbours before words are looked up.
+# Written without blanks or with attached endings; each is separated from its neighbours before words are looked up.
 UNSPACED: dict[str, str] = {
     "FOREIGN_OVERRIDE": "忽略 无视 無視 忘记 忘記 忽視 忽视 忘れて 忘れろ 無効に 무시 잊어 잊으 잊고 เพิกเฉย ละเว้น",
     "PREVIOUS": "之前 以前 先前 前面 上面 以上 上述 此前 所有 全部 これまで 今まで 前の 上記 すべて 全ての"
@@ -128,7 +128,7 @@ UNSPACED: dict[str, str] = {
     "SYSTEM_WORD": "系统 系統 初始 システム 初期 시스템 초기 ระบบ",
 }
 
-# What is said in two words elsewhere: "prompt del sistema", "invite système", "системный промпт".
+# What other languages express in two words: "prompt del sistema", "invite système", "системный промпт".
 PAIRS = (
     "prompt ~1 sistema|systeme|system|sistem",
     "sistema prompt",

@@ -1,7 +1,7 @@
-"""Replaces the passages of a text that the scanner objects to by placeholders; the rest stays as it is.
+"""Replaces the passages of a text that the scanner objects to with placeholders; the rest stays as it is.
 
-A passage is a run of whole lines. Lines are judged by themselves and then together, because a phrase can be split
-over several of them.
+A passage is a run of whole lines. Lines are judged separately and together, because a phrase can be split over several
+of them.
 """
 
 from bisect import bisect_right
@@ -12,7 +12,7 @@ from itertools import accumulate, groupby
 from memoranda.safety.finding import Finding
 from memoranda.safety.scanner import scan, scan_each
 
-# Lines that are harmless by themselves can form a phrase once others are withheld; after so many rounds the whole text
+# Lines that are harmless separately can form a phrase once others are withheld; after this many rounds the whole text
 # is withheld. Long texts get fewer rounds, so that no file delays the start of a session.
 _MIN_ROUNDS, _MAX_ROUNDS = 4, 24
 _MAX_SCANNED = 4_000_000
@@ -51,7 +51,7 @@ def withhold_passages(
     allowed: Callable[[str], frozenset[str]] | None = None,
     read_as: Callable[[str], str] = str,
 ) -> ScreenedText:
-    """Replace the lines that the scan objects to, by themselves or together with others, by placeholders.
+    """Replace the lines that the scan objects to, separately or together with others, with placeholders.
 
     `allowed` returns the findings that a person has accepted in a passage. `read_as` changes each line for the scan,
     for texts that may say something which would be suspicious elsewhere.
@@ -98,7 +98,7 @@ def _find_blocked(lines: Sequence[str]) -> dict[int, set[str]]:
     if len(distinct) > _MAX_LINES:
         return {number: {"hidden_text"} for number in range(len(lines))}
     blocked = _BlockedLines()
-    # Together first: a phrase over several lines blocks all of them, not only the one that is suspicious by itself.
+    # Together first: a phrase over several lines blocks all of them, not only the one that is suspicious separately.
     blocked.add_all(scan("\n".join(lines)), lines)
     verdicts = dict(zip(distinct, scan_each(distinct).findings, strict=True))
     for number, line in enumerate(lines):
@@ -113,15 +113,15 @@ def _find_blocked(lines: Sequence[str]) -> dict[int, set[str]]:
 def _block_the_rest(blocked: _BlockedLines, lines: Sequence[str]) -> bool:
     """Blank what is blocked and scan the rest, until nothing more is found; False when that takes too many rounds.
 
-    One scan reports only so many findings, and blanking lines can bring the words of a phrase together.
+    One scan reports a limited number of findings, and blanking lines can bring the words of a phrase together.
     """
     affordable = min(_MAX_ROUNDS, _MAX_SCANNED // (sum(map(len, lines)) + 1))
     for _ in range(max(_MIN_ROUNDS, affordable)):
-        kept = blocked.blank(lines)
-        findings = scan("\n".join(kept))
+        unblocked = blocked.blank(lines)
+        findings = scan("\n".join(unblocked))
         if not findings:
             return True
-        blocked.add_all(findings, kept)
+        blocked.add_all(findings, unblocked)
     return False
 
 

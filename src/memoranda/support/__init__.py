@@ -1,1 +1,1 @@
-"""Code that knows nothing of memory: paths of a home, durable files, locks, journals, texts and projects."""
+"""Code that does not depend on memory: paths of a home, durable files, locks, journals, texts and projects."""

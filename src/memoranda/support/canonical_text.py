@@ -1,4 +1,4 @@
-"""Normalizes text for storage: one form for equal texts, and nothing that UTF-8 cannot hold."""
+"""Normalizes text for storage: one form for equal texts, and nothing that UTF-8 cannot encode."""
 
 import hashlib
 import re

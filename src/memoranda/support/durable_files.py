@@ -1,7 +1,7 @@
 """Writes private files durably: when these functions return, the content has reached the disk.
 
 A file is replaced in two steps, so that a caller can do something durable in between: `stage` writes the new
-content beside the target and syncs it, `publish` renames it over the target and syncs the directory. The staged name
+content next to the target and syncs it, `publish` renames it over the target and syncs the directory. The staged name
 is fixed per target. That is safe because every caller holds a lock, and it lets the next writer find what a killed
 one left behind.
 """
@@ -71,7 +71,7 @@ def discard_staged(target: Path) -> None:
 
 
 def stage(target: Path, content: bytes) -> None:
-    """Write and sync the next content of `target` beside it; on any failure nothing is left behind."""
+    """Write and sync the next content of `target` next to it; on any failure nothing is left behind."""
     path = staged_path(target)
     descriptor = _create(path)
     try:
@@ -139,12 +139,12 @@ def append_private(path: Path, content: bytes) -> None:
 
 
 def open_without_following(path: Path) -> int:
-    """Open a file of Memoranda for reading and writing, creating it if needed; a link or a pipe there is an error."""
+    """Open a file of Memoranda for reading and writing, creating it if needed; a link or a pipe is an error."""
     return _require_regular(os.open(path, os.O_RDWR | os.O_CREAT | _BINARY | _NOFOLLOW | _NONBLOCK, PRIVATE_FILE), path)
 
 
 def read_file(path: Path, max_bytes: int = -1) -> bytes:
-    """The content of a regular file; a pipe or device there is an error instead of an endless wait."""
+    """The content of a regular file; a pipe or device is an error instead of an endless wait."""
     with open(_require_regular(os.open(path, os.O_RDONLY | _BINARY | _NONBLOCK), path), "rb") as file:
         return file.read(max_bytes)
 

@@ -1,4 +1,4 @@
-"""Leases on environment variables: values that are set for a while and removed by their last user."""
+"""Leases on environment variables: values that are set temporarily and removed when the last lease is released."""
 
 import threading
 from collections.abc import Mapping, MutableMapping
@@ -27,7 +27,7 @@ class EnvLease:
     def release(self) -> None:
         """Remove the values, unless another lease needs them. May be called more than once."""
         names, self._names = self._names, frozenset()
-        self._leases.give_back(names)
+        self._leases.release(names)
 
 
 class EnvLeases:
@@ -52,7 +52,7 @@ class EnvLeases:
             visible = {name: self._environment[name] for name in values}
         return EnvLease(self, visible, frozenset(names))
 
-    def give_back(self, names: frozenset[str]) -> None:
+    def release(self, names: frozenset[str]) -> None:
         with self._lock:
             for name in names:
                 leased = self._leased[name]

@@ -25,10 +25,10 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-# Windows forbids others to read a locked region, so the lock is far behind the name of the holder.
+# On Windows others cannot read a locked region, so the lock is far after the name of the holder.
 _WINDOWS_LOCK_OFFSET = 1 << 30
 _BUSY = {errno.EAGAIN, errno.EACCES, errno.EDEADLK}
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.001, 0.02
+_FIRST_PAUSE, _MAX_PAUSE = 0.001, 0.02
 
 
 class FileLock:
@@ -72,7 +72,7 @@ class FileLock:
                     "Nothing was written. Try again when that process is done, or stop it."
                 )
             time.sleep(pause * random.uniform(0.5, 1.5))
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            pause = min(pause * 2, _MAX_PAUSE)
 
 
 def _is_file_at(descriptor: int, path: Path) -> bool:
@@ -93,7 +93,7 @@ def lock_holder(path: Path) -> str:
 
 
 def _write_holder(descriptor: int) -> None:
-    """Write the name of this process, unless it is there from the last time."""
+    """Write the name of this process, unless the file still has it from the last time."""
     name = _name(os.getpid())
     if os.read(descriptor, len(name) + 1) != name:
         os.lseek(descriptor, 0, os.SEEK_SET)

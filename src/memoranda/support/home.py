@@ -1,4 +1,4 @@
-"""The directory layout of a home: which paths it has, who owns it, and where profiles and users keep their files.
+"""The directory layout of a home: which paths it has, who owns it, and where the files of profiles and users are.
 
     <home>/config.yaml  .env  memories/MEMORY.md  memories/USER.md      the default profile
     <home>/profiles/<name>/…                                            the same layout for a named profile
@@ -146,7 +146,7 @@ def _read_application_id(path: Path) -> bytes | None:
 
 
 def decode_user_id(name: str) -> str | None:
-    """The user id that a directory name stands for; None for one that was too long to be encoded."""
+    """The user id that a directory name encodes; None for one that was too long to be encoded."""
     if not name.startswith("u-"):
         return None
     raw = re.sub(rb"=([0-9a-f]{2})", lambda match: bytes.fromhex(match[1].decode()), name[2:].encode())

@@ -12,7 +12,7 @@ from types import FrameType
 
 
 class _Interruptible:
-    """A block in which an interrupt may be raised, including one that came before it; only the main thread has any."""
+    """A block in which an interrupt may be raised, even one that was deferred before; only for the main thread."""
 
     def __init__(self) -> None:
         self._is_open = False

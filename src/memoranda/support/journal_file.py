@@ -1,7 +1,7 @@
-"""A journal file: one JSON object per line, each synced before the change that it describes is made.
+"""A journal file: one JSON object per line, each synced before the change that it describes is carried out.
 
-The file knows only that lines are numbered, that a `void` line cancels the line it refers to, and that an `undo` line
-undoes it. A line that cannot be read is skipped, and the other lines stay usable.
+This module knows only that lines are numbered, that a `void` line cancels the line it refers to, and that an `undo`
+line undoes it. A line that cannot be read is skipped, and the other lines stay usable.
 """
 
 import errno
@@ -81,7 +81,7 @@ class JournalFile(Generic[Line]):
         return [number for number, line in enumerate(lines, start=1) if line and self._decode(line) is None]
 
     def purge(self, through: int, base: Sequence[Line]) -> int:
-        """Drop all changes up to a number, and void ones; the lines of `base` take their place."""
+        """Drop all changes up to a number, and void ones; the lines of `base` replace them."""
         changes = list(self.changes())
         if not self._path.exists():
             return 0
@@ -119,7 +119,7 @@ class JournalFile(Generic[Line]):
     def _encode(self, lines: Sequence[Line]) -> bytes:
         records = map(asdict, lines)
         text = "".join(json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n" for record in records)
-        # A session id of another program may contain half a surrogate pair, which UTF-8 cannot hold.
+        # A session id of another program may contain half a surrogate pair, which UTF-8 cannot encode.
         return text.encode("utf-8", "backslashreplace")
 
     def _decode(self, raw: bytes) -> Line | None:
@@ -139,7 +139,7 @@ def undone_numbers(changes: Iterable[NumberedLine]) -> set[int | None]:
 
 
 def find_undoable(changes: Sequence[Line], number: int | None, is_undoable: Callable[[Line], bool]) -> Line | None:
-    """The change with this number, or the latest that is no undo; None when it was undone or cannot be undone."""
+    """The change with this number, or the latest that is not an undo; None when it was undone or cannot be undone."""
     undone = undone_numbers(changes)
     candidates = [change for change in changes if change.number not in undone and is_undoable(change)]
     if number is not None:

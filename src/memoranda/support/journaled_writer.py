@@ -1,15 +1,15 @@
 """The write path that curated memory and skills share: every change is in the journal before it is in a file.
 
 1. Take the lock of the directory (a timeout names the process that holds it).
-2. Settle what a killed writer left behind.
+2. Settle what a killed writer left behind: remove its staged file, and void its journal line.
 3. Read the file and refuse one that must not be replaced (`read_failure`, `write_failure`).
 4. Let the caller plan the change and check it, which may end in a refusal.
-5. Stage the new content beside the file, and sync it.
+5. Stage the new content next to the file, and sync it.
 6. Append the change to the journal, and sync it.
 7. Check that the file is still the one that was read, then rename the staged file over it and sync the directory.
 
 Before step 6 is durable nothing has happened; after the rename everything has. A writer that is killed in between
-leaves its staged file behind, which tells the next writer that the newest journal line is void.
+leaves its staged file behind, which shows the next writer that the newest journal line is void.
 """
 
 import os
@@ -65,14 +65,14 @@ class JournaledWriter(ABC, Generic[Line]):
 
     @contextmanager
     def exclusive(self, timeout: float | None = None) -> Iterator[None]:
-        """Holds the lock of the directory, after settling what a killed writer left."""
+        """Hold the lock of the directory, after settling what a killed writer left."""
         make_private_directory(self.directory)
         with FileLock(self.directory / ".lock", self._lock_timeout if timeout is None else timeout):
             self._settle()
             yield
 
     def run_exclusively(self, path: Path, write: Callable[[], Result]) -> Result | WriteFailure:
-        """Calls `write` with the lock held; what the lock or the disk raises becomes a failure that names `path`."""
+        """Call `write` under the lock; what the lock or the disk raises becomes a failure that names `path`."""
         try:
             with self.exclusive():
                 return write()
@@ -96,9 +96,9 @@ class JournaledWriter(ABC, Generic[Line]):
         staged_for: Path | None = None,
         before_publish: Callable[[], None] = lambda: None,
     ) -> WriteFailure | None:
-        """Steps 5 to 7: replaces the file that was `found`, unless another program has changed it since.
+        """Steps 5 to 7: replace the file that was `found`, unless another program has changed it since.
 
-        `staged_for` names another file on the same disk beside which the content is staged. `before_publish` is called
+        `staged_for` names another file on the same disk next to which the content is staged. `before_publish` is called
         when the journal has the lines and the rename is next.
         """
         path = found.path
@@ -134,7 +134,7 @@ def read_failure(state: UnreadableFile | UndecodableFile) -> WriteFailure:
 
 
 def write_failure(state: TextFile | MissingFile) -> WriteFailure | None:
-    """Why a file that was read must not be replaced: it is a link, or its owner made it read-only."""
+    """Why a file that was read must not be replaced: it is a link, or its owner has set it to read-only."""
     if isinstance(state, MissingFile):
         return None
     path, mode = state.path, os.lstat(state.path).st_mode
@@ -144,18 +144,18 @@ def write_failure(state: TextFile | MissingFile) -> WriteFailure | None:
             f"{path} is a link to {path.resolve()}. Replacing it would cut the link, so nothing was written. "
             "Put the file itself here.",
         )
-    # A rename would not need the permission, but an owner who takes it away means it.
+    # A rename would not need the permission, but an owner who removed it does not want the file to change.
     if not mode & stat.S_IWUSR:
         return WriteFailure(
             "read_only",
             f"{path} is read-only (its owner may not write it). Nothing was written. "
-            "Give the permission back with chmod 600 if it may change.",
+            "Restore the permission with chmod 600 if the file may change.",
         )
     return None
 
 
 def was_never_published(staged: Path, path: Path, wanted: str) -> bool:
-    """Whether a staged file holds the content with the fingerprint `wanted`, and the file itself does not."""
+    """Whether a staged file has the content with the fingerprint `wanted`, and the file itself does not."""
     if fingerprint(read_file(staged)) != wanted:
         return False
     try:

@@ -1,4 +1,4 @@
-"""Parses JSON as people write it in settings, and keeps the position of every value for edits.
+"""Parses JSON as people write it in settings, and records the position of every value for edits.
 
 Two dialects: `parse` reads JSON with comments and trailing commas, which is what hosts accept in their settings, and
 nothing more, so that an edit never writes back what a host would reject. `parse_json5` also reads single quotes,

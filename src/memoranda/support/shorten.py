@@ -1,4 +1,4 @@
-"""Shortens texts to a limit: at the end, in the middle, or to the room that their JSON may take.
+"""Shortens texts to a limit: at the end, in the middle, or to the size that their JSON may have.
 
 The result never exceeds the limit, the mark included. A cut never splits a surrogate pair, a line end or a character
 that is written as several code points (a letter with its accents, a joined emoji, a flag), unless that character has
@@ -17,7 +17,7 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def shorten_end(text: str, limit: int, mark: str = "…", *, whole_lines: bool = False) -> str:
-    """Keeps the start of a text and puts a mark behind it; with `whole_lines` a started line is dropped too."""
+    """Keep the start of a text and put a mark after it; with `whole_lines` a started line is dropped too."""
     if len(text) <= limit:
         return text
     if limit <= len(mark):
@@ -29,7 +29,7 @@ def shorten_end(text: str, limit: int, mark: str = "…", *, whole_lines: bool =
 def shorten_middle(
     text: str, limit: int, note: str = MIDDLE_NOTE, *, head_share: float = 2 / 3, whole_lines: bool = False
 ) -> str:
-    """Keeps the start and the end of a text and says between them how much is missing.
+    """Keep the start and the end of a text and say between them how much is missing.
 
     `note` may contain `{omitted}` and `{total}`, both numbers of characters. `head_share` is how much of the room the
     start gets. A limit that has no room for the note leaves only the start of the text.
@@ -42,14 +42,14 @@ def shorten_middle(
     if room <= 0:
         return shorten_end(text, limit, "")
     head_room = int(room * head_share)
-    head, tail = text[: _cut_before(text, head_room)], text[_cut_behind(text, total - room + head_room) :]
+    head, tail = text[: _cut_before(text, head_room)], text[_cut_after(text, total - room + head_room) :]
     if whole_lines:
         head, tail = _drop_started_line(head), _drop_started_line(tail[::-1])[::-1]
     return head + note.format(omitted=total - len(head) - len(tail), total=total) + tail
 
 
 def shorten_for_json(text: str, room: int) -> str:
-    """Returns as much of the start of a text as its JSON string, quotes included, has room for; without a mark."""
+    """The longest start of a text that fits into `room` characters as a JSON string with quotes; without a mark."""
     low, high = 0, min(len(text), max(0, room))
     while low < high:
         middle = (low + high + 1) // 2
@@ -61,7 +61,7 @@ def shorten_for_json(text: str, room: int) -> str:
 
 
 def json_size(value: Any) -> int:
-    """How many characters a value takes as JSON."""
+    """How many characters a value has as JSON."""
     return len(encode_basestring(value)) if isinstance(value, str) else len(_encode(value))
 
 
@@ -73,8 +73,8 @@ def _cut_before(text: str, index: int) -> int:
     return index if _is_inside_character(text, boundary) else boundary
 
 
-def _cut_behind(text: str, index: int) -> int:
-    """The first boundary of a character at or behind `index`."""
+def _cut_after(text: str, index: int) -> int:
+    """The first boundary of a character at or after `index`."""
     boundary = index
     while boundary - index < _MAX_CLUSTER and _is_inside_character(text, boundary):
         boundary += 1
@@ -105,6 +105,6 @@ def _is_flag_letter(character: str) -> bool:
 
 
 def _drop_started_line(text: str) -> str:
-    """Drops the part of a line at the end, unless it is more than half of the text."""
+    """Drop the part of a line at the end, unless it is more than half of the text."""
     end = text.rfind("\n")
     return text[:end] if end > len(text) // 2 else text

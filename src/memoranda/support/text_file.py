@@ -1,4 +1,4 @@
-"""Reads text files and keeps missing, readable, unreadable and undecodable files apart.
+"""Reads text files and distinguishes missing, readable, unreadable and undecodable files.
 
 Only the first two may be replaced. A file that cannot be read is never treated as an empty one.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memoranda.support.durable_files import read_file
 
-# The fingerprint that a journal notes for a missing file.
+# The fingerprint that a journal records for a missing file.
 ABSENT = ""
 
 
@@ -48,12 +48,12 @@ TextFileState = MissingFile | TextFile | UnreadableFile | UndecodableFile
 
 
 def read_text(path: Path, known: TextFile | None = None) -> TextFileState:
-    """The present content of a file; returns `known` itself when the bytes are the same."""
+    """The current content of a file; returns `known` itself when the bytes are the same."""
     try:
         raw = read_file(path)
     except FileNotFoundError:
         if path.is_symlink():
-            return UnreadableFile(path, "it is a link to a file that is not there")
+            return UnreadableFile(path, "it is a link to a file that does not exist")
         return MissingFile(path)
     except OSError as error:
         return UnreadableFile(path, error.strerror or str(error))

@@ -1,4 +1,4 @@
-"""Projects: a repository is the same one in every clone and worktree, wherever they lie.
+"""Projects: a repository is the same one in every clone and worktree, wherever they are.
 
 `identity` names a project and says which names mean the same one; `project_lookup` asks git for the project of a
 directory.

@@ -1,12 +1,12 @@
 """Names projects, and decides which names mean the same one.
 
 A project is written `github.com/owner/name#3f2a9c81d0e4`: where it is published, and the beginning of its first commit.
-Either may be missing. A repository that is published nowhere has the name of its directory in front, which is for
-people; a shallow clone has no commit. Two projects are the same when they agree on either: a fork, a project that
-moved, and one that was not published yet when it was first worked on all stay one project.
+Either may be missing. A repository that is published nowhere has the name of its directory first, which is for people;
+a shallow clone has no commit. Two projects are the same when they agree on either: a fork, a project that moved, and
+one that was not published yet when it was first worked on all stay one project.
 
-Addresses of one repository over SSH, HTTPS, with a port, a user or a token all get the same name, which holds no user,
-token or port. An address on the same disk is not a name: it means nothing on another machine.
+Addresses of one repository over SSH, HTTPS, with a port, a user or a token all get the same name, which contains no
+user, token or port. An address on the same disk is not a name: it means nothing on another machine.
 """
 
 import re
