@@ -55,6 +55,15 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("USERPROFILE", str(tmp_path / "user"))
 
 
+@pytest.fixture(scope="session")
+def model_sdks() -> None:
+    """Import the vendors' SDKs, which takes a second: not in a test whose time is measured."""
+    import anthropic
+    import openai
+
+    assert anthropic and openai
+
+
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
     return tmp_path / "home" / "memories"

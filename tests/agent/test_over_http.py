@@ -19,6 +19,8 @@ from memoranda.testing.scripted.steps import Cut, Refuse, Script, Step
 from memoranda.tools import Tool
 from tests.agent.rooms import Room
 
+pytestmark = pytest.mark.usefixtures("model_sdks")
+
 Client = Callable[[ScriptedServer], ChatModel]
 SAVE = '{"target": "memory", "action": "add", "content": "CI runs on Debian 12."}'
 

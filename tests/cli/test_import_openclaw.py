@@ -178,6 +178,7 @@ def test_a_running_openclaw_is_warned_of(home: Path, source: Path, monkeypatch: 
     assert answer(home, "--dry-run")["running"] == [4711]
 
 
+@pytest.mark.slow
 def test_at_a_terminal_a_person_is_asked(home: Path, source: Path) -> None:
     """A no leaves everything as it is, a yes does it."""
     for said, database_exists in (("n", False), ("y", True)):

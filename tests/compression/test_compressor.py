@@ -178,6 +178,7 @@ def test_the_model_is_asked_within_its_window_and_its_time() -> None:
     assert all(f"[{each.id}] " in transcripts for each in live if each.id not in kept)
 
 
+@pytest.mark.slow
 def test_a_model_that_is_far_too_small_is_not_asked() -> None:
     """Rather an extract than a hundred calls."""
     with ScriptedModel([], window=1_000) as model:

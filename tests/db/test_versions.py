@@ -202,6 +202,7 @@ def test_an_upgrade_killed_at_any_statement_is_finished_by_the_next(tmp_path: Pa
     again.close()
 
 
+@pytest.mark.slow
 def test_a_new_store_made_by_many_at_once_is_one_store(tmp_path: Path) -> None:
     """Six processes open a file that is not there yet: all of them can use it, and it has one version."""
     path = tmp_path / "home" / "state.db"

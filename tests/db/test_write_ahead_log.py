@@ -3,10 +3,13 @@
 import time
 from pathlib import Path
 
+import pytest
+
 from memoranda.sessions.store import open_store
 from tests.timing import GIVE_UP
 
 
+@pytest.mark.slow
 def test_the_log_does_not_grow_with_what_one_process_writes(tmp_path: Path) -> None:
     """It is copied back and restarted while writing continues, so it stays far smaller than all that was logged."""
     log = tmp_path / "state.db-wal"

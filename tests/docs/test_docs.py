@@ -98,6 +98,7 @@ def test_every_command_in_a_page_exists(page: Path) -> None:
         assert tuple(words[start : start + 2]) in known or (words[start],) in known - {("memory",), ("config",)}, line
 
 
+@pytest.mark.slow
 def test_the_shell_commands_of_the_tutorial_run(tmp_path: Path) -> None:
     """As they stand, in an empty directory with the environment that `make run` makes."""
     (tmp_path / ".venv").symlink_to(sys.prefix)

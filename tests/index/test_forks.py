@@ -25,6 +25,7 @@ def _write_and_index(db: SessionDB) -> None:
     db.index.catch_up()
 
 
+@pytest.mark.slow
 @forking
 @pytest.mark.parametrize(
     "work",

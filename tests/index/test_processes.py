@@ -115,6 +115,7 @@ def _catch_up_until(home: Path, statement: int) -> None:
         pass
 
 
+@pytest.mark.slow
 @forking
 def test_a_process_killed_while_it_catches_up_leaves_a_whole_index(tmp_path: Path, sessions: SessionStore) -> None:
     """At whatever statement: rows and cursor move together, so the next one continues in the same file."""

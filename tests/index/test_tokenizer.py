@@ -188,6 +188,7 @@ def test_tokens_pass_through_the_full_text_table_unchanged(text: str) -> None:
     connection.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", ["x" * 20_000, "数" * 20_000], ids=["letters", "unspaced"])
 def test_what_is_large_is_not_remembered(word: str) -> None:
     """A blob in a text must not stay in memory after it was cut."""

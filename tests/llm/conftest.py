@@ -19,6 +19,11 @@ KEY = "sk-test-0123456789"
 Connect = Callable[..., SdkModel]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _load_sdks(model_sdks: None) -> None:
+    """Load them before the first test."""
+
+
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_call, "_FIRST_WAIT", 0.01)

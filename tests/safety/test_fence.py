@@ -178,6 +178,7 @@ def test_no_tag_is_left_and_a_second_time_changes_nothing(text: str) -> None:
     assert scrub([clean]) == clean
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", [O, C, f"see {O} is ", f"`{O} ", "<memory-context ", "<mem" + O, f"x {O}`"])
 def test_sanitising_a_hostile_text_is_linear(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each character of a megabyte is searched a fixed number of times at most."""

@@ -104,6 +104,7 @@ def _closed(way: Callable[[str], str], key: str, start: int | None = None, end: 
     return f"{way(lines)}\nthanks, Anna"
 
 
+@pytest.mark.slow
 def test_a_key_that_is_cut_within_a_line_is_taken_out() -> None:
     """Wherever the cut is."""
     for length in range(len(PEM)):

@@ -203,6 +203,7 @@ def test_a_row_that_is_listed_many_times_is_read_once(tmp_path: Path) -> None:
         assert len(list(LeafRows(pages, THINGS.columns, 6).outside((), ()))) <= PAGE // 3_000
 
 
+@pytest.mark.slow
 def test_many_rows_that_claim_the_same_pages_are_given_up(tmp_path: Path) -> None:
     """Each would be as large as the file, and all together far larger."""
     path = tmp_path / "things.db"

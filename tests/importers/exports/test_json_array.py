@@ -118,6 +118,7 @@ def test_an_element_that_is_too_large_is_named_and_the_next_one_read(monkeypatch
     assert "has more than" in problems(raw)[0]
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file() -> None:
     """Thirty megabytes of small elements need hardly more than a chunk or two."""
 

@@ -43,6 +43,7 @@ def _searched(home: Path, words: str) -> list[str]:
         return [found.fact.content for found in Retriever(store).search(words, FactFilter(limit=5))]
 
 
+@pytest.mark.slow
 def test_facts_that_are_well_or_absent_have_no_findings(home: Path) -> None:
     """Also those of a user of a gateway."""
     assert list(check(home)) == []

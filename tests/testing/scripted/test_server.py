@@ -21,6 +21,8 @@ from memoranda.testing.scripted.steps import Cut, Garbage, ReceivedRequest, Refu
 from tests.llm.conftest import client, tool, user
 from tests.timing import GIVE_UP
 
+pytestmark = pytest.mark.usefixtures("model_sdks")
+
 
 def post(url: str, body: Any, **headers: str) -> Any:
     data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
