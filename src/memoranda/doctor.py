@@ -121,7 +121,7 @@ def _check_config(home: Home, loaded: config.Config) -> Iterator[HealthIssue]:
         yield HealthIssue(
             "note",
             home.config_file,
-            f"{name} is not a setting and has no effect",
+            f"has an unknown name: {config.describe_unknown_key(name)}",
             "check its spelling against 'memoranda config list'",
         )
     if loaded.provider and loaded.provider not in (known := discover(home.root)):

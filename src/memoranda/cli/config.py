@@ -3,7 +3,9 @@
 import click
 
 from memoranda import config
+from memoranda.cli.completers import complete_setting
 from memoranda.cli.context import Invocation, common_options
+from memoranda.cli.open_home import warn_of_unknown_keys
 
 _EPILOG = """\b
 Examples:
@@ -25,23 +27,27 @@ def list_settings() -> None:
     """Show every setting with its value, its environment variable and what it means."""
     invocation = Invocation.current()
     loaded = config.load(invocation.locate_home())
+    warn_of_unknown_keys(loaded)
     rows = [(key, config.value_of(loaded, key)) for key in config.KEYS]
     text = "\n".join(f"{key.name} = {_format_value(value)}\n    {key.meaning} ({key.variable})" for key, value in rows)
     invocation.respond(text, {key.name: value for key, value in rows})
 
 
 @command.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_setting)
 @common_options
 def get(name: str) -> None:
     """Show one setting."""
     invocation = Invocation.current()
-    value = config.value_of(config.load(invocation.locate_home()), config.find_key(name))
+    key = config.find_key(name)
+    loaded = config.load(invocation.locate_home())
+    warn_of_unknown_keys(loaded)
+    value = config.value_of(loaded, key)
     invocation.respond(_format_value(value), {name: value})
 
 
 @command.command("set")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_setting)
 @click.argument("value")
 @common_options
 def set_setting(name: str, value: str) -> None:
@@ -49,6 +55,7 @@ def set_setting(name: str, value: str) -> None:
     invocation = Invocation.current()
     home = invocation.locate_home()
     stored = config.set_value(home, name, value)
+    warn_of_unknown_keys(config.load(home))
     invocation.respond(f"{name} = {_format_value(stored)}  ({home.config_file})", {"success": True, name: stored})
 
 

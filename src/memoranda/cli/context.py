@@ -71,7 +71,11 @@ class Invocation:
 
     @classmethod
     def current(cls) -> "Invocation":
-        meta = click.get_current_context().meta
+        return cls.of(click.get_current_context())
+
+    @classmethod
+    def of(cls, context: click.Context) -> "Invocation":
+        meta = context.meta
         return cls(
             meta.get(f"{_KEY}home"),
             meta.get(f"{_KEY}profile"),

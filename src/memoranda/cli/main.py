@@ -3,12 +3,17 @@
 import sys
 from importlib import import_module
 from io import TextIOWrapper
+from typing import TYPE_CHECKING
 
 import click
 
 from memoranda import __version__
 from memoranda.cli.context import EXIT_REFUSED, EXIT_UNUSABLE, Invocation, memory_options
+from memoranda.cli.usage_errors import with_suggestion
 from memoranda.errors import MemorandaError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _COMMANDS = {
     "setup": ("memoranda.cli.setup", "Find the agents on this machine, import from them, give them memory."),
@@ -30,6 +35,7 @@ _COMMANDS = {
     "config": ("memoranda.cli.config", "See and change the settings."),
     "secret": ("memoranda.cli.secret", "Store API keys in .env; values are never printed."),
     "profile": ("memoranda.cli.profile", "List the profiles of a home."),
+    "completion": ("memoranda.cli.completion", "Print the completion script for bash, zsh or fish."),
     "demo": ("memoranda.cli.demo", "Watch memory and search at work on a throw-away home."),
 }
 
@@ -55,6 +61,15 @@ class _LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        from click.shell_completion import CompletionItem  # noqa: PLC0415
+
+        # Without loading the commands, which takes a second.
+        names = [(name, text) for name, (_, text) in _COMMANDS.items() if name.startswith(incomplete)]
+        return [CompletionItem(name, help=text) for name, text in names] + click.Command.shell_complete(
+            self, ctx, incomplete
+        )
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, summary) for name, (_, summary) in _COMMANDS.items()])
@@ -67,8 +82,10 @@ class _LazyGroup(click.Group):
                 raise
             Invocation.current().fail(str(error), code=EXIT_UNUSABLE)
         except (click.ClickException, click.Abort) as error:
+            if isinstance(error, click.UsageError):
+                error = with_suggestion(error)
             if not Invocation.current().as_json:
-                raise
+                raise error from None
             message = error.format_message() if isinstance(error, click.ClickException) else "Aborted."
             code = error.exit_code if isinstance(error, click.ClickException) else EXIT_REFUSED
             Invocation.current().fail(message, code=code)

@@ -6,8 +6,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+import click
+
 from memoranda.app import Memory, open_memory
 from memoranda.cli.context import Invocation
+from memoranda.config import Config, describe_unknown_key
 from memoranda.curated.store import MemoryStore
 from memoranda.db.orphaned_wal import database_exists
 from memoranda.sessions.scope import Scope
@@ -19,13 +22,22 @@ if TYPE_CHECKING:
 
 def open_curated_memory(invocation: Invocation) -> MemoryStore:
     """Opens the curated memory of the command's home, profile and user."""
-    return open_memory(invocation.home, profile=invocation.profile, user=invocation.user).curated
+    memory = open_memory(invocation.home, profile=invocation.profile, user=invocation.user)
+    warn_of_unknown_keys(memory.config)
+    return memory.curated
+
+
+def warn_of_unknown_keys(loaded: Config) -> None:
+    """Says on standard error which names in config.yaml have no effect."""
+    for name in loaded.unknown_keys:
+        click.echo(f"config.yaml: {describe_unknown_key(name)}", err=True)
 
 
 @contextmanager
 def open_home(invocation: Invocation, *, create: bool = False) -> Iterator[Memory]:
     """Opens the command's home. Without `create`, a home that has no sessions yet is not changed by reading it."""
     with open_memory(invocation.home, profile=invocation.profile, user=invocation.user) as memory:
+        warn_of_unknown_keys(memory.config)
         if create or database_exists(memory.home.state_db):
             yield memory
             return

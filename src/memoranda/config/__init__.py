@@ -14,6 +14,7 @@ from memoranda.config.environment import is_set as is_set
 from memoranda.config.environment import locate_home as locate_home
 from memoranda.config.keys import KEYS as KEYS
 from memoranda.config.keys import Key as Key
+from memoranda.config.keys import describe_unknown_key as describe_unknown_key
 from memoranda.config.keys import find_key as find_key
 from memoranda.config.keys import value_of as value_of
 from memoranda.config.loader import load as load

@@ -17,7 +17,10 @@ LOCK_TIMEOUT = 10.0
 def set_value(home: Home, name: str, raw: str) -> Any:
     """Write one setting into config.yaml, keeping everything else in it, comments included."""
     key = find_key(name)
-    value = parse_value(key, raw, "the command line")
+    try:
+        value = key.read(raw)
+    except (ValueError, TypeError):
+        raise ConfigError(f"{name} takes {key.takes}, not {raw!r}. Nothing was changed.") from None
     home.refuse_if_foreign()
     make_private_directory(home.root)
     with FileLock(home.lock_file, LOCK_TIMEOUT):
@@ -59,7 +62,8 @@ def read_document(home: Home) -> dict[str, Any]:
         document = _yaml().load(text)
     except Exception as error:
         # The parser raises all kinds of errors for odd documents; each means that the file cannot be used.
-        raise ConfigError(f"{path} is not valid YAML: {error}. Nothing is opened until it is fixed.") from error
+        reason = str(error).replace('"<unicode string>"', path.name)
+        raise ConfigError(f"{path} is not valid YAML: {reason}. Nothing is opened until it is fixed.") from error
     if document is None:
         return {}
     if not isinstance(document, dict):

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from memoranda.config.config import DEFAULTS, Config, attribute_of
 from memoranda.errors import ConfigError
 from memoranda.providers.settings import MODES
+from memoranda.support.suggestions import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +178,10 @@ KEYS = (
 )  # fmt: skip
 
 
+SECTIONS = (*dict.fromkeys(key.name.partition(".")[0] for key in KEYS), "platform_hints", "tools")
+"""The top level of config.yaml; the last two hold a value for each platform instead of settings."""
+
+
 def value_of(config: Config, key: Key) -> Any:
     """The value of one setting in a loaded configuration."""
     part, name = attribute_of(key.name)
@@ -187,4 +192,11 @@ def find_key(name: str) -> Key:
     for key in KEYS:
         if key.name == name:
             return key
-    raise ConfigError(f"{name} is not a setting. 'memoranda config list' shows all of them.")
+    suggestion = did_you_mean(name, [key.name for key in KEYS])
+    raise ConfigError(f"{name} is not a setting.{suggestion} 'memoranda config list' shows all of them.")
+
+
+def describe_unknown_key(name: str) -> str:
+    """Says that a key or section of config.yaml has no effect, with the name that may have been meant."""
+    names = [key.name for key in KEYS] if "." in name else [*SECTIONS]
+    return f"{name} is not a setting and has no effect.{did_you_mean(name, names)}"

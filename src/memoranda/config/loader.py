@@ -7,9 +7,10 @@ from typing import Any
 from memoranda.config.config import DEFAULTS, Config, attribute_of
 from memoranda.config.config_file import look_up, parse_value, read_document
 from memoranda.config.environment import ENVIRONMENT
-from memoranda.config.keys import KEYS
+from memoranda.config.keys import KEYS, SECTIONS
 from memoranda.errors import ConfigError
 from memoranda.support.home import Home
+from memoranda.support.suggestions import did_you_mean
 
 
 def load(home: Home, environ: Mapping[str, str] | None = None) -> Config:
@@ -49,7 +50,9 @@ def _toolsets(document: Mapping[str, Any], home: Home) -> dict[str, tuple[str, .
 
 
 def _unknown_keys(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """Names unknown settings, and sections spelt almost like one of ours; other sections are other programs'."""
     known = {key.name for key in KEYS}
     sections = dict.fromkeys(name.partition(".")[0] for name in known)
     found = [f"{section}.{leaf}" for section in sections for leaf in document.get(section) or {}]
-    return tuple(sorted(name for name in found if name not in known))
+    misspelt = [name for name in map(str, document) if name not in SECTIONS and did_you_mean(name, SECTIONS)]
+    return tuple(sorted([*(name for name in found if name not in known), *misspelt]))

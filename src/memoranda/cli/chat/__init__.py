@@ -11,6 +11,7 @@ from memoranda.cli.chat.input import ChatInput, JsonInput, PipeInput, TerminalIn
 from memoranda.cli.chat.input_history import InputHistory
 from memoranda.cli.chat.output import ChatOutput, JsonOutput, PipeOutput, TerminalOutput
 from memoranda.cli.chat.startup import choose_model, exit_with_error
+from memoranda.cli.completers import complete_session
 from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
 from memoranda.cli.log_file import log_to_file
 from memoranda.cli.sessions.lookup import NOT_FOUND, resolve_session
@@ -42,6 +43,7 @@ Examples:
     is_flag=False,
     flag_value=_LATEST,
     help="Resume a conversation; without a name, the latest.",
+    shell_complete=complete_session,
 )
 @click.option("--new", is_flag=True, help="Start a new conversation (this is the default).")
 @click.option("--query", metavar="TEXT", help="Send this, print the answer and exit; '-' reads it from a pipe.")

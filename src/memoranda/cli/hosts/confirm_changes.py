@@ -13,6 +13,7 @@ from memoranda.cli.confirmation import PlannedChange, confirm_and_run
 from memoranda.cli.context import Invocation
 from memoranda.cli.terminal_text import bold
 from memoranda.safety.redaction import Redactor
+from memoranda.support.suggestions import did_you_mean
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -37,7 +38,9 @@ def find_host(invocation: Invocation, name: str, project: Path | None) -> Host:
     """Returns the host of this name; ends the command with an error when it cannot be used."""
     host = HOSTS.get(name)
     if host is None:
-        invocation.fail(f"Memoranda cannot be installed into {name!r}. It knows: {', '.join(HOSTS)}.")
+        invocation.fail(
+            f"Memoranda cannot be installed into {name!r}.{did_you_mean(name, HOSTS)} It knows: {', '.join(HOSTS)}."
+        )
     if project is not None and not host.has_projects:
         invocation.fail(f"{host.title} has no settings for single projects; leave --project out.")
     return host

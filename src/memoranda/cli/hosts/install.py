@@ -6,6 +6,7 @@ import click
 
 from memoranda.adapters.hosts.install_plan import plan_install
 from memoranda.adapters.hosts.launch_command import HOME_OPTION
+from memoranda.cli.completers import complete_host
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.hosts.confirm_changes import apply_with_consent, find_host, host_options
 from memoranda.cli.hosts.host_environment import host_environment, launch_command
@@ -25,7 +26,7 @@ _NO_HOME = (
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("host", required=False)
+@click.argument("host", required=False, shell_complete=complete_host)
 @host_options
 @memory_options
 def command(host: str | None, project: Path | None, dry_run: bool, yes: bool) -> None:

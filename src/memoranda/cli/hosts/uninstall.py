@@ -6,6 +6,7 @@ import click
 
 from memoranda.adapters.hosts.created_files import CreatedFiles
 from memoranda.adapters.hosts.install_plan import plan_uninstall
+from memoranda.cli.completers import complete_host
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.hosts.confirm_changes import apply_with_consent, backups_directory, find_host, host_options
 from memoranda.cli.hosts.host_environment import host_environment
@@ -18,7 +19,7 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("host")
+@click.argument("host", shell_complete=complete_host)
 @host_options
 @memory_options
 def command(host: str, project: Path | None, dry_run: bool, yes: bool) -> None:

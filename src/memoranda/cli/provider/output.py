@@ -19,6 +19,7 @@ from memoranda.errors import ProviderError
 from memoranda.providers.discovery import DiscoveredProvider, discover
 from memoranda.providers.inspect_provider import Inspection, inspect_provider
 from memoranda.support.home import Home
+from memoranda.support.suggestions import did_you_mean
 
 BUILT_IN = "built-in only"
 
@@ -85,7 +86,9 @@ def active_provider(home: Home) -> str:
 def find_provider(home: Home, name: str) -> DiscoveredProvider:
     found = discover(home.root)
     if name not in found:
-        raise ProviderError(f"There is no provider {name!r}. There are: {', '.join(found) or 'none'}.")
+        raise ProviderError(
+            f"There is no provider {name!r}.{did_you_mean(name, found)} There are: {', '.join(found) or 'none'}."
+        )
     return found[name]
 
 

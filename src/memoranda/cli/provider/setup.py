@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from memoranda import config
+from memoranda.cli.completers import complete_provider
 from memoranda.cli.context import Invocation, common_options
 from memoranda.cli.provider.output import (
     BUILT_IN,
@@ -43,7 +44,7 @@ _OWN_SETUP_SECONDS = 3_600.0
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_provider)
 @common_options
 @provider_command
 def use(invocation: Invocation, name: str) -> CommandOutput:
@@ -65,7 +66,7 @@ def off(invocation: Invocation) -> CommandOutput:
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_provider)
 @click.option(
     "--set",
     "assignments",

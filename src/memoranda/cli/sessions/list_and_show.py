@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from memoranda.cli.completers import complete_session
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.filter_options import (
     all_users_option,
@@ -120,7 +121,7 @@ def format_session(row: dict[str, Any]) -> str:
 
 
 @click.command()
-@click.argument("session")
+@click.argument("session", shell_complete=complete_session)
 @click.option("--tools", is_flag=True, help="Show tool output in full.")
 @all_users_option
 @memory_options

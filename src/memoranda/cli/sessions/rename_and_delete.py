@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from memoranda.cli.completers import complete_session
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.filter_options import all_users_option, parse_time_option
 from memoranda.cli.open_home import open_sessions
@@ -28,7 +29,7 @@ _export_option = click.option("--export", "export_to", type=NewFile(), help="Fir
 
 
 @click.command()
-@click.argument("session")
+@click.argument("session", shell_complete=complete_session)
 @click.argument("title")
 @all_users_option
 @memory_options
@@ -48,7 +49,7 @@ def rename(session: str, title: str, all_users: bool) -> None:
 
 
 @click.command("delete")
-@click.argument("session", nargs=-1, required=True)
+@click.argument("session", nargs=-1, required=True, shell_complete=complete_session)
 @_yes_option
 @_export_option
 @all_users_option

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 import click
 
+from memoranda.cli.completers import complete_session
 from memoranda.cli.context import Invocation, memory_options
 from memoranda.cli.filter_options import all_users_option
 from memoranda.cli.open_home import open_sessions
@@ -40,7 +41,7 @@ class NewFile(click.Path):
 
 
 @click.command()
-@click.argument("session", required=False)
+@click.argument("session", required=False, shell_complete=complete_session)
 @click.option("--output", type=NewFile(), help="Write to this file, not to the terminal.")
 @click.option("--source", help="Only sessions from this source.")
 @all_users_option
