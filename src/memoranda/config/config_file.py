@@ -18,9 +18,9 @@ def set_value(home: Home, name: str, raw: str) -> Any:
     """Write one setting into config.yaml, keeping everything else in it, comments included."""
     key = find_key(name)
     try:
-        value = key.read(raw)
+        value = key.parse(raw)
     except (ValueError, TypeError):
-        raise ConfigError(f"{name} takes {key.takes}, not {raw!r}. Nothing was changed.") from None
+        raise ConfigError(f"{name} must be {key.accepts}, not {raw!r}. Nothing was changed.") from None
     home.refuse_if_foreign()
     make_private_directory(home.root)
     with FileLock(home.lock_file, LOCK_TIMEOUT):
