@@ -20,7 +20,7 @@
         ├── CorruptStoreError the session store is damaged, or another program wrote it
         ├── ReplacedStoreError a database was deleted or replaced while it was open
         ├── NewerStoreError  the session store was written by a newer Memoranda
-        └── SessionError     an unknown session, a taken title, a message in the wrong place
+        └── SessionError     an unknown session, a title in use, a message in the wrong place
             └── ContinuedError its conversation continues in another session
 
 Expected outcomes of a memory write (over budget, no match, blocked …) are values, not exceptions: see
@@ -113,7 +113,7 @@ class NewerStoreError(StorageError):
 
 
 class SessionError(StorageError, ValueError):
-    """The session store cannot do what was asked: an unknown session, a taken title, a message in the wrong place."""
+    """The session store cannot do what was asked: an unknown session, a title in use, a message in the wrong place."""
 
 
 class ContinuedError(SessionError):

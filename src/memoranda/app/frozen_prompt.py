@@ -11,7 +11,7 @@ from memoranda.prompt.builder import PromptInputs, build_prompt, today
 from memoranda.prompt.memory_changes import MemoryChanges
 from memoranda.prompt.settings import PromptSettings
 
-# The column of a session's row that holds the curated entries which its prompt shows.
+# The column of a session's row that stores the curated entries which its prompt shows.
 KNOWN_MEMORY = "known_memory"
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from memoranda.providers.text import clean_texts
+from memoranda.providers.message_text import clean_texts
 from memoranda.safety.fence import strip_recalled_blocks
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from memoranda.errors import SessionError
 from memoranda.providers.external_memory import with_recall
-from memoranda.providers.text import plain_text
+from memoranda.providers.message_text import plain_text
 
 if TYPE_CHECKING:
     from memoranda.agent.session_views import TurnSession

@@ -14,7 +14,7 @@ from memoranda.support.home import Home
 
 _SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET_SUFFIX = re.compile(r"(?i)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|_PASS|_PWD|_PAT)$")
-# A variable with such a word elsewhere in its name holds a credential if its value looks like one.
+# A variable with such a word elsewhere in its name is a credential if its value looks like one.
 _SECRET_WORD = re.compile(r"(?i)(?:^|_)(?:KEYS?|TOKENS?|SECRETS?|AUTH|PASS|PAT|SALT|SK)(?:_|$)")
 _SECRET_VALUE = re.compile(r"(?=\S*[0-9])(?=\S*[A-Za-z])[^\s/]{12,}")
 _PASSWORD_IN_URL = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s/:@]*:([^\s/@]+)@", re.IGNORECASE)

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoranda.prompt.file_sizes import shorten_file
+from memoranda.prompt.size_limits import shorten_file
 from memoranda.safety.fence_tags import escape_tags
 from memoranda.safety.withheld_passages import withhold_passages
 from memoranda.support.canonical_text import BYTE_ORDER_MARK, unify_newlines

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoranda.prompt.file_sizes import fair_shares, shorten_file
+from memoranda.prompt.size_limits import fair_shares, shorten_file
 from memoranda.safety.fence_tags import escape_tags
 from memoranda.safety.withheld_passages import withhold_passages
 from memoranda.support.canonical_text import BYTE_ORDER_MARK, unify_newlines

@@ -21,6 +21,7 @@ from memoranda.providers.delivery import Delivery
 from memoranda.providers.guarded_call import CallResult, PendingCall
 from memoranda.providers.health import HealthTracker, ProviderHealth
 from memoranda.providers.jobs import Backlog
+from memoranda.providers.message_text import replace_surrogates
 from memoranda.providers.notifications import ProviderNotifier
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.provider import MemoryProvider, Message
@@ -28,7 +29,6 @@ from memoranda.providers.provider_queue import LOCK_TIMEOUT, ProviderQueue
 from memoranda.providers.provider_state import ProviderState
 from memoranda.providers.recorded_turns import TurnSource
 from memoranda.providers.settings import CORE_TOOLS, Mode, ProviderSettings
-from memoranda.providers.text import replace_surrogates
 from memoranda.providers.tools import has_memory_toolset
 from memoranda.safety.redaction import Redactor
 from memoranda.tools import JsonObject, Tool

@@ -9,10 +9,10 @@ from memoranda.errors import StorageError
 from memoranda.providers.delivery import HOOKS
 from memoranda.providers.health import HealthTracker
 from memoranda.providers.jobs import NewJob
+from memoranda.providers.message_text import plain_text
 from memoranda.providers.provider import Message
 from memoranda.providers.provider_queue import ProviderQueue, turn_job
 from memoranda.providers.provider_state import ProviderState
-from memoranda.providers.text import plain_text
 
 _log = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from memoranda.db.position import START, Position
 from memoranda.errors import CorruptStoreError, NewerStoreError, StorageError
 from memoranda.providers.jobs import NewJob
+from memoranda.providers.message_text import clean_texts
 from memoranda.providers.outbox import Outbox
 from memoranda.providers.recorded_turns import FinishedTurn, TurnSource
-from memoranda.providers.text import clean_texts
 
 _log = logging.getLogger(__name__)
 

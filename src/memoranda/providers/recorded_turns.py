@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from memoranda.db.position import START, Position
-from memoranda.providers.text import plain_text
+from memoranda.providers.message_text import plain_text
 from memoranda.sessions.message_rows import DONE, TURN, as_chat
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.store import SessionStore

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from memoranda.providers.guarded_call import GuardedProvider
+from memoranda.providers.message_text import clean_texts
 from memoranda.providers.settings import ProviderSettings
-from memoranda.providers.text import clean_texts
 from memoranda.support.shorten import shorten_end
 from memoranda.tools import JsonObject, Tool
 

@@ -4,7 +4,7 @@ A text is scored in windows of one, two and four blocks of words, because an att
 long harmless text, and the most suspicious window decides. A sum is divided by the root of the number of words, so
 that short and long windows compare. `benchmarks/scanner/train.py` writes the data file, which is read at first use.
 Its parts, after blank lines, are bias, threshold and size of a step; words; beginnings; pairs; with one line for each
-weight in steps, so that few numbers have to be read. `.` stands for the end of a sentence.
+weight in steps, so that few numbers have to be read. `.` is the end of a sentence.
 """
 
 from collections.abc import Iterator

@@ -102,15 +102,15 @@ def _escaped_forms(value: str) -> set[str]:
 
 def _distinct_names(original: list[Any], redacted: list[Any]) -> list[Any]:
     """The redacted keys of an object; those that would become equal to another key get a number."""
-    taken = {key for key, now in zip(original, redacted, strict=True) if key == now}
+    used = {key for key, now in zip(original, redacted, strict=True) if key == now}
     numbers: Counter[Any] = Counter()
     names: list[Any] = []
     for key, now in zip(original, redacted, strict=True):
         name = now
-        while key != now and name in taken:
+        while key != now and name in used:
             numbers[now] += 1
             name = f"{now} ({numbers[now] + 1})"
-        taken.add(name)
+        used.add(name)
         names.append(name)
     return names
 

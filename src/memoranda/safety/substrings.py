@@ -1,4 +1,4 @@
-"""A cheap first check of a text, before the costlier ones."""
+"""Checks whether a text contains any of several substrings, before costlier checks."""
 
 from collections.abc import Iterable
 

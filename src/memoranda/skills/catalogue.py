@@ -117,7 +117,7 @@ def _read(root: Path, directory: Path, problems: list[SkillProblem]) -> Skill | 
         return None
     state = read_text(path)
     if not isinstance(state, TextFile):
-        problems.append(SkillProblem(path, getattr(state, "problem", "it is gone"), fatal=True))
+        problems.append(SkillProblem(path, getattr(state, "problem", "it no longer exists"), fatal=True))
         return None
     parsed = parse_skill(state.text)
     problems += [SkillProblem(path, problem, fatal=not parsed.description) for problem in parsed.problems]

@@ -1,6 +1,6 @@
 """Identifies processes, so that others can tell whether one has ended, and finds those that have a file open.
 
-A process id is not enough: the system gives it to another process later, and it means a different process on another
+A process id is not enough: the system reuses it for another process later, and it means a different process on another
 machine or in another container. So an identity also contains the machine and the start time, where the system has them.
 """
 
