@@ -100,7 +100,7 @@ def _prompt_hook_with_evidence(root: Path) -> Call:
 def _prompt_hook_for(root: Path, prompt: str) -> Call:
     memory = _home_with_two_sessions(root)
     event = json.dumps({"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": prompt, "cwd": str(root)})
-    return lambda: answer_event(memory, read_payload(event.encode()), "claude-code")
+    return lambda: answer_event(memory.home, None, read_payload(event.encode()), "claude-code")
 
 
 def _capture_hook(root: Path) -> Call:

@@ -98,7 +98,7 @@ def test_no_exception_is_swallowed_in_silence() -> None:
         "memoranda/providers/external_memory.py",
     ]
     # A host goes on, whatever happens in a hook.
-    seams.append("memoranda/cli/hosts/hook.py")
+    seams.append("memoranda/cli/hosts/hook_call.py")
     # A thread that hands whatever happened in it to the one who waits for it.
     threads = ["memoranda/llm/model_call.py", "memoranda/review/background.py"]
     tools = [f"memoranda/{part}.py" for part in ("agent/tool_dispatch", "curated/tool", "recall/tool", "skills/tool")]

@@ -1,6 +1,19 @@
-"""`python -m memoranda` is the `memoranda` command."""
+"""`python -m memoranda` is the `memoranda` command. A hook of a host is answered before the rest is loaded."""
 
-from memoranda.cli.main import main
+import sys
+
+
+def main() -> None:
+    """Runs the command."""
+    if sys.argv[1:2] == ["hook"]:
+        from memoranda.cli.hosts.hook_call import run_words  # noqa: PLC0415
+
+        if run_words(sys.argv[2:]):
+            return
+    from memoranda.cli.main import main as run_command  # noqa: PLC0415
+
+    run_command()
+
 
 if __name__ == "__main__":
     main()

@@ -11,10 +11,10 @@ from memoranda.db.health import check_store, plain_store
 from memoranda.errors import ConfigError, HomeError, StorageError
 from memoranda.importers import import_state as imports
 from memoranda.index import health as index_health
+from memoranda.index.generations import index_path
 from memoranda.providers.discovery import discover
 from memoranda.providers.outbox_checks import check_outbox, check_settings
 from memoranda.providers.provider_checks import check_providers
-from memoranda.recall.searchable_store import index_path
 from memoranda.review import schema as reviews
 from memoranda.session_db import SessionDB
 from memoranda.sessions import health as session_health

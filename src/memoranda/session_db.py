@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from memoranda.db.engine import Engine
-from memoranda.recall.searchable_store import SearchableStore, StoreIndex, index_path
+from memoranda.index.generations import index_path
+from memoranda.recall.searchable_store import SearchableStore, StoreIndex
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.conversations import Conversations
 from memoranda.sessions.deletion import Deletion
@@ -19,10 +20,10 @@ from memoranda.sessions.lineage import Lineage
 from memoranda.sessions.maintenance import Maintenance
 from memoranda.sessions.message_edits import MessageEdits
 from memoranda.sessions.messages import Messages
+from memoranda.sessions.record import open_record
 from memoranda.sessions.rotation import Rotation
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.session_list import SessionList
-from memoranda.sessions.store import open_record
 from memoranda.sessions.titles import Titles
 from memoranda.sessions.transfer import Transfer
 from memoranda.sessions.usage import Usage

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from memoranda.index import generations
+from memoranda.index.generations import index_path
 from memoranda.index.tables import PAGE_SIZE
-from memoranda.recall.searchable_store import index_path
 from memoranda.session_db import SessionDB
 from tests.cli.terminal import Terminal
 

@@ -14,8 +14,8 @@ import pytest
 
 from memoranda.db.engine import Engine
 from memoranda.db.sqlite_engine import SqliteDialect, SqliteEngine
+from memoranda.sessions.record import open_record
 from memoranda.sessions.schema import SCHEMA
-from memoranda.sessions.store import open_record
 from memoranda.support.home import APPLICATION_ID
 from memoranda.testing.concurrency_contract import ConcurrencyContract
 from tests.sessions.conftest import quick_directory

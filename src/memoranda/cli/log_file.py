@@ -27,11 +27,17 @@ class _PrivateFile(RotatingFileHandler):
         )
 
 
+def open_log_file(path: Path) -> logging.Handler:
+    """Returns a handler for a log file; the file is created with its first line."""
+    handler = _PrivateFile(path, maxBytes=_MAX_BYTES, backupCount=2, delay=True, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
+    return handler
+
+
 @contextmanager
 def log_to_file(path: Path) -> Iterator[logging.Handler]:
     """Sends what Memoranda logs to a file and nowhere else while the context lasts."""
-    handler = _PrivateFile(path, maxBytes=_MAX_BYTES, backupCount=2, delay=True, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
+    handler = open_log_file(path)
     logger = logging.getLogger("memoranda")
     level, propagates = logger.level, logger.propagate
     logger.addHandler(handler)

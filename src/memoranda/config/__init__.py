@@ -3,25 +3,57 @@
 Each part of Memoranda owns a small settings class; one table of keys fills them in, and the reference documentation is
 tested against that table. A file that cannot be read or contains an invalid value fails closed: nothing opens until it
 is fixed.
+
+Each name is loaded when it is first used, because a hook needs only the path of the home.
 """
 
-from memoranda.config.config import Config as Config
-from memoranda.config.config_file import read_document as read_document
-from memoranda.config.config_file import set_value as set_value
-from memoranda.config.environment import directory_from_variable as directory_from_variable
-from memoranda.config.environment import editor_is_set as editor_is_set
-from memoranda.config.environment import is_set as is_set
-from memoranda.config.environment import locate_home as locate_home
-from memoranda.config.keys import KEYS as KEYS
-from memoranda.config.keys import Key as Key
-from memoranda.config.keys import describe_unknown_key as describe_unknown_key
-from memoranda.config.keys import find_key as find_key
-from memoranda.config.keys import value_of as value_of
-from memoranda.config.loader import load as load
-from memoranda.config.secrets import credentials as credentials
-from memoranda.config.secrets import export_secrets as export_secrets
-from memoranda.config.secrets import known_secrets as known_secrets
-from memoranda.config.secrets import lease_secrets as lease_secrets
-from memoranda.config.secrets import read_secrets as read_secrets
-from memoranda.config.secrets import remove_secret as remove_secret
-from memoranda.config.secrets import set_secret as set_secret
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memoranda.config.config import Config as Config
+    from memoranda.config.config_file import read_document as read_document
+    from memoranda.config.config_file import set_value as set_value
+    from memoranda.config.environment import directory_from_variable as directory_from_variable
+    from memoranda.config.environment import editor_is_set as editor_is_set
+    from memoranda.config.environment import is_set as is_set
+    from memoranda.config.environment import locate_home as locate_home
+    from memoranda.config.keys import KEYS as KEYS
+    from memoranda.config.keys import Key as Key
+    from memoranda.config.keys import describe_unknown_key as describe_unknown_key
+    from memoranda.config.keys import find_key as find_key
+    from memoranda.config.keys import value_of as value_of
+    from memoranda.config.loader import load as load
+    from memoranda.config.secrets import credentials as credentials
+    from memoranda.config.secrets import export_secrets as export_secrets
+    from memoranda.config.secrets import known_secrets as known_secrets
+    from memoranda.config.secrets import lease_secrets as lease_secrets
+    from memoranda.config.secrets import read_secrets as read_secrets
+    from memoranda.config.secrets import remove_secret as remove_secret
+    from memoranda.config.secrets import set_secret as set_secret
+
+_NAMES = {
+    "config": ("Config",),
+    "config_file": ("read_document", "set_value"),
+    "environment": ("directory_from_variable", "editor_is_set", "is_set", "locate_home"),
+    "keys": ("KEYS", "Key", "describe_unknown_key", "find_key", "value_of"),
+    "loader": ("load",),
+    "secrets": (
+        "credentials",
+        "export_secrets",
+        "known_secrets",
+        "lease_secrets",
+        "read_secrets",
+        "remove_secret",
+        "set_secret",
+    ),
+}
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'memoranda.config' has no attribute {name!r}")
+    value = getattr(import_module(f"memoranda.config.{_MODULE_OF[name]}"), name)
+    globals()[name] = value
+    return value

@@ -7,6 +7,8 @@ from memoranda.errors import HomeError
 from memoranda.support.home import Home
 
 ENVIRONMENT = os.environ
+# Variables with our prefix that choose a home and change no setting.
+_NO_SETTINGS = frozenset({"MEMORANDA_HOME", "MEMORANDA_PROFILE"})
 
 
 def locate_home(home: str | Path | None = None, profile: str | None = None) -> Home:
@@ -31,3 +33,10 @@ def directory_from_variable(variable: str) -> Path | None:
 def editor_is_set() -> bool:
     """Whether VISUAL or EDITOR is set."""
     return any(ENVIRONMENT.get(name, "").strip() for name in ("VISUAL", "EDITOR"))
+
+
+def uses_defaults(home: Home) -> bool:
+    """Whether neither config.yaml nor the environment has a setting, so that nothing has to be read or checked."""
+    if any(name.startswith("MEMORANDA_") and name not in _NO_SETTINGS for name in ENVIRONMENT):
+        return False
+    return not os.path.lexists(home.config_file)

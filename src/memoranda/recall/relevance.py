@@ -8,16 +8,18 @@ and prompts, those without an answer included: see docs/explanation/how-relevanc
 """
 
 import re
-from collections.abc import Set
+from collections.abc import Callable, Set
 from dataclasses import dataclass
+from typing import Protocol
 
 from memoranda.index.message_text import searchable_text
 from memoranda.index.postings import Filters, Prefix, Word
+from memoranda.index.search_index import SearchIndex
 from memoranda.index.tokenizer import is_single_character, tokenize
 from memoranda.recall.query import Query, Term, is_question
 from memoranda.recall.ranking import term_weight
-from memoranda.recall.search import Hit
-from memoranda.recall.searchable_store import SearchableStore
+from memoranda.recall.search import Hit, SearchResult
+from memoranda.sessions.conversations import Conversations
 
 MIN_WORDS = 2
 # A question, its answer and what led to them count together.
@@ -64,12 +66,44 @@ class Relevance:
         return self.share >= floor.share and self.rarity >= floor.rarity and self.words >= MIN_WORDS
 
 
-def relevant_hits(db: SearchableStore, prompt: str, filters: Filters, *, limit: int) -> list[Hit]:
+class RelevanceStore(Protocol):
+    """What the floor reads: a search, its index, and the messages around a hit."""
+
+    @property
+    def find(self) -> Callable[..., SearchResult]: ...
+    @property
+    def index(self) -> SearchIndex: ...
+    @property
+    def conversations(self) -> Conversations: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PromptRelevance:
+    """What a search for the words of a prompt found, and the floor that each hit has to clear."""
+
+    floor: Floor
+    measured: list[Relevance]
+    result: SearchResult
+
+    @property
+    def hits(self) -> list[Hit]:
+        """The hits that clear the floor, best first."""
+        return [relevance.hit for relevance in self.measured if relevance.clears(self.floor)]
+
+
+def relevant_hits(db: RelevanceStore, prompt: str, filters: Filters, *, limit: int) -> list[Hit]:
     """The conversations that are relevant to a prompt, best first; for most prompts there are none."""
-    floor = ASKED if asks_about_the_past(prompt) else UNASKED
-    return [
-        relevance.hit for relevance in measure_relevance(db, prompt, filters, limit=limit) if relevance.clears(floor)
-    ]
+    return judge_prompt(db, prompt, filters, limit=limit).hits
+
+
+def judge_prompt(db: RelevanceStore, prompt: str, filters: Filters, *, limit: int) -> PromptRelevance:
+    """Search for the words of a prompt, measure each hit, and choose the floor."""
+    found = db.find(_remove_operators(prompt), filters, limit=limit)
+    measured: list[Relevance] = []
+    if found.hits:
+        measure = _Measure(db, found.query)
+        measured = [relevance for hit in found.hits if (relevance := measure.of(hit)) is not None]
+    return PromptRelevance(ASKED if asks_about_the_past(prompt) else UNASKED, measured, found)
 
 
 def asks_about_the_past(prompt: str) -> bool:
@@ -77,13 +111,9 @@ def asks_about_the_past(prompt: str) -> bool:
     return len(prompt) <= _MAX_QUESTION and bool(_ASKS_BACK.search(prompt) or is_question(prompt))
 
 
-def measure_relevance(db: SearchableStore, prompt: str, filters: Filters, *, limit: int) -> list[Relevance]:
+def measure_relevance(db: RelevanceStore, prompt: str, filters: Filters, *, limit: int) -> list[Relevance]:
     """Search for the words of a prompt and measure each hit."""
-    found = db.find(_remove_operators(prompt), filters, limit=limit)
-    if not found.hits:
-        return []
-    measure = _Measure(db, found.query)
-    return [bearing for hit in found.hits if (bearing := measure.of(hit)) is not None]
+    return judge_prompt(db, prompt, filters, limit=limit).measured
 
 
 def _remove_operators(prompt: str) -> str:
@@ -94,7 +124,7 @@ def _remove_operators(prompt: str) -> str:
 class _Measure:
     """The words of one prompt, and their weights in one store."""
 
-    def __init__(self, db: SearchableStore, query: Query) -> None:
+    def __init__(self, db: RelevanceStore, query: Query) -> None:
         self._db = db
         with db.index.reading() as reader:
             messages = reader.size().messages

@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     from memoranda.recall.search import Search, SearchResult
 
 
-def index_path(db_path: Path) -> Path:
-    """The path of the index of a store, in the same directory."""
-    return db_path.with_name(f"{db_path.stem}.index.db")
-
-
 class StoreIndex:
     """The search index of one store and its follower, shared by the views of all scopes."""
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Self
 
 from memoranda.db.engine import Engine
-from memoranda.db.sqlite_engine import open_sqlite_engine
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.conversations import Conversations
 from memoranda.sessions.deletion import Deletion
@@ -15,14 +14,13 @@ from memoranda.sessions.lineage import Lineage
 from memoranda.sessions.maintenance import Maintenance
 from memoranda.sessions.message_edits import MessageEdits
 from memoranda.sessions.messages import Messages
+from memoranda.sessions.record import open_record
 from memoranda.sessions.rotation import Rotation
-from memoranda.sessions.schema import SCHEMA
 from memoranda.sessions.scope import Scope
 from memoranda.sessions.session_list import SessionList
 from memoranda.sessions.titles import Titles
 from memoranda.sessions.transfer import Transfer
 from memoranda.sessions.usage import Usage
-from memoranda.support.home import APPLICATION_ID
 from memoranda.support.lazy_attribute import lazy_attribute
 
 
@@ -86,9 +84,3 @@ class SessionStore:
 def open_store(location: Path | str, *, redactor: Redactor | None = None, wait: float = 10.0) -> SessionStore:
     """Open the store at a location, or create it; `wait` is how many seconds a write waits for other writers."""
     return SessionStore(open_record(location, wait=wait), redactor=redactor)
-
-
-def open_record(location: Path | str, *, wait: float = 10.0) -> Engine:
-    """Open the database of a session store, or create it."""
-    # Every location is a SQLite file today; another engine would be chosen here.
-    return open_sqlite_engine(Path(location), SCHEMA, int.from_bytes(APPLICATION_ID, "big"), wait=wait)

@@ -1,18 +1,21 @@
 """What every part of the session store has: the engine, the scope it may see, and the redactor."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memoranda.db.connection import Connection
 from memoranda.db.engine import Engine
 from memoranda.errors import SessionError
-from memoranda.safety.redaction import Redactor
 from memoranda.sessions.scope import Scope
+
+if TYPE_CHECKING:
+    # A part that only reads, such as in a hook, does not wait for the scanner to load.
+    from memoranda.safety.redaction import Redactor
 
 
 class StorePart:
     """Some operations on the tables of one store, for one scope."""
 
-    def __init__(self, engine: Engine, scope: Scope, redactor: Redactor | None) -> None:
+    def __init__(self, engine: Engine, scope: Scope, redactor: "Redactor | None") -> None:
         self._engine = engine
         self._dialect = engine.dialect
         self._scope = scope

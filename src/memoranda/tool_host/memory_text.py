@@ -1,14 +1,18 @@
 """The curated memory as a system prompt shows it: read once, plus a note of what changed since."""
 
-from memoranda.app import Memory
+from typing import TYPE_CHECKING
+
 from memoranda.curated.store import MemoryStore
 from memoranda.prompt.memory_changes import MemoryChanges
+
+if TYPE_CHECKING:
+    from memoranda.app import Memory
 
 
 class MemoryText:
     """The notes and the user's profile as they were when this was made; `text` never changes."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: "Memory") -> None:
         store = memory.services.curated_for(memory.user)
         self.text = read_memory_text(store)
         self._changes = MemoryChanges(store)

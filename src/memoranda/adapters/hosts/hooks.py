@@ -4,16 +4,16 @@ A host waits for its hooks, so this module loads quickly and each event imports 
 """
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from memoranda.support.shorten import shorten_end
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from memoranda.app import Memory
     from memoranda.importers.reader_protocol import ConversationReader
     from memoranda.importers.summary import ImportSummary
+    from memoranda.support.home import Home
 
 SESSION_START, USER_PROMPT = "SessionStart", "UserPromptSubmit"
 ANSWERED_EVENTS = frozenset({SESSION_START, USER_PROMPT})
@@ -31,22 +31,34 @@ _MEMORY_HEAD = (
 _TRUNCATED = "\n[cut here: more is remembered]"
 
 
-@dataclass(frozen=True, slots=True)
 class HookPayload:
-    """One event of a session, as the host describes it on standard input."""
+    """One event of a session, as the host describes it on standard input. A plain class, because it loads faster."""
 
-    event: str = ""
-    session_id: str = ""
-    transcript: Path | None = None
-    directory: str = ""
-    prompt: str = ""
-    source: str = ""
+    __slots__ = ("event", "prompt", "session_id", "transcript")
+
+    def __init__(self, event: str = "", session_id: str = "", transcript: str = "", prompt: str = "") -> None:
+        self.event = event
+        self.session_id = session_id
+        self.transcript = transcript
+        self.prompt = prompt
+
+
+class HookAnswer:
+    """What a host prints into its model's context ("" for nothing), and why: see `hook_log` for the outcomes."""
+
+    __slots__ = ("details", "outcome", "reason", "text")
+
+    def __init__(self, text: str, outcome: str, reason: str, details: "dict[str, Any] | None" = None) -> None:
+        self.text = text
+        self.outcome = outcome
+        self.reason = reason
+        self.details = details or {}
 
 
 def read_payload(raw: bytes, event: str = "") -> HookPayload:
     """Reads a payload; missing or malformed fields are empty. `event` counts when the payload names none."""
     try:
-        value: Any = json.loads(raw[:_MAX_PAYLOAD_BYTES].decode("utf-8", "replace"))
+        value = json.loads(raw[:_MAX_PAYLOAD_BYTES].decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
@@ -56,41 +68,63 @@ def read_payload(raw: bytes, event: str = "") -> HookPayload:
     return HookPayload(
         _text_field(value, "hook_event_name") or event,
         _text_field(value, "session_id"),
-        Path(transcript).expanduser() if transcript and "\0" not in transcript else None,
-        _text_field(value, "cwd"),
+        "" if "\0" in transcript else transcript,
         _text_field(value, "prompt"),
-        _text_field(value, "source"),
     )
 
 
-def _text_field(payload: dict[str, Any], name: str) -> str:
+def _text_field(payload: "dict[str, Any]", name: str) -> str:
     value = payload.get(name)
     return value if isinstance(value, str) else ""
 
 
-def answer_event(memory: "Memory", payload: HookPayload, host: str) -> str:
-    """Returns the JSON that gives the host's model context; "" when there is nothing to give."""
-    text = ""
-    if payload.event == SESSION_START:
-        text = _memory_for_session(memory)
-    elif payload.event == USER_PROMPT:
-        from memoranda.adapters.hosts.prompt_evidence import find_evidence  # noqa: PLC0415
-
-        text = find_evidence(memory, payload.prompt, host, payload.session_id)
-    if not text:
-        return ""
-    output = {"hookEventName": payload.event, "additionalContext": text}
-    return json.dumps({"hookSpecificOutput": output}, ensure_ascii=False)
+def answer_event(home: "Home", user: str | None, payload: HookPayload, host: str) -> HookAnswer:
+    """Finds what the host's model gets at this event; the text is JSON in the form that the host reads."""
+    if payload.event == USER_PROMPT:
+        answer = _evidence_for_prompt(home, user, payload, host)
+    else:
+        answer = _memory_for_session(home, user)
+    if answer.text:
+        output = {"hookEventName": payload.event, "additionalContext": answer.text}
+        answer.text = json.dumps({"hookSpecificOutput": output}, ensure_ascii=False)
+    return answer
 
 
-def _memory_for_session(memory: "Memory") -> str:
-    """Returns the notes and the profile with a heading; "" when nothing is remembered."""
+def _evidence_for_prompt(home: "Home", user: str | None, payload: HookPayload, host: str) -> HookAnswer:
+    from memoranda.adapters.hosts.prompt_evidence import find_evidence  # noqa: PLC0415
+    from memoranda.config.environment import uses_defaults  # noqa: PLC0415
+    from memoranda.recall.settings import RecallSettings  # noqa: PLC0415
+
+    if uses_defaults(home):
+        settings = RecallSettings()
+    else:
+        from memoranda.config.loader import load  # noqa: PLC0415
+
+        settings = load(home).recall
+    hidden = frozenset(settings.hidden_sources)
+    found = find_evidence(home.state_db, user, payload.prompt, host, payload.session_id, hidden)
+    return HookAnswer(found.text, found.outcome, found.reason, found.details)
+
+
+def _memory_for_session(home: "Home", user: str | None) -> HookAnswer:
+    """Gives the notes and the profile with a heading."""
+    from memoranda.config.environment import uses_defaults  # noqa: PLC0415
+    from memoranda.curated.settings import CuratedSettings  # noqa: PLC0415
+    from memoranda.curated.store import MemoryStore  # noqa: PLC0415
+    from memoranda.support.shorten import shorten_end  # noqa: PLC0415
     from memoranda.tool_host.memory_text import read_memory_text  # noqa: PLC0415
 
-    remembered = read_memory_text(memory.services.curated_for(memory.user))
+    if uses_defaults(home):
+        settings = CuratedSettings()
+    else:
+        from memoranda.config.loader import load  # noqa: PLC0415
+
+        settings = load(home).curated
+    remembered = read_memory_text(MemoryStore(home.memories(user), settings))
     if not remembered:
-        return ""
-    return shorten_end(f"{_MEMORY_HEAD}\n\n{remembered}", _MAX_MEMORY_CHARS, _TRUNCATED)
+        return HookAnswer("", "nothing", "nothing is remembered yet")
+    text = shorten_end(f"{_MEMORY_HEAD}\n\n{remembered}", _MAX_MEMORY_CHARS, _TRUNCATED)
+    return HookAnswer(text, "given", "what is remembered")
 
 
 def capture_transcript(memory: "Memory", transcript: Path, host: str) -> "ImportSummary | None":

@@ -1,15 +1,15 @@
 """Finds earlier conversations that are relevant to a prompt, for the hook that a host runs on every prompt."""
 
-from memoranda.app import Memory
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from memoranda.adapters.hosts.hook_log import GIVEN, NOTHING, mask_words
+from memoranda.adapters.hosts.prompt_store import PromptStore
 from memoranda.db.orphaned_wal import database_exists
 from memoranda.index.postings import Filters
-from memoranda.recall.evidence import Evidence, excerpt, show_time
-from memoranda.recall.query import parse
-from memoranda.recall.relevance import relevant_hits
+from memoranda.recall.relevance import ASKED, MIN_WORDS, PromptRelevance, Relevance, judge_prompt
 from memoranda.recall.search import Hit
-from memoranda.safety.fence import build_memory_context_block
-from memoranda.session_db import SessionDB
-from memoranda.sessions.message_rows import text_of
+from memoranda.sessions.scope import Scope
 
 _MAX_CONVERSATIONS = 2
 # More than are shown, because the session itself and its sub-agents may be among the hits.
@@ -23,25 +23,51 @@ _SOURCE = "earlier conversations"
 _HOW_TO_READ_MORE = "More of a conversation: session_search with its session_id and around_message_id."
 
 
-def find_evidence(memory: Memory, prompt: str, host: str, session_id: str) -> str:
-    """Returns the relevant messages in one fenced block; "" for most prompts, to which nothing is relevant enough.
+class PromptEvidence(NamedTuple):
+    """The fenced block for a prompt ("" for none), the reason in words, and what decided it."""
+
+    text: str
+    reason: str
+    details: dict[str, Any]
+
+    @property
+    def outcome(self) -> str:
+        return GIVEN if self.text else NOTHING
+
+
+def find_evidence(
+    state_db: Path, user: str | None, prompt: str, host: str, session_id: str, hidden_sources: frozenset[str]
+) -> PromptEvidence:
+    """Returns the relevant messages in one fenced block; for most prompts nothing is relevant enough.
 
     The host's own session `session_id` is left out, because its model already has it in context.
     """
     prompt = prompt.strip()
-    if len(prompt) < _MIN_PROMPT_CHARS or prompt.startswith(_COMMAND_SIGNS):
-        return ""
-    if not database_exists(memory.home.state_db):
-        return ""
-    db = memory.sessions
-    filters = Filters(db.scope, excluded_sources=frozenset(memory.config.recall.hidden_sources), titles=False)
-    hits = relevant_hits(db, prompt, filters, limit=_MAX_HITS)
-    others = [hit for hit in hits if not is_own_session(hit, host, session_id)]
-    excerpts = [text for hit in others[:_MAX_CONVERSATIONS] if (text := _format_conversation(db, hit, prompt))]
+    if len(prompt) < _MIN_PROMPT_CHARS:
+        return PromptEvidence("", f"the prompt has fewer than {_MIN_PROMPT_CHARS} characters", {})
+    if prompt.startswith(_COMMAND_SIGNS):
+        return PromptEvidence("", "the prompt is a command of the host", {})
+    if not database_exists(state_db):
+        return PromptEvidence("", "no conversation is recorded yet", {})
+    with PromptStore(state_db, Scope.of(user)) as store:
+        filters = Filters(store.scope, excluded_sources=hidden_sources, titles=False)
+        judged = judge_prompt(store, prompt, filters, limit=_MAX_HITS)
+        hits = judged.hits
+        others = [hit for hit in hits if not is_own_session(hit, host, session_id)]
+        details = _describe(judged)
+        chosen = others[:_MAX_CONVERSATIONS]
+        excerpts = [(hit, text) for hit in chosen if (text := _format_conversation(store, hit, prompt))]
     if not excerpts:
-        return ""
-    text = "\n\n".join([*excerpts, _HOW_TO_READ_MORE])
-    return build_memory_context_block(text, max_chars=_MAX_CHARS, source=_SOURCE)
+        return PromptEvidence("", _reason_for_nothing(judged, hits), details)
+    from memoranda.safety.fence import build_memory_context_block  # noqa: PLC0415
+
+    text = "\n\n".join([*(text for _, text in excerpts), _HOW_TO_READ_MORE])
+    block = build_memory_context_block(text, max_chars=_MAX_CHARS, source=_SOURCE)
+    given = [{"session_id": hit.session_id, "message_id": hit.message_id} for hit, _ in excerpts]
+    count = len(given)
+    return PromptEvidence(
+        block, f"{count} conversation{'s' if count > 1 else ''} cleared the floor", details | {"given": given}
+    )
 
 
 def is_own_session(hit: Hit, host: str, session_id: str) -> bool:
@@ -49,19 +75,58 @@ def is_own_session(hit: Hit, host: str, session_id: str) -> bool:
     return bool(session_id) and hit.session_id.startswith(f"{host}-{session_id}")
 
 
-def _format_conversation(db: SessionDB, hit: Hit, prompt: str) -> str:
+def _reason_for_nothing(judged: PromptRelevance, hits: list[Hit]) -> str:
+    if hits:
+        return "only this session itself is relevant"
+    if not judged.result.hits:
+        return "no conversation has its words"
+    return "nothing cleared the floor"
+
+
+def _describe(judged: PromptRelevance) -> dict[str, Any]:
+    """What the decision was made from, for `memoranda hook status --why`."""
+    floor, result = judged.floor, judged.result
+    details: dict[str, Any] = {
+        "floor": {
+            "asks_about_the_past": floor is ASKED,
+            "share": floor.share,
+            "rarity": floor.rarity,
+            "words": MIN_WORDS,
+        },
+        "candidates": [_describe_candidate(relevance, judged) for relevance in judged.measured],
+        "words": [mask_words(term) for term in result.terms[:20]],
+        "found_nowhere": [mask_words(term) for term in result.missing[:20]],
+    }
+    return details | ({"note": result.note} if result.note else {})
+
+
+def _describe_candidate(relevance: Relevance, judged: PromptRelevance) -> dict[str, Any]:
+    return {
+        "session_id": relevance.hit.session_id,
+        "message_id": relevance.hit.message_id,
+        "share": round(relevance.share, 3),
+        "rarity": round(relevance.rarity, 3),
+        "words": relevance.words,
+        "clears": relevance.clears(judged.floor),
+    }
+
+
+def _format_conversation(store: PromptStore, hit: Hit, prompt: str) -> str:
     """Returns when and where a conversation took place, and the messages around the match."""
-    session = db.get_session(hit.session_id)
-    evidence = Evidence(db.conversations)
+    from memoranda.recall.evidence import Evidence, excerpt, show_time  # noqa: PLC0415
+    from memoranda.recall.query import parse  # noqa: PLC0415
+    from memoranda.sessions.message_rows import text_of  # noqa: PLC0415
+
+    session = store.session(hit.session_id)
+    evidence = Evidence(store.conversations)
     match = None if hit.message_id is None else evidence.find(hit.message_id)
     if session is None or match is None:
         return ""
     message = match.message
     offset = excerpt(text_of(message.content), parse(prompt)).at or 0
     window = evidence.around(match, offset, _MAX_CONVERSATION_CHARS)
-    title = session["title"] or "a conversation"
     location = f"session_id {hit.session_id}, around_message_id {message.id}"
-    lines = [f"{show_time(message.timestamp)}, {title} ({session['source']}; {location}):"]
+    lines = [f"{show_time(message.timestamp)}, {session.title or 'a conversation'} ({session.source}; {location}):"]
     lines += [
         f"{neighbour['role']}: {neighbour['content'][:_MAX_MESSAGE_CHARS]}"
         for neighbour in window["messages"]

@@ -1,0 +1,185 @@
+"""Hooks: how much CPU each event of a host takes, and how many answers are late on a busy machine.
+
+    python benchmarks/hook_cpu.py                          # a new home with 100,000 messages, 30 calls of each event
+    python benchmarks/hook_cpu.py --home DIRECTORY         # made once, used again
+    python benchmarks/hook_cpu.py --load 20 --calls 100    # while 20 processes keep every core busy
+
+Each call is a process of its own, started as a host starts it. Its CPU is user and system time of that process, by
+`wait4`; the process that records a transcript after the host has its answer is not part of it. Starting Python with
+nothing to do is measured in the same run, because that is the part that no hook can avoid. The bytecode of the package
+is in a directory of the run, as it is beside an installed package, whatever PYTHONDONTWRITEBYTECODE says.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import memoranda
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from benchmarks.sessions.corpus import Session, corpus
+
+_LATE = 2.0
+_PROGRAM = [sys.executable, "-m", "memoranda", "hook", "claude-code"]
+_EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd")
+_BURN = "while True: pass"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One process: its CPU and its duration in seconds, and how many bytes it printed."""
+
+    cpu: float
+    duration: float
+    printed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The calls of one kind, in milliseconds."""
+
+    name: str
+    calls: int
+    cpu_p50: float
+    cpu_p95: float
+    duration_p95: float
+    answered: int
+    late: int
+
+
+def run(command: Sequence[str], payload: bytes, environment: dict[str, str]) -> Call:
+    """Run one process to its end."""
+    begun = time.perf_counter()
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+    )
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(payload)
+    process.stdin.close()
+    printed = process.stdout.read()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{' '.join(command)} exited with {process.returncode}.")
+    return Call(used.ru_utime + used.ru_stime, time.perf_counter() - begun, len(printed))
+
+
+def summarize(name: str, calls: Sequence[Call]) -> Figures:
+    cpu = sorted(1000 * call.cpu for call in calls)
+    durations = sorted(1000 * call.duration for call in calls)
+    return Figures(
+        name,
+        len(calls),
+        round(cpu[len(cpu) // 2], 1),
+        round(cpu[_index_of_95(cpu)], 1),
+        round(durations[_index_of_95(durations)], 1),
+        sum(call.printed > 0 for call in calls),
+        sum(call.duration > _LATE for call in calls),
+    )
+
+
+def _index_of_95(values: Sequence[float]) -> int:
+    return min(len(values) - 1, round(0.95 * len(values)))
+
+
+def fill_home(home: Path, messages: int) -> None:
+    """Make a home with so many messages, all indexed, and ten remembered facts."""
+    with memoranda.open(home) as memory:
+        for number in range(10):
+            memory.remember(f"Project {number} uses pytest with xdist and port {5400 + number}.")
+        for session in corpus(messages):
+            memory.sessions.create_session(session.id, session.source)
+            memory.sessions.append_messages(session.id, [_message(message) for message in session.messages])
+        memory.sessions.index.catch_up()
+
+
+def _message(message: object) -> dict[str, object]:
+    return {name: value for name, value in asdict(message).items() if value is not None}  # type: ignore[call-overload]
+
+
+def prompts(sessions: Sequence[Session], count: int) -> list[str]:
+    """Every other prompt quotes an earlier conversation, so that there is something to give; the rest is everyday."""
+    everyday = [line for line in (Path(__file__).parent / "everyday_prompts.txt").read_text().splitlines() if line]
+    first = [session.messages[0].content for session in sessions if not session.chinese and session.messages]
+    found = []
+    for number in range(count):
+        words = first[number * 7 % len(first)].split()[:12]
+        asked = f"What did we decide about {' '.join(words)}?"
+        found.append(asked if number % 2 else everyday[number * 3 % len(everyday)])
+    return found
+
+
+def payload_of(event: str, prompt: str, directory: Path) -> bytes:
+    """What the host sends on standard input."""
+    transcript = directory / "transcript.jsonl"
+    fields = {"hook_event_name": event, "session_id": "bench", "transcript_path": str(transcript), "cwd": "/"}
+    return json.dumps(fields | ({"prompt": prompt} if event == "UserPromptSubmit" else {})).encode()
+
+
+@contextmanager
+def busy(processes: int) -> Iterator[None]:
+    """Keeps so many processes computing."""
+    running = [subprocess.Popen([sys.executable, "-I", "-c", _BURN]) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+
+
+def measure(home: Path, directory: Path, calls: int, events: Sequence[str]) -> list[Figures]:
+    """Start Python with nothing to do, then call each event."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment |= {"PYTHONPYCACHEPREFIX": str(directory / "bytecode"), "HOME": str(directory)}
+    (directory / "transcript.jsonl").touch()
+    found = [
+        summarize(" ".join(["python", *flags, "-c pass"]), [
+            run([sys.executable, *flags, "-c", "pass"], b"", environment) for _ in range(calls)
+        ]) for flags in ([], ["-I"])
+    ]  # fmt: skip
+    asked = prompts(corpus(20_000), calls)
+    for event in events:
+        command = [*_PROGRAM, event, "--home", str(home)]
+        payloads = [payload_of(event, prompt, directory) for prompt in asked]
+        for payload in payloads[:2]:
+            run(command, payload, environment)
+        found.append(summarize(event, [run(command, payload, environment) for payload in payloads]))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--home", type=Path, help="a home to use; it is made when it does not exist")
+    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--calls", type=int, default=30, help="calls of each event")
+    parser.add_argument("--event", action="append", choices=_EVENTS, help="only this event (repeatable)")
+    parser.add_argument("--load", type=int, default=0, help="processes that compute meanwhile")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    with TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+        directory = Path(scratch)
+        home = options.home or directory / "home"
+        if not home.exists():
+            fill_home(home, options.messages)
+        with busy(options.load):
+            found = measure(home, directory, options.calls, options.event or _EVENTS)
+    if options.json:
+        print(json.dumps([asdict(figures) for figures in found], indent=2))
+        return
+    print(f"{'':22} {'calls':>5} {'CPU p50':>8} {'CPU p95':>8} {'time p95':>9} {'answered':>8} {'late':>4}   (ms)")
+    for row in found:
+        print(f"{row.name:22} {row.calls:5} {row.cpu_p50:8.1f} {row.cpu_p95:8.1f} {row.duration_p95:9.1f}"
+              f" {row.answered:8} {row.late:4}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

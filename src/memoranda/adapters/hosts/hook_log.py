@@ -1,0 +1,130 @@
+"""The log of answered hooks: what each prompt was given, or why it was given nothing, in `logs/hook-events.jsonl`.
+
+A call appends one line when it begins and one with its result, so a call that was killed is in the log too. Only plain
+words of a prompt are stored. The file never has more than `_MAX_BYTES`; while it is shortened, another call's line may
+be lost. This module loads nothing that a hook does not load anyway.
+"""
+
+import json
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+from memoranda.support.durable_files import make_private_directory
+
+GIVEN, NOTHING, LATE, ERROR, STOPPED, RUNNING = "given", "nothing", "late", "error", "stopped", "running"
+
+_MAX_BYTES = 400_000
+_MAX_PROMPT_CHARS = 160
+_HIDDEN = "•••"
+# A call that has no result after this many seconds was stopped.
+_MAX_SECONDS = 30.0
+_PLAIN_WORD = re.compile(r"[\"'(\[]?[^\W\d_]{1,24}(?:['’-][^\W\d_]{1,24})*[\"')\].,;:!?…]*|\d{1,4}[.,;:!?]?|[-–—&+=/]")
+_NAMES_A_SECRET = re.compile(
+    r"(?i)pass(?:word|wort|phrase|code)?s?|pwd|pin|secrets?|tokens?|keys?|credentials?|bearer|login|auth"
+)
+_FILLER = re.compile(r"(?i)is|are|was|the|my|our|[:=]|it|to|be")
+
+
+def log_path(home: Path) -> Path:
+    return home / "logs" / "hook-events.jsonl"
+
+
+def mask_words(text: str) -> str:
+    """The plain words of a text; whatever could be a secret, such as letters mixed with digits, is hidden.
+
+    So is the word that follows `password`, `key` and the like. A redactor knows more formats, but loading one would
+    take longer than the whole hook.
+    """
+    words: list[str] = []
+    follows_name = False
+    for word in text[: 4 * _MAX_PROMPT_CHARS].split():
+        plain = bool(_PLAIN_WORD.fullmatch(word))
+        bare = word.strip("\"'()[].,;:!?…")
+        if follows_name and not _FILLER.fullmatch(bare or word):
+            plain = follows_name = False
+        if _NAMES_A_SECRET.fullmatch(bare):
+            follows_name = True
+        if plain or not words or words[-1] != _HIDDEN:
+            words.append(word if plain else _HIDDEN)
+    masked = " ".join(words)
+    return masked if len(masked) <= _MAX_PROMPT_CHARS else f"{masked[: _MAX_PROMPT_CHARS - 1]}…"
+
+
+class HookLog:
+    """The lines of one call. Nothing is written into a home that does not exist, and no error reaches the caller."""
+
+    def __init__(self, home: Path, begun: float | None = None) -> None:
+        """`begun` is the time of the call; it gives the call its id, so that two threads of it use the same."""
+        self._home = home
+        self._begun = time.time() if begun is None else begun
+        # Short enough to type; it only has to be unique among the calls that are still in the log.
+        self.call_id = f"{int(1000 * self._begun) & 0xFFFFFFF:07x}{os.getpid() & 0xFF:02x}"
+
+    def begin(self, host: str, event: str, session_id: str, prompt: str) -> None:
+        """Note a call; one that has no second line was stopped before it had a result."""
+        fields = {"host": host, "event": event, "session_id": session_id[:100], "prompt": mask_words(prompt)}
+        self._append({"at": round(self._begun, 3), **fields})
+
+    def end(self, outcome: str, reason: str, details: dict[str, Any] | None = None) -> None:
+        """Note the result: an outcome, the reason in words, and what the decision was made from."""
+        used = time.process_time()
+        taken = {"ms": round(1000 * (time.time() - self._begun)), "cpu_ms": round(1000 * used)}
+        self._append({"outcome": outcome, "reason": reason, **(details or {}), **taken})
+
+    def _append(self, fields: dict[str, Any]) -> None:
+        path = log_path(self._home)
+        line = json.dumps({"id": self.call_id, **fields}, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        try:
+            if not self._home.is_dir():
+                return
+            make_private_directory(path.parent)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            try:
+                os.write(descriptor, line)
+                size = os.fstat(descriptor).st_size
+            finally:
+                os.close(descriptor)
+            if size > _MAX_BYTES:
+                _drop_older_half(path)
+        except OSError:
+            # A disk that is full or read-only must not cost the host its answer.
+            return
+
+
+def _drop_older_half(path: Path) -> None:
+    newer = path.read_bytes()[-_MAX_BYTES // 2 :].partition(b"\n")[2]
+    staged = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.write(descriptor, newer)
+    finally:
+        os.close(descriptor)
+    os.replace(staged, path)
+
+
+def read_calls(home: Path) -> list[dict[str, Any]]:
+    """The calls in the log, the newest first, each with its outcome; lines that cannot be read are skipped."""
+    try:
+        lines = log_path(home).read_text("utf-8", "replace").splitlines()
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    calls: dict[str, dict[str, Any]] = {}
+    for line in lines:
+        try:
+            fields = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(fields, dict) and isinstance(fields.get("id"), str):
+            # A call that was late may still have ended; what the host got is decided by the first result.
+            call = calls.setdefault(fields["id"], {})
+            calls[fields["id"]] = fields | call if "outcome" in call else call | fields
+    found = [call for call in calls.values() if isinstance(call.get("at"), int | float)]
+    for call in found:
+        if "outcome" not in call:
+            stopped = time.time() - call["at"] > _MAX_SECONDS
+            call["outcome"] = STOPPED if stopped else RUNNING
+            call["reason"] = "the process ended before it had a result" if stopped else "it has no result yet"
+    return sorted(reversed(found), key=lambda call: call["at"], reverse=True)

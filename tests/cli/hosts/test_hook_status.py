@@ -1,0 +1,152 @@
+"""`memoranda hook status` says what each prompt was given, or why it was given nothing."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import memoranda
+from memoranda.adapters.hosts.hook_log import HookLog, log_path
+from tests.cli.terminal import Terminal
+from tests.timing import GIVE_UP
+
+_PROGRAM = [sys.executable, "-P", "-m", "memoranda", "hook"]
+_TALK = [
+    ("Rename the parser module", "Renamed it to reader.py and fixed the imports."),
+    ("Add a spinner to the page", "Added a spinner that shows while the list loads."),
+    ("Why does the build fail?", "The lock file was stale; I regenerated it."),
+    ("Which database does staging use?", "Staging uses the heron cluster, on port 5433."),
+]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home with four conversations."""
+    with memoranda.open(tmp_path) as memory:
+        for number, turn in enumerate(_TALK):
+            session = memory.sessions.create_session(f"t{number}", "cli")
+            rows = [{"role": role, "content": text} for role, text in zip(("user", "assistant"), turn, strict=True)]
+            memory.sessions.append_messages(session, rows)
+    return tmp_path
+
+
+def _prompt(home: Path, prompt: str) -> None:
+    payload = json.dumps({"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": prompt})
+    result = Terminal(home).run("hook", "claude-code", "UserPromptSubmit", "--wait", input=payload)
+    assert result.exit_code == 0
+
+
+def _status(home: Path, *words: str) -> Any:
+    result = Terminal(home).run("hook", "status", "--json", *words)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_a_home_without_calls_says_so(tmp_path: Path) -> None:
+    """And how to get some; nothing is created."""
+    result = Terminal(tmp_path / "home").run("hook", "status")
+    assert result.exit_code == 0 and "memoranda install claude-code" in result.stdout
+    assert _status(tmp_path / "home") == {
+        "calls": [], "counts": {}, "log": str(log_path(tmp_path / "home"))
+    }  # fmt: skip
+    assert Terminal(tmp_path / "home").run("hook", "status", "--why").exit_code == 1
+    assert not (tmp_path / "home").exists()
+
+
+def test_each_prompt_is_listed_with_its_result_and_the_reason(home: Path) -> None:
+    """Given, and the different reasons for nothing."""
+    prompts = {
+        "Which port did the heron cluster have?": ("given", "1 conversation cleared the floor"),
+        "Rename the page": ("nothing", "nothing cleared the floor"),
+        "quizzaciously brontoquell": ("nothing", "no conversation has its words"),
+        "/compact what was said": ("nothing", "the prompt is a command of the host"),
+        "yes": ("nothing", "the prompt has fewer than 8 characters"),
+    }
+    for prompt in prompts:
+        _prompt(home, prompt)
+    found = _status(home)
+    results = {call["prompt"]: (call["outcome"], call["reason"]) for call in found["calls"]}
+    expected = {prompt.replace("/compact", "•••"): result for prompt, result in prompts.items()}
+    assert results == expected
+    assert found["counts"] == {"given": 1, "nothing": 4}
+    assert len(_status(home, "--limit", "2")["calls"]) == 2
+    text = Terminal(home).run("hook", "status").stdout
+    assert "The last 5 calls: 1 given, 4 nothing." in text and "[nothing cleared the floor]" in text
+
+
+def test_why_explains_one_prompt(home: Path) -> None:
+    """The floor, and what each conversation measured against it."""
+    _prompt(home, "Which port did the heron cluster have?")
+    given = _status(home, "--why")
+    assert given["given"][0]["session_id"] == "t3"
+    assert given["candidates"][0]["clears"] and given["floor"]["asks_about_the_past"]
+    _prompt(home, "Rename the page")
+    text = Terminal(home).run("hook", "status", "--why").stdout
+    assert "Result: nothing: nothing cleared the floor." in text and "(too low)" in text
+    assert "does not ask about the past" in text
+    assert "cleared: session t3" in Terminal(home).run("hook", "status", "--why", given["id"]).stdout
+    missing = Terminal(home).run("hook", "status", "--why", "zzz")
+    assert missing.exit_code == 1 and "No call 'zzz'" in missing.output
+
+
+def test_an_error_is_listed_with_its_message(home: Path) -> None:
+    """The host saw nothing of it."""
+    (home / "config.yaml").write_text("sessions: [broken")
+    _prompt(home, "Which port did the heron cluster have?")
+    (home / "config.yaml").unlink()
+    (call,) = _status(home)["calls"]
+    assert call["outcome"] == "error" and "config.yaml" in call["reason"]
+
+
+def test_secrets_of_the_home_are_not_shown(home: Path) -> None:
+    """Not even one that looks like an ordinary word."""
+    (home / ".env").write_text("SHOP_PASSWORD=swordfishes\n")
+    HookLog(home).begin("claude-code", "UserPromptSubmit", "s", "Does swordfishes still work?")
+    assert "swordfishes" not in Terminal(home).run("hook", "status").stdout
+    assert "swordfishes" not in json.dumps(_status(home, "--why"))
+
+
+@pytest.mark.slow
+def test_a_missed_deadline_is_logged(home: Path) -> None:
+    """In the list, and in the log of the home; the host got an empty answer and code 0."""
+    code = (
+        "import sys, time; from memoranda.adapters.hosts import hooks; from memoranda.cli.hosts import hook_call\n"
+        "hooks.answer_event = lambda *_: time.sleep(60); hook_call.TIMEOUT = 0.2\n"
+        "hook_call.run_words(sys.argv[1:])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "claude-code", "UserPromptSubmit", "--home", str(home)],
+        input=b'{"prompt": "Which port did the heron cluster have?"}', capture_output=True, check=True, timeout=GIVE_UP,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == (b"", b"")
+    (call,) = _status(home)["calls"]
+    assert (call["outcome"], call["reason"]) == ("late", "no answer within 0.2 seconds")
+    assert "no answer within 0.2 seconds" in (home / "logs" / "hooks.log").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("event", "forbidden"),
+    [
+        ("Stop", ("click", "logging", "sqlite3", "subprocess", "dataclasses", "memoranda.support.home")),
+        ("SessionStart", ("click", "memoranda.app", "memoranda.config.keys", "ruamel.yaml", "sqlite3.dbapi2")),
+        ("UserPromptSubmit", ("click", "memoranda.app", "memoranda.config.keys", "memoranda.safety", "ruamel.yaml",
+                              "memoranda.session_db", "memoranda.sessions.messages", "logging.handlers")),
+    ],
+)  # fmt: skip
+def test_a_hook_loads_only_what_its_event_needs(tmp_path: Path, event: str, forbidden: tuple[str, ...]) -> None:
+    """A host waits while modules load; the installed command and `python -m memoranda` take the same path."""
+    payload = json.dumps({"hook_event_name": event, "prompt": "What did we say about herons?"})
+    code = (
+        "import sys; sys.argv = ['memoranda', 'hook', *sys.argv[1:]]\n"
+        "from memoranda.__main__ import main\nmain()\nprint(*sys.modules, file=sys.stderr)"
+    )
+    (tmp_path / "state.db").touch()
+    done = subprocess.run(
+        [sys.executable, "-c", code, "claude-code", event, "--wait", "--home", str(tmp_path)],
+        input=payload.encode(), capture_output=True, check=True, timeout=GIVE_UP,
+    )  # fmt: skip
+    assert set(done.stderr.decode().split()) & set(forbidden) == set()
