@@ -260,6 +260,6 @@ def restored_on_failure(*paths: Path) -> Iterator[None]:
         for path, content in before.items():
             if content is None:
                 path.unlink(missing_ok=True)
-            elif read_file(path) != content:
+            elif not path.is_file() or read_file(path) != content:
                 write_private(path, content)
         raise
