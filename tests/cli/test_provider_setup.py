@@ -206,7 +206,7 @@ def test_a_person_chooses_and_answers(terminal: Terminal) -> None:
     answers = ("7", "asking", "moon", "us", "", "top-secret", "", "many", "8")
     code, shown = _typed(terminal.home, *answers)
     assert code == 0, shown
-    assert "is none of them" in shown
+    assert "is not one of them" in shown
     assert "one of eu, us" in shown
     assert "api_key is required" in shown
     assert "top-secret" not in shown

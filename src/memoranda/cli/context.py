@@ -41,7 +41,7 @@ def memory_options(command: Command) -> Command:
 
 
 def _stored_in_context(option: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    def keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    def store_value(context: click.Context, parameter: click.Parameter, value: Any) -> None:
         if value is not None:
             context.meta[f"{_KEY}{parameter.name}"] = value
 
@@ -49,7 +49,7 @@ def _stored_in_context(option: Callable[[Command], Command]) -> Callable[[Comman
         decorated = option(command)
         parameter = decorated.__click_params__[-1]  # type: ignore[attr-defined]
         parameter.expose_value = False
-        parameter.callback = keep
+        parameter.callback = store_value
         return decorated
 
     return decorate

@@ -53,9 +53,9 @@ class _CheckedIssue:
 
 @click.command(epilog=_EPILOG)
 @click.option("--fix", is_flag=True, help="Make the repairs that lose nothing; whatever is replaced is kept.")
-@click.option("--mend", is_flag=True, hidden=True)
+@click.option("--mend", "old_fix_flag", is_flag=True, hidden=True)
 @common_options
-def command(fix: bool, mend: bool) -> None:
+def command(fix: bool, old_fix_flag: bool) -> None:
     """Check the home: permissions, configuration, memory files, sessions, index and leftovers.
 
     Each problem comes with how to fix it. The exit code is 1 while an error or a warning remains.
@@ -65,7 +65,7 @@ def command(fix: bool, mend: bool) -> None:
     # A provider's check may print; only the answer belongs on standard output.
     with stdout_to_stderr():
         issues = list(examine(home))
-        checked = _repair(home, issues) if fix or mend else [_CheckedIssue(issue) for issue in issues]
+        checked = _repair(home, issues) if fix or old_fix_flag else [_CheckedIssue(issue) for issue in issues]
     open_count = sum(item.is_open for item in checked)
     head = f"Home: {home.root}" + ("" if home.root.exists() else " (does not exist yet; the first write creates it)")
     problems = f"{open_count} problem{'' if open_count == 1 else 's'} to fix." if open_count else "No problems found."

@@ -30,13 +30,13 @@ _COMMANDS = {
     "mcp": ("memoranda.cli.mcp", "Offer memory to any program that speaks MCP."),
     "skills": ("memoranda.cli.skills", "See and change the procedures the agent follows."),
     "usage": ("memoranda.cli.usage", "See what models cost, and what is left of the budget."),
-    "provider": ("memoranda.cli.provider", "Use an external memory beside the built-in one."),
+    "provider": ("memoranda.cli.provider", "Use an external memory in addition to the built-in one."),
     "doctor": ("memoranda.cli.doctor", "Check the home and fix what is wrong."),
     "config": ("memoranda.cli.config", "See and change the settings."),
     "secret": ("memoranda.cli.secret", "Store API keys in .env; values are never printed."),
     "profile": ("memoranda.cli.profile", "List the profiles of a home."),
     "completion": ("memoranda.cli.completion", "Print the completion script for bash, zsh or fish."),
-    "demo": ("memoranda.cli.demo", "Watch memory and search at work on a throw-away home."),
+    "demo": ("memoranda.cli.demo", "Watch memory and search at work in a temporary home."),
 }
 
 _EPILOG = """\b

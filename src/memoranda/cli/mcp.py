@@ -36,7 +36,7 @@ _SOURCE = "mcp"
 @click.option("--http", "over_http", is_flag=True, help="Listen on the loopback address instead.")
 @click.option("--port", type=click.IntRange(0, 65535), default=_PORT, show_default=True,
               help="The port to listen on; 0 chooses a free one.")  # fmt: skip
-@click.option("--bare", is_flag=True, help="Leave the memory out of the instructions (hooks already give it).")
+@click.option("--bare", is_flag=True, help="Omit the memory from the instructions (hooks already provide it).")
 @click.option("--token", "show_token", is_flag=True, help="Print the token for HTTP and exit.")
 @click.option("--new-token", is_flag=True, help="Replace the token for HTTP, print the new one and exit.")
 @memory_options

@@ -41,7 +41,7 @@ _MAX_UNKNOWN_CHARS = 20_000
 _OPAQUE = ("redacted_thinking",)
 # Output that the program writes in the user's role.
 _OUTPUTS = ("<local-command-stdout>", "<local-command-stderr>", "<local-command-caveat>", "<bash-stdout>")
-# The field of a title, and its rank: the title that a person gave is the best.
+# The field of a title, and its rank: a title that the user set is the best.
 _TITLES = {"custom-title": ("customTitle", 3), "ai-title": ("aiTitle", 2), "summary": ("summary", 1)}
 
 
@@ -179,7 +179,7 @@ def _title(entry: Entry) -> tuple[str, int] | None:
 
 
 def _entry_events(line: Line, calls: dict[str, str]) -> Iterator[ImportedMessage | Skipped]:
-    """Yield the messages of a line, or what it is instead; `calls` are the tools whose results are to come."""
+    """Yield the messages of a line, or what it is instead; `calls` are the tools whose results are still expected."""
     entry = line.value
     kind, message = entry.get("type"), entry.get("message")
     messages: list[dict[str, Any]] = []

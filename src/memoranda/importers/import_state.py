@@ -1,4 +1,4 @@
-"""The import state in `imports.db`: how far each file was read, and which sessions it holds.
+"""The import state in `imports.db`: how far each file was read, and which sessions it contains.
 
 It only saves time. The session store knows messages by their external ids and deleted sessions by their names, so
 without this file everything is read once more, nothing is added twice, and no deleted session returns.
@@ -52,7 +52,7 @@ _SESSIONS = Table(
         Column("session_id", "text", "PRIMARY KEY", "Its id in the record."),
         Column("family", "text", "NOT NULL", "Source, user and first message: branches of a session share it."),
         Column("made", "integer", "NOT NULL DEFAULT 0", "1 when it is, or was, in the record."),
-        Column("title", "text", "", "The title that the import gave it; a person may have given another one since."),
+        Column("title", "text", "", "The title that the import set; the user may have changed it since."),
     ),
 )
 SCHEMA = Schema(
@@ -165,7 +165,7 @@ class ImportState:
             with_state = connection.execute("SELECT rowid, sessions FROM items WHERE state <> ''").fetchall()
         deleted = frozenset(session_ids)
         titles = [row for row in with_title if row[0] in deleted]
-        # Only of files that hold no other session; the reader still needs the others.
+        # Only of files that contain no other session; the reader still needs the others.
         states = [(number,) for number, listed in with_state if (names := _session_names(listed)) and names <= deleted]
         if titles or states:
             with self._writing() as connection:
@@ -196,7 +196,7 @@ class ImportState:
             }
 
     def _redact_state(self, state: str) -> str:
-        """Redact credentials in a reader's state, which holds titles and directories."""
+        """Redact credentials in a reader's state, which contains titles and directories."""
         value = _parse_object(state)
         if value is None:
             return self._redactor.text(state)[0]
@@ -264,7 +264,7 @@ def _parse_object(state: str) -> dict[str, Any] | None:
 
 
 def _session_names(listed: str) -> frozenset[str]:
-    """Return the sessions that a file holds; none where the list is damaged."""
+    """Return the sessions in a file; none if the list is damaged."""
     value = _parse_json(listed)
     return frozenset(name for name in value if isinstance(name, str)) if isinstance(value, list) else frozenset()
 

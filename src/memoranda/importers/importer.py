@@ -41,7 +41,7 @@ class ImportProgress:
 
 
 class Importer:
-    """Imports into one store; its state file lies beside the store in the home."""
+    """Imports into one store; its state file is next to the store in the home."""
 
     def __init__(
         self,

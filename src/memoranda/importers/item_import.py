@@ -65,7 +65,7 @@ class ItemImport:
         summary: ImportSummary,
         seen_before: Iterable[str] = (),
     ) -> None:
-        """`seen_before` are the sessions that the item holds before its checkpoint."""
+        """`seen_before` are the sessions of the item before its checkpoint."""
         self._reader = reader
         self._item = item
         self._store = store
@@ -199,7 +199,7 @@ class ItemImport:
             summary.renamed[incoming.id] = other_title
 
     def _related_sessions(self, incoming: IncomingSession) -> list[str]:
-        """Return the other sessions that may hold the same messages."""
+        """Return the other sessions that may have the same messages."""
         related = self._writer.related_sessions(incoming.seen)
         if incoming.row is not None and incoming.row["relation"] == "branch":
             # The record knows the parents of a branch even when the import state was lost.

@@ -61,7 +61,7 @@ class SessionWriter(Protocol):
     def save_progress(
         self, item: ImportItem, checkpoint: Checkpoint | None, sessions: Collection[str], *, done: bool
     ) -> None:
-        """Record how far an item was read (to its end if `done`), and the sessions that it holds."""
+        """Record how far an item was read (to its end if `done`), and the sessions in it."""
         ...
 
 
@@ -177,7 +177,7 @@ class RecordWriter(_SeenSessions):
         if wanted is None or seen is None or not seen.created or _is_same_title(seen.title, wanted):
             return None
         if self._store.titles.get_session_title(incoming.id) not in (None, seen.title):
-            # A person renamed it.
+            # The user renamed it.
             return None
         try:
             self._store.titles.set_session_title(incoming.id, self._store.titles.get_next_title_in_lineage(wanted))
@@ -280,7 +280,7 @@ def clean_title(title: str | None) -> str | None:
 def _session_facts(
     conversation: ImportedConversation, source: str, project: Callable[[str], str | None]
 ) -> dict[str, Any]:
-    """Return what the session row stores beside its columns."""
+    """Return what the session row stores in addition to its columns."""
     facts: dict[str, Any] = {"host": source, "host_session_id": conversation.host_id}
     found = None
     if conversation.directory:

@@ -51,7 +51,7 @@ def open_database(file: Path, invalid_text: str = "backslashreplace") -> Iterato
 
 @contextmanager
 def _connection_uri(file: Path, *, has_log: bool) -> Iterator[str]:
-    """Yield a URI with which SQLite creates no file beside the database."""
+    """Yield a URI with which SQLite creates no file next to the database."""
     log = file.with_name(f"{file.name}-wal")
     shared = file.with_name(f"{file.name}-shm")
     if not has_log or (log.exists() and shared.exists()):
@@ -86,7 +86,7 @@ def tables(connection: sqlite3.Connection) -> dict[str, set[str]]:
 
 
 def rows(connection: sqlite3.Connection, query: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a query; holds only a few at a time."""
+    """Yield the rows of a query; only a few are in memory at a time."""
     cursor = connection.execute(query, values)
     while found := cursor.fetchmany(_ROWS_PER_FETCH):
         yield from found

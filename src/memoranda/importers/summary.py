@@ -1,4 +1,4 @@
-"""Counts what an import would do or has done; a plan and a report hold the same figures, before and after."""
+"""Counts what an import would do or has done; a plan and a report have the same figures, before and after."""
 
 import json
 import os

@@ -17,7 +17,7 @@ _MAX_FRAME_BYTES = 64 * 1024 * 1024
 
 
 def compressed_lines(item: ImportItem) -> Iterator[Line | Problem]:
-    """Yield the lines of a compressed file, or the problem that no library here can unpack it."""
+    """Yield the lines of a compressed file, or a problem if no library can unpack it."""
     library = _load_library()
     if library is None:
         yield Problem(item.file, None, _FILE_HELP, unread=True)

@@ -71,18 +71,13 @@ def with_tools() -> dict[str, Any]:
         "user_profile": "I am Ada.",
         "user_instructions": "Be brief.",
     }
-    store_content = {
-        "content_type": "image_asset_pointer",
-        "asset_pointer": "sediment://file_1",
-        "width": 10,
-        "height": 20,
-    }
+    picture = {"content_type": "image_asset_pointer", "asset_pointer": "sediment://file_1", "width": 10, "height": 20}
     return chatgpt(
         "conv-2",
         node("root", None),
         node("ci", "root", words("user", "", content=instructions)),
         node("u1", "ci", words("user", "", content={
-            "content_type": "multimodal_text", "parts": [store_content, "What is it?"]})),
+            "content_type": "multimodal_text", "parts": [picture, "What is it?"]})),
         node("t1", "u1", words("assistant", "", content={
             "content_type": "thoughts", "thoughts": [{"summary": "Looking", "content": "It may be a cat."}]})),
         node("c1", "t1", words("assistant", "", recipient="python", content={

@@ -44,9 +44,9 @@ def test_the_line_that_is_seen_is_the_session_and_other_lines_are_branches(home:
 def test_tools_reasoning_pictures_and_unknown_kinds_are_kept(home: Home, tmp_path: Path) -> None:
     """Each in its place; an output belongs to the call before it."""
     home.take(ChatGPT(), write_json(tmp_path / "conversations.json", [with_tools()]))
-    store_content, thought, call, output, quote, recap, unknown, answer = home.messages("chatgpt-conv-2")
-    assert store_content["content"][1] == {"type": "text", "text": "What is it?"}
-    assert store_content["content"][0]["asset_pointer"] == "sediment://file_1"
+    picture, thought, call, output, quote, recap, unknown, answer = home.messages("chatgpt-conv-2")
+    assert picture["content"][1] == {"type": "text", "text": "What is it?"}
+    assert picture["content"][0]["asset_pointer"] == "sediment://file_1"
     assert thought["reasoning"] == "Looking\nIt may be a cat."
     assert call["tool_calls"] == [
         {"id": "conv-2/c1", "type": "function", "function": {"name": "python", "arguments": "print(1)"}}

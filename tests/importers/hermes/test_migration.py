@@ -114,7 +114,7 @@ def test_a_memory_file_that_cannot_be_read_is_named(place: TwoHomes) -> None:
 
 def test_skills_come_with_their_files(place: TwoHomes) -> None:
     """Text goes through the write path; what is no text stays behind and is named."""
-    place.skill("fix-locks", notes=b"Look at the trace.\n", store_content=b"\xff\x00")
+    place.skill("fix-locks", notes=b"Look at the trace.\n", picture=b"\xff\x00")
     [plan] = place.take().skills
     assert (plan.outcome.status, list(plan.omitted_files)) == ("new", ["picture.md"])
     assert (place.root / "skills" / "fix-locks" / "notes.md").read_text() == "Look at the trace.\n"

@@ -15,16 +15,16 @@ NAME = "codex"
 _WAIT_FOR_SERVER = {"required": True, "startup_timeout_sec": 60}
 _TIMEOUT = {"timeout": 10}
 # Codex moves longer context to a file. It counts tokens by bytes, and 9,500 characters may be 28,500 bytes.
-_GIVES_CONTEXT = {**_TIMEOUT, "additionalContextLimit": 10_000}
+_CONTEXT_OPTIONS = {**_TIMEOUT, "additionalContextLimit": 10_000}
 # Codex stops this one after three seconds at the latest, and warns about a longer timeout.
-_AT_THE_END = {"timeout": 3}
+_SESSION_END_OPTIONS = {"timeout": 3}
 EVENTS = {
-    "SessionStart": _GIVES_CONTEXT,
-    "UserPromptSubmit": _GIVES_CONTEXT,
+    "SessionStart": _CONTEXT_OPTIONS,
+    "UserPromptSubmit": _CONTEXT_OPTIONS,
     "Stop": _TIMEOUT,
     "SubagentStop": _TIMEOUT,
     "PreCompact": _TIMEOUT,
-    "SessionEnd": _AT_THE_END,
+    "SessionEnd": _SESSION_END_OPTIONS,
 }
 
 

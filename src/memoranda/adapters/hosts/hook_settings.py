@@ -13,7 +13,7 @@ from memoranda.adapters.hosts.launch_command import LaunchCommand, is_our_hook
 def add_hooks(host: str, events: Mapping[str, Mapping[str, int]]) -> Callable[[Settings, LaunchCommand], Settings]:
     """Returns a function that adds one group with our command to each event; `events` has the options of each command.
 
-    A group of ours that is already there is replaced in place.
+    An existing group of ours is replaced in place.
     """
 
     def add(settings: Settings, command: LaunchCommand) -> Settings:

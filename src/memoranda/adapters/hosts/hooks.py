@@ -56,7 +56,7 @@ class HookAnswer:
 
 
 def read_payload(raw: bytes, event: str = "") -> HookPayload:
-    """Reads a payload; missing or malformed fields are empty. `event` counts when the payload names none."""
+    """Reads a payload; missing or malformed fields are empty. `event` is the default when the payload names none."""
     try:
         value = json.loads(raw[:_MAX_PAYLOAD_BYTES].decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -140,7 +140,7 @@ def capture_transcript(memory: "Memory", transcript: Path, host: str) -> "Import
     items = list(reader.scan(transcript)) if transcript.is_file() else []
     if not items:
         return None
-    # Claude Code keeps sub-agents in a directory beside the transcript; those of Codex have an event of their own.
+    # Claude Code keeps sub-agents in a directory next to the transcript; those of Codex have an event of their own.
     sub_agents = transcript.with_suffix("")
     if sub_agents.is_dir():
         items += [item for item in reader.scan(sub_agents) if item.file.is_file()]

@@ -1,4 +1,4 @@
-"""The hosts that Memoranda can be installed into, by the names that people give on the command line."""
+"""The hosts that Memoranda can be installed into, by their names on the command line."""
 
 from pathlib import Path
 from typing import Any

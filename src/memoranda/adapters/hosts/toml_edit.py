@@ -17,7 +17,7 @@ from tomlkit.items import Comment, InlineTable, Item, Table, Whitespace
 from memoranda.adapters.hosts.host import UnusableSettingsError
 
 _BOM = "\ufeff"
-# Stands for the removed table while tomlkit renders the rest. TOML allows NUL nowhere; without the line end tomlkit
+# Marks the removed table while tomlkit renders the rest. TOML allows NUL nowhere; without the line end tomlkit
 # would add one.
 _GAP = "\0\n"
 
@@ -101,7 +101,7 @@ def _remove(document: tomlkit.TOMLDocument, text: str, parent: str, name: str) -
 
 
 def _cut_out(container: Container, name: str) -> None:
-    """Replaces a table by a gap, every part of it where it stands in several places."""
+    """Replaces a table by a gap; a table that is written in several parts leaves one gap per part."""
     for index, (key, item) in enumerate(container.body):
         if key is not None and key.key == name:
             container.body[index] = (None, Whitespace(_GAP + _trailing_comments(item)))
@@ -118,7 +118,7 @@ def _trailing_comments(item: Item) -> str:
 
 
 def _close_gap(before: str, after: str, original: str) -> str:
-    """Joins what stood before and after a removed table, without the newlines that `_append` added."""
+    """Joins the text before and after a removed table, without the newlines that `_append` added."""
     if after.strip() or not before.strip():
         return before + after
     if before.endswith(("\n\n", "\n\r\n")):

@@ -1,6 +1,6 @@
 """MCP over streamable HTTP, on the loopback address only, for clients that send the token.
 
-Each request stands for itself and gets one JSON body: no sessions and no streams, so a restart loses nothing.
+Each request is independent and gets one JSON body: no sessions and no streams, so a restart loses nothing.
 """
 
 import base64
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 PATH = "/mcp"
 _MAX_BODY_BYTES = 16 * 1024 * 1024
 _IDLE_TIMEOUT = 120
-# The encoding that MCP prescribes for names which a header cannot hold.
+# The encoding that MCP prescribes for names that a header cannot contain.
 _BASE64_VALUE = re.compile(r"=\?base64\?(.*)\?=")
 # Which parameter of a method the header Mcp-Name repeats.
 _NAME_PARAMETER = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
@@ -51,8 +51,8 @@ class McpHttpServer(ThreadingHTTPServer):
         return f"http://{ADDRESS}:{self.server_address[1]}{PATH}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Logs a connection that broke; other connections are not affected."""
-        _log.debug("A connection from %s broke.", client_address, exc_info=True)
+        """Logs a failed connection; other connections are not affected."""
+        _log.debug("A connection from %s failed.", client_address, exc_info=True)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -101,7 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get_content_type() != "application/json":
             return 415, "The body must be application/json."
         if not re.fullmatch(r"[0-9]{1,12}", length):
-            return 411, "The body must come with its Content-Length."
+            return 411, "The request needs a Content-Length header."
         return (413, "The body is too large.") if int(length) > _MAX_BODY_BYTES else None
 
     def _answer_body(self, body: bytes) -> tuple[int, Any]:

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 as MCP uses it: decodes and encodes messages, and holds the error codes."""
+"""JSON-RPC 2.0 as MCP uses it: decodes and encodes messages, and defines the error codes."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The versions of MCP that the server speaks, told apart request by request, so that one server answers all of them.
+"""The versions of MCP that the server speaks, detected request by request, so that one server answers all of them.
 
 Up to 2025-11-25 a connection begins with a handshake (`initialize`). From 2026-07-28 on there is none: every request
 names its version in `_meta`, and every result names the server and how long a client may cache it.

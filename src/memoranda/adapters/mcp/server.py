@@ -86,7 +86,7 @@ class McpServer:
         if not isinstance(message, list):
             return self._answer_one(message)
         if not 0 < len(message) <= _MAX_BATCH:
-            reason = f"A batch must hold 1 to {_MAX_BATCH} messages."
+            reason = f"A batch must have 1 to {_MAX_BATCH} messages."
             return failure(None, ProtocolError(INVALID_REQUEST, reason))
         return [answer for item in message if (answer := self._answer_one(item)) is not None] or None
 
@@ -112,7 +112,7 @@ class McpServer:
         except ProtocolError as error:
             return failure(request.id if request else error.request_id, error)
         except Exception as error:
-            # Every request gets an answer, and the connection stays open, whatever fails behind it.
+            # Every request gets an answer, and the connection stays open, whatever fails while answering it.
             _log.exception("an MCP request failed")
             text = f"{type(error).__name__}: {error}"[:500]
             return failure(request.id if request else None, ProtocolError(INTERNAL_ERROR, text))

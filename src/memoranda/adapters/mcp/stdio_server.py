@@ -18,7 +18,7 @@ _WATCH_ROUNDS = 120
 
 
 def claim_standard_streams() -> tuple[BinaryIO, BinaryIO]:
-    """Keeps standard input and output for the protocol; what else prints in this process goes to standard error."""
+    """Reserves standard input and output for the protocol; other output of this process goes to standard error."""
     source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     null_device = os.open(os.devnull, os.O_RDWR)
     os.dup2(null_device, 0)

@@ -1,4 +1,4 @@
-"""The commands of a chat: lines that begin with a slash."""
+"""The commands of a chat: lines that start with a slash."""
 
 import re
 from collections.abc import Callable

@@ -26,7 +26,7 @@ class ChatOutput(Protocol):
     """Where a chat is shown."""
 
     def show_session(self, status: ChatStatus, text: str, last: Sequence[Message] = ()) -> None:
-        """A conversation starts or is resumed; `last` holds its last messages."""
+        """A conversation starts or is resumed; `last` contains its last messages."""
 
     def show_waiting(self) -> None:
         """A request is about to go to the model."""

@@ -59,11 +59,11 @@ def command(context: click.Context, /, path: Path | None, parts: Sequence[str], 
     to a file.
     """
     source, wanted = SOURCES["hermes"], set(parts or _PARTS)
-    given = ImportOptions.from_context(context, options)
+    selected = ImportOptions.from_context(context, options)
     sources = [find_source(source, path)] if "sessions" in wanted else []
     home = home_of(path or directory_from_variable(source.variable) or Path.home() / ".hermes")
-    companion = _MemoriesAndSkills(home, wanted, rescan=given.rescan) if home.is_dir() else None
-    run_import(Invocation.current(), sources, given, companion)
+    companion = _MemoriesAndSkills(home, wanted, rescan=selected.rescan) if home.is_dir() else None
+    run_import(Invocation.current(), sources, selected, companion)
 
 
 class _MemoriesAndSkills:

@@ -10,7 +10,7 @@ _MAX_KINDS = 6
 
 
 def format_size(number: int) -> str:
-    """Return a number of bytes for people."""
+    """Format a number of bytes."""
     if number < 1000:
         return f"{number} bytes"
     for unit in ("kB", "MB"):

@@ -40,9 +40,9 @@ class ImportOptions:
     def from_context(cls, context: click.Context, values: Mapping[str, bool]) -> "ImportOptions":
         """Combine the options of a command with those before its name; `--again` is the old name of `--rescan`."""
         before_name = context.parent.params if context.parent else {}
-        given = {name: value or bool(before_name.get(name)) for name, value in values.items()}
-        again = given.pop("again", False)
-        return cls(**{**given, "rescan": given["rescan"] or again})
+        combined = {name: value or bool(before_name.get(name)) for name, value in values.items()}
+        again = combined.pop("again", False)
+        return cls(**{**combined, "rescan": combined["rescan"] or again})
 
 
 def import_options(command: _Command) -> _Command:

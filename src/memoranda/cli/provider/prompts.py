@@ -27,7 +27,7 @@ def ask_provider(found: list[DiscoveredProvider], active: str) -> str:
         if answer.isdecimal() and int(answer) < len(choices):
             return choices[int(answer)]
         click.echo(
-            f"{terminal_line(answer, 40)!r} is none of them: give a number from 0 to {len(choices) - 1}.", err=True
+            f"{terminal_line(answer, 40)!r} is not one of them: enter a number from 0 to {len(choices) - 1}.", err=True
         )
 
 

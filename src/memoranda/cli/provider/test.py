@@ -39,9 +39,9 @@ class _Steps:
     done: list[tuple[str, bool, float]] = field(default_factory=list)
 
     def step(self, what: str, run: Callable[[], Any]) -> bool:
-        begin = time.monotonic()
+        started = time.monotonic()
         worked = bool(run())
-        self.done.append((what, worked, time.monotonic() - begin))
+        self.done.append((what, worked, time.monotonic() - started))
         return worked
 
 

@@ -9,7 +9,7 @@ from memoranda.session_db import SessionDB
 from memoranda.sessions.titles import TitledSession
 
 _MAX_OTHERS_SHOWN = 3
-NOT_FOUND = "No session has the id or title {name!r}, or its id begins like more than one."
+NOT_FOUND = "No session has the id or title {name!r}, or more than one id starts with it."
 
 
 def find_session(invocation: Invocation, db: SessionDB, name: str, *, exactly: bool = False) -> str:

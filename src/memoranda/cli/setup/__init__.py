@@ -15,7 +15,7 @@ from memoranda.cli.search import format_search_answer
 from memoranda.cli.setup.detected_programs import (
     PROGRAM_NAMES,
     DetectedProgram,
-    describe_search_places,
+    describe_searched_locations,
     detect_programs,
     format_programs,
 )
@@ -60,7 +60,7 @@ def command(yes: bool, dry_run: bool, only: tuple[str, ...], no_import: bool, no
     programs = detect_programs(invocation, only=only, imports=not no_import, installs=not no_install)
     run = _SetupRun(invocation, programs)
     if not programs:
-        text = describe_search_places(invocation, only)
+        text = describe_searched_locations(invocation, only)
         invocation.respond(text, run.data | {"message": text})
         return
     chosen = run.choose(yes=yes, dry_run=dry_run)

@@ -11,7 +11,7 @@ from memoranda.cli.imports.found_sources import FoundSource, find_all_sources
 from memoranda.cli.terminal_text import bold, terminal_line
 from memoranda.importers.sources import SOURCES
 
-# These are files that people download; they have no place of their own on a machine.
+# These are files that users download; they have no fixed directory on a machine.
 _DOWNLOADS = frozenset({"chatgpt", "claude", "jsonl"})
 _WITH_MEMORIES = frozenset({"hermes", "openclaw"})
 PROGRAM_NAMES = sorted({*SOURCES, *HOSTS} - _DOWNLOADS)
@@ -82,8 +82,8 @@ def format_programs(programs: Iterable[DetectedProgram], heading: str) -> str:
     return "\n".join([bold(heading), *lines])
 
 
-def describe_search_places(invocation: Invocation, only: Sequence[str]) -> str:
-    """Says what was looked for when nothing was found."""
+def describe_searched_locations(invocation: Invocation, only: Sequence[str]) -> str:
+    """Describes what was searched for when nothing was found."""
     if only:
         return f"Nothing of {', '.join(only)} was found on this machine. 'memoranda setup' shows what is there."
     readers = [source.program for source in SOURCES.values() if source.name not in _DOWNLOADS]

@@ -69,8 +69,8 @@ class Codex:
         return in_directory(command, directory)
 
     def _titles_for(self, file: Path) -> dict[str, str]:
-        """Return the titles that people gave to sessions, from the index beside the directory of a rollout."""
-        home = next((each.parent for each in file.parents if each.name in _FOLDERS), None)
+        """Return the titles that users gave to sessions, from the index next to the directory of a rollout."""
+        home = next((folder.parent for folder in file.parents if folder.name in _FOLDERS), None)
         index = item_at(home / _INDEX, "index") if home else None
         if index is None:
             return {}
@@ -88,7 +88,7 @@ def _is_rollout(file: Path) -> bool:
 def _read_index(index: ImportItem) -> dict[str, str]:
     """Return titles by session; a later line replaces an earlier one. A broken line loses a title, not a message."""
     lines = [found.value for found in read_json_lines(index) if isinstance(found, Line)]
-    pairs = [(get_text(each, "id"), get_text(each, "thread_name")) for each in lines]
+    pairs = [(get_text(entry, "id"), get_text(entry, "thread_name")) for entry in lines]
     return {host_id: title for host_id, title in pairs if host_id and title}
 
 
@@ -103,8 +103,8 @@ def _read_single_object(item: ImportItem, rollout: Rollout) -> Iterator[ReadEven
         yield Problem(item.file, None, "not a rollout of Codex: it has no session with items")
         return
     yield from rollout.line_events(session, None)
-    for number, each in enumerate(items, start=1):
-        if isinstance(each, dict):
-            yield from rollout.line_events(each, None)
+    for number, entry in enumerate(items, start=1):
+        if isinstance(entry, dict):
+            yield from rollout.line_events(entry, None)
         else:
             yield Problem(item.file, None, f"item {number} is not an object")

@@ -35,7 +35,7 @@ Payload = dict[str, Any]
 _ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
 _DIRECTORY = re.compile(r"<cwd>([^<\n]+)</cwd>")
 _MAX_OPEN_CALLS = 200
-# Facts that a session row stores beside its columns.
+# Facts that a session row stores in addition to its columns.
 _FACTS = {
     "version": ("cli_version",),
     "originator": ("originator",),
@@ -197,15 +197,15 @@ def _spawned_by(meta: Payload) -> str | None:
     """Return the session for which a sub-agent worked."""
     source = get_field(meta, "source", "subagent")
     inner = [source, *(source.values() if isinstance(source, dict) else ())]
-    found = [get_text(each, "parent_thread_id") for each in dicts_in(inner)]
-    return next((each for each in found if each), None) or get_text(meta, "parent_thread_id")
+    found = [get_text(entry, "parent_thread_id") for entry in dicts_in(inner)]
+    return next((entry for entry in found if entry), None) or get_text(meta, "parent_thread_id")
 
 
 def content_text(content: Any) -> str:
     """Return the text of a content, however it is written; an image is named."""
     if isinstance(content, str):
         return content if content.strip() else ""
-    texts = [part_text(each) for each in content] if isinstance(content, list) else []
+    texts = [part_text(entry) for entry in content] if isinstance(content, list) else []
     return "\n\n".join(text for text in texts if text.strip())
 
 

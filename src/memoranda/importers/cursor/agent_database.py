@@ -26,11 +26,11 @@ def read_conversation(item: ImportItem) -> Iterator[ReadEvent]:
     """Yield the conversation of one database."""
     try:
         with open_database(item.file) as connection:
-            there = tables(connection)
-            if not {"id", "data"} <= there.get("blobs", set()):
+            found_tables = tables(connection)
+            if not {"id", "data"} <= found_tables.get("blobs", set()):
                 yield Problem(item.file, None, "not a conversation of Cursor: it has no blobs")
                 return
-            meta = _read_meta(connection) if "meta" in there else {}
+            meta = _read_meta(connection) if "meta" in found_tables else {}
             yield from _conversation_events(item, connection, meta)
     except OSError as error:
         yield Problem(item.file, None, str(error), unread=True)
@@ -77,7 +77,7 @@ def _current_messages(connection: sqlite3.Connection, root: str) -> list[str]:
 
 
 def _byte_fields(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the fields of a protocol buffer that hold bytes; stops where the data is not one."""
+    """Yield the fields of a protocol buffer that contain bytes; stops where the data is not one."""
     at = 0
     while at < len(data):
         tag, at = _read_varint(data, at)

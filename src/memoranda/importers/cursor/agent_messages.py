@@ -36,9 +36,9 @@ def message_events(message: dict[str, Any], name: str, at: Any, line: int | None
     skipped_parts = 0
     for number, part in enumerate(parts):
         own = f"{name}:{number}" if number else name
-        each = _convert_part(str(role), part, own, at, line)
-        skipped_parts += each is None
-        made += [each] if each is not None else []
+        entry = _convert_part(str(role), part, own, at, line)
+        skipped_parts += entry is None
+        made += [entry] if entry is not None else []
     yield from made
     if not made:
         yield Skipped("context given by the program" if skipped_parts else "message without words")
@@ -60,7 +60,7 @@ def _convert_part(role: str, part: dict[str, Any], name: str, at: Any, line: int
         return tool_call_message((call_id, tool, part.get("args", part.get("input"))), name, at, line)
     if kind in _RESULTS:
         result = part.get("result", part.get("content"))
-        texts = [as_text(each.get("text")) for each in dicts_in(result)]
+        texts = [as_text(entry.get("text")) for entry in dicts_in(result)]
         return tool_result_message((call_id, tool), "\n".join(filter(None, texts)) or as_text(result), name, at, line)
     text = get_text(part, "text")
     if text is None:

@@ -59,7 +59,7 @@ def model_of(bubble: Bubble) -> str | None:
 
 def _tool_messages(data: Bubble, name: str, at: Any) -> list[ImportedMessage]:
     """Convert a tool call, with its result if there is one."""
-    if not any(data.get(each) for each in ("name", "tool", "rawArgs", "params", "result")):
+    if not any(data.get(field) for field in ("name", "tool", "rawArgs", "params", "result")):
         return []
     tool = get_text(data, "name") or as_text(data.get("tool"))
     arguments = data.get("rawArgs") or data.get("params") or {}

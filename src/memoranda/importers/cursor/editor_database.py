@@ -58,9 +58,13 @@ class EditorDatabases:
             except OSError:
                 return [item]
             known = self._known[file] = (item, found)
-        times = [(each, item.modified_at if each.modified_at is None else each.modified_at) for each in known[1]]
+        times = [
+            (conversation, item.modified_at if conversation.modified_at is None else conversation.modified_at)
+            for conversation in known[1]
+        ]
         return [
-            ImportItem(file, each.size, reread_time(at), each.label) for each, at in sorted(times, key=lambda p: p[1])
+            ImportItem(file, conversation.size, reread_time(at), conversation.label)
+            for conversation, at in sorted(times, key=lambda p: p[1])
         ]
 
     def _list(self, connection: sqlite3.Connection, folder: str | None) -> Iterator[ListedConversation]:
@@ -130,9 +134,9 @@ def _composer_events(
     )
     yield conversation
     writing = _unfinished_bubbles(data) if is_recently_changed(item.modified_at) else None
-    met = set()
+    seen_names = set()
     for name, bubble in _read_bubbles(connection, host_id, data):
-        met.add(name)
+        seen_names.add(name)
         if bubble is None:
             yield Problem(item.file, None, f"bubble {name} of conversation {host_id} is missing or not a JSON object")
             continue
@@ -141,7 +145,7 @@ def _composer_events(
             yield conversation
         unfinished = writing is not None and (name in writing or not is_ended(bubble))
         yield from bubble_events(bubble, name, None, ended=not unfinished)
-    for _ in range(_count_unlisted(connection, host_id, met)):
+    for _ in range(_count_unlisted(connection, host_id, seen_names)):
         yield Skipped("bubble that was rewound")
 
 
@@ -202,7 +206,7 @@ def _unfinished_bubbles(data: dict[str, Any]) -> set[str]:
     listed = data.get("generatingBubbleIds")
     names = {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
     last = dicts_in(data.get("fullConversationHeadersOnly"))[-1:]
-    return names | {str(each.get("bubbleId")) for each in last if data.get("status") == "generating"}
+    return names | {str(bubble.get("bubbleId")) for bubble in last if data.get("status") == "generating"}
 
 
 def _count_unlisted(connection: sqlite3.Connection, host_id: str, listed: set[str]) -> int:

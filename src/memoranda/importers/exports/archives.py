@@ -29,7 +29,7 @@ def find_exports(path: Path | None, ours: str, others: str) -> list[ImportItem]:
         return [item for item in _downloads() if _first_field(item, ours, others) == ours]
     if item_at(path, "") is not None:
         return [item for item in _items(path) if _first_field(item, ours, others) != others]
-    found = [item for each in find_files(path, _may_be_export, "") for item in _items(each.file)]
+    found = [item for candidate in find_files(path, _may_be_export, "") for item in _items(candidate.file)]
     return [item for item in found if _first_field(item, ours, others) == ours]
 
 
@@ -48,7 +48,7 @@ def open_list(item: ImportItem) -> Iterator[IO[bytes]]:
 
 
 def _member(archive: zipfile.ZipFile, item: ImportItem) -> zipfile.ZipInfo:
-    found = next((each for each in archive.infolist() if each.filename == item.label), None)
+    found = next((member for member in archive.infolist() if member.filename == item.label), None)
     if found is None:
         raise OSError(f"the archive has no {item.label}")
     if found.flag_bits & _ENCRYPTED or found.compress_type not in _SUPPORTED:
@@ -62,7 +62,7 @@ def _downloads() -> list[ImportItem]:
         downloads = Path.home() / "Downloads"
         directories = [
             downloads,
-            *sorted(each for each in downloads.iterdir() if each.is_dir() and not each.is_symlink()),
+            *sorted(path for path in downloads.iterdir() if path.is_dir() and not path.is_symlink()),
         ]
     except (OSError, RuntimeError):
         return []
@@ -81,12 +81,12 @@ def _may_be_export(file: Path) -> bool:
     return file.suffix.lower() == ".zip" or bool(_CONVERSATIONS.fullmatch(file.name))
 
 
-def _holds_conversations(member: str) -> bool:
+def _has_conversations(member: str) -> bool:
     return bool(_CONVERSATIONS.fullmatch(member.rpartition("/")[2]))
 
 
 def _items(file: Path) -> list[ImportItem]:
-    """Return the lists of conversations that a file is or holds."""
+    """Return the lists of conversations in a file, which is a list itself or an archive of lists."""
     whole = item_at(file, "conversations")
     if whole is None:
         return []
@@ -96,12 +96,12 @@ def _items(file: Path) -> list[ImportItem]:
                 return [whole]
             with zipfile.ZipFile(stream) as archive:
                 members = [
-                    each for each in archive.infolist() if _CONVERSATIONS.fullmatch(each.filename.split("/")[-1])
+                    member for member in archive.infolist() if _CONVERSATIONS.fullmatch(member.filename.split("/")[-1])
                 ]
     except (OSError, ValueError, *_DAMAGED):
         # Reading it will report what is wrong.
         return [whole]
-    return [ImportItem(file, each.file_size, whole.modified_at, each.filename) for each in members]
+    return [ImportItem(file, member.file_size, whole.modified_at, member.filename) for member in members]
 
 
 def _first_field(item: ImportItem, *fields: str) -> str | None:

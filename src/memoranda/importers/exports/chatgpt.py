@@ -61,7 +61,7 @@ class _Chat(ConversationTree):
 
     def _conversation(self, host_id: str, parent: str | None, imported: list[ImportedMessage]) -> ImportedConversation:
         value = self._value
-        models = [each.message["model"] for each in imported if each.message.get("model")]
+        models = [item.message["model"] for item in imported if item.message.get("model")]
         model = models[-1] if models else value.get("default_model_slug")
         title = value.get("title")
         started = parse_timestamp(value.get("create_time")) if parent is None else imported[0].message.get("timestamp")

@@ -14,7 +14,7 @@ Message = dict[str, Any]
 
 
 def custom_instructions(message: Mapping[str, Any]) -> dict[str, str] | None:
-    """Return the custom instructions, if a message holds them; they are not part of the conversation."""
+    """Return the custom instructions, if a message contains them; they are not part of the conversation."""
     content = message.get("content")
     if not isinstance(content, Mapping) or content.get("content_type") != _INSTRUCTIONS:
         return None
@@ -89,12 +89,14 @@ def _structured(part: Any) -> Message:
 def _thoughts_text(thoughts: Any) -> str:
     if not isinstance(thoughts, list):
         return _text(thoughts) or ""
-    found = [_lines(each.get("summary"), each.get("content")) for each in thoughts if isinstance(each, Mapping)]
+    found = [
+        _lines(thought.get("summary"), thought.get("content")) for thought in thoughts if isinstance(thought, Mapping)
+    ]
     return "\n\n".join(filter(None, found))
 
 
 def _other_fields(message: Mapping[str, Any], metadata: Mapping[str, Any]) -> Message:
-    """Return the fields of a message beside its text."""
+    """Return the fields of a message besides its text."""
     finish = metadata.get("finish_details")
     model = _text(metadata.get("model_slug"))
     return {

@@ -87,8 +87,8 @@ class _Chat(ConversationTree):
         found = chat_messages(self._messages[name], message_name(self._value["uuid"], name))
         if not found:
             yield Skipped("empty message")
-        for each in found:
-            yield ImportedMessage(each, self._line)
+        for message in found:
+            yield ImportedMessage(message, self._line)
 
     def _conversation(self, host_id: str, parent: str | None, imported: list[ImportedMessage]) -> ImportedConversation:
         value = self._value

@@ -82,7 +82,7 @@ def split_branches(parents: Mapping[str, str | None], current: str | None) -> li
     first = current if current in parents else ends[-1] if ends else next(iter(parents), None)
     found: list[Branch] = []
     placed: dict[str, int] = {}
-    # Nodes in a circle have no end; they come last.
+    # Nodes in a cycle have no end, so they come last.
     for end in [*([first] if first is not None else []), *ends, *parents]:
         line: dict[str, None] = {}
         node: str | None = end

@@ -35,7 +35,7 @@ class ArrayElement:
 
 
 def read_elements(stream: IO[bytes], file: Path) -> Iterator[ArrayElement | Problem]:
-    """Yield every element of the list in a stream; a single object is a list of one, or holds the list."""
+    """Yield every element of the list in a stream; a single object is a list of one, or contains the list."""
     text = _Text(stream)
     first = text.next_character()
     if first == "[":
@@ -54,8 +54,8 @@ def _single(text: "_Text", file: Path) -> Iterator[ArrayElement | Problem]:
         yield Problem(file, line, f"not JSON ({value.why})")
         return
     inner = next((value[name] for name in _WRAPPERS if isinstance(value.get(name), list)), [value])
-    for number, each in enumerate(inner, start=1):
-        yield ArrayElement(each, number, line)
+    for number, element in enumerate(inner, start=1):
+        yield ArrayElement(element, number, line)
     yield from _check_end(text, file)
 
 
@@ -90,7 +90,7 @@ class _BrokenValue:
 
 
 class _Text:
-    """A stream as text; holds only the part that is needed."""
+    """A stream as text; only the needed part is in memory."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -117,7 +117,7 @@ class _Text:
                 return ""
 
     def value(self) -> Any:
-        """Return the value that starts here, or why it cannot be read; moves behind it either way."""
+        """Return the value that starts here, or why it cannot be read; moves past it either way."""
         while True:
             try:
                 value, end = self._json.raw_decode(self._text, self.at)
@@ -148,7 +148,7 @@ class _Text:
         return bool(raw) or bool(more)
 
     def _skip_value(self, broken: _BrokenValue) -> _BrokenValue:
-        """Move behind a value that cannot be read, by its brackets and strings."""
+        """Move past a value that cannot be read, by its brackets and strings."""
         depth = 0
         while character := self._find(_STRUCTURAL, search=True):
             if depth == 0 and character in ("]", ","):
@@ -165,7 +165,7 @@ class _Text:
         return _BrokenValue(f"{broken.why}; nothing after it could be read")
 
     def _find(self, pattern: re.Pattern[str], *, search: bool) -> str:
-        """Move to the next match (`search`) or behind a match at the position; return what was found."""
+        """Move to the next match (`search`) or past a match at the position; return what was found."""
         while True:
             found = (pattern.search if search else pattern.match)(self._text, self.at)
             if found:

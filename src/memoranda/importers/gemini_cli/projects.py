@@ -15,7 +15,7 @@ _PROJECT_LISTS = ("projects.json", "trustedFolders.json")
 
 def directory_of(file: Path, project: str | None) -> str | None:
     """Return the directory of the project that a file belongs to; `project` is the digest in the file."""
-    folder = next((each for each in file.parents if each.parent.name == "tmp"), None)
+    folder = next((parent for parent in file.parents if parent.parent.name == "tmp"), None)
     return _lookup(folder, project or "") if folder else None
 
 

@@ -1,4 +1,4 @@
-"""Reads the sessions that Gemini CLI records by itself (as 0.5 to 0.61 do), and what people saved with `/chat save`.
+"""Reads the sessions that Gemini CLI records by itself (as 0.5 to 0.61 do), and what users saved with `/chat save`.
 
 They are in `~/.gemini/tmp/<project>/`: `chats/session-<time>-<id>.jsonl` today, one JSON object `….json` before that, a
 sub-agent's in a folder named for its session; `checkpoint-<tag>.json` was saved under a tag. The project is a

@@ -41,7 +41,7 @@ def session_facts(record: Record) -> dict[str, Any]:
         "kind": get_text(source, "kind"),
         "title": get_text(source, "summary"),
         "started_at": parse_timestamp(source.get("startTime")),
-        "model": next((model for each in models if (model := get_text(each, "model"))), None),
+        "model": next((model for entry in models if (model := get_text(entry, "model"))), None),
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -62,9 +62,9 @@ def record_events(file: Path, record: Record, line: int | None) -> Iterator[Read
 def _session_events(file: Path, record: Record, line: int | None) -> Iterator[ReadEvent]:
     yield Skipped("facts of the session")
     messages = record.get("messages")
-    for number, each in enumerate(messages if isinstance(messages, list) else [], start=1):
-        if isinstance(each, dict) and isinstance(each.get("id"), str):
-            yield from _message_events(each, line)
+    for number, entry in enumerate(messages if isinstance(messages, list) else [], start=1):
+        if isinstance(entry, dict) and isinstance(entry.get("id"), str):
+            yield from _message_events(entry, line)
         else:
             yield Problem(file, line, f"message {number} has no id")
 
@@ -78,14 +78,14 @@ def _message_events(record: Record, line: int | None) -> Iterator[ReadEvent]:
     text = _text(parts)
     made: list[ImportedMessage] = []
     if kind == "gemini":
-        if shown := "\n\n".join(filter(None, (_thought_text(each) for each in dicts_in(record.get("thoughts"))))):
+        if shown := "\n\n".join(filter(None, (_thought_text(entry) for entry in dicts_in(record.get("thoughts"))))):
             made.append(reasoning_message(shown, f"{name}:thought:{short_digest(shown)}", at, line))
         if text:
             made.append(text_message("assistant", text, f"{name}:{short_digest(text)}", at, line))
         made += [
-            each for part in parts if "functionCall" in part for each in _tool_call(part["functionCall"], at, line)
+            entry for part in parts if "functionCall" in part for entry in _tool_call(part["functionCall"], at, line)
         ]
-        made += [each for call in dicts_in(record.get("toolCalls")) for each in _tool_call(call, at, line)]
+        made += [entry for call in dicts_in(record.get("toolCalls")) for entry in _tool_call(call, at, line)]
     elif text.lstrip().startswith(_CONTEXT):
         yield Skipped("context given by the program")
         return
@@ -136,7 +136,7 @@ def _output(response: Any) -> str:
 
 def _parts(content: Any) -> list[Record]:
     listed = content if isinstance(content, list) else [] if content is None else [content]
-    return [each if isinstance(each, dict) else {"text": as_text(each)} for each in listed]
+    return [entry if isinstance(entry, dict) else {"text": as_text(entry)} for entry in listed]
 
 
 def _text(parts: list[Record]) -> str:
@@ -173,10 +173,10 @@ def saved_chat_events(file: Path, value: Any, directory: str | None) -> Iterator
         made = list(_content_messages(content))
         if not made:
             yield Skipped("context given by the program")
-        for each in made:
+        for entry in made:
             # The same text twice is two messages, so that each id depends on everything before it.
-            chain = short_digest(chain, each.message["role"], each.message["content"], each.message["external_id"])
-            yield ImportedMessage({**each.message, "external_id": chain}, None)
+            chain = short_digest(chain, entry.message["role"], entry.message["content"], entry.message["external_id"])
+            yield ImportedMessage({**entry.message, "external_id": chain}, None)
 
 
 def _content_messages(content: Record) -> Iterator[ImportedMessage]:

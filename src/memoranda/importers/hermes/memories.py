@@ -52,7 +52,7 @@ def add_entries(planned: Sequence[MigrationOutcome], store: MemoryStore) -> list
         refusal = _add(target, new, store) if new else None
         if refusal:
             ours = [
-                MigrationOutcome(target, each.name, "left", refusal) if each.status == "new" else each for each in ours
+                MigrationOutcome(target, plan.name, "left", refusal) if plan.status == "new" else plan for plan in ours
             ]
         done += ours
     return done

@@ -1,4 +1,4 @@
-"""Migrates what a Hermes home has beside its sessions: memories and skills."""
+"""Migrates what a Hermes home has besides its sessions: memories and skills."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from memoranda.skills.store import SkillStore
 
 @dataclass(frozen=True, slots=True)
 class HermesMigration:
-    """The outcomes of entries and skills; `written_files` hold the entries that were omitted."""
+    """The outcomes of entries and skills; `written_files` contain the omitted entries."""
 
     entries: Sequence[MigrationOutcome] = ()
     skills: Sequence[SkillMigration] = ()

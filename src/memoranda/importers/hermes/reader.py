@@ -126,16 +126,16 @@ class _Session:
         message_ids = self._message_ids(self._node.id)
         if not message_ids or message_ids[-1] <= self._after:
             return
-        for each in classify_rows(self._message_rows(message_ids), self._earlier_rows(imported)):
-            name = self._external_id(each, imported)
-            if each.row["id"] <= self._after:
+        for classified in classify_rows(self._message_rows(message_ids), self._earlier_rows(imported)):
+            name = self._external_id(classified, imported)
+            if classified.row["id"] <= self._after:
                 continue
-            if was_rewound(each.row):
+            if was_rewound(classified.row):
                 yield Skipped("message that was rewound")
-            elif each.kind == "repetition":
+            elif classified.kind == "repetition":
                 yield Skipped("message repeated by compression")
             else:
-                yield ImportedMessage(chat_message(each.row, name, summary=each.kind == "summary"))
+                yield ImportedMessage(chat_message(classified.row, name, summary=classified.kind == "summary"))
 
     def _earlier_rows(self, imported: ImportedConversation) -> EarlierRows:
         """Return the rows of the session that this one continues or branches from."""
@@ -145,9 +145,9 @@ class _Session:
                 known.learn(row, content_fingerprint(row))
         return known
 
-    def _external_id(self, each: ClassifiedRow, imported: ImportedConversation) -> str:
+    def _external_id(self, classified: ClassifiedRow, imported: ImportedConversation) -> str:
         """Return the id of a message: its content and time, because some versions rewrite rows with other ids."""
-        content_and_time = fingerprint(each.content, each.row.get("timestamp"))
+        content_and_time = fingerprint(classified.content, classified.row.get("timestamp"))
         times = self._times[content_and_time] = self._times.get(content_and_time, 0) + 1
         return f"{imported.host_id}/{content_and_time.hex()}" + (f"/{times}" if times > 1 else "")
 

@@ -42,10 +42,10 @@ def session_nodes(connection: sqlite3.Connection, columns: set[str]) -> dict[str
     ordered_nodes: dict[str, SessionNode] = {}
     for node in ordered:
         line: dict[str, SessionNode] = {}
-        each: SessionNode | None = node
-        while each is not None and each.id not in ordered_nodes and each.id not in line:
-            line[each.id] = each
-            each = found.get(each.parent) if each.parent else None
+        ancestor: SessionNode | None = node
+        while ancestor is not None and ancestor.id not in ordered_nodes and ancestor.id not in line:
+            line[ancestor.id] = ancestor
+            ancestor = found.get(ancestor.parent) if ancestor.parent else None
         ordered_nodes |= dict(reversed(line.items()))
     return ordered_nodes
 

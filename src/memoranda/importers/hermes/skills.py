@@ -30,7 +30,7 @@ def plan_skills(home: Path, store: SkillStore) -> list[SkillMigration]:
     unusable = [problem for problem in catalogue.problems if problem.fatal]
     return [
         *plans,
-        *(SkillMigration(MigrationOutcome("skill", str(each.path), "left", each.problem)) for each in unusable),
+        *(SkillMigration(MigrationOutcome("skill", str(skill.path), "left", skill.problem)) for skill in unusable),
     ]
 
 

@@ -74,8 +74,8 @@ def _in_config(config: Mapping[str, Any], where: Path) -> Iterator[Credential]:
     for name, value in {**section(env, "vars"), **env}.items():
         if isinstance(value, str) and (name in USABLE or is_secret_name(str(name))):
             yield Credential(str(name), value, where)
-    for provider, each in section(config, "models", "providers").items():
-        value = each.get("apiKey") if isinstance(each, Mapping) else None
+    for provider, entry in section(config, "models", "providers").items():
+        value = entry.get("apiKey") if isinstance(entry, Mapping) else None
         if isinstance(value, str) and provider in VENDORS:
             yield Credential(VENDORS[provider].key, value, where)
     for path, value in _secret_settings(config, ""):
@@ -84,17 +84,17 @@ def _in_config(config: Mapping[str, Any], where: Path) -> Iterator[Credential]:
 
 def _secret_settings(value: Any, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
-        for name, each in value.items():
+        for name, entry in value.items():
             full_path = f"{path}.{name}" if path else str(name)
-            if isinstance(each, str) and is_secret_name(str(name)):
+            if isinstance(entry, str) and is_secret_name(str(name)):
                 # Those of the environment and of known models were found by name already.
                 if path not in ("env", "env.vars", *_KNOWN_MODELS):
-                    yield full_path, each
+                    yield full_path, entry
             else:
-                yield from _secret_settings(each, full_path)
+                yield from _secret_settings(entry, full_path)
     elif isinstance(value, list):
-        for number, each in enumerate(value):
-            yield from _secret_settings(each, f"{path}[{number}]")
+        for number, entry in enumerate(value):
+            yield from _secret_settings(entry, f"{path}[{number}]")
 
 
 def _databases(root: Path) -> Iterator[tuple[Path, tuple[str, str]]]:
@@ -121,11 +121,11 @@ def _in_profiles(text: str, path: Path) -> Iterator[Credential]:
     except (ValueError, RecursionError):
         return
     profiles = section(stored, "profiles") if isinstance(stored, dict) else {}
-    for name, each in profiles.items():
-        if not isinstance(each, Mapping):
+    for name, entry in profiles.items():
+        if not isinstance(entry, Mapping):
             continue
-        value = each.get("key") or each.get("token") or each.get("access")
-        provider = str(each.get("provider") or str(name).partition(":")[0])
+        value = entry.get("key") or entry.get("token") or entry.get("access")
+        provider = str(entry.get("provider") or str(name).partition(":")[0])
         if isinstance(value, str):
-            usable = each.get("type") == "api_key" and provider in VENDORS
+            usable = entry.get("type") == "api_key" and provider in VENDORS
             yield Credential(VENDORS[provider].key if usable else f"auth profile {name}", value, path)

@@ -20,7 +20,7 @@ _ROLES = {"user": "user", "assistant": "assistant", "system": "system", "toolRes
 
 @dataclass(slots=True)
 class EventThread:
-    """One session: collects what its events tell about it, and converts them."""
+    """One session: collects what its events say about it, and converts them."""
 
     host_id: str
     title: str | None = None
@@ -32,7 +32,7 @@ class EventThread:
     _yielded: ImportedConversation | None = None
 
     def convert(self, event: Event, line: int | None, raw: bytes, index: int) -> Iterator[ReadEvent]:
-        """Yield the message of an event, or what it is instead; `index` tells equal lines apart."""
+        """Yield the message of an event, or what it is instead; `index` distinguishes equal lines."""
         kind = event.get("type")
         self._learn(event, kind)
         message = _message_of(event, kind)

@@ -84,7 +84,7 @@ class _CredentialFilter:
         self._values = tuple(json.dumps(value, ensure_ascii=False)[1:-1] for value in known)
 
     def redact(self, imported: ImportedMessage) -> ImportedMessage:
-        # Very few messages hold one, and this check is quick.
+        # Very few messages contain one, and this check is fast.
         text = json.dumps(imported.message, ensure_ascii=False, default=str) if self._values else ""
         if not any(value in text for value in self._values):
             return imported
@@ -137,7 +137,7 @@ def _thread_state(thread: EventThread) -> str:
 
 
 def _stored_entry(store: Path, host_id: str) -> dict[str, Any]:
-    """Return what the list of sessions beside the transcripts says about one."""
+    """Return the entry of a session in the list of sessions next to the transcripts."""
     state = read_text(store)
     try:
         stored = json.loads(state.text) if isinstance(state, TextFile) else {}

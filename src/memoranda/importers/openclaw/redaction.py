@@ -13,7 +13,7 @@ _SECRET_ENDINGS = (
     "secretkey", "encryptionkey", "authkey", "botkey", "credential", "credentials", "cookie", "authorization",
     "webhookurl",
 )  # fmt: skip
-# Environments and headers hold credentials under any name, so that all their values are redacted.
+# Environments and headers contain credentials under any name, so all their values are redacted.
 _ALL_VALUES = ("env", "vars", "headers")
 # The name of a variable instead of its value.
 _REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
@@ -56,5 +56,5 @@ def is_secret_name(key: str) -> bool:
 
 
 def is_reference(value: str) -> bool:
-    """Whether a value only names the variable that holds the credential."""
+    """Whether a value only names the variable that contains the credential."""
     return bool(_REFERENCE.fullmatch(value))

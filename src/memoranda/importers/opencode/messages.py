@@ -75,12 +75,12 @@ def message_from_row(kind: str, name: str, at: Any, data: dict[str, Any]) -> Sto
     text = get_text(data, "summary" if kind == "compaction" else "text")
     if kind in ("user", "compaction", *_ADDED_BY_PROGRAM) and text:
         parts.append({"type": "text", "id": name, "text": text, "synthetic": kind in _ADDED_BY_PROGRAM})
-        parts += [_convert_file(name, number, each) for number, each in enumerate(dicts_in(data.get("files")))]
+        parts += [_convert_file(name, number, entry) for number, entry in enumerate(dicts_in(data.get("files")))]
     elif kind == "shell":
         state = {"status": "completed", "input": {"command": data.get("command")}, "output": data.get("output")}
         parts.append({"type": "tool", "id": name, "tool": "shell", "callID": data.get("callID"), "state": state})
     elif kind == "assistant":
-        parts += [_convert_part(name, number, each) for number, each in enumerate(dicts_in(data.get("content")))]
+        parts += [_convert_part(name, number, entry) for number, entry in enumerate(dicts_in(data.get("content")))]
     else:
         parts.append({"type": kind, "id": name})
     return StoredMessage(
@@ -99,7 +99,7 @@ def _convert_part(name: str, number: int, part: dict[str, Any]) -> dict[str, Any
     if part.get("type") != "tool":
         return {**part, "id": own}
     state = part.get("state")
-    texts = [as_text(each.get("text")) for each in dicts_in(get_field(state, "content"))]
+    texts = [as_text(entry.get("text")) for entry in dicts_in(get_field(state, "content"))]
     output = "\n".join(filter(None, texts)) or as_text(get_field(state, "result"))
     times = {"start": get_field(part, "time", "created"), "end": get_field(part, "time", "completed")}
     converted = {

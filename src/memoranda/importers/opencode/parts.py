@@ -68,9 +68,9 @@ def _tool_events(part: Part, name: str, at: Any, *, ended: bool) -> Iterator[Rea
         yield Skipped(_UNFINISHED)
         return
     call = as_text(call_id) or name
-    began = get_field(state, "time", "start") or at
-    yield tool_call_message((call, as_text(tool), arguments), name, began)
+    started_at = get_field(state, "time", "start") or at
+    yield tool_call_message((call, as_text(tool), arguments), name, started_at)
     if status in _ENDED:
         yield tool_result_message(
-            (call, as_text(tool)), as_text(output), f"{name}:result", get_field(state, "time", "end") or began
+            (call, as_text(tool)), as_text(output), f"{name}:result", get_field(state, "time", "end") or started_at
         )

@@ -34,11 +34,11 @@ def read_session(item: ImportItem) -> Iterator[StoredSession | StoredMessage | P
             continue
         made = []
         for part in _json_files(parts / message.file.stem):
-            each = read_json_file(part)
-            if isinstance(each, dict):
-                made.append({"id": part.file.stem, **each})
+            entry = read_json_file(part)
+            if isinstance(entry, dict):
+                made.append({"id": part.file.stem, **entry})
             else:
-                yield each if isinstance(each, Problem) else Problem(part.file, None, "a JSON object is expected")
+                yield entry if isinstance(entry, Problem) else Problem(part.file, None, "a JSON object is expected")
         yield message_from_info(value, message.file.stem, made)
 
 
@@ -78,6 +78,6 @@ def _measure(session: ImportItem) -> ImportItem:
     messages, parts = _message_directories(session.file)
     size, modified_at = session.size, session.modified_at
     for message in _json_files(messages):
-        for each in (message, *_json_files(parts / message.file.stem)):
-            size, modified_at = size + each.size, max(modified_at, each.modified_at)
+        for entry in (message, *_json_files(parts / message.file.stem)):
+            size, modified_at = size + entry.size, max(modified_at, entry.modified_at)
     return ImportItem(session.file, size, reread_time(modified_at), session.label)

@@ -13,7 +13,7 @@ _FILE = "taken.json"
 
 
 class MigrationHistory:
-    """Digests of entries that were added or omitted, and of texts that were archived; it holds no text."""
+    """Digests of entries that were added or omitted, and of texts that were archived; it contains no text."""
 
     def __init__(self, root: Path) -> None:
         self.directory = root / DIRECTORY

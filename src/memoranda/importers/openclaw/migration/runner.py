@@ -203,7 +203,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def next_steps(done: Sequence[MigrationStep], model: str) -> list[str]:
-    """Return what a person may want to do after a migration."""
+    """Return what the user may want to do after a migration."""
     steps = ["New sessions have the memories in their prompt; open sessions keep the prompt that they have."]
     if any(step.details.get("without_room") for step in done):
         steps.append(

@@ -34,7 +34,7 @@ _NEVER_COPIED = {
 def plan_settings(
     installation: Installation, history: MigrationHistory, redactor: MigrationRedactor
 ) -> Iterator[MigrationStep]:
-    """Plan to archive the configuration and the files beside it, for a person to look at."""
+    """Plan to archive the configuration and the files beside it, for the user to review."""
     if installation.config and installation.config_file is not None:
         text = json.dumps(redactor.settings(installation.config), ensure_ascii=False, indent=2) + "\n"
         reason = f"Sections {', '.join(sorted(map(str, installation.config)))}: for you to look at."
@@ -104,7 +104,7 @@ def _plan_secret(credential: Credential, home: MigrationTarget, options: Migrati
         reason = f"{credential.name} stays in OpenClaw; --migrate-secrets copies it."
         return MigrationStep("secret", source, "", "skipped", reason, details)
     if present is not None and not options.overwrite:
-        reason = f"{credential.name} is set to something else here; --overwrite repaths it."
+        reason = f"{credential.name} is set to something else here; --overwrite replaces it."
         return MigrationStep("secret", source, destination, "conflict", reason, details)
     work = StoreSecret(credential.name, credential.value)
     return MigrationStep("secret", source, destination, "planned", credential.name, details, work)

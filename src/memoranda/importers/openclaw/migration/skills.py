@@ -49,7 +49,11 @@ def plan_skills(
             yield MigrationStep("skill", source, "", "error", f"{SKILL_FILE} cannot be read.")
         elif skill.name in taken:
             yield MigrationStep(
-                "skill", source, "", "skipped", f"Another skill there is called {skill.name} and comes first."
+                "skill",
+                source,
+                "",
+                "skipped",
+                f"Another skill in OpenClaw is called {skill.name} and takes precedence.",
             )
         else:
             taken.add(skill.name)
@@ -145,7 +149,7 @@ def _with_name(text: str, name: str) -> str:
 
 
 def _skill_directories(installation: Installation) -> Iterator[Path]:
-    """Yield the directories that hold a skill; skips links."""
+    """Yield the directories that contain a skill; skips links."""
     for parent in [*(workspace / "skills" for workspace in installation.workspaces), installation.root / "skills"]:
         if parent.is_dir():
             for directory in sorted(parent.iterdir()):

@@ -73,7 +73,7 @@ class WriteSkill:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveText:
-    """Archive a text that has no equivalent here, for a person to look at."""
+    """Archive a text that has no equivalent here, for the user to review."""
 
     name: str
     text: str
