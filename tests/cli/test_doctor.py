@@ -1,10 +1,12 @@
 """`memoranda doctor --fix` in a home that is in use, and in one that has lost its sessions' file."""
 
 import os
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from memoranda import __version__
 from memoranda.sessions.store import open_store
 from tests.cli.terminal import Terminal
 from tests.conftest import tree
@@ -66,3 +68,24 @@ def test_the_old_spelling_of_fix_still_works(tmp_path: Path) -> None:
     assert "1 problem to fix." in terminal.run("doctor").output
     assert "fixed" in terminal.ok("doctor", "--mend")
     assert "--mend" not in terminal.ok("doctor", "--help")
+
+
+@pytest.mark.slow
+def test_the_doctor_lists_the_hosts_and_reports_a_program_that_moved(tmp_path: Path) -> None:
+    """With the command that fixes it; a host that uses another home is not mentioned."""
+    (tmp_path / "user").mkdir()
+    terminal = Terminal(tmp_path / "home")
+    terminal.ok("install", "codex", "--yes")
+    answer = terminal.json("doctor")
+    assert [(host["host"], host["version"]) for host in answer["hosts"]] == [("codex", __version__)]
+    assert "Host: Codex starts " in terminal.ok("doctor")
+    assert "Codex" not in Terminal(tmp_path / "other").ok("doctor")
+    file = tmp_path / "user" / ".codex" / "config.toml"
+    program = tomllib.loads(file.read_text())["mcp_servers"]["memoranda"]["command"]
+    file.write_text(file.read_text().replace(program, "/gone/memoranda"))
+    result = terminal.run("doctor")
+    assert result.exit_code == 1
+    assert f"{file} makes Codex start /gone/memoranda" in result.output
+    assert "to fix: memoranda install codex" in result.output
+    terminal.ok("install", "codex", "--yes")
+    terminal.ok("doctor")

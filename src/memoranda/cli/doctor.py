@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from memoranda.cli.context import EXIT_REFUSED, Invocation, common_options
+from memoranda.cli.hosts.installed_hosts import format_host, host_as_json, inspect_installed_hosts
 from memoranda.cli.provider.output import stdout_to_stderr
 from memoranda.doctor import examine
 from memoranda.errors import MemorandaError
@@ -56,7 +57,7 @@ class _CheckedIssue:
 @click.option("--mend", "old_fix_flag", is_flag=True, hidden=True)
 @common_options
 def command(fix: bool, old_fix_flag: bool) -> None:
-    """Check the home: permissions, configuration, memory files, sessions, index and leftovers.
+    """Check the home: permissions, configuration, memory files, sessions, index, leftovers and installed hosts.
 
     Each problem comes with how to fix it. The exit code is 1 while an error or a warning remains.
     """
@@ -64,13 +65,20 @@ def command(fix: bool, old_fix_flag: bool) -> None:
     home = invocation.locate_home()
     # A provider's check may print; only the answer belongs on standard output.
     with stdout_to_stderr():
-        issues = list(examine(home))
+        hosts = inspect_installed_hosts(home)
+        issues = [*examine(home), *(issue for status in hosts for issue in status.issues)]
         checked = _repair(home, issues) if fix or old_fix_flag else [_CheckedIssue(issue) for issue in issues]
     open_count = sum(item.is_open for item in checked)
     head = f"Home: {home.root}" + ("" if home.root.exists() else " (does not exist yet; the first write creates it)")
     problems = f"{open_count} problem{'' if open_count == 1 else 's'} to fix." if open_count else "No problems found."
-    data = {"home": str(home.root), "healthy": not open_count, "findings": [item.as_json() for item in checked]}
-    invocation.respond("\n".join([head, *(item.as_text() for item in checked), problems]), data)
+    data = {
+        "home": str(home.root),
+        "healthy": not open_count,
+        "findings": [item.as_json() for item in checked],
+        "hosts": [host_as_json(status) for status in hosts],
+    }
+    lines = [head, *map(format_host, hosts), *(item.as_text() for item in checked), problems]
+    invocation.respond("\n".join(lines), data)
     sys.exit(EXIT_REFUSED if open_count else 0)
 
 

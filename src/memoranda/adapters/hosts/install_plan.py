@@ -61,17 +61,32 @@ def _plan_change(file: SettingsFile, edit: Edit, *, shared: bool) -> HostFileCha
     return HostFileChange(file.path, before, after.encode(), shared)
 
 
+def read_values(file: SettingsFile) -> Settings:
+    """Returns the settings in a file; none when it does not exist."""
+    text = (read_settings(file.path) or b"").decode()
+    return _read_toml(text) if file.language == "toml" else _read_json(text)
+
+
 def _edit_json(text: str, edit: Edit) -> str:
-    is_blank = not text.strip(_BLANK)
-    settings = {} if is_blank else parse(text).value
+    wanted = edit(_read_json(text))
+    return text if not text.strip(_BLANK) and not wanted else rewrite_json(text, wanted)
+
+
+def _read_json(text: str) -> Settings:
+    settings = parse(text).value if text.strip(_BLANK) else {}
     if not isinstance(settings, dict):
         raise JsonTextError(f"settings are expected, not {type(settings).__name__}")
-    wanted = edit(settings)
-    return text if is_blank and not wanted else rewrite_json(text, wanted)
+    return settings
 
 
 def _edit_toml(file: SettingsFile, text: str, edit: Edit) -> str:
     # Only Codex has TOML; the other hosts need not load the library for it.
-    from memoranda.adapters.hosts.toml_edit import read_toml, rewrite_toml  # noqa: PLC0415
+    from memoranda.adapters.hosts.toml_edit import rewrite_toml  # noqa: PLC0415
 
-    return rewrite_toml(text, edit(read_toml(text)), *file.table)
+    return rewrite_toml(text, edit(_read_toml(text)), *file.table)
+
+
+def _read_toml(text: str) -> Settings:
+    from memoranda.adapters.hosts.toml_edit import read_toml  # noqa: PLC0415
+
+    return read_toml(text)

@@ -11,7 +11,7 @@ from memoranda.config import locate_home
 from memoranda.config.environment import ENVIRONMENT
 from memoranda.support.home import DEFAULT_PROFILE
 
-_DEFAULT_HOME = "~/.memoranda"
+DEFAULT_HOME = "~/.memoranda"
 
 
 def host_environment(project: Path | None) -> HostEnvironment:
@@ -37,7 +37,7 @@ def _home_options(invocation: Invocation) -> tuple[str, ...]:
     home = invocation.locate_home()
     base = home.root if home.profile == DEFAULT_PROFILE else home.root.parent.parent
     options: list[str] = []
-    if base != locate_home(_DEFAULT_HOME, DEFAULT_PROFILE).root:
+    if base != locate_home(DEFAULT_HOME, DEFAULT_PROFILE).root:
         options += [HOME_OPTION, str(base)]
     if home.profile != DEFAULT_PROFILE:
         options += ["--profile", home.profile]

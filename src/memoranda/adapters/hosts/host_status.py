@@ -1,0 +1,169 @@
+"""Inspects the hosts into which Memoranda is installed: which program they start, its version, and their last call."""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from memoranda.adapters.hosts.host import Host, HostEnvironment, SettingsFile, UnusableSettingsError
+from memoranda.adapters.hosts.install_plan import read_values
+from memoranda.adapters.hosts.launch_command import PROGRAM, is_our_hook
+from memoranda.adapters.hosts.settings_change import SettingsError
+from memoranda.support.health_issues import HealthIssue
+from memoranda.support.relaxed_json import JsonTextError
+
+_TIMEOUT = 20.0
+_MAX_LOG_BYTES = 1_000_000
+_SUBCOMMANDS = ("mcp", "hook")
+
+
+@dataclass(frozen=True, slots=True)
+class HostStatus:
+    """One host that uses this home; `version` is "" when the program does not run, `last_call` None when unknown."""
+
+    host: Host
+    program: str
+    version: str
+    last_call: float | None
+    issues: tuple[HealthIssue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One command of ours in a settings file, split into the program and the options of its home."""
+
+    file: Path
+    words: tuple[str, ...]
+
+    @property
+    def program(self) -> tuple[str, ...]:
+        return self.words[: self._subcommand_index()]
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        return self.words[self._subcommand_index() :]
+
+    def _subcommand_index(self) -> int:
+        return next((index for index, word in enumerate(self.words) if word in _SUBCOMMANDS), len(self.words))
+
+
+def inspect_hosts(
+    hosts: Mapping[str, Host],
+    environment: HostEnvironment,
+    home: Path,
+    version: str,
+    uses_home: Callable[[tuple[str, ...]], bool],
+) -> Iterator[HostStatus]:
+    """Yields the state of each host whose entries use this home; `uses_home` decides by the options of an entry."""
+    read_version = cache(_read_version)
+    last_calls = _read_last_calls(home)
+    for host in hosts.values():
+        files = host.files(environment)
+        entries = [entry for file in files for entry in _entries(file, host.name) if uses_home(entry.arguments)]
+        if not entries:
+            continue
+        found = {entry.program: read_version(entry.program) for entry in entries}
+        issues = list(_program_issues(host, entries, found, version))
+        missing = [file.path for file in files if file.path not in {entry.file for entry in entries}]
+        issues += [
+            HealthIssue("note", path, f"has no entries of Memoranda for {host.title}", _reinstall(host))
+            for path in missing
+        ]
+        program = entries[0].program
+        yield HostStatus(host, shlex.join(program), found[program], last_calls.get(host.name), tuple(issues))
+
+
+def _program_issues(
+    host: Host, entries: list[_Entry], versions: dict[tuple[str, ...], str], version: str
+) -> Iterator[HealthIssue]:
+    reported = set()
+    for entry in entries:
+        key = (entry.file, entry.program)
+        if key in reported:
+            continue
+        reported.add(key)
+        program = shlex.join(entry.program)
+        if not _exists(entry.program):
+            problem = f"makes {host.title} start {program}, which does not exist"
+            yield HealthIssue("error", entry.file, problem, _reinstall(host))
+        elif not versions[entry.program]:
+            problem = f"makes {host.title} start {program}, which does not run"
+            yield HealthIssue("error", entry.file, problem, _reinstall(host))
+        elif versions[entry.program] != version:
+            problem = f"makes {host.title} start {program}, which is version {versions[entry.program]}, not {version}"
+            yield HealthIssue("note", entry.file, problem, _reinstall(host))
+
+
+def _reinstall(host: Host) -> str:
+    return f"memoranda install {host.name}"
+
+
+def _exists(program: tuple[str, ...]) -> bool:
+    return bool(program) and shutil.which(program[0]) is not None
+
+
+def _read_version(program: tuple[str, ...]) -> str:
+    """Runs the program as a host would; returns "" when it does not run."""
+    if not _exists(program):
+        return ""
+    try:
+        # The working directory must not decide which code runs.
+        done = subprocess.run(
+            [*program, "--version"], capture_output=True, text=True, timeout=_TIMEOUT, cwd=os.sep, check=False
+        )
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return ""
+    words = done.stdout.split()
+    return words[-1] if done.returncode == 0 and words else ""
+
+
+def _entries(file: SettingsFile, host: str) -> Iterator[_Entry]:
+    """Yields our commands in a settings file; none when it cannot be read, which installing reports."""
+    try:
+        settings = read_values(file)
+    except (SettingsError, UnicodeDecodeError, JsonTextError, UnusableSettingsError):
+        return
+    for words in _commands("", settings, host):
+        yield _Entry(file.path, tuple(words))
+
+
+def _commands(key: str, value: Any, host: str) -> Iterator[list[str]]:
+    if isinstance(value, list):
+        for child in value:
+            yield from _commands("", child, host)
+    elif isinstance(value, dict):
+        command, arguments = value.get("command"), value.get("args")
+        if key == PROGRAM and command:
+            words = command if isinstance(command, list) else [command, *(arguments or [])]
+            yield [str(word) for word in words]
+        elif is_our_hook(command, host):
+            yield shlex.split(command)
+        else:
+            for name, child in value.items():
+                yield from _commands(name, child, host)
+
+
+def _read_last_calls(home: Path) -> dict[str, float]:
+    """Returns when each host last called a hook, from the log of hook calls; lines that cannot be read are skipped."""
+    try:
+        with open(home / "logs" / "hook-events.jsonl", "rb") as stream:
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - _MAX_LOG_BYTES))
+            lines = stream.read().splitlines()
+    except OSError:
+        return {}
+    calls: dict[str, float] = {}
+    for line in lines:
+        try:
+            call = json.loads(line)
+        except ValueError:
+            continue
+        host, at = (call.get("host"), call.get("at")) if isinstance(call, dict) else (None, None)
+        if isinstance(host, str) and isinstance(at, int | float):
+            calls[host] = max(float(at), calls.get(host, 0.0))
+    return calls

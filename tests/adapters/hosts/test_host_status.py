@@ -1,0 +1,94 @@
+"""The doctor knows which program each installed host starts, whether it runs, and when it last called a hook."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from memoranda.adapters.hosts.host import HostEnvironment
+from memoranda.adapters.hosts.host_status import HostStatus, inspect_hosts
+from memoranda.adapters.hosts.install_plan import plan_install
+from memoranda.adapters.hosts.launch_command import LaunchCommand
+from memoranda.adapters.hosts.settings_change import apply_changes
+from memoranda.adapters.hosts.supported_hosts import HOSTS
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> HostEnvironment:
+    return HostEnvironment(tmp_path / "user", "linux")
+
+
+def _program(path: Path, script: str = "echo memoranda, version 1.2.3") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+def _install(name: str, environment: HostEnvironment, program: Path) -> None:
+    changes = plan_install(HOSTS[name], environment, LaunchCommand((str(program),), ("--home", "/h")))
+    apply_changes(changes, environment.user_home / "backups")
+
+
+def _inspect(environment: HostEnvironment, home: Path) -> list[HostStatus]:
+    return list(inspect_hosts(HOSTS, environment, home, "1.2.3", lambda words: "/h" in words))
+
+
+@pytest.mark.parametrize("name", HOSTS)
+def test_a_program_that_moved_is_reported_with_the_command_that_fixes_it(
+    name: str, environment: HostEnvironment, tmp_path: Path
+) -> None:
+    """Once for each settings file; the installation that runs has no issue."""
+    program = _program(tmp_path / "old place" / "memoranda")
+    _install(name, environment, program)
+    (status,) = _inspect(environment, tmp_path)
+    assert (status.host.name, status.version, status.issues) == (name, "1.2.3", ())
+    assert "memoranda" in status.program
+    program.unlink()
+    (status,) = _inspect(environment, tmp_path)
+    assert [issue.path for issue in status.issues] == [file.path for file in HOSTS[name].files(environment)]
+    for issue in status.issues:
+        assert (issue.severity, issue.remedy) == ("error", f"memoranda install {name}")
+        assert issue.problem.endswith("which does not exist")
+    _install(name, environment, _program(tmp_path / "new" / "memoranda"))
+    assert [status.issues for status in _inspect(environment, tmp_path)] == [()]
+
+
+def test_a_program_that_fails_or_is_another_version_is_reported(environment: HostEnvironment, tmp_path: Path) -> None:
+    """The broken one as an error, the other version as a note."""
+    _install("cursor", environment, _program(tmp_path / "a" / "memoranda", "exit 1"))
+    _install("gemini-cli", environment, _program(tmp_path / "b" / "memoranda", "echo memoranda, version 1.0"))
+    issues = [issue for status in _inspect(environment, tmp_path) for issue in status.issues]
+    assert [(issue.severity, issue.problem.split(", ")[-2:]) for issue in issues] == [
+        ("error", [f"makes Cursor start {tmp_path}/a/memoranda", "which does not run"]),
+        ("note", ["which is version 1.0", "not 1.2.3"]),
+    ]
+
+
+def test_an_installation_without_its_hooks_is_noted(environment: HostEnvironment, tmp_path: Path) -> None:
+    """Such as one from before Codex had hooks; without them no session is recorded."""
+    _install("codex", environment, _program(tmp_path / "memoranda"))
+    (environment.user_home / ".codex" / "hooks.json").unlink()
+    (status,) = _inspect(environment, tmp_path)
+    (issue,) = status.issues
+    assert (issue.severity, issue.path.name, issue.remedy) == ("note", "hooks.json", "memoranda install codex")
+
+
+def test_hosts_with_another_home_or_with_broken_settings_are_left_out(
+    environment: HostEnvironment, tmp_path: Path
+) -> None:
+    """They are not this home's concern."""
+    _install("cursor", environment, _program(tmp_path / "memoranda"))
+    assert list(inspect_hosts(HOSTS, environment, tmp_path, "1.2.3", lambda words: False)) == []
+    (environment.user_home / ".cursor" / "mcp.json").write_text("{ broken")
+    assert _inspect(environment, tmp_path) == []
+
+
+def test_the_last_call_is_the_newest_in_the_log(environment: HostEnvironment, tmp_path: Path) -> None:
+    """Lines that cannot be read are skipped."""
+    _install("codex", environment, _program(tmp_path / "memoranda"))
+    log = tmp_path / "logs" / "hook-events.jsonl"
+    log.parent.mkdir()
+    lines = [{"id": "1", "host": "codex", "event": "Stop", "at": at} for at in (100.5, 300.5, 200.5)]
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines) + '3\n{"id"\n{"host": "codex"}\n')
+    assert [status.last_call for status in _inspect(environment, tmp_path)] == [300.5]
