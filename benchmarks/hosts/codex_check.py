@@ -1,0 +1,214 @@
+"""Checks the installation into Codex with the real program: memory, evidence, recording, and removal.
+
+    npm install --prefix /tmp/codex @openai/codex@0.166.0
+    .venv/bin/python benchmarks/hosts/codex_check.py --codex /tmp/codex/node_modules/.bin/codex    # about two minutes
+    .venv/bin/python benchmarks/hosts/codex_check.py --runs 3 --json
+
+Codex runs in a home of its own against a local server that speaks the Responses API, so no account is needed. In the
+first half of the runs no user has reviewed the hooks, so Codex skips them. The second half runs them without a review
+(`--dangerously-bypass-hook-trust`), which has the same effect as trusting them in /hooks.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent.parent))
+
+import memoranda
+from benchmarks.hosts.responses_server import REPLY, ResponsesServer
+
+MODEL = "gpt-5.5"
+NOTE = "The build server runs Debian 12."
+ANSWER = "Staging uses the heron cluster, on port 5433."
+# A prompt to which an earlier conversation is relevant, and prompts to which none is. No two are the same, because a
+# recorded session is relevant to its own words. The longest come first: short ones never get evidence.
+ASKING = "Which port did the heron cluster in staging have?"
+_EVERYDAY = Path(__file__).parent.parent / "everyday_prompts.txt"
+OTHERS = sorted(_EVERYDAY.read_text("utf-8").splitlines(), key=len, reverse=True)
+CONVERSATIONS = [
+    ("Rename the parser module", "Renamed it to reader.py and fixed the imports."),
+    ("Add a spinner to the page", "Added a spinner that shows while the list loads."),
+    ("Why does the build fail?", "The lock file was stale; I regenerated it."),
+    ("Which database does staging use?", ANSWER),
+]
+CONFIG = """# my settings
+model = "{model}"
+model_provider = "scripted"
+
+[model_providers.scripted]
+name = "Scripted"
+base_url = "{url}"
+wire_api = "responses"
+"""
+_TIMEOUT = 120.0
+
+
+@dataclass
+class Counts:
+    """What was seen over all runs."""
+
+    version: str = ""
+    runs: int = 0
+    memory_before_review: int = 0
+    tools_before_review: int = 0
+    memory: int = 0
+    memory_from_hook: int = 0
+    asking: int = 0
+    evidence_when_asking: int = 0
+    evidence_otherwise: int = 0
+    recorded_before_review: int = 0
+    recorded: int = 0
+    changed_files_after_uninstall: list[str] = field(default_factory=list)
+
+    def is_complete(self) -> bool:
+        """Whether every run had what it should have; recording and evidence need hooks that run."""
+        every_run = (self.memory_before_review, self.tools_before_review, self.memory, self.memory_from_hook)
+        return (
+            set(every_run) == {self.runs}
+            and (self.recorded_before_review, self.recorded) == (0, self.runs)
+            and (self.evidence_when_asking, self.evidence_otherwise) == (self.asking, 0)
+            and not self.changed_files_after_uninstall
+        )
+
+
+class Machine:
+    """A user's home directory with Codex in it, a home of Memoranda and a project."""
+
+    def __init__(self, root: Path, codex: str, server: ResponsesServer) -> None:
+        self.codex_home, self.home, self._project = root / "user" / ".codex", root / "memory", root / "project"
+        self._codex, self._server = codex, server
+        for directory in (self.codex_home, self._project):
+            directory.mkdir(parents=True)
+        (self.codex_home / "config.toml").write_text(CONFIG.format(model=MODEL, url=server.url))
+        kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "PYTHONPATH")}
+        self._environment = {**kept, "HOME": str(root / "user"), "OPENAI_API_KEY": "none"}
+
+    def memoranda(self, *arguments: str) -> str:
+        program = [sys.executable, "-P", "-m", "memoranda", *arguments, "--home", str(self.home)]
+        return self._run(program)
+
+    def ask(self, prompt: str, *flags: str) -> dict[str, Any]:
+        """Runs `codex exec` once and returns its first request."""
+        start = len(self._server.requests)
+        self._run([self._codex, "exec", "--skip-git-repo-check", *flags, prompt])
+        return self._server.requests[start]
+
+    def version(self) -> str:
+        return self._run([self._codex, "--version"]).strip()
+
+    def settings(self) -> dict[str, bytes]:
+        files = [self.codex_home / name for name in ("config.toml", "hooks.json")]
+        return {file.name: file.read_bytes() for file in files if file.exists()}
+
+    def wait_for_sessions(self, count: int) -> int:
+        """Returns how many sessions of Codex are recorded in full; a separate process records them."""
+        deadline = time.monotonic() + _TIMEOUT / 4
+        while (found := self._count_sessions()) < count and time.monotonic() < deadline:
+            time.sleep(0.2)
+        return found
+
+    def _count_sessions(self) -> int:
+        with memoranda.open(self.home) as memory:
+            sessions = [row["id"] for row in memory.sessions.list_sessions_rich(source="codex", limit=1000)]
+            contents = [[row["content"] for row in memory.sessions.get_messages(session)] for session in sessions]
+        return sum(len(texts) == 2 and texts[0] in (ASKING, *OTHERS) and texts[1] == REPLY for texts in contents)
+
+    def _run(self, command: list[str]) -> str:
+        done = subprocess.run(
+            command,
+            cwd=self._project,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT,
+            check=False,
+        )
+        if done.returncode:
+            raise SystemExit(f"{' '.join(command)} failed:\n{done.stdout}\n{done.stderr}")
+        return done.stdout
+
+
+def check(machine: Machine, runs: int) -> Counts:
+    """Installs, runs Codex with and without reviewed hooks, uninstalls, and counts what was seen."""
+    with memoranda.open(machine.home) as memory:
+        memory.remember(NOTE)
+        memory.sessions.create_session("earlier", "cli")
+        for prompt, reply in CONVERSATIONS:
+            memory.sessions.append_message("earlier", "user", prompt)
+            memory.sessions.append_message("earlier", "assistant", reply)
+    counts = Counts(machine.version(), runs)
+    before = machine.settings()
+    machine.memoranda("install", "codex", "--yes")
+    for number in range(runs):
+        request = machine.ask(OTHERS[number])
+        counts.memory_before_review += NOTE in json.dumps(request)
+        counts.tools_before_review += "session_search" in json.dumps(request["tools"])
+    counts.recorded_before_review = machine.wait_for_sessions(0)
+    for number in range(runs):
+        prompt = OTHERS[number] if number % 2 else ASKING
+        request = machine.ask(prompt, "--dangerously-bypass-hook-trust")
+        context = "\n".join(_developer_texts(request))
+        counts.memory += NOTE in json.dumps(request)
+        counts.memory_from_hook += NOTE in context
+        if prompt == ASKING:
+            counts.asking += 1
+            counts.evidence_when_asking += ANSWER in context
+        else:
+            counts.evidence_otherwise += "<memory-context>" in context
+    counts.recorded = machine.wait_for_sessions(runs)
+    machine.memoranda("uninstall", "codex", "--yes")
+    after = machine.settings()
+    counts.changed_files_after_uninstall = sorted(
+        name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
+    )
+    return counts
+
+
+def _developer_texts(request: dict[str, Any]) -> list[str]:
+    items = [item for item in request["input"] if item.get("role") == "developer"]
+    return [part["text"] for item in items for part in item["content"] if "text" in part]
+
+
+def _format_counts(counts: Counts) -> str:
+    lines = [
+        f"{counts.version}, {counts.runs} first requests of codex exec before and after the review of the hooks",
+        f"memory before the review       {counts.memory_before_review} of {counts.runs}",
+        f"tools before the review        {counts.tools_before_review} of {counts.runs}",
+        f"sessions recorded before it    {counts.recorded_before_review} of {counts.runs} (Codex runs no hook)",
+        f"memory                         {counts.memory} of {counts.runs}",
+        f"memory from the hook           {counts.memory_from_hook} of {counts.runs}",
+        f"evidence when it is relevant   {counts.evidence_when_asking} of {counts.asking}",
+        f"evidence otherwise             {counts.evidence_otherwise} of {counts.runs - counts.asking}",
+        f"sessions recorded              {counts.recorded} of {counts.runs}",
+        f"files changed after uninstall  {', '.join(counts.changed_files_after_uninstall) or 'none'}",
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--codex", default=shutil.which("codex"), help="the program; the one on the PATH by default")
+    parser.add_argument("--runs", type=int, default=20, help="first requests for each half")
+    parser.add_argument("--json", action="store_true", help="print the counts as JSON")
+    options = parser.parse_args()
+    if not options.codex:
+        raise SystemExit("codex is not on the PATH; install it with npm, or name it with --codex.")
+    codex = str(Path(options.codex).absolute())
+    with TemporaryDirectory() as root, ResponsesServer() as server:
+        counts = check(Machine(Path(root), codex, server), options.runs)
+    print(json.dumps(asdict(counts), indent=2) if options.json else _format_counts(counts))
+    sys.exit(0 if counts.is_complete() else 1)
+
+
+if __name__ == "__main__":
+    main()

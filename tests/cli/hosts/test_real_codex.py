@@ -1,0 +1,21 @@
+"""The installation works with the real Codex, where that is installed."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from benchmarks.hosts.codex_check import Machine, check
+from benchmarks.hosts.responses_server import ResponsesServer
+
+_CODEX = shutil.which("codex")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(_CODEX is None, reason="Codex is not installed")
+def test_the_real_codex_gets_memory_and_evidence_and_is_recorded(tmp_path: Path) -> None:
+    """From its first request on; uninstalling restores its settings byte for byte."""
+    assert _CODEX is not None
+    with ResponsesServer() as server:
+        counts = check(Machine(tmp_path, _CODEX, server), runs=2)
+    assert counts.is_complete(), counts
