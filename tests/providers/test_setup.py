@@ -186,3 +186,15 @@ def test_files_are_put_back_when_something_fails(tmp_path: Path) -> None:
         raise ZeroDivisionError
     assert old.read_text() == "as it was"
     assert not new.exists()
+
+
+def test_a_file_that_a_failed_setup_deleted_is_restored(tmp_path: Path) -> None:
+    """And so are the files after it."""
+    deleted, changed = tmp_path / "deleted", tmp_path / "changed"
+    deleted.write_bytes(b"one")
+    changed.write_bytes(b"two")
+    with pytest.raises(ZeroDivisionError), restored_on_failure(deleted, changed):
+        deleted.unlink()
+        changed.write_bytes(b"three")
+        raise ZeroDivisionError
+    assert (deleted.read_bytes(), changed.read_bytes()) == (b"one", b"two")
