@@ -1,10 +1,11 @@
 """The doctor knows which program each installed host starts, whether it runs, and when it last called a hook."""
 
-import json
+import time
 from pathlib import Path
 
 import pytest
 
+from memoranda.adapters.hosts.hook_log import HookLog
 from memoranda.adapters.hosts.host import HostEnvironment
 from memoranda.adapters.hosts.host_status import HostStatus, inspect_hosts
 from memoranda.adapters.hosts.install_plan import plan_install
@@ -41,6 +42,7 @@ def test_a_program_that_moved_is_reported_with_the_command_that_fixes_it(
     """Once for each settings file; the installation that runs has no issue."""
     program = _program(tmp_path / "old place" / "memoranda")
     _install(name, environment, program)
+    HookLog(tmp_path).begin(name, "Stop", "s", "")
     (status,) = _inspect(environment, tmp_path)
     assert (status.host.name, status.version, status.issues) == (name, "1.2.3", ())
     assert "memoranda" in status.program
@@ -85,10 +87,19 @@ def test_hosts_with_another_home_or_with_broken_settings_are_left_out(
 
 
 def test_the_last_call_is_the_newest_in_the_log(environment: HostEnvironment, tmp_path: Path) -> None:
-    """Lines that cannot be read are skipped."""
+    """Hooks that were never called are noted with what to do: Codex runs them only after a review."""
     _install("codex", environment, _program(tmp_path / "memoranda"))
-    log = tmp_path / "logs" / "hook-events.jsonl"
-    log.parent.mkdir()
-    lines = [{"id": "1", "host": "codex", "event": "Stop", "at": at} for at in (100.5, 300.5, 200.5)]
-    log.write_text("".join(json.dumps(line) + "\n" for line in lines) + '3\n{"id"\n{"host": "codex"}\n')
-    assert [status.last_call for status in _inspect(environment, tmp_path)] == [300.5]
+    _install("cursor", environment, tmp_path / "memoranda")
+    codex, cursor = _inspect(environment, tmp_path)
+    assert (codex.last_call, cursor.last_call, cursor.issues) == (None, None, ())
+    (issue,) = codex.issues
+    assert (issue.severity, issue.path.name) == ("note", "hooks.json")
+    assert "trust the hooks" in issue.remedy
+    for host in ("codex", "claude-code"):
+        HookLog(tmp_path).begin(host, "UserPromptSubmit", "s", "prompt")
+    before = time.time()
+    HookLog(tmp_path).begin("codex", "UserPromptSubmit", "s", "prompt")
+    codex, _ = _inspect(environment, tmp_path)
+    assert codex.issues == ()
+    assert codex.last_call is not None
+    assert codex.last_call >= round(before, 3)

@@ -80,6 +80,10 @@ def test_without_a_host_all_are_listed(terminal: Terminal, tmp_path: Path) -> No
     assert (rows["gemini-cli"]["present"], rows["gemini-cli"]["state"]) == (True, "installed")
     assert (rows["codex"]["present"], rows["codex"]["state"]) == (False, "not installed")
     assert "not found on this machine" in terminal.ok("install")
+    file = tmp_path / "user" / ".gemini" / "settings.json"
+    file.write_text(file.read_text().replace('"mcp"', '"mcp", "--old"'))
+    rows = {row["host"]: row for row in terminal.json("install")["hosts"]}
+    assert rows["gemini-cli"]["state"] == "outdated"
 
 
 def test_a_project_s_files_call_the_program_by_name(terminal: Terminal, tmp_path: Path) -> None:

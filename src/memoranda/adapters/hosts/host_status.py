@@ -1,6 +1,5 @@
 """Inspects the hosts into which Memoranda is installed: which program they start, its version, and their last call."""
 
-import json
 import os
 import shlex
 import shutil
@@ -11,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from memoranda.adapters.hosts.hook_log import read_calls
 from memoranda.adapters.hosts.host import Host, HostEnvironment, SettingsFile, UnusableSettingsError
 from memoranda.adapters.hosts.install_plan import read_values
 from memoranda.adapters.hosts.launch_command import PROGRAM, is_our_hook
@@ -19,7 +19,6 @@ from memoranda.support.health_issues import HealthIssue
 from memoranda.support.relaxed_json import JsonTextError
 
 _TIMEOUT = 20.0
-_MAX_LOG_BYTES = 1_000_000
 _SUBCOMMANDS = ("mcp", "hook")
 
 
@@ -75,8 +74,13 @@ def inspect_hosts(
             HealthIssue("note", path, f"has no entries of Memoranda for {host.title}", _reinstall(host))
             for path in missing
         ]
+        last_call = last_calls.get(host.name)
+        hooks = next((entry.file for entry in entries if entry.arguments[:1] == ("hook",)), None)
+        if hooks is not None and last_call is None and not issues:
+            problem = f"has hooks, but the log of hook calls has none of {host.title}"
+            issues.append(HealthIssue("note", hooks, problem, host.next_step))
         program = entries[0].program
-        yield HostStatus(host, shlex.join(program), found[program], last_calls.get(host.name), tuple(issues))
+        yield HostStatus(host, shlex.join(program), found[program], last_call, tuple(issues))
 
 
 def _program_issues(
@@ -150,20 +154,9 @@ def _commands(key: str, value: Any, host: str) -> Iterator[list[str]]:
 
 
 def _read_last_calls(home: Path) -> dict[str, float]:
-    """Returns when each host last called a hook, from the log of hook calls; lines that cannot be read are skipped."""
+    """Returns when each host last called a hook, as far as the log of hook calls goes back."""
     try:
-        with open(home / "logs" / "hook-events.jsonl", "rb") as stream:
-            stream.seek(max(0, os.fstat(stream.fileno()).st_size - _MAX_LOG_BYTES))
-            lines = stream.read().splitlines()
+        calls = read_calls(home)
     except OSError:
         return {}
-    calls: dict[str, float] = {}
-    for line in lines:
-        try:
-            call = json.loads(line)
-        except ValueError:
-            continue
-        host, at = (call.get("host"), call.get("at")) if isinstance(call, dict) else (None, None)
-        if isinstance(host, str) and isinstance(at, int | float):
-            calls[host] = max(float(at), calls.get(host, 0.0))
-    return calls
+    return {str(call.get("host")): call["at"] for call in reversed(calls)}

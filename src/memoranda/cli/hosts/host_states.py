@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from memoranda.adapters.hosts.host import Host
-from memoranda.adapters.hosts.install_plan import plan_install
+from memoranda.adapters.hosts.install_plan import plan_install, plan_uninstall
 from memoranda.adapters.hosts.settings_change import HostFileChange, SettingsError
 from memoranda.adapters.hosts.supported_hosts import HOSTS
 from memoranda.cli.context import Invocation
@@ -23,10 +23,16 @@ class HostState:
     """Whether the host's settings directory exists on this machine."""
     changes: Sequence[HostFileChange] = ()
     problem: str = ""
+    has_entries: bool = False
+    """Whether entries of ours are in its settings, such as those of a program that was moved."""
 
     @property
     def state(self) -> str:
-        return self.problem or ("not installed" if self.changes else "installed")
+        if self.problem:
+            return self.problem
+        if not self.changes:
+            return "installed"
+        return "outdated" if self.has_entries else "not installed"
 
     def as_json(self) -> dict[str, Any]:
         files = [str(path) for path in self.files]
@@ -50,6 +56,7 @@ def _find_host(host: Host, invocation: Invocation, project: Path | None) -> Host
     paths = [file.path for file in host.files(environment)]
     present = any(path.parent.exists() and path.parent != environment.user_home for path in paths)
     try:
-        return HostState(host, paths, present, plan_install(host, environment, launch_command(invocation)))
+        changes = plan_install(host, environment, launch_command(invocation))
+        return HostState(host, paths, present, changes, has_entries=bool(plan_uninstall(host, environment)))
     except SettingsError as error:
         return HostState(host, paths, present, problem=str(error))
