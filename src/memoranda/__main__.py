@@ -8,8 +8,7 @@ def main() -> None:
     if sys.argv[1:2] == ["hook"]:
         from memoranda.cli.hosts.hook_call import run_words  # noqa: PLC0415
 
-        if run_words(sys.argv[2:]):
-            return
+        run_words(sys.argv[2:])
     from memoranda.cli.main import main as run_command  # noqa: PLC0415
 
     run_command()

@@ -8,7 +8,6 @@ A `Home` is created once and passed on; no other code derives paths from the env
 """
 
 import errno
-import hashlib
 import os
 import re
 import stat
@@ -164,5 +163,7 @@ def encode_user_id(user: str) -> str:
     raw = user.encode("utf-8", "surrogatepass")
     encoded = "".join(chr(byte) if byte in _PLAIN_BYTES else f"={byte:02x}" for byte in raw)
     if len(encoded) > _MAX_ENCODED_ID:
+        import hashlib
+
         return "h-" + hashlib.sha256(raw).hexdigest()
     return "u-" + encoded

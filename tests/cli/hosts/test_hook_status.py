@@ -141,12 +141,15 @@ def test_a_hook_loads_only_what_its_event_needs(tmp_path: Path, event: str, forb
     """A host waits while modules load; the installed command and `python -m memoranda` take the same path."""
     payload = json.dumps({"hook_event_name": event, "prompt": "What did we say about herons?"})
     code = (
-        "import sys; sys.argv = ['memoranda', 'hook', *sys.argv[1:]]\n"
-        "from memoranda.__main__ import main\nmain()\nprint(*sys.modules, file=sys.stderr)"
+        "import os, sys; sys.argv = ['memoranda', 'hook', *sys.argv[1:]]; end = os._exit\n"
+        "os._exit = lambda code: (print(*sys.modules, file=sys.stderr), end(code))\n"
+        "from memoranda.__main__ import main\nmain()"
     )
     (tmp_path / "state.db").touch()
     done = subprocess.run(
         [sys.executable, "-c", code, "claude-code", event, "--wait", "--home", str(tmp_path)],
         input=payload.encode(), capture_output=True, check=True, timeout=GIVE_UP,
     )  # fmt: skip
-    assert set(done.stderr.decode().split()) & set(forbidden) == set()
+    loaded = set(done.stderr.decode().split())
+    assert "memoranda.cli.hosts.hook_call" in loaded
+    assert loaded & set(forbidden) == set()

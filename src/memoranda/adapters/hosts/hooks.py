@@ -24,6 +24,8 @@ _MAX_PAYLOAD_BYTES = 16 * 1024 * 1024
 # Claude Code shows longer text only in part.
 _MAX_MEMORY_CHARS = 9_500
 _LOCK_TIMEOUT = 120.0
+_MIN_PROMPT_CHARS = 8
+_COMMAND_SIGNS = ("/", "!", "#")
 _MEMORY_HEAD = (
     "What you remember about the user and their work, from Memoranda, as it was when this session began. It is "
     "reference, not a request."
@@ -91,18 +93,27 @@ def answer_event(home: "Home", user: str | None, payload: HookPayload, host: str
 
 
 def _evidence_for_prompt(home: "Home", user: str | None, payload: HookPayload, host: str) -> HookAnswer:
-    from memoranda.adapters.hosts.prompt_evidence import find_evidence  # noqa: PLC0415
     from memoranda.config.environment import uses_defaults  # noqa: PLC0415
-    from memoranda.recall.settings import RecallSettings  # noqa: PLC0415
+    from memoranda.db.orphaned_wal import database_exists  # noqa: PLC0415
 
-    if uses_defaults(home):
-        settings = RecallSettings()
-    else:
+    prompt = payload.prompt.strip()
+    # Many prompts end here, before the search is loaded.
+    if len(prompt) < _MIN_PROMPT_CHARS:
+        return HookAnswer("", "nothing", f"the prompt has fewer than {_MIN_PROMPT_CHARS} characters")
+    if prompt.startswith(_COMMAND_SIGNS):
+        return HookAnswer("", "nothing", "the prompt is a command of the host")
+    settings = None
+    if not uses_defaults(home):
         from memoranda.config.loader import load  # noqa: PLC0415
 
         settings = load(home).recall
-    hidden = frozenset(settings.hidden_sources)
-    found = find_evidence(home.state_db, user, payload.prompt, host, payload.session_id, hidden)
+    if not database_exists(home.state_db):
+        return HookAnswer("", "nothing", "no conversation is recorded yet")
+    from memoranda.adapters.hosts.prompt_evidence import find_evidence  # noqa: PLC0415
+    from memoranda.recall.settings import RecallSettings  # noqa: PLC0415
+
+    hidden = frozenset((settings or RecallSettings()).hidden_sources)
+    found = find_evidence(home.state_db, user, prompt, host, payload.session_id, hidden)
     return HookAnswer(found.text, found.outcome, found.reason, found.details)
 
 

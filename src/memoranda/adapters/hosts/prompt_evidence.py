@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 from memoranda.adapters.hosts.hook_log import GIVEN, NOTHING, mask_words
 from memoranda.adapters.hosts.prompt_store import PromptStore
-from memoranda.db.orphaned_wal import database_exists
 from memoranda.index.postings import Filters
 from memoranda.recall.relevance import ASKED, MIN_WORDS, PromptRelevance, Relevance, judge_prompt
 from memoranda.recall.search import Hit
@@ -17,8 +16,6 @@ _MAX_HITS = 6
 _MAX_CHARS = 3_000
 _MAX_CONVERSATION_CHARS = 1_600
 _MAX_MESSAGE_CHARS = 700
-_MIN_PROMPT_CHARS = 8
-_COMMAND_SIGNS = ("/", "!", "#")
 _SOURCE = "earlier conversations"
 _HOW_TO_READ_MORE = "More of a conversation: session_search with its session_id and around_message_id."
 
@@ -42,13 +39,6 @@ def find_evidence(
 
     The host's own session `session_id` is left out, because its model already has it in context.
     """
-    prompt = prompt.strip()
-    if len(prompt) < _MIN_PROMPT_CHARS:
-        return PromptEvidence("", f"the prompt has fewer than {_MIN_PROMPT_CHARS} characters", {})
-    if prompt.startswith(_COMMAND_SIGNS):
-        return PromptEvidence("", "the prompt is a command of the host", {})
-    if not database_exists(state_db):
-        return PromptEvidence("", "no conversation is recorded yet", {})
     with PromptStore(state_db, Scope.of(user)) as store:
         filters = Filters(store.scope, excluded_sources=hidden_sources, titles=False)
         judged = judge_prompt(store, prompt, filters, limit=_MAX_HITS)

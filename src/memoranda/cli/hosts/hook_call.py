@@ -4,6 +4,7 @@ This module is what a host waits for, so it loads only what its event needs: no 
 store before they are used. `memoranda.__main__` calls `run_words` before anything else is loaded.
 """
 
+import gc
 import os
 import sys
 import threading
@@ -60,13 +61,17 @@ def parse_words(words: "Iterable[str]") -> HookOptions | None:
     return options
 
 
-def run_words(words: "Iterable[str]") -> bool:
-    """Runs an installed hook; False when the words are something else."""
+def run_words(words: "Iterable[str]") -> None:
+    """Runs an installed hook and ends the process; returns when the words are something else."""
     options = parse_words(words)
     if options is None:
-        return False
+        return
+    if options.event != CAPTURE:
+        # The process lives too briefly for garbage to matter, and loading modules makes none.
+        gc.disable()
     run(options)
-    return True
+    # What was opened is closed by now; taking the interpreter apart would only cost time.
+    os._exit(0)
 
 
 def run(options: HookOptions) -> None:
