@@ -52,7 +52,7 @@ def test_a_refusal_goes_to_standard_error_with_exit_code_one(terminal: Terminal)
     """Scripts can tell, and the reason is in words and in JSON."""
     refused = terminal.run("memory", "remove", "zebra")
     assert refused.exit_code == 1
-    assert "no entry" in refused.stderr and refused.stdout == ""
+    assert "No entry" in refused.stderr and refused.stdout == ""
     as_json = terminal.run("memory", "remove", "zebra", "--json")
     assert as_json.exit_code == 1
     assert json.loads(as_json.stdout)["reason"] == "no_match"

@@ -115,8 +115,11 @@ def test_an_exact_title_comes_before_the_beginning_of_an_id(past: Terminal) -> N
 
 
 def test_a_session_that_is_not_there_is_refused(past: Terminal) -> None:
-    """And so is the beginning of more than one, and another user's."""
-    for name in ("nonsense", "2025", "20250617_c", ""):
+    """And so is another user's; the beginning of more than one lists them."""
+    ambiguous = past.run("sessions", "show", "2025")
+    assert ambiguous.exit_code == 1
+    assert "20250615_a  Fix the build" in ambiguous.output and "20250617_c" not in ambiguous.output
+    for name in ("nonsense", "20250617_c", ""):
         result = past.run("sessions", "show", name)
         assert result.exit_code == 1
         assert "No session has the id or title" in result.output
@@ -288,8 +291,8 @@ def test_search_says_why_on_a_terminal_too(past: Terminal) -> None:
 def test_search_refuses_a_role_that_there_is_not(past: Terminal) -> None:
     """With those there are."""
     result = past.run("search", "butter", "--role", "robot")
-    assert result.exit_code == 1
-    assert "user, assistant, tool, system" in result.output
+    assert result.exit_code == 2
+    assert "'user', 'assistant', 'tool', 'system'" in result.output
 
 
 def test_search_takes_filters(past: Terminal) -> None:

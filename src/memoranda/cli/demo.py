@@ -80,10 +80,11 @@ class _Demo:
         self._offer_imports()
         self._say("")
         self._say("That was a temporary home. Now your own, in ~/.memoranda:")
-        self._say('  .venv/bin/memoranda memory add "Something worth remembering."')
-        self._say("  .venv/bin/memoranda memory list")
-        self._say("  .venv/bin/memoranda search ANYTHING")
-        self._say("  .venv/bin/memoranda chat")
+        self._say("  memoranda setup")
+        self._say('  memoranda remember "Something worth remembering."')
+        self._say("  memoranda memory list")
+        self._say("  memoranda search ANYTHING")
+        self._say("  memoranda chat")
 
     def _open(self) -> Memory:
         # Default settings only: the user's configuration and environment do not change the demo.

@@ -10,6 +10,7 @@ import click
 from memoranda import __version__
 from memoranda.cli.context import EXIT_REFUSED, EXIT_UNUSABLE, Invocation, memory_options
 from memoranda.cli.usage_errors import with_suggestion
+from memoranda.config import colour_choice
 from memoranda.errors import MemorandaError
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _COMMANDS = {
     "setup": ("memoranda.cli.setup", "Find the agents on this machine, import from them, give them memory."),
     "remember": ("memoranda.cli.remember", "Save a fact."),
-    "recall": ("memoranda.cli.recall", "Ask memory what it knows."),
+    "recall": ("memoranda.cli.recall", "Ask notes and conversations at once, also for a prompt."),
     "memory": ("memoranda.cli.memory", "See and change what the agent remembers."),
     "search": ("memoranda.cli.search", "Search every past conversation."),
     "sessions": ("memoranda.cli.sessions", "See, name, export and delete past conversations."),
@@ -41,8 +42,9 @@ _COMMANDS = {
 
 _EPILOG = """\b
 Examples:
-  memoranda memory add "Project uses pytest with xdist."
-  memoranda memory add --target user "Prefers concise answers."
+  memoranda setup
+  memoranda remember "Project uses pytest with xdist."
+  memoranda remember --target user "Prefers concise answers."
   memoranda memory list
   memoranda search "how did we fix the build?" --since 30d
   memoranda sessions list
@@ -96,6 +98,7 @@ class _LazyGroup(click.Group):
 @memory_options
 def command() -> None:
     """A memory for AI agents: small files that the agent curates, and every conversation, recorded and searchable."""
+    click.get_current_context().color = colour_choice()
 
 
 def main() -> None:

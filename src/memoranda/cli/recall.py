@@ -58,7 +58,10 @@ class RecallResult:
 )
 @memory_options
 def command(words: tuple[str, ...], limit: int, project: str | None, fenced: bool, chars: int) -> None:
-    """Ask memory: the notes, the profile, the external memory if there is one, and every past conversation."""
+    """Ask memory: the notes, the profile, the external memory if there is one, and every past conversation.
+
+    For conversations only, with filters, use 'memoranda search'; --fenced prints a block for a prompt.
+    """
     invocation = Invocation.current()
     question = " ".join(words)
     if not question.strip():

@@ -18,7 +18,7 @@ from memoranda.cli.filter_options import (
 from memoranda.cli.open_home import open_home
 from memoranda.cli.terminal_text import bold, dim, highlight_matches, local_time, terminal_line
 from memoranda.importers.resume_command import resume_command
-from memoranda.recall.guidance import NO_PROJECT
+from memoranda.recall.guidance import NO_PROJECT, SOME_WORDS
 from memoranda.recall.tool import SessionSearchTool
 from memoranda.session_db import SessionDB
 from memoranda.support.projects import project_name
@@ -43,7 +43,12 @@ _ARGUMENT_NAMES = {"role": "role_filter", "offset": "cursor"}
 )
 @click.option("--offset", type=click.IntRange(0), default=0, help="Skip this many first.")
 @click.option("--source", multiple=True, help="Only from this source: cli, telegram … Can be repeated.")
-@click.option("--role", multiple=True, help="Only messages of this role: user, assistant, tool. Can be repeated.")
+@click.option(
+    "--role",
+    multiple=True,
+    type=click.Choice(["user", "assistant", "tool", "system"], case_sensitive=False),
+    help="Only messages of this role. Can be repeated.",
+)
 @click.option("--sort", type=click.Choice(["newest", "oldest"]), help="Order by time instead of by relevance.")
 @click.option("--why", is_flag=True, help="Show the signals that ranked each result.")
 @project_option
@@ -109,13 +114,26 @@ def format_search_answer(answer: dict[str, Any]) -> str:
         texts = (terminal_line(answer[field]) for field in ("message", "note") if answer.get(field))
         return "\n".join([*texts, *why])
     count = answer["sessions_matched"]
-    head = f"{count:,} session{'' if count == 1 else 's'} match{'es' if count == 1 else ''} ({answer['matched']})"
+    how = _matched_for_person(answer["matched"])
+    head = f"{count:,} session{'' if count == 1 else 's'} match{'es' if count == 1 else ''} ({how})"
     lines = [dim(terminal_line(head + (f" · {answer['note']}" if answer.get("note") else ""))), *why, ""]
     for number, result in enumerate(answer["results"], start=1):
         lines += _format_result(number, result)
     if answer.get("cursor"):
         lines.append(dim(f"More: --offset {answer['cursor']}"))
     return "\n".join(lines)
+
+
+def _matched_for_person(matched: str) -> str:
+    """Joins the overlapping pairs of characters that Chinese and Japanese are searched by into words again."""
+    start, label, words = matched.rpartition(SOME_WORDS)
+    joined: list[str] = []
+    for word in words.split(", "):
+        if joined and len(word) == 2 and not word.isascii() and joined[-1].endswith(word[0]):
+            joined[-1] += word[1]
+        else:
+            joined.append(word)
+    return start + label + ", ".join(joined)
 
 
 def _format_ranking(why: dict[str, Any]) -> str:

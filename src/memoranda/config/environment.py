@@ -30,6 +30,13 @@ def directory_from_variable(variable: str) -> Path | None:
     return Path(path).expanduser() if path else None
 
 
+def colour_choice() -> bool | None:
+    """Whether output is coloured: NO_COLOR and FORCE_COLOR decide; None leaves it to the terminal."""
+    if ENVIRONMENT.get("NO_COLOR"):
+        return False
+    return True if ENVIRONMENT.get("FORCE_COLOR", "0") not in ("", "0") else None
+
+
 def editor_is_set() -> bool:
     """Whether VISUAL or EDITOR is set."""
     return any(ENVIRONMENT.get(name, "").strip() for name in ("VISUAL", "EDITOR"))

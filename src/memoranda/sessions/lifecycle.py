@@ -111,6 +111,17 @@ class Sessions(StorePart):
             ).fetchall()
         return str(rows[0][0]) if len(rows) == 1 and id_or_prefix else None
 
+    def ids_starting_with(self, beginning: str, limit: int) -> list[str]:
+        """The ids of the latest sessions whose ids start with a text, the latest first."""
+        escaped = beginning.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        with self._engine.reading() as connection:
+            rows = connection.execute(
+                f"SELECT id FROM sessions WHERE {self._dialect.like('id')} AND {self._in_scope} "
+                "ORDER BY started_at DESC, id LIMIT ?",
+                (f"{escaped}%", *self._scope.values, limit),
+            ).fetchall()
+        return [str(row[0]) for row in rows] if beginning else []
+
     def end_session(self, session_id: str, end_reason: str) -> bool:
         """End a session and keep the first reason. False when it had ended already."""
         reason, redacted = self._redact(end_reason)

@@ -14,7 +14,7 @@ from memoranda.cli.chat.startup import choose_model, exit_with_error
 from memoranda.cli.completers import complete_session
 from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
 from memoranda.cli.log_file import log_to_file
-from memoranda.cli.sessions.lookup import NOT_FOUND, resolve_session
+from memoranda.cli.sessions.lookup import explain_not_found, resolve_session
 from memoranda.config import known_secrets
 from memoranda.db.orphaned_wal import database_exists
 from memoranda.safety.redaction import Redactor
@@ -86,9 +86,7 @@ def _find_session_to_resume(memory: Memory, name: str, output: ChatOutput) -> st
         exit_with_error(output, text, "not_found", EXIT_REFUSED)
     if name != _LATEST:
         found = resolve_session(memory.sessions, name)
-        return found or exit_with_error(
-            output, f"{NOT_FOUND.format(name=name)} {_HOW_TO_LIST}", "not_found", EXIT_REFUSED
-        )
+        return found or exit_with_error(output, explain_not_found(memory.sessions, name), "not_found", EXIT_REFUSED)
     rows = memory.sessions.list_sessions_rich(source="cli", limit=1, order_by_last_active=True)
     if not rows:
         exit_with_error(output, f"No chat is recorded yet. {_HOW_TO_LIST}", "not_found", EXIT_REFUSED)

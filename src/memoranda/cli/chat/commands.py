@@ -12,7 +12,7 @@ from memoranda.cli.chat.status import format_tokens
 from memoranda.cli.memory.entries import format_entries
 from memoranda.cli.search import format_search_answer
 from memoranda.cli.sessions.list_and_show import format_session
-from memoranda.cli.sessions.lookup import NOT_FOUND, resolve_session
+from memoranda.cli.sessions.lookup import explain_not_found, resolve_session
 from memoranda.cli.terminal_text import dim
 
 _COMMAND = re.compile(r"/[a-z]+(?=\s|$)")
@@ -73,8 +73,10 @@ def _new(chat: Chat, argument: str) -> None:
 def _resume(chat: Chat, argument: str) -> None:
     found = resolve_session(chat.memory.sessions, argument) if argument else None
     if found is None:
-        problem = NOT_FOUND.format(name=argument) if argument else "Name a conversation by its id or title."
-        chat.output.show_error(f"{problem} /sessions lists them.", "not_found")
+        problem = "Name a conversation by its id or title; /sessions lists them."
+        if argument:
+            problem = explain_not_found(chat.memory.sessions, argument, "/sessions")
+        chat.output.show_error(problem, "not_found")
         return
     if chat.memory.sessions.get_compression_tip(found) != chat.session.id:
         chat.end_and_switch_to(start_session(chat.memory, chat.model, found), "resumed_other")

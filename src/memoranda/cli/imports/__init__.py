@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from memoranda.cli.context import Invocation, memory_options
+from memoranda.cli.imports.exported_sessions import is_export, run_export_import
 from memoranda.cli.imports.found_sources import find_all_sources, find_source
 from memoranda.cli.imports.workflow import ImportOptions, import_options, run_import
 from memoranda.importers.sources import SOURCES
@@ -91,6 +92,10 @@ def _command(name: str) -> click.Command:
     @memory_options
     @click.pass_context
     def import_command(context: click.Context, /, path: Path | None, **options: Any) -> None:
-        run_import(Invocation.current(), [find_source(source, path)], ImportOptions.from_context(context, options))
+        given = ImportOptions.from_context(context, options)
+        if name == "jsonl" and path is not None and not given.follow and is_export(path):
+            run_export_import(Invocation.current(), path, given)
+        else:
+            run_import(Invocation.current(), [find_source(source, path)], given)
 
     return import_command

@@ -1,6 +1,6 @@
 """Describes in words what an import would do or has done."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from memoranda.cli.terminal_text import dim, terminal_line
 from memoranda.importers.summary import ImportSummary
@@ -33,11 +33,19 @@ def summary_lines(program: str, summary: ImportSummary, *, done: bool) -> list[s
         f"  messages: {summary.messages:,} {added}; {summary.messages_known:,} are here already",
     ]
     if summary.skipped:
-        kinds = [f"{number:,} {terminal_line(kind)}" for kind, number in summary.skipped.most_common(_MAX_KINDS)]
-        more = f", and {len(summary.skipped) - _MAX_KINDS} other kinds" if len(summary.skipped) > _MAX_KINDS else ""
-        lines.append(dim(f"  skipped, without messages: {', '.join(kinds)}{more}"))
+        lines.append(dim(f"  skipped: {_skipped_for_people(summary.skipped)}"))
     lines += _exception_lines(summary)
     return lines
+
+
+def _skipped_for_people(skipped: Mapping[str, int]) -> str:
+    """Count what is skipped; the names that a program gives its bookkeeping are not for people."""
+    phrases = {kind: number for kind, number in skipped.items() if " " in kind and "(" not in kind}
+    rest = sum(skipped.values()) - sum(phrases.values())
+    parts = [f"{number:,} {terminal_line(kind)}" for kind, number in [*phrases.items()][:_MAX_KINDS]]
+    if rest:
+        parts.append(f"{rest:,} record{'' if rest == 1 else 's'} without messages (--json lists the kinds)")
+    return ", ".join(parts)
 
 
 def _exception_lines(summary: ImportSummary) -> list[str]:

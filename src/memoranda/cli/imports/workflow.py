@@ -1,6 +1,7 @@
 """Runs an import: shows what it would do, asks, imports, reports, and follows the sources if asked to."""
 
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ import click
 
 from memoranda.app import Memory
 from memoranda.cli.confirmation import PlannedChange, confirm_and_run
-from memoranda.cli.context import Invocation
+from memoranda.cli.context import EXIT_REFUSED, Invocation
 from memoranda.cli.imports.found_sources import FoundSource
 from memoranda.cli.imports.progress import ProgressBar
 from memoranda.cli.imports.summary_text import summary_lines, summary_on_one_line
@@ -99,6 +100,8 @@ def run_import(
     else:
         planned = _plan(invocation, sources, options, companion)
         confirm_and_run(invocation, planned, apply, dry_run=options.dry_run, yes=False)
+        if not planned.data["success"]:
+            sys.exit(EXIT_REFUSED)
 
 
 def _plan(
@@ -116,7 +119,12 @@ def _plan(
     new = sum(summary.messages for summary in summaries) + step.new
     return PlannedChange(
         _report_text(sources, summaries, step, done=False),
-        {"success": True, "applied": False, "sources": [summary.as_json() for summary in summaries], **step.data},
+        {
+            "success": not _is_unreadable(summaries),
+            "applied": False,
+            "sources": [summary.as_json() for summary in summaries],
+            **step.data,
+        },
         "Import this?" if new else "Nothing is new. Keep watching?",
         "Nothing was written. Add --yes to import this." if new else "Nothing is new.",
         has_work=bool(new) or options.follow,
@@ -137,8 +145,10 @@ def _apply(
                 step = companion.apply(invocation) if companion else StepReport()
                 data = {**build_report(summaries, started_at, time.time()), **step.data}
                 write_report(path, data)
-            answer = {"success": True, "applied": True, **data, "report": str(path)}
+            answer = {"success": not _is_unreadable(summaries), "applied": True, **data, "report": str(path)}
             _respond(invocation, _report_text(sources, summaries, step, done=True), answer, options)
+            if not options.follow and _is_unreadable(summaries):
+                sys.exit(EXIT_REFUSED)
             if options.follow:
                 _follow(invocation, importer, memory, sources, summaries, bar)
                 write_report(path, {**build_report(summaries, started_at, time.time()), **step.data})
@@ -211,6 +221,11 @@ def _respond(invocation: Invocation, text: str, data: dict[str, Any], options: I
         click.echo(json.dumps(data, ensure_ascii=False))
     else:
         invocation.respond(f"{text}\nReport: {data['report']}", data)
+
+
+def _is_unreadable(summaries: Sequence[ImportSummary]) -> bool:
+    """Whether nothing at all could be read, so that the command fails."""
+    return any(summary.problem_count for summary in summaries) and not any(summary.sessions for summary in summaries)
 
 
 def _report_text(

@@ -10,6 +10,7 @@ from typing import get_args
 import click
 
 from memoranda.cli.context import EXIT_REFUSED, Invocation, memory_options
+from memoranda.cli.memory.refusal_text import refusal_for_person
 from memoranda.cli.open_home import open_curated_memory
 from memoranda.config import editor_is_set
 from memoranda.curated.entry_format import DELIMITER, parse
@@ -71,7 +72,7 @@ def _as_data(view: MemoryView) -> dict[str, object]:
 @_allow_option
 @memory_options
 def add(text: str, target: Target, allow: tuple[str, ...]) -> None:
-    """Add an entry. '-' reads it from standard input."""
+    """Add an entry; the same as 'memoranda remember'. '-' reads it from standard input."""
     _apply(target, [Add(_read_text(text))], allow)
 
 
@@ -122,10 +123,10 @@ def edit(target: Target, allow: tuple[str, ...]) -> None:
         report(invocation, store, outcome)
         return
     if isinstance(outcome, MemoryRefusal):
-        outcome = with_changes(outcome, message=f"{outcome.message} Your text is in {draft.name}.")
+        report(invocation, store, outcome, note=f" Your text is in {draft.name}.")
     else:
         Path(draft.name).unlink()
-    report(invocation, store, outcome)
+        report(invocation, store, outcome)
 
 
 def _save_edit(store: MemoryStore, view: MemoryView, draft: Path, allow: frozenset[str]) -> MemoryWriteResult:
@@ -182,13 +183,14 @@ def allow(handle: str, revoke: bool, target: Target) -> None:
     invocation.respond(text, {"success": True, "handle": handle, "allowed": list(entry.findings)})
 
 
-def report(invocation: Invocation, store: MemoryStore, outcome: MemoryWriteResult) -> None:
-    """Prints an outcome; a refusal ends the command with an error."""
-    data = describe(outcome, store)
+def report(invocation: Invocation, store: MemoryStore, outcome: MemoryWriteResult, note: str = "") -> None:
+    """Prints an outcome; a refusal ends the command with an error, to which `note` is added."""
     if isinstance(outcome, MemoryRefusal):
+        data = describe(with_changes(outcome, message=outcome.message + note), store)
         backup = f" A copy of the file as it was found is at {outcome.backup}." if outcome.backup else ""
         matches = "".join(f"\n  - {match}" for match in data.get("matches", ()))
-        invocation.fail(outcome.message + backup + matches, data)
+        invocation.fail(refusal_for_person(outcome) + note + backup + matches, data)
+    data = describe(outcome, store)
     lines = [str(data["message"])]
     if data.get("changed"):
         lines.append(f"{data['usage']} · change {data['change']} · {data['stored_in']}")

@@ -64,6 +64,8 @@ def diff(number: int | None) -> None:
     invocation = Invocation.current()
     store = open_curated_memory(invocation)
     last = store.journal.last()
+    if number is not None and (last is None or number > last.number):
+        invocation.fail(f"There is no change {number}. 'memoranda memory log' shows the changes.")
     since = number or (last.number if last else 1)
     differences = [change_history.difference_since(store, target, since) for target in TARGETS]
     lines: list[str] = []

@@ -182,7 +182,8 @@ def stats(all_users: bool) -> None:
     for column in ("by_source", "by_model"):
         lines += ["", bold(column.replace("_", " "))]
         lines += [
-            f"{counts['messages']:>14,}  messages in {counts['sessions']:,} sessions: {terminal_line(name) or '(none)'}"
+            f"{counts['messages']:>14,}  messages in {counts['sessions']:,} "
+            f"session{'' if counts['sessions'] == 1 else 's'}: {terminal_line(name) or '(none)'}"
             for name, counts in numbers[column].items()
         ]
     lines += ["", bold("on disk"), *(f"{size:>14,}  {name}" for name, size in sizes.items())]

@@ -9,7 +9,7 @@ from memoranda.session_db import SessionDB
 from memoranda.sessions.titles import TitledSession
 
 _MAX_OTHERS_SHOWN = 3
-NOT_FOUND = "No session has the id or title {name!r}, or more than one id starts with it."
+_MAX_CANDIDATES = 10
 
 
 def find_session(invocation: Invocation, db: SessionDB, name: str, *, exactly: bool = False) -> str:
@@ -31,7 +31,7 @@ def find_session(invocation: Invocation, db: SessionDB, name: str, *, exactly: b
         return exact[0].session_id
     closest = numbered[-1].session_id if numbered else db.resolve_session_id(name)
     if closest is None:
-        invocation.fail(f"{NOT_FOUND.format(name=name)} 'memoranda sessions list' shows them.")
+        invocation.fail(explain_not_found(db, name))
     if exactly:
         invocation.fail(
             f"{name!r} is neither a whole id nor an exact title, and --yes accepts nothing else. "
@@ -52,6 +52,22 @@ def resolve_session(db: SessionDB, name: str) -> str | None:
         # The name is longer than a title can be.
         titled = None
     return titled or db.resolve_session_id(name)
+
+
+def explain_not_found(db: SessionDB, name: str, list_command: str = "'memoranda sessions list'") -> str:
+    """Says why a name means no session: it is unknown, or the beginning of several ids, which are listed."""
+    candidates = db.sessions.ids_starting_with(name, _MAX_CANDIDATES + 1)
+    if not candidates:
+        return f"No session has the id or title {name!r}. {list_command} lists them."
+    lines = [f"  {_id_and_name(db, session_id)}" for session_id in candidates[:_MAX_CANDIDATES]]
+    if len(candidates) > _MAX_CANDIDATES:
+        lines.append(f"  and more; {list_command} lists them")
+    return "\n".join([f"More than one session has an id that begins with {name!r}. Type more of it:", *lines])
+
+
+def _id_and_name(db: SessionDB, session_id: str) -> str:
+    title = db.get_session_title(session_id)
+    return f"{terminal_line(session_id)}  {terminal_line(title, 60)}" if title else terminal_line(session_id)
 
 
 def _note_choice(

@@ -82,15 +82,19 @@ def write_sessions(path: Path, lines: Iterable[str]) -> int:
 @all_users_option
 @memory_options
 def import_file(file: Path, all_users: bool) -> None:
-    """Import exported sessions. Existing messages stay as they are, so a second import adds nothing.
+    """Import exported sessions, like 'memoranda import jsonl --source FILE --yes'. A second import adds nothing.
 
     FILE has one session per line, or is one JSON document: a session, or an array of sessions. Sessions of other users
     are imported with --all-users.
     """
-    invocation = Invocation.current()
+    import_exported(Invocation.current(), file, all_users=all_users)
+
+
+def import_exported(invocation: Invocation, file: Path, *, all_users: bool = False) -> None:
+    """Imports exported sessions and reports it. Existing messages stay as they are."""
     broken: list[dict[str, Any]] = []
     with open_sessions(invocation, everyone=all_users, create=True) as db:
-        report = db.import_sessions(_read(file, broken), progress=_progress(invocation))
+        report = db.import_sessions(read_sessions(file, broken), progress=_progress(invocation))
         db.index.catch_up()
     data: dict[str, Any] = {
         "imported": report.imported,
@@ -122,7 +126,7 @@ def _location(error: dict[str, Any]) -> str:
     return f"line {error['line']}" if "line" in error else f"session {error['session_id'] or error['index']}"
 
 
-def _read(file: Path, broken: list[dict[str, Any]]) -> Iterator[Any]:
+def read_sessions(file: Path, broken: list[dict[str, Any]]) -> Iterator[Any]:
     """Reads the sessions in a file; lines that cannot be read are added to `broken`."""
     with file.open("rb") as stream:
         start = stream.read(3)

@@ -1,0 +1,115 @@
+"""What people read in a terminal: candidates, exit codes, colours, and words instead of a tool's arguments."""
+
+from pathlib import Path
+
+import pytest
+
+from memoranda.session_db import SessionDB
+from tests.cli.terminal import Terminal
+
+_DEMO = str(Path(__file__).parents[2] / "src" / "memoranda" / "cli" / "demo.jsonl")
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Terminal:
+    return Terminal(tmp_path / "home")
+
+
+def test_the_beginning_of_several_ids_lists_them(terminal: Terminal) -> None:
+    """With their titles, ten at most, and an exit code that is not 0; an unknown id lists none."""
+    with SessionDB(terminal.home / "state.db") as db:
+        for number in range(12):
+            db.create_session(f"2026_{number:02}", source="cli")
+        db.set_session_title("2026_11", "Flaky upload")
+    result = terminal.run("sessions", "show", "2026")
+    assert result.exit_code == 1
+    assert "More than one session has an id that begins with '2026'." in result.stderr
+    assert "  2026_11  Flaky upload\n" in result.stderr
+    assert result.stderr.count("\n  2026_") == 10
+    assert "and more" in result.stderr
+    # An underscore is a character here, not a wildcard.
+    assert "No session has the id or title '2026__'" in terminal.run("sessions", "show", "2026__").stderr
+    assert "  2026_10\n" in terminal.run("chat", "--resume", "2026_1", "--query", "x").output
+
+
+def test_a_change_that_does_not_exist_is_an_error(terminal: Terminal) -> None:
+    """`memory diff` does not claim that there is no difference since then."""
+    terminal.ok("remember", "CI runs on Debian 12.")
+    result = terminal.run("memory", "diff", "99")
+    assert result.exit_code == 1
+    assert result.stderr == "There is no change 99. 'memoranda memory log' shows the changes.\n"
+    assert terminal.run("memory", "diff", "1").exit_code == 0
+
+
+@pytest.mark.parametrize("options", [[], ["--yes"]])
+def test_a_file_without_a_readable_line_is_an_error(terminal: Terminal, tmp_path: Path, options: list[str]) -> None:
+    """Whether it is only looked at or imported."""
+    file = tmp_path / "passwd"
+    file.write_text("root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1::/:/bin/sh\n")
+    result = terminal.run("import", "jsonl", "--source", str(file), *options)
+    assert result.exit_code == 1
+    assert "could not be read" in result.output
+
+
+def test_refusals_name_commands_instead_of_the_arguments_of_a_tool(terminal: Terminal) -> None:
+    """No match, several matches, too long, and an unknown role."""
+    terminal.ok("remember", "CI runs on Debian 12.")
+    terminal.ok("remember", "CI is fast.")
+    missing = terminal.run("memory", "remove", "nope").stderr
+    several = terminal.run("memory", "remove", "CI").stderr
+    too_long = terminal.run("remember", "long " * 1_000).stderr
+    role = terminal.run("search", "x", "--role", "robot")
+    assert "No entry of MEMORY.md contains that text." in missing
+    assert "2 different entries of MEMORY.md contain that text." in several
+    assert "- CI is fast." in several
+    assert "memory.memory_char_limit" in too_long
+    assert role.exit_code == 2
+    for text in (missing, several, too_long, role.stderr):
+        assert not any(word in text for word in ("old_text", "role_filter", "Operation", "operations"))
+
+
+def test_chinese_words_are_shown_whole(terminal: Terminal) -> None:
+    """They are searched in pairs of characters, which means nothing to a reader."""
+    terminal.ok("import", "jsonl", "--source", _DEMO, "--yes")
+    assert "(some words: 数据库, 什么, 迁移)" in terminal.ok("search", "数据库什么时候迁移？")
+
+
+def test_exported_sessions_are_imported_under_either_name(terminal: Terminal, tmp_path: Path) -> None:
+    """`import jsonl` shows what it would do first, as every import does; `sessions import` stays as it was."""
+    shown = terminal.ok("import", "jsonl", "--source", _DEMO)
+    assert "6 sessions with 19 messages" in shown
+    assert "Nothing was written" in shown
+    assert not terminal.home.exists()
+    done = terminal.ok("import", "jsonl", "--source", _DEMO, "--yes")
+    assert done == Terminal(tmp_path / "other").ok("sessions", "import", _DEMO)
+
+
+@pytest.mark.parametrize(
+    ("variables", "coloured"),
+    [
+        ({}, False),
+        ({"FORCE_COLOR": "1"}, True),
+        ({"FORCE_COLOR": "0"}, False),
+        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
+        ({"NO_COLOR": ""}, False),
+    ],
+)
+def test_colours_follow_the_environment(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], coloured: bool
+) -> None:
+    """FORCE_COLOR colours a pipe, NO_COLOR wins over it, and matches keep their marks without colour."""
+    terminal.ok("sessions", "import", _DEMO)
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    shown = terminal.ok("search", "deadlock", "--limit", "1")
+    assert ("\x1b[" in shown) is coloured
+    assert (">>>" in shown) is not coloured
+
+
+def test_other_names_of_an_action_say_the_main_one(terminal: Terminal) -> None:
+    """They still work; their help names the command that the documentation uses."""
+    assert "'memoranda remember'" in terminal.ok("memory", "add", "--help")
+    assert "'memoranda search'" in terminal.ok("recall", "--help")
+    assert "'memoranda import jsonl" in terminal.ok("sessions", "import", "--help")
