@@ -86,6 +86,19 @@ def test_a_sub_agent_is_delegated_by_its_session(home: Home, tmp_path: Path) -> 
     assert (agent["parent_session_id"], agent["relation"]) == (NAME, "delegation")
 
 
+def test_the_notice_that_a_sub_agent_has_finished_is_not_a_message_of_the_user(home: Home, tmp_path: Path) -> None:
+    """Codex 0.166 writes it in the user's role and names the tool as its author."""
+    author = {"content_item_metadata": [{"provenance": {"type": "tool", "namespace": "multi_agent_v1"}}]}
+    notice = rollouts.message(
+        "user",
+        '<subagent_notification>\n{"status": "completed"}\n</subagent_notification>',
+        "20.000",
+        internal_chat_message_metadata_passthrough=author,
+    )
+    home.take(Codex(), rollouts.write(tmp_path / "codex", [*rollouts.PRESENT, notice]))
+    assert _words(home, NAME) == WORDS
+
+
 def test_the_same_words_said_twice_are_two_messages(home: Home, tmp_path: Path) -> None:
     """Messages have no ids, and still none is taken for another."""
     twice = [rollouts.message("user", "continue", "30.000")] * 3

@@ -48,6 +48,8 @@ _CONTEXT = (
     "<environment_context>", "<user_instructions>", "# AGENTS.md instructions for ", "<turn_aborted>", "<skill>",
     "<permissions instructions>", "<subagent_notification>", "<collaboration_mode>", "<skills_instructions>",
 )  # fmt: skip
+# Who wrote a text in the user's role that is not the user's, such as the notice that a sub-agent has finished.
+_PROGRAM_AUTHORS = ("harness", "tool")
 
 
 class Rollout:
@@ -243,5 +245,5 @@ def is_context(payload: dict[str, Any], text: str) -> bool:
     parts = dicts_in(get_field(payload, "internal_chat_message_metadata_passthrough", "content_item_metadata"))
     authors = [get_text(part, "provenance", "type") for part in parts]
     if authors and all(authors):
-        return all(author == "harness" for author in authors)
+        return all(author in _PROGRAM_AUTHORS for author in authors)
     return text.lstrip().startswith(_CONTEXT)
