@@ -77,6 +77,20 @@ def test_small_files_come_back_byte_for_byte(text: str) -> None:
     assert _without_ours(_with_ours(text)) == text
 
 
+@given(_texts, st.sampled_from(["\n", "\r\n"]))
+def test_a_table_that_the_host_appends_after_ours_stays(text: str, newline: str) -> None:
+    """As if it had been appended without ours: Codex notes there which hooks the user reviewed."""
+    text = text.replace("\n", newline)
+    appended = '\n[hooks.state."/a/hooks.json:stop:0:0"]\ntrusted_hash = "x"\n'.replace("\n", newline)
+    try:
+        read_toml(text)
+        added = _with_ours(text)
+    except UnusableSettingsError:
+        return
+    if read_toml(text).get(PARENT) is None:
+        assert _without_ours(added + appended) == text + appended
+
+
 def test_a_table_that_exists_is_updated_where_it_stands() -> None:
     """Only the keys that differ change; comments in it, and those of the next table, stay."""
     text = (

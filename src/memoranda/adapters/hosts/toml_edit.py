@@ -119,6 +119,9 @@ def _trailing_comments(item: Item) -> str:
 
 def _close_gap(before: str, after: str, original: str) -> str:
     """Joins the text before and after a removed table, without the newlines that `_append` added."""
+    if after.strip() and before.endswith(("\n\n", "\n\r\n")) and after.startswith(("\n", "\r\n")):
+        # The host added a table after ours: of the two blank lines, the first came with our table.
+        before = _without_last_newline(before)
     if after.strip() or not before.strip():
         return before + after
     if before.endswith(("\n\n", "\n\r\n")):
