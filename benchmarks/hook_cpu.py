@@ -30,7 +30,8 @@ from benchmarks.sessions.corpus import Session, corpus
 _LATE = 2.0
 _PROGRAM = [sys.executable, "-m", "memoranda", "hook", "claude-code"]
 _EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd")
-_BURN = "while True: pass"
+# Ends by itself when the benchmark is killed.
+_BURN = "import os; parent = os.getppid()\nwhile os.getppid() == parent: sum(range(100_000))"
 
 
 @dataclass(frozen=True, slots=True)
