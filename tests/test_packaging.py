@@ -1,0 +1,108 @@
+"""The built wheel: it runs alone on every Python of this machine, and its words suit people without a checkout."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+
+from tests.timing import GIVE_UP
+
+ROOT = Path(__file__).parent.parent
+# What only people with a clone have.
+_CHECKOUT = re.compile(rf"{re.escape(str(ROOT))}|\.venv\b|\bmake (?:run|test|all)\b|\ba checkout\b|Traceback")
+_DEPENDENCIES = ("click", "python-dotenv", "ruamel.yaml", "tomlkit")
+_COMMANDS = (
+    ["--version"],
+    ["--help"],
+    ["setup", "--yes"],
+    ["remember", "The staging database is called heron."],
+    ["memory", "list"],
+    ["memory", "log"],
+    ["import", "jsonl", "--source", "{demo}", "--yes"],
+    ["search", "how did we fix the deadlocks?"],
+    ["recall", "heron"],
+    ["sessions", "list"],
+    ["sessions", "stats"],
+    ["config", "list"],
+    ["install"],
+    ["provider", "list"],
+    ["completion", "bash"],
+    ["doctor"],
+    ["demo"],
+)
+
+
+def _pythons() -> list[str]:
+    """One program for each version of Python that can run the package."""
+    beside = sorted(Path(sys.executable).resolve().parent.parent.parent.glob("*/bin/python3"))
+    names = [shutil.which(f"python3.{minor}") for minor in range(11, 20)]
+    found: dict[str, str] = {}
+    for program in (sys.executable, *names, *map(str, beside)):
+        if program is None:
+            continue
+        question = "import sys, venv; print(sys.version_info[:2] >= (3, 11), '%d.%d' % sys.version_info[:2])"
+        answer = subprocess.run([program, "-c", question], capture_output=True, text=True, check=False).stdout.split()
+        if answer[:1] == ["True"]:
+            found.setdefault(answer[1], program)
+    return list(found.values())
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("dist")
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    build = f"import uv_build; uv_build.build_wheel({str(directory)!r})"
+    subprocess.run([sys.executable, "-c", build], cwd=ROOT, env=environment, check=True, timeout=GIVE_UP)
+    return next(directory.glob("*.whl"))
+
+
+def _install(python: str, wheel: Path, directory: Path) -> Path:
+    """An environment with the wheel and the packages that it declares, and nothing else; returns its programs."""
+    subprocess.run([python, "-m", "venv", str(directory)], check=True, timeout=GIVE_UP)
+    own_python = directory / "bin" / "python"
+    install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps", str(wheel)]
+    subprocess.run([own_python, *install], check=True, timeout=GIVE_UP, cwd="/")
+    packages = next(directory.glob("lib/python*/site-packages"))
+    # Copied from the environment of the tests, because a test downloads nothing.
+    for name in _DEPENDENCIES:
+        for file in distribution(name).files or ():
+            if file.suffix in (".py", ".typed") or file.name == "METADATA":
+                (packages / file).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(Path(str(file.locate())), packages / file)
+    return directory / "bin"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("python", _pythons(), ids=lambda path: Path(path).name)
+def test_the_wheel_runs_alone_in_the_root_directory(python: str, wheel: Path, tmp_path: Path) -> None:
+    """Every command works without a checkout, a variable or another package, and mentions none of them."""
+    programs = _install(python, wheel, tmp_path / "environment")
+    environment = {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(tmp_path / "user"), "LANG": "C.UTF-8"}
+    demo = str(next((tmp_path / "environment").glob("lib/python*/site-packages/memoranda/cli/demo.jsonl")))
+    for words in _COMMANDS:
+        result = subprocess.run(
+            ["memoranda", *(word.format(demo=demo) for word in words)], cwd="/", env=environment, timeout=GIVE_UP,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        shown = result.stdout + result.stderr
+        assert result.returncode == 0, (words, shown)
+        assert shown
+        assert _CHECKOUT.search(shown) is None, (words, shown)
+
+
+def test_the_dependencies_of_the_test_are_those_of_the_package() -> None:
+    """The test above installs what pyproject.toml declares, no more and no less."""
+    declared = re.search(r"^dependencies = \[(.*)\]$", (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert declared is not None
+    assert tuple(re.findall(r'"([\w.-]+?)>=', declared[1])) == _DEPENDENCIES
+
+
+def test_no_message_of_the_program_names_a_checkout() -> None:
+    """Neither its directory for packages nor the commands of its makefile."""
+    sources = (ROOT / "src").rglob("*.py")
+    assert [path.name for path in sources if re.search(r"\.venv/|\bmake (?:run|test)\b", path.read_text("utf-8"))] == []
