@@ -179,6 +179,7 @@ def test_json_lines_are_imported_from_a_file(home: Path, tmp_path: Path) -> None
     assert answer(home, "--yes", "jsonl", "--source", str(file))["sources"][0]["messages"] == 1
 
 
+@pytest.mark.slow
 def test_a_person_is_asked(home: Path, transcript: Path) -> None:
     """At a terminal the plan is followed by a question; no leaves everything as it is, yes imports."""
     assert "Nothing was written" not in _at_terminal(home, "n\n")

@@ -67,6 +67,7 @@ def test_words_and_vectors_that_are_lost_are_rebuilt(home: Path) -> None:
     assert _searched(home, "project number 7")[0] == FACTS[7]
 
 
+@pytest.mark.slow
 def test_a_damaged_word_index_is_rebuilt(home: Path) -> None:
     """SQLite itself does not see that it is damaged."""
     _fill(home)
