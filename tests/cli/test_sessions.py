@@ -259,11 +259,12 @@ def test_statistics_count_what_there_is(past: Terminal) -> None:
 
 
 def test_search_shows_the_match_and_what_was_said_around_it(past: Terminal) -> None:
-    """The match is marked, other users' conversations are not there."""
+    """The match is marked, a question comes with its answer, other users' conversations are not there."""
     text = past.ok("search", "fixing", "the", "zebra")
     assert "Fix the build" in text
-    assert ">>>zebra<<<" in text
-    assert "Pin the compiler." in text
+    assert "How do I fix the zebra build?" in text
+    assert "▸ assistant Pin the compiler." in text
+    assert ">>>compiler<<<" in past.ok("search", "compiler")
     assert "Ana" not in text
     assert "why:" in past.ok("search", "zebra", "--why")
     assert past.ok("search", "nonsense") == "Nothing in past conversations matches.\n"
@@ -334,8 +335,20 @@ def test_times_are_shown_in_the_readers_time_zone(past: Terminal, monkeypatch: p
     time.tzset()
     try:
         assert "2025-06-16 00:07" in past.ok("sessions", "list")
-        assert "2025-06-16 00:06" in past.ok("search", "zebra")
+        assert "2025-06-16 00:07" in past.ok("search", "zebra")
     finally:
         monkeypatch.delenv("TZ")
         time.tzset()
     assert os.environ.get("TZ") is None
+
+
+def test_search_shows_enough_of_the_answer_to_use_it(terminal: Terminal) -> None:
+    """Several lines of it on a narrow terminal, and how often the question was asked."""
+    answer = "Take both locks in one order. " * 5 + "The queue comes first, the ledger second."
+    with memoranda.open(terminal.home) as memory:
+        for _ in range(3):
+            with memory.session(source="test") as session, session.turn("How did we fix the deadlock?") as turn:
+                turn.done(answer)
+    text = terminal.ok("search", "how did we fix the deadlock")
+    assert "asked in 3 conversations" in text
+    assert answer in " ".join(text.split("▸ assistant ")[1].split())

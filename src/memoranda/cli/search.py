@@ -2,8 +2,10 @@
 
 import shutil
 import sys
+import textwrap
 from datetime import datetime
 from typing import Any
+from unicodedata import east_asian_width
 
 import click
 
@@ -34,6 +36,10 @@ Examples:
 
 # Options whose argument of the session_search tool has another name.
 _ARGUMENT_NAMES = {"role": "role_filter", "offset": "cursor"}
+# Lines of the message that matches, and of each message around it.
+_MATCH_LINES = 5
+_NEIGHBOUR_LINES = 2
+_MESSAGE_INDENT = 15
 
 
 @click.command(epilog=_EPILOG)
@@ -169,10 +175,10 @@ def _format_result(number: int, result: dict[str, Any]) -> list[str]:
         dim(f"   {facts}"),
         f"   {highlight_matches(terminal_line(result['snippet']))}",
     ]
+    if result.get("asked"):
+        lines.append(dim(f"   asked in {result['asked']:,} conversations; this is the first that was answered"))
     for message in result.get("messages", []):
-        sign = "▸" if message.get("anchor") else " "
-        text = terminal_line(" ".join(message["content"].split()), max(40, shutil.get_terminal_size().columns - 15))
-        lines.append(f"   {sign} {terminal_line(message['role']):<9} {text if message.get('anchor') else dim(text)}")
+        lines += _format_message(message)
     if result.get("summary"):
         lines.append(f"   {terminal_line(result['summary'])}")
     if result.get("resume"):
@@ -181,3 +187,18 @@ def _format_result(number: int, result: dict[str, Any]) -> list[str]:
         signals = ", ".join(f"{name} {value}" for name, value in result["why"].items())
         lines.append(dim(f"   why: {signals}"))
     return [*lines, ""]
+
+
+def _format_message(message: dict[str, Any]) -> list[str]:
+    """Formats a message around a match: a few lines of the match itself, fewer of its neighbours."""
+    is_match = message.get("anchor")
+    width = max(40, shutil.get_terminal_size().columns - _MESSAGE_INDENT - 1)
+    text = " ".join(message["content"].split())
+    # Characters of some scripts take two columns.
+    columns = sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
+    width = max(20, width * len(text) // max(columns, 1))
+    shown = terminal_line(text, width * (_MATCH_LINES if is_match else _NEIGHBOUR_LINES))
+    first, *rest = textwrap.wrap(shown, width) or [""]
+    head = f"   {'▸' if is_match else ' '} {terminal_line(message['role']):<9} "
+    style = str if is_match else dim
+    return [head + style(first), *(" " * _MESSAGE_INDENT + style(line) for line in rest)]

@@ -41,15 +41,6 @@ def replaced_error(path: str) -> ReplacedStoreError:
     )
 
 
-def file_identity(path: Path | str) -> tuple[int, int] | None:
-    """The device and inode of the file at a path; None when there is none."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
 def wal_path(path: Path) -> Path:
     """The path of the log, which SQLite keeps beside the file itself, not beside a link to it."""
     return Path(f"{os.path.realpath(path)}{WAL_SUFFIX}")

@@ -18,10 +18,10 @@ from urllib.parse import quote
 
 from memoranda.db import fork_safety
 from memoranda.db.error_mapping import encoding_error, pause, retry, storage_error
-from memoranda.db.orphaned_wal import file_identity, refuse_missing_main_file, replaced_error
+from memoranda.db.orphaned_wal import refuse_missing_main_file, replaced_error
 from memoranda.db.write_ahead_log import LARGE_LOG, WalCheckpointer, choose_journal
 from memoranda.errors import CorruptStoreError, LockTimeoutError, NewerStoreError, ReplacedStoreError, StorageError
-from memoranda.support.durable_files import PRIVATE_FILE, make_private_directory
+from memoranda.support.durable_files import create_private_file
 
 _SHORT_TIMEOUT_MS = 20
 LONG_TIMEOUT_MS = 1000
@@ -203,7 +203,7 @@ class Database:
         try:
             if not self.path.exists():
                 refuse_missing_main_file(self.path)
-                self._create()
+                create_private_file(self.path)
             self._writer = self._prepare_with_retries()
             self._identity = file_identity(self._file)
         except OSError as error:
@@ -224,12 +224,6 @@ class Database:
                 if time.monotonic() >= deadline:
                     raise
                 pause()
-
-    def _create(self) -> None:
-        make_private_directory(self.path.parent)
-        with suppress(FileExistsError):
-            # Created here so that it is private; SQLite gives its other files the same mode.
-            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_FILE))
 
     def _prepare(self, connection: Connection) -> Connection:
         try:
@@ -366,6 +360,13 @@ class Database:
             raise storage_error(error, self.path, self._wait) from error
         except UnicodeEncodeError as error:
             raise encoding_error(error) from error
+
+
+def file_identity(path: Path | str) -> tuple[int, int] | None:
+    """The device and inode of the file at a path; None when there is none."""
+    with suppress(OSError):
+        return (found := os.stat(path)).st_dev, found.st_ino
+    return None
 
 
 class _Transaction:

@@ -27,7 +27,7 @@ from memoranda.index.postings import (
 from memoranda.index.sqlite_errors import describe_error
 from memoranda.index.tokenizer import is_single_character, is_unspaced
 from memoranda.index.unindexed_scan import FIRST_NUMBER, UnindexedScan
-from memoranda.sessions.feed import Feed, Head
+from memoranda.sessions.feed import Feed, FeedMessage, Head
 
 _Answer = TypeVar("_Answer")
 
@@ -150,6 +150,14 @@ class IndexReader:
             found |= _fetch_sessions(self._scan.connection, numbers)
         rest = [number for number in numbers if number not in found]
         return found | (self._ask_file(lambda connection: _fetch_sessions(connection, rest)) or {})
+
+    def messages(self, ids: Collection[int]) -> dict[int, FeedMessage]:
+        """The messages with these ids, from the record."""
+        return self._feed.messages_by_id(ids)
+
+    def messages_from(self, session_id: str, first_id: int, limit: int) -> list[FeedMessage]:
+        """The messages of a session from an id on, from the record."""
+        return self._feed.messages_from(session_id, first_id, limit)
 
     def close(self) -> None:
         if self._scan is not None:

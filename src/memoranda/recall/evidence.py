@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from memoranda.index.postings import And, Or, Pattern, Phrase, Prefix, Without, Word
 from memoranda.index.tokenizer import TokenSpan, is_single_character, token_spans
 from memoranda.recall.query import Query
+from memoranda.recall.repeated_questions import answer_in, is_asking
 from memoranda.sessions.conversations import Conversation, Conversations, Window
 from memoranda.sessions.feed import FeedMessage
 from memoranda.sessions.message_rows import text_of
@@ -40,6 +41,8 @@ _MAX_TEXT = 200_000
 _MAX_SNAP = 20
 _FLAT = str.maketrans("\n\r\t\v\f", "     ")
 _MAX_NUMBER = 1e20
+# A longer message says something besides its question.
+_MAX_QUESTION = 300
 
 
 class FittedMessage(NamedTuple):
@@ -150,6 +153,17 @@ class Evidence:
             return None
         position = next(index for index, message in enumerate(window.messages) if message.id == message_id)
         return MatchedMessage(window.messages[position], position, window)
+
+    def find_answer(self, message_id: int) -> MatchedMessage | None:
+        """Like `find`, but for a question of the user that was answered: its answer."""
+        matched = self.find(message_id)
+        if matched is None or matched.message.role != "user":
+            return matched
+        text = text_of(matched.message.content)
+        if len(text) > _MAX_QUESTION or not is_asking(text):
+            return matched
+        answer = answer_in(matched.window.messages[matched.position + 1 :], text)
+        return matched if answer is None else self.find(answer.id)
 
     def around(self, matched: MatchedMessage, match_at: int, budget: int) -> JsonObject:
         """The window and bookends for a match, together within `budget`."""

@@ -87,6 +87,8 @@ class SessionScore(NamedTuple):
     whole: int
     matches: int
     signals: Mapping[str, float]
+    asked: int = 0
+    """When the session only repeats the question: how many sessions do."""
 
 
 class _MessageScore(NamedTuple):

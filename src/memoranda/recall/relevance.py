@@ -8,7 +8,7 @@ and prompts, those without an answer included: see docs/explanation/how-relevanc
 """
 
 import re
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -61,6 +61,8 @@ class Relevance:
     share: float
     rarity: float
     words: int
+    answered: bool = True
+    """False for a hit that only repeats the prompt and got no answer."""
 
     def clears(self, floor: Floor) -> bool:
         return self.share >= floor.share and self.rarity >= floor.rarity and self.words >= MIN_WORDS
@@ -87,8 +89,15 @@ class PromptRelevance:
 
     @property
     def hits(self) -> list[Hit]:
-        """The hits that clear the floor, best first."""
-        return [relevance.hit for relevance in self.measured if relevance.clears(self.floor)]
+        """The hits that clear the floor, best first.
+
+        One that only repeats the prompt is left out behind others, which answer it better, and when it got no answer.
+        """
+        found: list[Hit] = []
+        for relevance in self.measured:
+            if relevance.clears(self.floor) and (not relevance.hit.asked or (relevance.answered and not found)):
+                found.append(relevance.hit)
+        return found
 
 
 def relevant_hits(db: RelevanceStore, prompt: str, filters: Filters, *, limit: int) -> list[Hit]:
@@ -101,9 +110,17 @@ def judge_prompt(db: RelevanceStore, prompt: str, filters: Filters, *, limit: in
     found = db.find(_remove_operators(prompt), filters, limit=limit)
     measured: list[Relevance] = []
     if found.hits:
-        measure = _Measure(db, found.query)
+        measure = _Measure(db, found.query, found.asked)
         measured = [relevance for hit in found.hits if (relevance := measure.of(hit)) is not None]
     return PromptRelevance(ASKED if asks_about_the_past(prompt) else UNASKED, measured, found)
+
+
+def _is_answered(db: RelevanceStore, hit: Hit) -> bool:
+    """Whether the question that a hit consists of was answered."""
+    from memoranda.recall.evidence import Evidence  # noqa: PLC0415
+
+    found = None if hit.message_id is None else Evidence(db.conversations).find_answer(hit.message_id)
+    return found is not None and found.message.id != hit.message_id
 
 
 def asks_about_the_past(prompt: str) -> bool:
@@ -124,12 +141,15 @@ def _remove_operators(prompt: str) -> str:
 class _Measure:
     """The words of one prompt, and their weights in one store."""
 
-    def __init__(self, db: RelevanceStore, query: Query) -> None:
+    def __init__(self, db: RelevanceStore, query: Query, asked: Mapping[str, int]) -> None:
+        """`asked`: how many messages have a term only because they repeat the prompt, which makes no word common."""
         self._db = db
         with db.index.reading() as reader:
             messages = reader.size().messages
             self._weights = {
-                term: term_weight(reader.frequency(term.pattern), messages, framing=term.framing)
+                term: term_weight(
+                    max(0, reader.frequency(term.pattern) - asked.get(term.text, 0)), messages, framing=term.framing
+                )
                 for term in query.terms
             }
         self._total = sum(self._weights.values()) or 1.0
@@ -153,6 +173,7 @@ class _Measure:
             self._weigh(own) / self._total,
             self._weigh(around) / self._rare,
             sum(not term.framing for term in contained),
+            not hit.asked or _is_answered(self._db, hit),
         )
 
     def _weigh(self, tokens: Set[str]) -> float:

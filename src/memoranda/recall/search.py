@@ -7,7 +7,7 @@ candidates of all legs into one order, and folding leaves one hit per conversati
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from memoranda.index.follower import Follower
 from memoranda.index.postings import Filters
@@ -42,6 +42,8 @@ class Hit:
     """What the score is made of, by name."""
     matches: int
     """How many messages of the conversation match, as far as the legs looked."""
+    asked: int = 0
+    """When the conversation only repeats the question: how many do. This one stands for all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ class SearchResult:
     note: str | None = None
     unlisted: bool = False
     """Whether worse matches exist that no limit would list."""
+    asked: Mapping[str, int] = field(default_factory=dict)
+    """How many messages have a term only because they repeat the question, by the term's text."""
 
 
 class Search:
@@ -119,7 +123,8 @@ class Search:
                 _missing_everywhere(reader, filters, first.missing),
                 max(candidates.sessions for candidates in passes),
                 reader.note or (NOT_ALL if first.truncated else None),
-                any(len(candidates.found) < candidates.sessions for candidates in passes),
+                any(_listed(candidates) < candidates.sessions for candidates in passes),
+                first.asked,
             )
 
     def messages(
@@ -171,6 +176,7 @@ def fuse(results: Sequence[Candidates], sort: Sort | None = None) -> Candidates:
         results[0].missing,
         max(len(found), *(result.sessions for result in results)),
         any(result.truncated for result in results),
+        answering.asked,
     )
 
 
@@ -187,6 +193,11 @@ def fold(candidates: Candidates, sort: Sort | None, limit: int) -> list[Hit]:
     return [_hit(candidate, matches[candidate.conversation_id]) for candidate in chosen[: max(0, limit)]]
 
 
+def _listed(candidates: Candidates) -> int:
+    """How many sessions the candidates stand for."""
+    return sum(candidate.asked or 1 for candidate in candidates.found)
+
+
 def _hit(candidate: Candidate, matches: int) -> Hit:
     return Hit(
         candidate.session_id,
@@ -196,6 +207,7 @@ def _hit(candidate: Candidate, matches: int) -> Hit:
         candidate.score,
         candidate.signals,
         matches,
+        candidate.asked,
     )
 
 

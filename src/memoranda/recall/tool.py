@@ -49,6 +49,9 @@ _FILTERS = 150
 _NAME = 60
 _CONTROL = {number: " " for number in range(32)}
 _OPENING = 3
+# The characters of a snippet; an answer that lacks the words of the question shows more of itself.
+_SNIPPET = 240
+_ANSWER = 400
 _NEEDED = ("session_id", "title", "when", "source", "matched_role", "match_message_id", "matches")
 
 PARAMETERS: JsonObject = {
@@ -287,17 +290,21 @@ def _result(
         result["why"] = _explain_score(hit, request.sort)
     if hit.message_id is None:
         return _opening(db, hit, session, result, room)
-    matched = evidence.find(hit.message_id)
+    if hit.asked > 1:
+        result["asked"] = hit.asked
+    # A search for the words of one role means these, not what answers them.
+    matched = evidence.find_answer(hit.message_id) if request.roles is None else evidence.find(hit.message_id)
     if matched is None:
         return None
     message = matched.message
     words = searchable_text(message)
-    shown = excerpt(words.text, query)
+    shown = excerpt(words.text, query, _ANSWER if message.id != hit.message_id else _SNIPPET)
     if shown.at is None and words.tool_text:
         # The match is in the arguments of a tool, not in the text.
         shown = excerpt(words.tool_text, query)._replace(at=0)
     result |= {
         "matched_role": echo_input(message.role),
+        "match_message_id": message.id,
         "when": show_time(message.timestamp),
         "snippet": shown.text.translate(_CONTROL),
     }

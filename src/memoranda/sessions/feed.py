@@ -198,7 +198,8 @@ class Feed(StorePart):
         return found
 
     def _messages(self, condition: str, values: Sequence[Any]) -> list[FeedMessage]:
-        self._require_everyone()
+        if not self._scope.all:
+            self._require_everyone()
         with self._engine.reading() as connection:
             rows = connection.execute(f"SELECT {COLUMNS} FROM messages m WHERE {SEARCHABLE} AND {condition}", values)
             return [feed_message(row) for row in rows]

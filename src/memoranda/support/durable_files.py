@@ -46,6 +46,13 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
+def create_private_file(path: Path) -> None:
+    """Create an empty file that only its owner can read, and its directory; an existing one stays as it is."""
+    make_private_directory(path.parent)
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, PRIVATE_FILE))
+
+
 def make_private_directory(directory: Path) -> None:
     """Create a directory and its missing parents, readable only by their owner; existing ones stay as they are."""
     missing: list[Path] = []

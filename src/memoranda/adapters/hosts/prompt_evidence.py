@@ -70,6 +70,8 @@ def _reason_for_nothing(judged: PromptRelevance, hits: list[Hit]) -> str:
         return "only this session itself is relevant"
     if not judged.result.hits:
         return "no conversation has its words"
+    if any(relevance.hit.asked and relevance.clears(judged.floor) for relevance in judged.measured):
+        return "it was asked before, but not answered"
     return "nothing cleared the floor"
 
 
@@ -109,7 +111,7 @@ def _format_conversation(store: PromptStore, hit: Hit, prompt: str) -> str:
 
     session = store.session(hit.session_id)
     evidence = Evidence(store.conversations)
-    match = None if hit.message_id is None else evidence.find(hit.message_id)
+    match = None if hit.message_id is None else evidence.find_answer(hit.message_id)
     if session is None or match is None:
         return ""
     message = match.message

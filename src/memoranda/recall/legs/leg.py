@@ -1,7 +1,7 @@
 """The protocol of a leg, and the values that legs hand to fusion."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from memoranda.index.postings import Filters
@@ -27,6 +27,8 @@ class Candidate(NamedTuple):
     """What the score is made of, by name."""
     matches: int
     """How many messages of the session match, as far as the leg looked."""
+    asked: int = 0
+    """When the session only repeats the question of the query: how many sessions do. One stands for all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class Candidates:
     """How many sessions match in all; more than there are candidates if the leg leaves out the worst."""
     truncated: bool = False
     """Whether the leg looked at only a part of what matches."""
+    asked: Mapping[str, int] = field(default_factory=dict)
+    """How many messages have a term only because they repeat the question, by the term's text."""
 
 
 @dataclass(frozen=True, slots=True)

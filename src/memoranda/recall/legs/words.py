@@ -17,6 +17,7 @@ from memoranda.recall.dates import may_name_date, time_ranges
 from memoranda.recall.legs.leg import Candidate, Candidates, SearchContext
 from memoranda.recall.query import Part, Query, Term, find_perspective
 from memoranda.recall.ranking import AdjacentTerms, RankingContext, SessionScore, TermMatches
+from memoranda.recall.repeated_questions import RepeatedQuestions
 
 _session_of = itemgetter(1)
 
@@ -54,8 +55,7 @@ class WordLeg:
     def candidates(self, query: Query, filters: Filters, limit: int) -> Candidates:
         """The sessions of the strictest stage that finds any; ordered by time, at least the first `limit` are right."""
         # The oldest messages were mostly recorded first, and the newest records are read first.
-        thorough = self._context.sort == "oldest"
-        return _WordSearch(self._context, query, filters, thorough=thorough).candidates(limit)
+        return _WordSearch(self._context, query, filters, thorough=self._context.sort == "oldest").candidates(limit)
 
     def messages(self, query: Query, filters: Filters, limit: int) -> list[int]:
         """The ids of the messages that hold all of the query, or if there are none, of those that hold most of it.
@@ -78,7 +78,7 @@ class _Ranked:
     share: float
     """How much of the query's weight occurs anywhere."""
     complete: bool
-    """Whether every term occurs."""
+    asked: Mapping[str, int]
 
     @property
     def full(self) -> int:
@@ -98,6 +98,7 @@ class _WordSearch:
         self._size = context.reader.size()
         ranges = time_ranges(query.text, context.now) if may_name_date(query.text) else ()
         self._ranking = RankingContext(find_perspective(query.text), ranges, context.now)
+        self._questions = RepeatedQuestions(query, context.reader, context.sort is None and not query.exact)
 
     def candidates(self, limit: int) -> Candidates:
         found = None
@@ -105,6 +106,9 @@ class _WordSearch:
             found = self._any_word()
         elif not self._query.question or self._query.exact:
             found = self._strict(limit)
+            if found is not None and all(candidate.asked for candidate in found.found):
+                # Only askings have all of it; what answers them may have less.
+                found = None
         return found or self._relaxed(limit)
 
     def messages(self, limit: int) -> list[Posting]:
@@ -120,8 +124,7 @@ class _WordSearch:
         """The messages that hold everything; by relevance, each window of the newest is ranked by itself."""
         everything = self._everything()
         windows = max(1, -(-limit // _MAX_STRICT))
-        oldest = self._sort == "oldest"
-        rows = self._fetcher.postings(everything, _MAX_BY_TIME if oldest else windows * _MAX_STRICT)
+        rows = self._fetcher.postings(everything, _MAX_BY_TIME if self._sort == "oldest" else windows * _MAX_STRICT)
         if self._sort is None:
             some = (rows[start : start + _MAX_STRICT] for start in range(0, len(rows), _MAX_STRICT))
             matches = (TermMatches(window, len(window)) for window in some)
@@ -135,7 +138,7 @@ class _WordSearch:
         most = _MAX_BY_TIME if self._sort == "oldest" else _MAX_STRICT
         rows = self._fetcher.widely(self._everything(), most)
         single = len(self._query.parts) == 1
-        if rows and (single or _count_sessions(rows) >= _ENOUGH):
+        if rows and (single or _count_sessions(self._questions.without(rows)) >= _ENOUGH):
             return self._in_one_message(rows, limit)
         if single:
             return None
@@ -195,7 +198,7 @@ class _WordSearch:
         kept = ranking.keep_well_matching(found, self._sort)
         if self._sort == "newest" and fetcher.truncated:
             kept = self._with_later_sessions(fetcher, found, kept[: limit + _SPARE])
-        return self._candidates(kept, how, ranked.missing, ranked.sessions)
+        return replace(self._candidates(kept, how, ranked.missing, ranked.sessions), asked=ranked.asked)
 
     def _with_later_sessions(
         self, fetcher: "_Fetcher", found: list[SessionScore], newest: list[SessionScore]
@@ -226,6 +229,7 @@ class _WordSearch:
                         score=score.score,
                         signals=score.signals,
                         matches=score.matches,
+                        asked=score.asked,
                     )
                 )
         return Candidates(found, how, missing, total, truncated)
@@ -233,25 +237,20 @@ class _WordSearch:
     def _describe(self, ranked: _Ranked, kept: Sequence[SessionScore]) -> str:
         best = max(kept, key=lambda score: score.score)
         if best.whole != ranked.full or not ranked.complete:
-            return guidance.SOME_WORDS + ", ".join(
-                text for bit, text in enumerate(ranked.texts) if best.whole >> bit & 1
-            )
+            texts = (text for bit, text in enumerate(ranked.texts) if best.whole >> bit & 1)
+            return guidance.SOME_WORDS + ", ".join(texts)
         if any(part.small for part in self._query.leaves):
             return guidance.WITHOUT_SMALL
-        return (
-            guidance.ALL_WORDS
-            if best.own == ranked.full
-            else guidance.NEARBY
-            if best.near == ranked.full
-            else guidance.SPREAD
-        )
+        if best.own == ranked.full:
+            return guidance.ALL_WORDS
+        return guidance.NEARBY if best.near == ranked.full else guidance.SPREAD
 
     def _everything(self) -> Pattern:
         patterns = tuple(part.pattern for part in self._query.parts)
         return patterns[0] if len(patterns) == 1 else And(patterns)
 
     def _rank_rows(self, rows: list[Posting], *, every: bool = False) -> list[SessionScore]:
-        return ranking.rank([TermMatches(rows, len(rows))], (), self._size, self._ranking, every=every)
+        return self._questions.rank([TermMatches(rows, len(rows))], (), self._size, self._ranking, every=every).scores
 
     def _rank_parts(self, parts: Sequence[Part]) -> _Ranked:
         """By whole parts, each fetched by itself."""
@@ -275,11 +274,12 @@ class _WordSearch:
     ) -> _Ranked:
         kept = [term for term in terms if term in found]
         matches = [found[term] for term in kept]
-        scores = ranking.rank(matches, adjacent, self._size, self._ranking, every=fetcher.thorough) if matches else []
+        ranked = self._questions.rank(matches, adjacent, self._size, self._ranking, every=fetcher.thorough)
         sessions = len(set().union(*(map(_session_of, match.postings) for match in matches)))
         share = self._share(found.values(), absent)
         texts = tuple(term.text for term in kept)
-        return _Ranked(scores, texts, tuple(absent), sessions, share, len(kept) == len(terms))
+        asked = dict(zip(texts, ranked.asked, strict=False))
+        return _Ranked(ranked.scores, texts, tuple(absent), sessions, share, len(kept) == len(terms), asked)
 
     def _share(self, matches: Iterable[TermMatches], absent: Sequence[Term]) -> float:
         """How much of the weight of the terms occurs at all."""

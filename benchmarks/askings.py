@@ -1,0 +1,209 @@
+"""Asks the same question again and again, then checks that the conversation that answers it still comes first.
+
+Four places are checked, each in a throw-away home: the `session_search` tool, `memoranda search`, the hook that a host
+runs on every prompt, and the turn of an agent. The question is asked with the same words, reworded, in Chinese and in
+Japanese; the askings get no answer, or one that repeats what was recalled.
+
+    python benchmarks/askings.py              # 20 askings
+    python benchmarks/askings.py --askings 200
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import memoranda
+from memoranda.llm.model import Reply, ToolCall
+from memoranda.testing.scripted.model import ScriptedModel
+
+ORIGINAL = "original"
+DAY = 86_400.0
+BEGIN = 1_790_000_000.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """One question: what was said at first, and how it is asked later."""
+
+    name: str
+    original: tuple[str, ...]
+    questions: tuple[str, ...]
+    no_answer: str
+    answer: str
+    """What an answer repeats, and part of what must be shown."""
+
+
+_ENGLISH = (
+    "The import worker deadlocks about once a day, and we have to fix it. All eight are alive but nothing moves.",
+    "That is a deadlock: the worker takes the ledger lock before the queue lock, the scheduler does the reverse.",
+    "And what cures it?",
+    "The fix for the import worker deadlock: take both locks in one order, queue first.",
+)
+CASES = (
+    Case(
+        "same words",
+        _ENGLISH,
+        ("How did we fix the deadlocks of the import worker?",),
+        "I could not find anything about that.",
+        "take both locks in one order, queue first",
+    ),
+    Case(
+        "reworded",
+        _ENGLISH,
+        (
+            "How did we fix the deadlocks of the import worker?",
+            "What was the fix for the import worker deadlock?",
+            "Do you remember how we fixed the deadlocked import workers?",
+            "how was the deadlock in the import worker fixed",
+            "Remind me: import worker deadlock, what did we do to fix it?",
+        ),
+        "I do not know.",
+        "take both locks in one order, queue first",
+    ),
+    Case(
+        "Chinese",
+        (
+            "导入进程死锁，每天一次，要怎么解决才好。八个进程都还在，但全都不动。",
+            "这是死锁：导入进程先拿账本锁再拿队列锁，调度器的顺序正好相反。",
+            "那要怎么改？",
+            "导入进程死锁的解决办法：两把锁都按同一个顺序拿，先队列后账本。",
+        ),
+        ("导入进程死锁怎么解决？", "导入进程死锁怎么解决的？", "之前导入进程死锁怎么解决？"),
+        "我没有找到相关的内容。",
+        "两把锁都按同一个顺序拿",
+    ),
+    Case(
+        "Japanese",
+        (
+            "インポートのワーカーが一日一回止まります。八つとも生きていますが動きません。",
+            "これはデッドロックです。ワーカーは台帳のロックを先に取り、スケジューラーは逆の順番で取ります。",
+            "直し方を教えてください。",
+            "対策として、両方のロックを同じ順番、キューを先に取るようにします。これでワーカーのデッドロックはなくなりました。",
+        ),
+        ("ワーカーのデッドロックはどう対策しましたか？", "ワーカーのデッドロックの対策は何でしたか？"),
+        "見つかりませんでした。",
+        "同じ順番、キューを先に取る",
+    ),
+)
+OTHERS = (
+    ("Which port does the staging database use?", "Port 5433, behind the VPN."),
+    ("The nightly import took two hours.", "The disk was full; the worker waited for space."),
+    ("Write a summary of the release.", "Done: three features and two fixes."),
+    ("我们什么时候迁移数据库？", "下个月的第一个周末。"),
+    ("リリースはいつですか？", "来週の火曜日です。"),
+)
+
+
+def prepare(home: Path, case: Case, askings: int, *, repeating: bool) -> None:
+    """Record the original, other conversations, and then the askings, a day apart."""
+    with memoranda.open(home) as memory:
+        _record(memory, ORIGINAL, case.original, BEGIN)
+        for number, messages in enumerate(OTHERS):
+            _record(memory, f"other-{number}", messages, BEGIN + number * DAY)
+        for number in range(askings):
+            question = case.questions[number % len(case.questions)]
+            reply = f"{case.answer}." if repeating else case.no_answer
+            _record(memory, f"asking-{number}", (question, reply), BEGIN + (10 + number) * DAY)
+        memory.sessions.index.catch_up()
+
+
+def _record(memory: memoranda.Memory, session_id: str, messages: Sequence[str], time: float) -> None:
+    memory.sessions.create_session(session_id, "cli", started_at=time)
+    rows = [
+        {"role": "assistant" if number % 2 else "user", "content": text, "timestamp": time + 60 * number}
+        for number, text in enumerate(messages)
+    ]
+    memory.sessions.append_messages(session_id, rows)
+
+
+def by_tool(home: Path, question: str) -> list[str]:
+    """The sessions that `session_search` gives, best first."""
+    with memoranda.open(home) as memory:
+        return [result["session_id"] for result in memory.search(question)["results"]]
+
+
+def by_command(home: Path, question: str) -> list[str]:
+    """The sessions that `memoranda search` prints, best first."""
+    answer = json.loads(_run(home, "search", "--json", question))
+    return [result["session_id"] for result in answer["results"]]
+
+
+def by_hook(home: Path, question: str) -> list[str]:
+    """The sessions in the evidence of the prompt hook, best first."""
+    payload = json.dumps({"prompt": question, "cwd": str(home), "session_id": "now"})
+    output = _run(home, "hook", "claude-code", "UserPromptSubmit", "--wait", stdin=payload)
+    text = json.loads(output)["hookSpecificOutput"]["additionalContext"] if output.strip() else ""
+    return [part.split(",")[0] for part in text.split("session_id ")[1:] if "," in part.split("\n")[0]]
+
+
+def by_agent(home: Path, question: str) -> list[str]:
+    """The sessions that the search of an agent gives in the turn in which the question is asked."""
+    found: list[str] = []
+
+    def answer(system: str, messages: Sequence[Any], tools: Sequence[Any]) -> Reply:
+        found.extend(result["session_id"] for result in json.loads(messages[-1]["content"])["results"])
+        return Reply("Done.")
+
+    call = Reply(tool_calls=(ToolCall("call_1", "session_search", json.dumps({"query": question})),))
+    with memoranda.open(home) as memory:
+        memory.agent(ScriptedModel([call, answer])).turn(question)
+    return found
+
+
+PLACES: dict[str, Callable[[Path, str], list[str]]] = {
+    "session_search": by_tool,
+    "memoranda search": by_command,
+    "prompt hook": by_hook,
+    "agent turn": by_agent,
+}
+
+
+def _run(home: Path, *arguments: str, stdin: str = "") -> str:
+    command = [sys.executable, "-m", "memoranda", "--home", str(home), *arguments]
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(command, input=stdin, capture_output=True, encoding="utf-8", env=environment, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{command} failed: {done.stderr}")
+    return done.stdout
+
+
+def measure(case: Case, askings: int, *, repeating: bool) -> dict[str, str]:
+    """For each place: for how many wordings the original comes first, and how many askings are shown at most."""
+    cells = {}
+    with TemporaryDirectory(prefix="memoranda-askings-", ignore_cleanup_errors=True) as root:
+        home = Path(root)
+        prepare(home, case, askings, repeating=repeating)
+        for place, find in PLACES.items():
+            answers = [find(home, question) for question in case.questions]
+            first = sum(found[:1] == [ORIGINAL] for found in answers)
+            beside = max(sum(not name.startswith((ORIGINAL, "other-")) for name in found) for found in answers)
+            cells[place] = f"{first} of {len(answers)}, {beside}"
+    return cells
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--askings", type=int, default=20)
+    options = parser.parse_args()
+    print("For how many wordings the original comes first, and how many askings are shown beside it at most:\n")
+    print(f"| {options.askings} askings | replies | {' | '.join(PLACES)} |")
+    print("|---|---|" + "---|" * len(PLACES))
+    for case in CASES:
+        for askings, repeating, replies in (
+            (0, False, "not asked yet"),
+            (options.askings, False, "no answer"),
+            (options.askings, True, "repeat the answer"),
+        ):
+            cells = measure(case, askings, repeating=repeating)
+            print(f"| {case.name} | {replies} | {' | '.join(cells.values())} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,346 @@
+"""Tells asking from answering: finds earlier messages that only ask what the query asks, and ranks without them.
+
+Every asking is recorded, has all the words of the next one, and is short and recent, so it would always match best.
+The words of a question are no answer to it. So the turns that begin with such a question are ranked by themselves: of
+all askings of one question a single session stays, behind the older sessions that hold its words without asking.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+from memoranda.index.message_text import searchable_text
+from memoranda.index.postings import TITLE, USER, IndexSize, Posting
+from memoranda.index.reader import IndexReader
+from memoranda.index.stop_words import STOP_WORDS
+from memoranda.index.tokenizer import is_single_character, is_unspaced, tokenize
+from memoranda.recall import ranking
+from memoranda.recall.query import FRAMING, Query, is_question
+from memoranda.recall.ranking import AdjacentTerms, RankingContext, SessionScore, TermMatches
+from memoranda.sessions.feed import FeedMessage
+
+# A repeated question is hardly longer than the query, has so much of its weight, and shares so many of their words.
+_MAX_LENGTH_FACTOR = 2
+_MAX_LENGTH_EXTRA = 6
+_MIN_WEIGHT = 0.3
+_MIN_SHARED_WITH_QUERY = 0.5
+_MIN_SHARED_PAIRS = 0.4
+"""Of scripts without spaces, where a changed word changes the pairs of characters beside it."""
+_MIN_SHARED_WITH_KEYWORDS = 0.6
+"""Different questions may share few keywords."""
+_MIN_SHARED_WORDS = 2
+# A text that is no question repeats one when it has just the same words, unless these are so few.
+_FEW_WORDS = 2
+# Questions that do not repeat the query are the same question when they share so many of their words.
+_MIN_SHARED = 0.7
+_MAX_ROWS = 2_000
+# A turn ends with the next message of the user that matches, at the latest after so many messages.
+_TURN = 12
+# What makes a session one that answers: how much of the query it covers, and its score beside the best one's.
+_MIN_COVERAGE = 0.5
+_MIN_SHARE_OF_BEST = 0.5
+_MAX_READ = 8
+_MIN_NEW_WORDS = 2
+_MAX_OLDER = 3
+_MIN_LONG_ANSWER = 30
+_MIN_NEW_SHARE = 0.5
+_MAX_NO_ANSWER = 400
+_SENTENCE_END = re.compile(r"[?？؟;]\s*[\"”’')\]]*\s*$")
+_OPENINGS = re.compile(
+    r"\W*(?:(?:so|and|hey|hi|hello|ok|okay|please|again)\W+)*"
+    r"(?:how|what|when|where|who|why|which|whose|did|do|does|is|are|was|were|can|could|have|has|had|will|would|should"
+    r"|remind me|tell me|show me|do you (?:remember|know)|wie|wann|wo|wer|warum|wieso|welche[rsnm]?|haben|hat|kannst"
+    r"|comment|quand|où|pourquoi|quel(?:le)?s?|est-ce|qué|cómo|cuándo|dónde|quién|por qué|cuál|quando|onde|quem)\b",
+    re.IGNORECASE,
+)
+_NO_ANSWER = re.compile(
+    r"\b(?:(?:do(?:es)?|did|could|can)(?: not|n['’]t)|cannot|unable to) (?:know|find|recall|remember|have)\b"
+    r"|\b(?:found|find|know|have|recall|remember) (?:nothing|no )|\bno (?:record|memory|idea)\b|\bnot sure\b"
+    r"|不知道|找不到|没有?找到|沒有?找到|不记得|不記得|没有(?:相关|任何|关于)|わかりません|分かりません|見つかりません|見つからな|覚えていません",
+    re.IGNORECASE,
+)
+
+
+def is_asking(text: str) -> bool:
+    """Whether a text asks something, as far as its punctuation and its first words tell."""
+    text = text.strip()
+    return bool(_SENTENCE_END.search(text) or _OPENINGS.match(text) or is_question(text))
+
+
+def content_words(text: str) -> frozenset[str]:
+    """The tokens of a text without stop words, framing words and single characters of unspaced scripts."""
+    words = frozenset(token for token in tokenize(text) if not is_single_character(token)) - STOP_WORDS
+    return words - FRAMING or words
+
+
+def is_answer(text: str, question: Iterable[str]) -> bool:
+    """Whether a reply says something that the words of its question do not, and not only that nothing is known."""
+    if len(text) <= _MAX_NO_ANSWER and _NO_ANSWER.search(text):
+        return False
+    return len(content_words(text).difference(question)) >= _MIN_NEW_WORDS
+
+
+def answer_in(messages: Sequence[FeedMessage], question: str) -> FeedMessage | None:
+    """Of the messages that follow a question, the first of the assistant that answers it; None before the next turn."""
+    words = content_words(question)
+    for message in messages:
+        if message.role == "user":
+            break
+        if message.role == "assistant" and is_answer(searchable_text(message).text, words):
+            return message
+    return None
+
+
+def _sequences(text: str) -> set[tuple[str, ...]]:
+    """Three tokens each, one after the other: texts that share many of them repeat each other."""
+    tokens = tokenize(text)
+    return set(zip(tokens, tokens[1:], tokens[2:], strict=False))
+
+
+def _shared(words: frozenset[str], others: frozenset[str]) -> float:
+    return len(words & others) / (len(words | others) or 1)
+
+
+class RankedSessions(NamedTuple):
+    """Sessions, best first, and how many messages that only ask were left out of each term's frequency."""
+
+    scores: list[SessionScore]
+    asked: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class RepeatedQuestions:
+    """The messages that only repeat the question of one query, and the sessions ranked without them."""
+
+    query: Query
+    reader: IndexReader
+    enabled: bool = True
+    """Ordered by time, and for what is meant literally, every message counts."""
+    _words: frozenset[str] = frozenset()
+    _length: int = 0
+    _known: dict[int, frozenset[str] | None] = field(default_factory=dict)
+    """The words of the questions that were read; None for a message that asks nothing."""
+
+    def __post_init__(self) -> None:
+        self._words = content_words(self.query.text)
+        self._length = _MAX_LENGTH_FACTOR * len(tokenize(self.query.text)) + _MAX_LENGTH_EXTRA
+
+    def without(self, rows: Sequence[Posting]) -> list[Posting]:
+        """Those of the rows, which have all of the query, that do not repeat it."""
+        if not self.enabled:
+            return list(rows)
+        repeated = {row.message for row in self._find(row for row in rows if self._may_repeat(row))[0]}
+        return [row for row in rows if row.message not in repeated]
+
+    def rank(
+        self,
+        matches: Sequence[TermMatches],
+        pairs: Sequence[AdjacentTerms],
+        size: IndexSize,
+        context: RankingContext,
+        *,
+        every: bool = False,
+    ) -> RankedSessions:
+        """Like `ranking.rank`, with one session for all askings of a question."""
+        asking, copies = self._find(self._similar(matches, size)) if self.enabled else ([], [])
+        rank = partial(self._rank_without, matches=matches, pairs=pairs, size=size, context=context, every=every)
+        found = rank(asking, copies)
+        if len({row.session for row in asking}) == 1 and self._says_new(asking[-1], found.scores):
+            found = rank([], copies)
+        return found
+
+    def _rank_without(
+        self,
+        asking: Sequence[Posting],
+        copies: Sequence[Posting],
+        *,
+        matches: Sequence[TermMatches],
+        pairs: Sequence[AdjacentTerms],
+        size: IndexSize,
+        context: RankingContext,
+        every: bool,
+    ) -> RankedSessions:
+        """Rank without the turns of these questions, then add one of the sessions that only ask."""
+        questions = [*asking, *copies]
+        if not questions:
+            return RankedSessions(ranking.rank(matches, pairs, size, context, every=every))
+        turns = _turns(matches, questions)
+        kept, asked = _remove(matches, turns)
+        numbers = [number for number, match in enumerate(kept) if match.postings]
+        left = [kept[number] for number in numbers]
+        scores = ranking.rank(left, _renumber(pairs, numbers, turns), size, context, every=every)
+        scores = [_restore_terms(score, numbers) for score in scores]
+        answering = {score.session for score in scores if _answers(score)}
+        only_asking = {row.session for row in questions} - answering
+        scores = [score for score in scores if score.session not in only_asking]
+        if first := {row.session: row for row in asking if row.session in only_asking}:
+            rows = sorted(first.values(), key=lambda row: (row.time, row.message))
+            self._insert(scores, rows, matches, size, context)
+        return RankedSessions(scores, asked)
+
+    def _insert(
+        self,
+        scores: list[SessionScore],
+        rows: Sequence[Posting],
+        matches: Sequence[TermMatches],
+        size: IndexSize,
+        context: RankingContext,
+    ) -> None:
+        """Add one session of those that only ask: behind the older ones that answer, however well it matches."""
+        row = self._choose(rows)
+        (score,) = ranking.rank([_only(match, {row.session}) for match in matches], (), size, context)
+        least = _MIN_SHARE_OF_BEST * max((other.score for other in scores), default=0.0)
+        place = 0
+        for number, other in enumerate(scores, 1):
+            answers = other.score >= least and _answers(other) and other.best.time < row.time
+            if answers or other.score > score.score:
+                place = number
+        value = score.score if not place else min(score.score, scores[place - 1].score)
+        signals = {**score.signals, "asked": float(len(rows))}
+        scores.insert(place, score._replace(score=value, best=row, signals=signals, asked=len(rows)))
+
+    def _choose(self, rows: Sequence[Posting]) -> Posting:
+        """The first asking that got an answer; without any, the first asking."""
+        if len(rows) > 1:
+            messages = self.reader.messages([row.message for row in rows[:_MAX_READ]])
+            for row in rows[:_MAX_READ]:
+                message = messages.get(row.message)
+                if message is not None and self._answer_to(message) is not None:
+                    return row
+        return rows[0]
+
+    def _answer_to(self, message: FeedMessage) -> FeedMessage | None:
+        return answer_in(
+            self.reader.messages_from(message.session_id, message.id + 1, _TURN), searchable_text(message).text
+        )
+
+    def _says_new(self, row: Posting, scores: Sequence[SessionScore]) -> bool:
+        """Whether what was asked only once got a long answer that does not come from the older sessions found."""
+        older = [score.best.message for score in scores if score.best.time < row.time and score.session != row.session]
+        messages = self.reader.messages([row.message, *older[:_MAX_OLDER]])
+        question = messages.pop(row.message, None)
+        answer = None if question is None else self._answer_to(question)
+        if answer is None:
+            return False
+        text = searchable_text(answer).text
+        if len(content_words(text) - self._words) < _MIN_LONG_ANSWER:
+            return False
+        said = _sequences(text)
+        known: set[tuple[str, ...]] = set()
+        for message in messages.values():
+            for near in self.reader.messages_from(message.session_id, max(0, message.id - _TURN), 2 * _TURN):
+                known |= _sequences(searchable_text(near).text)
+        return len(said - known) >= _MIN_NEW_SHARE * len(said)
+
+    def _may_repeat(self, row: Posting) -> bool:
+        return row.role == USER and row.length <= self._length
+
+    def _similar(self, matches: Sequence[TermMatches], size: IndexSize) -> Iterable[Posting]:
+        """The short messages of the user that have most of the weight of the terms."""
+        weights = [ranking.term_weight(match.frequency, size.messages, framing=match.framing) for match in matches]
+        found: dict[int, float] = {}
+        rows: dict[int, Posting] = {}
+        length = self._length
+        for match, weight in zip(matches, weights, strict=True):
+            for row in match.postings:
+                if row[3] == USER and row[4] <= length:
+                    found[row[0]] = found.get(row[0], 0.0) + weight
+                    rows[row[0]] = row
+        least = _MIN_WEIGHT * sum(weights)
+        return (rows[message] for message, weight in found.items() if weight >= least)
+
+    def _find(self, rows: Iterable[Posting]) -> tuple[list[Posting], list[Posting]]:
+        """The rows that repeat the query, newest first; and those that repeat an older one of the rows."""
+        some = sorted(rows, key=lambda row: (row.time, row.message))[-_MAX_ROWS:]
+        unread = [row.message for row in some if row.message not in self._known]
+        if unread:
+            messages = self.reader.messages(unread)
+            for number in unread:
+                text = searchable_text(messages[number]).text if number in messages else ""
+                words = content_words(text)
+                same = self.query.question and words == self._words and len(words) > _FEW_WORDS
+                self._known[number] = words if same or is_asking(text) else None
+        asking: list[Posting] = []
+        copies: list[Posting] = []
+        others: list[tuple[frozenset[str], int]] = []
+        for row in some:
+            if not (asked := self._known[row.message]):
+                continue
+            if self._repeats(asked):
+                asking.append(row)
+            elif any(_shared(asked, known) >= _MIN_SHARED and row.session != session for known, session in others):
+                copies.append(row)
+            else:
+                others.append((asked, row.session))
+        return asking[::-1], copies[::-1]
+
+    def _repeats(self, words: frozenset[str]) -> bool:
+        """Whether a question with these words asks nearly the same as the query."""
+        least = _MIN_SHARED_WITH_QUERY if self.query.question else _MIN_SHARED_WITH_KEYWORDS
+        if any(map(is_unspaced, words)):
+            least = min(least, _MIN_SHARED_PAIRS)
+        return len(words & self._words) >= _MIN_SHARED_WORDS and _shared(words, self._words) >= least
+
+
+def _answers(score: SessionScore) -> bool:
+    """Whether a session covers most of the query; a title alone may come from the question."""
+    return score.best.role != TITLE and score.signals["coverage"] >= _MIN_COVERAGE
+
+
+def _turns(matches: Sequence[TermMatches], questions: Sequence[Posting]) -> frozenset[tuple[int, int]]:
+    """The sessions and ordinals of the questions and of what follows each until the user speaks again."""
+    sessions = {row.session for row in questions}
+    users = {
+        (row.session, row.ordinal)
+        for match in matches
+        for row in match.postings
+        if row.role == USER and row.session in sessions
+    }
+    found: set[tuple[int, int]] = set()
+    for question in questions:
+        for ordinal in range(question.ordinal, question.ordinal + _TURN):
+            if ordinal != question.ordinal and (question.session, ordinal) in users:
+                break
+            found.add((question.session, ordinal))
+    return frozenset(found)
+
+
+def _remove(
+    matches: Sequence[TermMatches], turns: Collection[tuple[int, int]]
+) -> tuple[list[TermMatches], tuple[int, ...]]:
+    """The matches outside these turns, and how many are inside, by term."""
+    kept, removed = [], []
+    for match in matches:
+        rows = [row for row in match.postings if (row[1], row[2]) not in turns]
+        removed.append(len(match.postings) - len(rows))
+        kept.append(TermMatches(rows, max(len(rows), match.frequency - removed[-1]), match.framing))
+    return kept, tuple(removed)
+
+
+def _only(match: TermMatches, sessions: Collection[int]) -> TermMatches:
+    return TermMatches([row for row in match.postings if row.session in sessions], match.frequency, match.framing)
+
+
+def _renumber(
+    pairs: Sequence[AdjacentTerms], numbers: Sequence[int], turns: Collection[tuple[int, int]]
+) -> list[AdjacentTerms]:
+    """The pairs outside the turns, for those of the terms that are left."""
+    new = {number: place for place, number in enumerate(numbers)}
+    found = []
+    for pair in pairs:
+        terms = tuple(new[term] for term in pair.terms if term in new)
+        rows = [row for row in pair.postings if (row.session, row.ordinal) not in turns]
+        if terms and rows:
+            found.append(AdjacentTerms(terms, rows))
+    return found
+
+
+def _restore_terms(score: SessionScore, numbers: Sequence[int]) -> SessionScore:
+    """The score with its terms as bits of all terms, not only of those that are left."""
+    own, near, whole = (
+        sum(1 << number for place, number in enumerate(numbers) if mask >> place & 1)
+        for mask in (score.own, score.near, score.whole)
+    )
+    return score._replace(own=own, near=near, whole=whole)

@@ -1,0 +1,61 @@
+"""The evidence for a prompt is what answers it, not the earlier askings of the same question."""
+
+from pathlib import Path
+
+import memoranda
+from memoranda.adapters.hosts.prompt_evidence import find_evidence
+from tests.recall.past import BEGIN, tell
+
+_QUESTION = "How did we fix the deadlocks of the import worker?"
+_DAY = 86_400.0
+
+
+def _find(memory: memoranda.Memory) -> str:
+    """What the hook gives to the model for the question, in the session "now"."""
+    state_db = memory.home.state_db
+    return find_evidence(state_db, memory.user, _QUESTION, "claude-code", "now", frozenset()).text
+
+
+def _record(memory: memoranda.Memory, askings: int, reply: str) -> None:
+    tell(
+        memory.sessions,
+        "original",
+        [
+            "The import worker deadlocks about once a day, and we have to fix it. All eight are alive.",
+            "Take both locks in one order, queue first.",
+        ],
+    )
+    for number in range(8):
+        tell(memory.sessions, f"other-{number}", [f"Rename module {number}.", "Renamed it and its tests."])
+    for number in range(askings):
+        tell(memory.sessions, f"claude-code-{number}", [_QUESTION, reply], at=BEGIN + (number + 1) * _DAY)
+
+
+def test_after_twenty_askings_the_evidence_is_the_original(tmp_path: Path) -> None:
+    """Also when the model repeated in each what it had recalled."""
+    for reply in ("I do not know.", "Take both locks in one order, queue first."):
+        with memoranda.open(tmp_path / reply[:4]) as memory:
+            _record(memory, 20, reply)
+            evidence = _find(memory)
+            assert "session_id original" in evidence and "queue first" in evidence
+            assert "session_id claude-code" not in evidence
+
+
+def test_an_asking_without_an_answer_is_no_evidence(tmp_path: Path) -> None:
+    """Nothing is better than one's own question; an asking that was answered is evidence, once."""
+    with memoranda.open(tmp_path) as memory:
+        for number in range(3):
+            tell(memory.sessions, f"claude-code-{number}", [_QUESTION, "I do not know."], at=BEGIN + number * _DAY)
+        for number in range(8):
+            tell(memory.sessions, f"other-{number}", [f"Rename module {number}.", "Renamed it and its tests."])
+        assert _find(memory) == ""
+        tell(memory.sessions, "claude-code-4", [_QUESTION, "Both locks are taken in one order."], at=BEGIN + 4 * _DAY)
+        evidence = _find(memory)
+        assert evidence.count("session_id claude-code-") == 1 and "taken in one order" in evidence
+
+
+def test_the_own_session_is_never_evidence(tmp_path: Path) -> None:
+    """Although it asked the question before and was answered."""
+    with memoranda.open(tmp_path) as memory:
+        tell(memory.sessions, "claude-code-now", [_QUESTION, "Both locks are taken in one order."])
+        assert _find(memory) == ""
