@@ -121,14 +121,25 @@ def test_a_search_for_what_the_user_said_shows_what_the_user_said(db: SessionDB,
 
 
 @pytest.mark.parametrize(
-    "text", ["Where is it?", "remind me where it is", "在哪里", "どこですか", "Wo steht das", "So, how did that end"]
+    "text",
+    [
+        "Where is it?",
+        "remind me where it is",
+        "在哪里",
+        "どこですか",
+        "何でしたか。",
+        "Wo steht das",
+        "So, how did that end",
+    ],
 )
 def test_questions_are_known_by_their_form(text: str) -> None:
     """With and without a question mark."""
     assert is_asking(text)
 
 
-@pytest.mark.parametrize("text", ["It is in the drawer.", "Take both locks in one order.", "在抽屉里。"])
+@pytest.mark.parametrize(
+    "text", ["It is in the drawer.", "Take both locks in one order.", "在抽屉里。", "何度も試して直した。"]
+)
 def test_statements_are_no_questions(text: str) -> None:
     """Even short ones."""
     assert not is_asking(text)

@@ -176,7 +176,7 @@ def _format_result(number: int, result: dict[str, Any]) -> list[str]:
         f"   {highlight_matches(terminal_line(result['snippet']))}",
     ]
     if result.get("asked"):
-        lines.append(dim(f"   asked in {result['asked']:,} conversations; this is the first that was answered"))
+        lines.append(dim(f"   asked in {result['asked']:,} conversations, shown as one"))
     for message in result.get("messages", []):
         lines += _format_message(message)
     if result.get("summary"):

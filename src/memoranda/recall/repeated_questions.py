@@ -66,7 +66,10 @@ _NO_ANSWER = re.compile(
 def is_asking(text: str) -> bool:
     """Whether a text asks something, as far as its punctuation and its first words tell."""
     text = text.strip()
-    return bool(_SENTENCE_END.search(text) or _OPENINGS.match(text) or is_question(text))
+    if _SENTENCE_END.search(text) or _OPENINGS.match(text):
+        return True
+    # Interrogatives of unspaced scripts occur in statements too, which end with a full stop.
+    return is_question(re.split("[。！\n]", text)[-1]) or text.endswith(("か。", "吗。", "嗎。"))
 
 
 def content_words(text: str) -> frozenset[str]:
