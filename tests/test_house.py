@@ -132,6 +132,13 @@ def _tracked() -> list[Path]:
     return [ROOT / line for line in listed.splitlines() if (ROOT / line).is_file()]
 
 
+def test_the_root_has_only_the_files_that_a_reader_expects() -> None:
+    """Whatever a command left there by mistake is not committed."""
+    expected = {".gitignore", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md"}
+    expected |= {"pyproject.toml", "zensical.toml"}
+    assert {path.name for path in _tracked() if path.parent == ROOT} == expected
+
+
 def test_no_file_names_a_package_registry() -> None:
     """Locks hold names, versions and hashes only."""
     # Written in pieces, so that this file does not hold what it looks for.
