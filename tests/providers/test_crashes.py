@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,8 @@ def _lines(path: Path) -> list[tuple[str, str, str]]:
     return [(key, session, turn) for key, session, turn in lines]
 
 
-def _manager(home: Path, session_id: str, *, honest: bool = True) -> MemoryManager:
-    manager = MemoryManager(home, SETTINGS)
+def _manager(home: Path, session_id: str, *, honest: bool = True, lease_seconds: float = 0.5) -> MemoryManager:
+    manager = MemoryManager(home, replace(SETTINGS, lease_seconds=lease_seconds))
     assert manager.add_provider(FileProvider(home / "memory.txt", honest))
     manager.initialize(session_id)
     return manager
@@ -97,7 +98,7 @@ def test_two_hundred_kills_lose_no_turn_and_deliver_none_twice(tmp_path: Path) -
             os.waitpid(child, 0)
             counts[session_id] = 1 + len(os.read(pipe, 1_000_000))
     last = _manager(tmp_path, "last")
-    assert last.drain(30)
+    assert last.drain(GIVE_UP)
     assert last.shutdown()
     lines = _lines(tmp_path / "memory.txt")
     assert max(Counter(key for key, _, _ in lines).values()) == 1
@@ -112,11 +113,11 @@ import sys
 from pathlib import Path
 from tests.providers.test_crashes import _manager
 home, name = Path(sys.argv[1]), sys.argv[2]
-manager = _manager(home, f"own-{name}", honest=False)
+manager = _manager(home, f"own-{name}", honest=False, lease_seconds=100)
 for number in range(40):
     assert manager.notify.turn_finished(f"{name}-{number}", "answer", f"own-{name}")
     assert manager.notify.turn_finished(f"{name}-{number}", "answer", "shared")
-assert manager.drain(20)
+assert manager.drain(100)
 manager.shutdown()
 """
 
@@ -125,7 +126,7 @@ manager.shutdown()
 def test_processes_that_share_a_home_deliver_everything_once(tmp_path: Path) -> None:
     """To a provider that does not look at keys, in the order of each session."""
     processes = [subprocess.Popen([sys.executable, "-c", _SHARE, str(tmp_path), name]) for name in "xyz"]
-    assert [process.wait(40) for process in processes] == [0] * 3
+    assert [process.wait(GIVE_UP) for process in processes] == [0] * 3
     lines = _lines(tmp_path / "memory.txt")
     assert max(Counter(key for key, _, _ in lines).values()) == 1
     for name in "xyz":

@@ -166,3 +166,10 @@ def test_what_a_developer_tries_first_prints_the_answer(tmp_path: Path) -> None:
         with memory.session(source="my-agent") as session, session.turn("How did we fix the deadlock?") as turn:
             turn.done("Take the locks in one order: queue, then ledger.")
         assert memory.search("fixing deadlocks")["results"][0]["snippet"].startswith("Take the locks in one order")
+
+
+def test_a_search_for_one_word_lists_every_session_that_has_it(db: SessionDB, call: Call) -> None:
+    """Also sessions that began with the same question: one word asks nothing."""
+    for name in ("first", "second"):
+        tell(db, name, ["Why does the lock hang?", "It is taken twice."])
+    assert {result["session_id"] for result in call(query="lock")["results"]} == {"first", "second"}

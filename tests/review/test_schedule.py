@@ -203,7 +203,7 @@ from memoranda.review.schedule import ReviewSchedule
 from memoranda.review.settings import ReviewSettings
 schedule = ReviewSchedule(Path(sys.argv[1]), ReviewSettings(nudge_interval=1000))
 for _ in range(40):
-    schedule.turn_done("ann", "s", used=(), offered=("memory",))
+    schedule.record_turn("ann", "s", used=(), offered=("memory",))
 """
 
 

@@ -128,6 +128,8 @@ class RepeatedQuestions:
 
     def __post_init__(self) -> None:
         self._words = content_words(self.query.text)
+        # A single word asks nothing: a search for it lists every session that has it.
+        self.enabled = self.enabled and len(self._words) >= _MIN_SHARED_WORDS
         self._length = _MAX_LENGTH_FACTOR * len(tokenize(self.query.text)) + _MAX_LENGTH_EXTRA
 
     def without(self, rows: Sequence[Posting]) -> list[Posting]:
