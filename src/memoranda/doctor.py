@@ -11,7 +11,6 @@ from memoranda.db.health import check_store, plain_store
 from memoranda.errors import ConfigError, HomeError, StorageError
 from memoranda.importers import import_state as imports
 from memoranda.index import health as index_health
-from memoranda.index.generations import index_path
 from memoranda.providers.discovery import discover
 from memoranda.providers.outbox_checks import check_outbox, check_settings
 from memoranda.providers.provider_checks import check_providers
@@ -21,7 +20,7 @@ from memoranda.sessions import health as session_health
 from memoranda.skills import health_checks as skill_health
 from memoranda.spending import schema as usage
 from memoranda.support.health_issues import HealthIssue, check_permissions, check_writable, issues_until_error
-from memoranda.support.home import Home, decode_user_id
+from memoranda.support.home import Home, decode_user_id, index_path
 
 
 def examine(home: Home) -> Iterator[HealthIssue]:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from memoranda.db.engine import Engine
-from memoranda.index.generations import index_path
 from memoranda.recall.searchable_store import SearchableStore, StoreIndex
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.conversations import Conversations
@@ -27,6 +26,7 @@ from memoranda.sessions.session_list import SessionList
 from memoranda.sessions.titles import Titles
 from memoranda.sessions.transfer import Transfer
 from memoranda.sessions.usage import Usage
+from memoranda.support.home import index_path
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from memoranda.index import generations
-from memoranda.index.generations import index_path
 from memoranda.index.tables import PAGE_SIZE
 from memoranda.session_db import SessionDB
+from memoranda.support.home import index_path
 from tests.cli.terminal import Terminal
 
 WORDS = ("alpha", "kilo", "tango", "zulu")

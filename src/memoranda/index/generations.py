@@ -21,11 +21,6 @@ _COMPANIONS = ("", "-wal", "-shm", "-journal")
 _ABANDONED_AFTER = 3600.0
 
 
-def index_path(db_path: Path) -> Path:
-    """The path of the index of a store, in the same directory: the common prefix of its files."""
-    return db_path.with_name(f"{db_path.stem}.index.db")
-
-
 def generations(path: Path) -> list[Path]:
     """The existing files, newest first."""
     pattern = re.compile(rf"{re.escape(path.name)}\.(\d{{1,19}})")

@@ -167,3 +167,8 @@ def encode_user_id(user: str) -> str:
 
         return "h-" + hashlib.sha256(raw).hexdigest()
     return "u-" + encoded
+
+
+def index_path(db_path: Path) -> Path:
+    """The path of the index of a store, in the same directory: the common prefix of its files."""
+    return db_path.with_name(f"{db_path.stem}.index.db")

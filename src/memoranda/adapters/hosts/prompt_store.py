@@ -7,13 +7,13 @@ after one search gains nothing from either: the process that records the session
 from pathlib import Path
 from typing import Self
 
-from memoranda.index.generations import index_path
 from memoranda.index.search_index import SearchIndex
 from memoranda.recall.search import Search
 from memoranda.sessions.conversations import Conversations
 from memoranda.sessions.feed import Feed, FeedSession
 from memoranda.sessions.record import open_record
 from memoranda.sessions.scope import Scope
+from memoranda.support.home import index_path
 
 
 class PromptStore:
