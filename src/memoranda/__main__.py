@@ -6,9 +6,9 @@ import sys
 def main() -> None:
     """Runs the command."""
     if sys.argv[1:2] == ["hook"]:
-        from memoranda.cli.hosts.hook_call import run_words  # noqa: PLC0415
+        from memoranda.cli.hosts.hook_call import run_installed_hook  # noqa: PLC0415
 
-        run_words(sys.argv[2:])
+        run_installed_hook(sys.argv[2:])
     from memoranda.cli.main import main as run_command  # noqa: PLC0415
 
     run_command()

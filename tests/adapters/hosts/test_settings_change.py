@@ -167,7 +167,7 @@ def test_what_cannot_be_put_back_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(SettingsError) as told:
         apply_changes(changes, tmp_path / "backups")
     copy = next(path for path in (tmp_path / "backups").iterdir() if path.name.endswith("-a.json"))
-    assert f"{file} stays changed (as it was before: {copy})" in str(told.value)
+    assert f"{file} stays changed (backup: {copy})" in str(told.value)
     assert f"{fresh} stays changed (it did not exist before)" in str(told.value)
     assert "Nothing was changed" not in str(told.value)
     assert (file.read_text(), fresh.read_text()) == ("theirs", "theirs")

@@ -1,4 +1,4 @@
-"""`memoranda hook status` says what each prompt was given, or why it was given nothing."""
+"""`memoranda hook status` shows what each prompt received, or why it received nothing."""
 
 import json
 import subprocess
@@ -89,7 +89,7 @@ def test_why_explains_one_prompt(home: Path) -> None:
     assert "does not ask about the past" in text
     assert "cleared: session t3" in Terminal(home).run("hook", "status", "--why", given["id"]).stdout
     missing = Terminal(home).run("hook", "status", "--why", "zzz")
-    assert missing.exit_code == 1 and "No call 'zzz'" in missing.output
+    assert missing.exit_code == 1 and "no call 'zzz'" in missing.output
 
 
 def test_an_error_is_listed_with_its_message(home: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_missed_deadline_is_logged(home: Path) -> None:
     code = (
         "import sys, time; from memoranda.adapters.hosts import hooks; from memoranda.cli.hosts import hook_call\n"
         "hooks.answer_event = lambda *_: time.sleep(60); hook_call.TIMEOUT = 0.2\n"
-        "hook_call.run_words(sys.argv[1:])"
+        "hook_call.run_installed_hook(sys.argv[1:])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, "claude-code", "UserPromptSubmit", "--home", str(home)],

@@ -55,7 +55,7 @@ def test_uninstalling_deletes_the_files_that_installing_created(terminal: Termin
 def test_a_person_is_asked_in_a_terminal(terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No leaves everything as it was."""
     monkeypatch.setattr("memoranda.cli.confirmation._can_ask", lambda invocation: True)
-    assert "Write this?" in terminal.ok("install", "codex", input="n\n")
+    assert "Write these changes?" in terminal.ok("install", "codex", input="n\n")
     assert not (tmp_path / "user" / ".codex").exists()
     assert "Wrote" in terminal.ok("install", "codex", input="y\n")
     assert (tmp_path / "user" / ".codex" / "config.toml").exists()
@@ -93,9 +93,9 @@ def test_a_project_s_files_call_the_program_by_name(terminal: Terminal, tmp_path
     assert (entry["command"], entry["args"]) == ("memoranda", ["mcp"])
 
 
-def test_a_home_that_a_shared_file_cannot_name_is_spoken_of(terminal: Terminal, tmp_path: Path) -> None:
-    """What was asked for is not dropped in silence."""
-    assert "given no home" in terminal.ok("install", "cursor", "--project", str(tmp_path), "--yes")
+def test_a_shared_file_without_the_home_is_reported(terminal: Terminal, tmp_path: Path) -> None:
+    """The option is not dropped silently."""
+    assert "names no home" in terminal.ok("install", "cursor", "--project", str(tmp_path), "--yes")
     assert "given no home" not in terminal.ok("install", "cursor", "--yes")
 
 

@@ -1,7 +1,7 @@
 """Codex: adds our server to its config.toml, and our commands to its hooks.json.
 
-Codex runs a hook only after the user has reviewed it (`/hooks`). The server therefore says what is remembered too, and
-Codex waits for it: its first request has the memory before the hooks are trusted.
+Codex runs a hook only after the user has reviewed it (`/hooks`). The server therefore provides the memory too, and
+Codex waits for the server: its first request contains the memory even before the user trusts the hooks.
 """
 
 from memoranda.adapters.hosts.hook_settings import add_hooks, remove_hooks
@@ -32,7 +32,7 @@ def _files(environment: HostEnvironment) -> list[SettingsFile]:
     table = ("mcp_servers", PROGRAM)
     remove = remove_server("mcp_servers")
     if environment.project is not None:
-        # Others may not have Memoranda: a required server would stop their Codex, and so would our hooks disturb it.
+        # Others may not have Memoranda: a required server would stop their Codex, and our hooks would disturb it.
         path = environment.project / ".codex" / "config.toml"
         return [SettingsFile(path, add_server("mcp_servers"), remove, "toml", table)]
     directory = environment.directory("CODEX_HOME", environment.user_home / ".codex")
@@ -45,6 +45,6 @@ HOST = Host(
     NAME,
     "Codex",
     _files,
-    "Start Codex and trust the hooks that it asks you to review (/hooks): without that it does not run them, and "
-    "records nothing. /mcp shows the server.",
+    "Start Codex and trust the hooks that it asks you to review (/hooks): until then it does not run them, and "
+    "Memoranda records nothing. /mcp shows the server.",
 )

@@ -1,7 +1,7 @@
 """Remembers which settings files and directories an installation created, so that uninstalling removes them.
 
-The record is `created.json` beside the backups of a host. Without it, an empty settings file could also be one that the
-user had before.
+The record is `created.json` beside the backups of a host. Without it, uninstalling could not tell an empty settings
+file that it created from one that the user had before.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ class CreatedFiles:
         self._directories = _read(self._path)
 
     def __contains__(self, file: object) -> bool:
-        # A link was put there later, and what it points to is not ours.
+        # A symbolic link was put there later, and its target is not ours.
         return isinstance(file, Path) and str(file) in self._directories and not file.is_symlink()
 
     def add(self, created: Mapping[Path, list[Path]]) -> None:
@@ -34,7 +34,7 @@ class CreatedFiles:
             self._save(self._directories | {str(file): list(map(str, made)) for file, made in created.items()})
 
     def remove(self, files: Iterable[Path]) -> None:
-        """Forgets files that were removed, and removes the directories of theirs that are empty now."""
+        """Forgets files that were removed, and removes the directories created for them that are empty now."""
         names = [str(file) for file in files if str(file) in self._directories]
         if names:
             remove_empty(Path(made) for name in names for made in self._directories[name])

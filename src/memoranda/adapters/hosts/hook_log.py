@@ -1,8 +1,8 @@
-"""The log of answered hooks: what each prompt was given, or why it was given nothing, in `logs/hook-events.jsonl`.
+"""The log of answered hooks: what each prompt received, or why it received nothing, in `logs/hook-events.jsonl`.
 
 A call appends one line when it begins and one with its result, so a call that was killed is in the log too. Only plain
-words of a prompt are stored. The file never has more than `_MAX_BYTES`; while it is shortened, another call's line may
-be lost. This module loads nothing that a hook does not load anyway.
+words of a prompt are stored. The file is halved when it exceeds `_MAX_BYTES`; while that happens, another call's line
+may be lost. This module loads nothing that a hook does not load anyway.
 """
 
 import json
@@ -33,10 +33,10 @@ def log_path(home: Path) -> Path:
 
 
 def mask_words(text: str) -> str:
-    """The plain words of a text; whatever could be a secret, such as letters mixed with digits, is hidden.
+    """Returns the plain words of a text; anything that could be a secret, such as letters mixed with digits, is hidden.
 
-    So is the word that follows `password`, `key` and the like. A redactor knows more formats, but loading one would
-    take longer than the whole hook.
+    The word that follows `password`, `key` or a similar word is hidden too. A redactor knows more formats, but loading
+    one would take longer than the whole hook.
     """
     words: list[str] = []
     follows_name = False
@@ -56,23 +56,23 @@ def mask_words(text: str) -> str:
 class HookLog:
     """The lines of one call. Nothing is written into a home that does not exist, and no error reaches the caller."""
 
-    def __init__(self, home: Path, begun: float | None = None) -> None:
-        """`begun` is the time of the call; it gives the call its id, so that two threads of it use the same."""
+    def __init__(self, home: Path, started_at: float | None = None) -> None:
+        """`started_at` is the time of the call; the id is made from it, so that two threads of a call have the same."""
         self._home = home
-        self._begun = time.time() if begun is None else begun
+        self._started_at = time.time() if started_at is None else started_at
         # Short enough to type; it only has to be unique among the calls that are still in the log.
-        self.call_id = f"{int(1000 * self._begun) & 0xFFFFFFF:07x}{os.getpid() & 0xFF:02x}"
+        self.call_id = f"{int(1000 * self._started_at) & 0xFFFFFFF:07x}{os.getpid() & 0xFF:02x}"
 
     def begin(self, host: str, event: str, session_id: str, prompt: str) -> None:
-        """Note a call; one that has no second line was stopped before it had a result."""
+        """Logs the start of a call; a call without a second line was stopped before it had a result."""
         fields = {"host": host, "event": event, "session_id": session_id[:100], "prompt": mask_words(prompt)}
-        self._append({"at": round(self._begun, 3), **fields})
+        self._append({"at": round(self._started_at, 3), **fields})
 
     def end(self, outcome: str, reason: str, details: dict[str, Any] | None = None) -> None:
-        """Note the result: an outcome, the reason in words, and what the decision was made from."""
-        used = time.process_time()
-        taken = {"ms": round(1000 * (time.time() - self._begun)), "cpu_ms": round(1000 * used)}
-        self._append({"outcome": outcome, "reason": reason, **(details or {}), **taken})
+        """Logs the result: an outcome, the reason in words, and the details behind the decision."""
+        cpu_ms = round(1000 * time.process_time())
+        durations = {"ms": round(1000 * (time.time() - self._started_at)), "cpu_ms": cpu_ms}
+        self._append({"outcome": outcome, "reason": reason, **(details or {}), **durations})
 
     def _append(self, fields: dict[str, Any]) -> None:
         path = log_path(self._home)
@@ -106,7 +106,7 @@ def _drop_older_half(path: Path) -> None:
 
 
 def read_calls(home: Path) -> list[dict[str, Any]]:
-    """The calls in the log, the newest first, each with its outcome; lines that cannot be read are skipped."""
+    """Returns the calls in the log, newest first, each with its outcome; lines that cannot be read are skipped."""
     try:
         lines = log_path(home).read_text("utf-8", "replace").splitlines()
     except (FileNotFoundError, NotADirectoryError):
@@ -118,7 +118,7 @@ def read_calls(home: Path) -> list[dict[str, Any]]:
         except ValueError:
             continue
         if isinstance(fields, dict) and isinstance(fields.get("id"), str):
-            # A call that was late may still have ended; what the host got is decided by the first result.
+            # A late call may still end and log a second result; the first one is what the host received.
             call = calls.setdefault(fields["id"], {})
             calls[fields["id"]] = fields | call if "outcome" in call else call | fields
     found = [call for call in calls.values() if isinstance(call.get("at"), int | float)]

@@ -11,7 +11,7 @@ from memoranda.adapters.hosts.launch_command import LaunchCommand, is_our_hook
 
 
 def add_hooks(host: str, events: Mapping[str, Mapping[str, int]]) -> Callable[[Settings, LaunchCommand], Settings]:
-    """Returns a function that adds one group with our command to each event; `events` has the options of each command.
+    """Returns a function that adds one group with our command to each event; `events` maps an event to its options.
 
     An existing group of ours is replaced in place.
     """
@@ -31,7 +31,7 @@ def add_hooks(host: str, events: Mapping[str, Mapping[str, int]]) -> Callable[[S
 
 
 def remove_hooks(host: str) -> Callable[[Settings], Settings]:
-    """Returns a function that removes our commands, and what is empty without them."""
+    """Returns a function that removes our commands, and the groups and events that are empty without them."""
 
     def remove(settings: Settings) -> Settings:
         hooks = _hooks(settings)
@@ -78,7 +78,7 @@ def _is_ours(group: Any, host: str) -> bool:
 
 
 def _other_groups(groups: list[Any], host: str) -> list[Any]:
-    """Returns the groups without our commands; a group that has no others is left out."""
+    """Returns the groups without our commands; a group that has no other command is omitted."""
     without_ours = (_without_ours(group, host) for group in groups)
     return [group for group in without_ours if group is not None]
 

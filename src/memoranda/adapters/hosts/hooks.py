@@ -46,7 +46,7 @@ class HookPayload:
 
 
 class HookAnswer:
-    """What a host prints into its model's context ("" for nothing), and why: see `hook_log` for the outcomes."""
+    """The text for the context of the host's model ("" for none), and the reason; `hook_log` lists the outcomes."""
 
     __slots__ = ("details", "outcome", "reason", "text")
 
@@ -81,7 +81,7 @@ def _text_field(payload: "dict[str, Any]", name: str) -> str:
 
 
 def answer_event(home: "Home", user: str | None, payload: HookPayload, host: str) -> HookAnswer:
-    """Finds what the host's model gets at this event; the text is JSON in the form that the host reads."""
+    """Finds what the host's model receives at this event; the text is JSON in the form that the host reads."""
     if payload.event == USER_PROMPT:
         answer = _evidence_for_prompt(home, user, payload, host)
     else:
@@ -118,7 +118,7 @@ def _evidence_for_prompt(home: "Home", user: str | None, payload: HookPayload, h
 
 
 def _memory_for_session(home: "Home", user: str | None) -> HookAnswer:
-    """Gives the notes and the profile with a heading."""
+    """Returns the notes and the profile with a heading."""
     from memoranda.config.environment import uses_defaults  # noqa: PLC0415
     from memoranda.curated.settings import CuratedSettings  # noqa: PLC0415
     from memoranda.curated.store import MemoryStore  # noqa: PLC0415
@@ -135,14 +135,14 @@ def _memory_for_session(home: "Home", user: str | None) -> HookAnswer:
     if not remembered:
         return HookAnswer("", "nothing", "nothing is remembered yet")
     text = shorten_end(f"{_MEMORY_HEAD}\n\n{remembered}", _MAX_MEMORY_CHARS, _TRUNCATED)
-    return HookAnswer(text, "given", "what is remembered")
+    return HookAnswer(text, "given", "the notes and the profile")
 
 
 def capture_transcript(memory: "Memory", transcript: Path, host: str) -> "ImportSummary | None":
     """Imports what is new in a session's transcript and those of its sub-agents; None when nothing was imported.
 
-    Captures wait for each other. While a long import holds the lock, this gives up: the transcript stays, and the next
-    event of the session imports it.
+    Captures wait for each other. While a long import holds the lock, this one gives up: the transcript stays, and the
+    next event of the session imports it.
     """
     from memoranda.importers.importer import Importer, import_lock  # noqa: PLC0415
     from memoranda.support.projects import project_of  # noqa: PLC0415
@@ -151,7 +151,7 @@ def capture_transcript(memory: "Memory", transcript: Path, host: str) -> "Import
     items = list(reader.scan(transcript)) if transcript.is_file() else []
     if not items:
         return None
-    # Claude Code keeps sub-agents in a directory next to the transcript; those of Codex have an event of their own.
+    # Claude Code keeps sub-agents in a directory next to the transcript; those of Codex have their own event.
     sub_agents = transcript.with_suffix("")
     if sub_agents.is_dir():
         items += [item for item in reader.scan(sub_agents) if item.file.is_file()]

@@ -16,7 +16,7 @@ class UnusableSettingsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class HostEnvironment:
-    """Where to look for settings: the user's home directory, the platform, and the project if only one is meant."""
+    """Where to look for settings: the user's home directory, the platform, and the project when it is for one."""
 
     user_home: Path
     platform: str
@@ -49,9 +49,9 @@ class SettingsFile:
     remove: Callable[[Settings], Settings]
     language: Literal["json", "toml"] = "json"
     table: tuple[str, str] = ("", "")
-    """For TOML: the table that is ours, by the name of its parent and its own."""
+    """For TOML: the names of our table's parent and of our table."""
     initial: Settings = field(default_factory=dict)
-    """What a new file has beside our entries."""
+    """What a new file contains besides our entries."""
     local: bool = False
     """Whether the file stays on this machine even when it belongs to a project."""
 

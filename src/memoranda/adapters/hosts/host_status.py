@@ -67,8 +67,8 @@ def inspect_hosts(
         entries = [entry for file in files for entry in _entries(file, host.name) if uses_home(entry.arguments)]
         if not entries:
             continue
-        found = {entry.program: read_version(entry.program) for entry in entries}
-        issues = list(_program_issues(host, entries, found, version))
+        versions = {entry.program: read_version(entry.program) for entry in entries}
+        issues = list(_program_issues(host, entries, versions, version))
         missing = [file.path for file in files if file.path not in {entry.file for entry in entries}]
         issues += [
             HealthIssue("note", path, f"has no entries of Memoranda for {host.title}", _reinstall(host))
@@ -77,10 +77,10 @@ def inspect_hosts(
         last_call = last_calls.get(host.name)
         hooks = next((entry.file for entry in entries if entry.arguments[:1] == ("hook",)), None)
         if hooks is not None and last_call is None and not issues:
-            problem = f"has hooks, but the log of hook calls has none of {host.title}"
+            problem = f"has hooks, but the log of hook calls has none from {host.title}"
             issues.append(HealthIssue("note", hooks, problem, host.next_step))
         program = entries[0].program
-        yield HostStatus(host, shlex.join(program), found[program], last_call, tuple(issues))
+        yield HostStatus(host, shlex.join(program), versions[program], last_call, tuple(issues))
 
 
 def _program_issues(
@@ -118,17 +118,17 @@ def _read_version(program: tuple[str, ...]) -> str:
         return ""
     try:
         # The working directory must not decide which code runs.
-        done = subprocess.run(
+        completed = subprocess.run(
             [*program, "--version"], capture_output=True, text=True, timeout=_TIMEOUT, cwd=os.sep, check=False
         )
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return ""
-    words = done.stdout.split()
-    return words[-1] if done.returncode == 0 and words else ""
+    words = completed.stdout.split()
+    return words[-1] if completed.returncode == 0 and words else ""
 
 
 def _entries(file: SettingsFile, host: str) -> Iterator[_Entry]:
-    """Yields our commands in a settings file; none when it cannot be read, which installing reports."""
+    """Yields our commands in a settings file; none when it cannot be read, which `memoranda install` reports."""
     try:
         settings = read_values(file)
     except (SettingsError, UnicodeDecodeError, JsonTextError, UnusableSettingsError):

@@ -32,7 +32,7 @@ def plan_install(host: Host, environment: HostEnvironment, command: LaunchComman
 def plan_uninstall(
     host: Host, environment: HostEnvironment, created: Container[Path] = frozenset()
 ) -> list[HostFileChange]:
-    """Returns the changes that remove our entries; a file that installing created goes if nothing else is in it."""
+    """Returns the changes that remove our entries; a file that installing created is deleted if it is empty now."""
 
     def plan_file(file: SettingsFile) -> HostFileChange:
         change = _plan_change(file, file.remove, shared=file.is_shared(environment))
@@ -56,13 +56,13 @@ def _plan_change(file: SettingsFile, edit: Edit, *, shared: bool) -> HostFileCha
         after = _edit_toml(file, text, edit) if file.language == "toml" else _edit_json(text, edit)
     except (UnicodeDecodeError, JsonTextError, UnusableSettingsError) as error:
         raise SettingsError(
-            f"{file.path} cannot be changed: {error}. It was left as it is; repair it, or add the server by hand."
+            f"{file.path} cannot be changed: {error}. Nothing was written; repair it, or add the server by hand."
         ) from error
     return HostFileChange(file.path, before, after.encode(), shared)
 
 
 def read_values(file: SettingsFile) -> Settings:
-    """Returns the settings in a file; none when it does not exist."""
+    """Returns the settings in a file; an empty map when it does not exist."""
     text = (read_settings(file.path) or b"").decode()
     return _read_toml(text) if file.language == "toml" else _read_json(text)
 
@@ -80,7 +80,7 @@ def _read_json(text: str) -> Settings:
 
 
 def _edit_toml(file: SettingsFile, text: str, edit: Edit) -> str:
-    # Only Codex has TOML; the other hosts need not load the library for it.
+    # Only Codex uses TOML, so the other hosts do not load its library.
     from memoranda.adapters.hosts.toml_edit import rewrite_toml  # noqa: PLC0415
 
     return rewrite_toml(text, edit(_read_toml(text)), *file.table)

@@ -1,4 +1,4 @@
-"""Brings a JSON text to another value by small edits: what stays the same keeps its bytes and its comments.
+"""Changes the value of a JSON text by small edits, so that unchanged parts keep their bytes and comments.
 
 Each round makes one edit and parses the text again, so that every edit starts from valid text, and the last round
 proves the result.
@@ -18,7 +18,7 @@ _DEFAULT_UNIT = "  "
 
 
 def rewrite_json(text: str, wanted: dict[str, Any]) -> str:
-    """Returns the text with the value that is wanted; raises JsonTextError when it cannot be reached."""
+    """Returns the text edited to have the `wanted` value; raises JsonTextError when that takes too many edits."""
     if not text.strip("\ufeff" + _BLANK):
         return json.dumps(wanted, indent=_DEFAULT_UNIT, ensure_ascii=False) + "\n"
     for _ in range(_MAX_EDITS):
@@ -27,7 +27,7 @@ def rewrite_json(text: str, wanted: dict[str, Any]) -> str:
         if edited is None:
             return text
         text = edited
-    raise JsonTextError("too much differs")
+    raise JsonTextError("it differs in too many places from the settings that are wanted")
 
 
 class _TextEdit:

@@ -9,7 +9,7 @@ HOME_OPTION = "--home"
 
 @dataclass(frozen=True, slots=True)
 class LaunchCommand:
-    """The words that start the program, and the options by which it finds its home."""
+    """The words that start the program, and the options that select its home."""
 
     words: tuple[str, ...] = (PROGRAM,)
     options: tuple[str, ...] = ()

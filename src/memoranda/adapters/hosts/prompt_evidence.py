@@ -21,7 +21,7 @@ _HOW_TO_READ_MORE = "More of a conversation: session_search with its session_id 
 
 
 class PromptEvidence(NamedTuple):
-    """The fenced block for a prompt ("" for none), the reason in words, and what decided it."""
+    """The fenced block for a prompt ("" for none), the reason in words, and the details of the decision."""
 
     text: str
     reason: str
@@ -37,7 +37,7 @@ def find_evidence(
 ) -> PromptEvidence:
     """Returns the relevant messages in one fenced block; for most prompts nothing is relevant enough.
 
-    The host's own session `session_id` is left out, because its model already has it in context.
+    The host's own session `session_id` is omitted, because its model already has it in context.
     """
     with PromptStore(state_db, Scope.of(user)) as store:
         filters = Filters(store.scope, excluded_sources=hidden_sources, titles=False)
@@ -53,10 +53,10 @@ def find_evidence(
 
     text = "\n\n".join([*(text for _, text in excerpts), _HOW_TO_READ_MORE])
     block = build_memory_context_block(text, max_chars=_MAX_CHARS, source=_SOURCE)
-    given = [{"session_id": hit.session_id, "message_id": hit.message_id} for hit, _ in excerpts]
-    count = len(given)
+    shown = [{"session_id": hit.session_id, "message_id": hit.message_id} for hit, _ in excerpts]
+    count = len(shown)
     return PromptEvidence(
-        block, f"{count} conversation{'s' if count > 1 else ''} cleared the floor", details | {"given": given}
+        block, f"{count} conversation{'s' if count > 1 else ''} cleared the floor", details | {"given": shown}
     )
 
 
@@ -76,7 +76,7 @@ def _reason_for_nothing(judged: PromptRelevance, hits: list[Hit]) -> str:
 
 
 def _describe(judged: PromptRelevance) -> dict[str, Any]:
-    """What the decision was made from, for `memoranda hook status --why`."""
+    """Describes the decision for `memoranda hook status --why`."""
     floor, result = judged.floor, judged.result
     details: dict[str, Any] = {
         "floor": {

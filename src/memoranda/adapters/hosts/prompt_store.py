@@ -1,6 +1,6 @@
 """The parts of the session store that a hook reads on every prompt, without those that write.
 
-A `SessionDB` would also load the writing parts and start the thread that checks an index in doubt. A process that ends
+A `SessionDB` would also load the writing parts and start the thread that checks a suspect index. A process that ends
 after one search gains nothing from either: the process that records the session keeps the index complete.
 """
 
@@ -28,7 +28,7 @@ class PromptStore:
         self.find = Search(self.index).find
 
     def session(self, session_id: str) -> FeedSession | None:
-        """The session of a hit; hits are in scope."""
+        """Returns the session of a hit; the search has already limited hits to the scope."""
         return self._feed.feed_sessions([session_id]).get(session_id)
 
     def close(self) -> None:

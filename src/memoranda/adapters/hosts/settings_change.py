@@ -1,4 +1,4 @@
-"""A change to the settings file of another program: shown first, backed up, and only made to what was shown."""
+"""A change to another program's settings file: shown first, backed up, and refused if the file changed in between."""
 
 import difflib
 import logging
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class SettingsError(StorageError):
-    """A host's settings file could not be read or changed; it was left as it is."""
+    """A host's settings file could not be read or changed; nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +60,17 @@ def read_settings(file: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise SettingsError(f"{file} cannot be read: {error.strerror or error}. It was left as it is.") from error
+        raise SettingsError(f"{file} cannot be read: {error.strerror or error}. Nothing was written.") from error
     if len(content) > _MAX_BYTES:
-        raise SettingsError(f"{file} is too large for a settings file. It was left as it is.")
+        raise SettingsError(f"{file} is too large for a settings file. Nothing was written.")
     return content
 
 
 def apply_changes(changes: Sequence[HostFileChange], backups: Path) -> list[Path | None]:
-    """Makes all changes or none. Returns the path of each file's backup; None for a new file and for a removed one.
+    """Applies all changes or none. Returns the path of each file's backup; None for a new file and for a removed one.
 
     If one change fails, the earlier ones are reverted, and the error names those that could not be. The files and
-    directories that are created here are noted beside the backups, so that uninstalling removes them.
+    directories that are created here are listed beside the backups, so that uninstalling removes them.
     """
     copies: list[Path | None] = []
     created = {change.file: missing_directories(change.file) for change in changes if change.before is None}
@@ -89,12 +89,12 @@ def apply_changes(changes: Sequence[HostFileChange], backups: Path) -> list[Path
 
 
 def apply_change(change: HostFileChange, backups: Path) -> Path | None:
-    """Makes a change. Returns the path of the file's backup; None for a new file and for a removed one.
+    """Applies a change. Returns the path of the file's backup; None for a new file and for a removed one.
 
-    A symbolic link stays, and the file it points to is changed. A file that is no longer as it was shown is refused.
+    A symbolic link stays, and the file it points to is changed. A file that changed after it was shown is refused.
     """
     if _is_read_only(change.file):
-        # A rename would replace it all the same, although its owner protected it.
+        # A rename would replace it nevertheless, but its owner protected it.
         raise SettingsError(f"{change.file} is read-only. Make it writable, or change it by hand.")
     try:
         backup = _back_up(change, backups)
@@ -142,7 +142,7 @@ def _revert(change: HostFileChange, copy: Path | None) -> str:
             return ""
     except (SettingsError, OSError) as error:
         _log.warning("%s could not be reverted: %s", change.file, error)
-    original = "it did not exist before" if copy is None else f"as it was before: {copy}"
+    original = "it did not exist before" if copy is None else f"backup: {copy}"
     return f"{change.file} stays changed ({original})."
 
 
@@ -164,7 +164,7 @@ def _mode(target: Path, change: HostFileChange) -> int:
 
 def _back_up(change: HostFileChange, backups: Path) -> Path | None:
     if change.before is None or change.after is None:
-        # A file is only removed when nothing but our entries is in it.
+        # A file is only removed when it contains nothing but our entries.
         return None
     make_private_directory(backups)
     name = change.file.name.lstrip(".")

@@ -1,8 +1,8 @@
-"""Brings one table of a TOML text to another value; everything else keeps its bytes, comments included.
+"""Changes the value of one table in a TOML text; everything else keeps its bytes, comments included.
 
 A new table goes to the end of the text, or into its parent where that is an inline table. Removing a table that was
-added here restores the text byte for byte. Every result is parsed again: if it does not say what is wanted, the text
-is refused and stays as it is.
+added here restores the text byte for byte. Every result is parsed again: if its value is not the wanted one, the edit
+is refused.
 """
 
 import tomllib
@@ -30,7 +30,7 @@ def read_toml(text: str) -> dict[str, Any]:
 
 
 def rewrite_toml(text: str, wanted: Mapping[str, Any], parent: str, name: str) -> str:
-    """Returns the text with the value that is wanted, which may differ from it in the table `parent.name` only."""
+    """Returns the text edited to have the `wanted` value, which may differ only in the table `parent.name`."""
     settings = read_toml(text)
     current, values = settings.get(parent, {}).get(name), wanted.get(parent, {}).get(name)
     if current == values:
@@ -101,7 +101,7 @@ def _remove(document: tomlkit.TOMLDocument, text: str, parent: str, name: str) -
 
 
 def _cut_out(container: Container, name: str) -> None:
-    """Replaces a table by a gap; a table that is written in several parts leaves one gap per part."""
+    """Replaces a table with a gap; a table that is written in several parts leaves one gap per part."""
     for index, (key, item) in enumerate(container.body):
         if key is not None and key.key == name:
             container.body[index] = (None, Whitespace(_GAP + _trailing_comments(item)))
@@ -134,7 +134,7 @@ def _without_last_newline(text: str) -> str:
 
 
 def _without_empty_tables(value: Any) -> Any:
-    """Drops empty tables, which say nothing: removing the only server may leave one."""
+    """Drops empty tables, which contain no setting: removing the only server may leave one."""
     if not isinstance(value, Mapping):
         return value
     children = {key: _without_empty_tables(child) for key, child in value.items()}

@@ -21,7 +21,7 @@ from memoranda.safety.redaction import Redactor
 
 _LATEST = "\0latest"
 _HOW_TO_LIST = "'memoranda sessions list' shows all conversations."
-_NO_DEMO = (
+_DEMO_REMOVED = (
     "--demo was removed. 'memoranda demo' shows the memory at work without a model; for a chat, set a model up with "
     "'memoranda secret set ANTHROPIC_API_KEY'."
 )
@@ -58,11 +58,11 @@ def command(model_name: str | None, resume: str | None, new: bool, query: str | 
     """
     invocation = Invocation.current()
     if demo:
-        raise click.UsageError(_NO_DEMO)
+        raise click.UsageError(_DEMO_REMOVED)
     if new and resume:
-        raise click.UsageError("--new and --resume exclude each other.")
+        raise click.UsageError("--new and --resume cannot be combined.")
     if resume is not None and not resume.strip():
-        raise click.UsageError("--resume takes an id or a title, or nothing at all for the latest.")
+        raise click.UsageError("--resume takes an id or a title; without either it resumes the latest.")
     message = sys.stdin.read().strip() if query == "-" else query
     if message is not None and not message.strip():
         raise click.UsageError("--query is empty: there is nothing to send.")

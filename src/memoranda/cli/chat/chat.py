@@ -90,7 +90,7 @@ class Chat:
                 self.output.show_remark("review", line, {"counts": report.counts(), "failed": report.failed})
 
     def attempt(self, work: Callable[[], None]) -> None:
-        """Runs a step that may fail or be interrupted, and shows if it was."""
+        """Runs a step, and shows the error or the interruption that ends it."""
         try:
             with deferred_interrupts():
                 work()
@@ -107,7 +107,7 @@ class Chat:
         self.output.show_answer(answer, self.status)
 
     def last_exchange(self) -> list[JsonObject]:
-        """Returns the last message of the user and the last answer, as far as there are any."""
+        """Returns the last message of the user and the last answer, if there are any."""
         messages = [message for message in self.session.conversation() if message["role"] in ("user", "assistant")]
         messages = [message for message in messages if text_of(message["content"]).strip()]
         while len(messages) > 1 and messages[-2]["role"] == messages[-1]["role"]:

@@ -64,7 +64,7 @@ def _help(chat: Chat, argument: str) -> None:
 def _new(chat: Chat, argument: str) -> None:
     session = start_session(chat.memory, chat.model)
     if argument:
-        # Before the switch, so that a title that is in use leaves the chat as it is.
+        # Before the switch, so that the chat stays where it is if the title is in use.
         session.rename(argument)
     chat.end_and_switch_to(session, "new_chat")
     chat.output.show_session(chat.status, "A new conversation.")
@@ -171,7 +171,7 @@ COMMANDS = {
     "/new": ChatCommand("[TITLE]", "Start a new conversation.", _new),
     "/resume": ChatCommand("ID|TITLE", "Resume another conversation.", _resume),
     "/branch": ChatCommand("[TITLE]", "Continue in a copy from here; the original stays as it is.", _branch),
-    "/undo": ChatCommand("", "Undo the last turn, to send it in another form.", _undo),
+    "/undo": ChatCommand("", "Undo the last turn, so that you can edit it and send it again.", _undo),
     "/title": ChatCommand("[NAME]", "Name this conversation.", _title),
     "/memory": ChatCommand("", "Show what the agent remembers.", _memory),
     "/search": ChatCommand("WORDS", "Search every past conversation.", _search),

@@ -77,7 +77,7 @@ class PipeOutput:
         self._end_line()
 
     def show_interrupted(self) -> None:
-        """Ends the process: an interrupt of a pipe means that."""
+        """Ends the process, as Ctrl-C does for other programs in a pipe."""
         self._end_line()
         click.echo("Interrupted. Your message and the finished steps are saved.", err=True)
         sys.exit(_EXIT_INTERRUPTED)
@@ -258,5 +258,5 @@ def _describe_result(result: JsonObject) -> str:
 
 
 def join_lines(text: str, max_chars: int) -> str:
-    """Joins the lines of a text from elsewhere and shortens the result."""
+    """Joins the lines of untrusted text, removes control characters, and shortens the result."""
     return terminal_line(" ".join(text.split()), max_chars)

@@ -1,4 +1,4 @@
-"""The status line of a chat: how full the context is, and how much came from the cache."""
+"""The status line of a chat: how full the context is, and the share of input tokens that came from the cache."""
 
 from dataclasses import dataclass
 
@@ -54,7 +54,7 @@ def build_status(agent: Agent, title: str | None, messages: list[JsonObject]) ->
 
 
 def format_tokens(number: int) -> str:
-    """Formats a number of tokens in short: 950, 12.3k, 200k, 1.05M."""
+    """Formats a number of tokens briefly: 950, 12.3k, 200k, 1.05M."""
     if number < 1_000:
         return str(number)
     if number < 1_000_000:

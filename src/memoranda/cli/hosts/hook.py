@@ -1,7 +1,7 @@
-"""`memoranda hook`: what a host runs at its events, and `memoranda hook status`, which says what came of it.
+"""`memoranda hook`, which a host runs at its events, and `memoranda hook status`, which lists the results.
 
-A host's call never gets here: `memoranda.__main__` answers it first. Here are the help, calls by hand, and the words
-that a host should not have written.
+`memoranda.__main__` answers the calls of an installed hook before click is loaded. This module handles the other
+calls: the help, calls that people type, and malformed arguments.
 """
 
 from typing import Any
@@ -20,14 +20,14 @@ Examples:
   memoranda hook status --why
 
 \b
-'memoranda install claude-code' writes this command into the host's settings. To see what a prompt would get:
+'memoranda install claude-code' writes this command into the host's settings. To see what a prompt would receive:
   echo '{"prompt": "How did we fix the build?"}' | memoranda hook claude-code UserPromptSubmit
 """
-_IGNORE_THE_REST = {"ignore_unknown_options": True, "allow_extra_args": True}
+_IGNORE_UNKNOWN = {"ignore_unknown_options": True, "allow_extra_args": True}
 
 
-class _NeverFailing(click.Command):
-    """A command that exits silently with code 0 on wrong options: any other code would stop the host."""
+class _SilentCommand(click.Command):
+    """A command that exits silently with code 0 on invalid options, because any other code would stop the host."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> click.Context:
         try:
@@ -36,8 +36,8 @@ class _NeverFailing(click.Command):
             raise click.exceptions.Exit(0) from None
 
 
-class _HookGroup(_NeverFailing, click.Group):
-    """Takes a host's name, or whatever stands in its place, for a subcommand."""
+class _HookGroup(_SilentCommand, click.Group):
+    """Accepts any first word as a subcommand, so that an unknown host does not fail either."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -46,23 +46,23 @@ class _HookGroup(_NeverFailing, click.Group):
         return name, self.commands.get(name, _event_command(name)), args[1:]
 
 
-@click.group(cls=_HookGroup, epilog=_EPILOG, invoke_without_command=True, context_settings=_IGNORE_THE_REST)
+@click.group(cls=_HookGroup, epilog=_EPILOG, invoke_without_command=True, context_settings=_IGNORE_UNKNOWN)
 @memory_options
 @click.pass_context
 def command(context: click.Context) -> None:
-    """Answer an event of a host (claude-code or codex), or see what its prompts were given.
+    """Answer an event of a host (claude-code or codex), or show what its prompts received.
 
-    The host sends its payload on standard input. SessionStart gives what is remembered. UserPromptSubmit gives earlier
+    The host sends its payload on standard input. SessionStart returns the memory. UserPromptSubmit returns earlier
     conversations that are relevant to the prompt, if there are any. Stop, SubagentStop, PreCompact and SessionEnd
     record the session. The exit code is always 0, because any other code would stop the host; errors are in
-    logs/hooks.log in the home, and 'memoranda hook status' says what came of each call.
+    logs/hooks.log in the home, and 'memoranda hook status' shows the result of each call.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
 def _event_command(host: str) -> click.Command:
-    @click.command(host, cls=_NeverFailing, context_settings=_IGNORE_THE_REST, short_help=f"Answer an event of {host}.")
+    @click.command(host, cls=_SilentCommand, context_settings=_IGNORE_UNKNOWN, short_help=f"Answer an event of {host}.")
     @click.argument("event", default="")
     @click.option("--wait", is_flag=True, help="Answer and import before exiting, however long it takes.")
     @click.option("--transcript", default="", hidden=True)

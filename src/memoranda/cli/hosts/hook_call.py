@@ -1,7 +1,7 @@
 """One call of a hook: reads the payload, answers within the time a host waits, and never fails the host.
 
-This module is what a host waits for, so it loads only what its event needs: no command-line library, no logging and no
-store before they are used. `memoranda.__main__` calls `run_words` before anything else is loaded.
+The host waits while this module runs, so it loads only what the event needs: no command-line library, no logging and no
+store before they are used. `memoranda.__main__` calls `run_installed_hook` before anything else is loaded.
 """
 
 import gc
@@ -26,7 +26,7 @@ _VALUE_OPTIONS = frozenset({"--home", "--profile", "--user", "--transcript"})
 
 
 class HookOptions:
-    """The words of the command: the host, its event, and the options."""
+    """The arguments of the command: the host, its event, and the options."""
 
     __slots__ = ("event", "home", "host", "profile", "transcript", "user", "wait")
 
@@ -40,16 +40,16 @@ class HookOptions:
         self.user: str | None = None
 
 
-def parse_words(words: "Iterable[str]") -> HookOptions | None:
-    """Reads `HOST EVENT [options]` as an installed hook has them; None for anything else, which click reads."""
-    rest = iter(words)
+def parse_arguments(arguments: "Iterable[str]") -> HookOptions | None:
+    """Parses `HOST EVENT [options]` as an installed hook has them; None for anything else, which click parses."""
+    rest = iter(arguments)
     host, event = next(rest, ""), next(rest, "")
     if host not in HOSTS or not event or event.startswith("-"):
         return None
     options = HookOptions(host, event)
-    for word in rest:
-        name, separator, value = word.partition("=")
-        if word == "--wait":
+    for argument in rest:
+        name, separator, value = argument.partition("=")
+        if argument == "--wait":
             options.wait = True
         elif name in _VALUE_OPTIONS:
             value = value if separator else next(rest, "")
@@ -61,16 +61,16 @@ def parse_words(words: "Iterable[str]") -> HookOptions | None:
     return options
 
 
-def run_words(words: "Iterable[str]") -> None:
-    """Runs an installed hook and ends the process; returns when the words are something else."""
-    options = parse_words(words)
+def run_installed_hook(arguments: "Iterable[str]") -> None:
+    """Runs an installed hook and ends the process; returns when the arguments are not those of one."""
+    options = parse_arguments(arguments)
     if options is None:
         return
     if options.event != CAPTURE:
         # The process lives too briefly for garbage to matter, and loading modules makes none.
         gc.disable()
     run(options)
-    # What was opened is closed by now; taking the interpreter apart would only cost time.
+    # All files are closed by now; an orderly shutdown of the interpreter would only cost time.
     os._exit(0)
 
 
@@ -96,7 +96,7 @@ def run(options: HookOptions) -> None:
         os._exit(0)
     if late:
         call.log_late()
-        # The thread only reads, and an index update that is stopped continues with the next one.
+        # The thread only reads, and the next update of the index continues where this one stopped.
         os._exit(0)
 
 
@@ -105,7 +105,7 @@ class HookCall:
 
     def __init__(self, options: HookOptions) -> None:
         self._options = options
-        self._begun = time.time()
+        self._started_at = time.time()
         self._payload = HookPayload(options.event)
 
     def answer(self) -> str:
@@ -126,12 +126,12 @@ class HookCall:
                 self._start_capture(payload.transcript)
             return self._answer_event(payload) if payload.event in ANSWERED_EVENTS else ""
         except Exception as error:
-            # Whatever fails here must not stop the host.
+            # No error here may stop the host.
             self._log_failure(error)
             return ""
 
     def log_late(self) -> None:
-        """Notes that the host got no answer in time; the thread that should have had one may not have begun its own."""
+        """Logs that the host got no answer in time, and the call itself, which the worker may not have logged yet."""
         reason = f"no answer within {TIMEOUT:g} seconds"
         self._log_error(f"{reason}; the host continued without one")
         self._log_outcome("late", reason)
@@ -142,7 +142,7 @@ class HookCall:
         from memoranda.cli.hosts.hook_error_log import log_to_home  # noqa: PLC0415
 
         home = self._locate_home()
-        log = HookLog(home.root, self._begun)
+        log = HookLog(home.root, self._started_at)
         with log_to_home(home.root):
             log.begin(self._options.host, payload.event, payload.session_id, payload.prompt)
             answer = answer_event(home, self._options.user, payload, self._options.host)
@@ -150,14 +150,14 @@ class HookCall:
         return answer.text
 
     def _start_capture(self, transcript: str) -> None:
-        """Imports the transcript in a process of its own, so that the host need not wait; with --wait, here."""
+        """Imports the transcript in a separate process, so that the host need not wait; with --wait, in this one."""
         path = os.path.abspath(os.path.expanduser(transcript))
         if self._options.wait:
             from pathlib import Path  # noqa: PLC0415
 
             self._capture(Path(path))
         elif os.path.isfile(path):
-            start_detached([self._options.host, CAPTURE, "--transcript", path, *self._home_words()])
+            start_detached([self._options.host, CAPTURE, "--transcript", path, *self._home_options()])
 
     def _capture(self, transcript: "Path") -> None:
         from memoranda.adapters.hosts.hooks import capture_transcript  # noqa: PLC0415
@@ -172,7 +172,7 @@ class HookCall:
             summary = capture_transcript(memory, transcript, options.host)
         if summary is not None and summary.problem_count:
             first = summary.problems[0].text
-            self._log_error(f"{summary.problem_count} lines of {transcript} could not be read, the first: {first}")
+            self._log_error(f"{summary.problem_count} lines of {transcript} could not be read; the first: {first}")
 
     def _locate_home(self) -> "Home":
         from memoranda.config.environment import locate_home  # noqa: PLC0415
@@ -181,7 +181,7 @@ class HookCall:
         home.refuse_if_foreign()
         return home
 
-    def _home_words(self) -> list[str]:
+    def _home_options(self) -> list[str]:
         values = {"--home": self._options.home, "--profile": self._options.profile, "--user": self._options.user}
         return [word for name, value in values.items() if value is not None for word in (name, value)]
 
@@ -192,7 +192,7 @@ class HookCall:
         self._log_outcome("error", Redactor().text(f"{type(error).__name__}: {error}")[0][:500])
 
     def _log_outcome(self, outcome: str, reason: str) -> None:
-        """Adds a result to the list of `memoranda hook status`, for the events that are in it."""
+        """Adds a result to the list of `memoranda hook status`, which contains the answered events only."""
         from memoranda.adapters.hosts.hook_log import HookLog  # noqa: PLC0415
         from memoranda.errors import MemorandaError  # noqa: PLC0415
 
@@ -200,14 +200,14 @@ class HookCall:
         if payload.event not in ANSWERED_EVENTS:
             return
         try:
-            log = HookLog(self._locate_home().root, self._begun)
+            log = HookLog(self._locate_home().root, self._started_at)
         except (MemorandaError, OSError):
             return
         log.begin(self._options.host, payload.event, payload.session_id, payload.prompt)
         log.end(outcome, reason)
 
     def _log_error(self, text: str, error: Exception | None = None) -> None:
-        """Writes to logs/hooks.log; without a usable home there is no place for it."""
+        """Writes to logs/hooks.log; does nothing without a usable home."""
         from memoranda.cli.hosts.hook_error_log import log_error  # noqa: PLC0415
         from memoranda.errors import MemorandaError  # noqa: PLC0415
 
@@ -218,9 +218,9 @@ class HookCall:
         log_error(root, f"{self._options.host} {self._options.event}: {text}", error)
 
 
-def start_detached(words: list[str]) -> None:
+def start_detached(arguments: list[str]) -> None:
     """Starts this command again in a process that the host neither waits for nor ends."""
-    command = [sys.executable, "-P", "-m", "memoranda", "hook", *words]
+    command = [sys.executable, "-P", "-m", "memoranda", "hook", *arguments]
     import subprocess  # noqa: PLC0415
 
     options: dict[str, object] = {"start_new_session": True}

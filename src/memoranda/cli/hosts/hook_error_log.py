@@ -1,4 +1,4 @@
-"""Sends what a hook logs to `logs/hooks.log` in the home, and loads the log file only when there is a line for it."""
+"""Writes what a hook logs to `logs/hooks.log` in the home; the file handler loads only when there is a line for it."""
 
 import logging
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ class _HomeHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if not self._root.is_dir():
             return
-        # Its module loads sockets and more, which most calls can do without.
+        # The module loads sockets, among other things, which most calls do not need.
         from memoranda.cli.log_file import open_log_file  # noqa: PLC0415
 
         handler = open_log_file(self._root / "logs" / "hooks.log")
@@ -30,7 +30,7 @@ class _HomeHandler(logging.Handler):
 
 @contextmanager
 def log_to_home(root: Path) -> Iterator[None]:
-    """Keeps the log off the host's screen."""
+    """Writes the log to the home instead of the host's screen while the block runs."""
     logger = logging.getLogger(_NAME)
     handler = _HomeHandler(root)
     level, propagates = logger.level, logger.propagate

@@ -1,4 +1,4 @@
-"""`memoranda hook status`: what recent prompts were given, what they were not, and why."""
+"""`memoranda hook status`: shows what recent prompts received, and why others received nothing."""
 
 from collections import Counter
 from datetime import datetime
@@ -15,23 +15,25 @@ _EPILOG = """\b
 Examples:
   memoranda hook status
   memoranda hook status --why              the latest prompt
-  memoranda hook status --why 1f03ab9c2    one of the list
+  memoranda hook status --why 1f03ab9c2    one call of the list
 """
 _LATEST = "latest"
 _PROMPT = "UserPromptSubmit"
-_MAX_PROMPT = 60
+_MAX_PROMPT_CHARS = 60
 _SUMMARY_ORDER = ("given", "nothing", LATE, ERROR, STOPPED, RUNNING)
 
 
 @click.command("status", epilog=_EPILOG)
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="How many calls to list.")
-@click.option("--why", is_flag=False, flag_value=_LATEST, metavar="[ID]", help="Explain one call; the latest prompt.")
+@click.option(
+    "--why", is_flag=False, flag_value=_LATEST, metavar="[ID]", help="Explain one call; without ID, the latest prompt."
+)
 @memory_options
 def status(limit: int, why: str | None) -> None:
-    """List recent calls of the hooks: what each prompt was given, or why it was given nothing.
+    """List recent calls of the hooks: what each prompt received, or why it received nothing.
 
-    A prompt is stored without whatever could be a secret. Calls that record a session are not listed; problems of
-    theirs are in logs/hooks.log.
+    Prompts are stored without anything that could be a secret. Calls that record a session are not listed; their
+    problems are in logs/hooks.log.
     """
     invocation = Invocation.current()
     home = invocation.locate_home()
@@ -40,8 +42,8 @@ def status(limit: int, why: str | None) -> None:
     if why is not None:
         call = _find_call(calls, why)
         if call is None:
-            known = "No prompt is in the log yet." if why == _LATEST else f"No call {why!r} is in the log."
-            invocation.fail(f"{known} The list: memoranda hook status")
+            problem = "The log has no prompt yet." if why == _LATEST else f"The log has no call {why!r}."
+            invocation.fail(f"{problem} 'memoranda hook status' lists the calls.")
         invocation.respond(_explain(call), call)
         return
     shown = calls[:limit]
@@ -69,8 +71,8 @@ def _format_row(call: dict[str, Any]) -> str:
     prompt = printable(str(call.get("prompt", "")))
     if call.get("event") != _PROMPT:
         prompt = f"({call.get('event', '')})"
-    if len(prompt) > _MAX_PROMPT:
-        prompt = f"{prompt[: _MAX_PROMPT - 1]}…"
+    if len(prompt) > _MAX_PROMPT_CHARS:
+        prompt = f"{prompt[: _MAX_PROMPT_CHARS - 1]}…"
     reason = printable(str(call.get("reason", "")))
     return f"{printable(call['id'])}  {_format_time(call['at'])}  {call['outcome']:8} {prompt}  [{reason}]"
 

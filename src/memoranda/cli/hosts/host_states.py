@@ -15,7 +15,7 @@ from memoranda.cli.hosts.host_environment import host_environment, launch_comman
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """A host, its settings files, and the changes that an installation would still make; `problem` forbids them."""
+    """A host, its settings files, and the changes that installing would make, or the `problem` that prevents them."""
 
     host: Host
     files: Sequence[Path]
@@ -24,7 +24,7 @@ class HostState:
     changes: Sequence[HostFileChange] = ()
     problem: str = ""
     has_entries: bool = False
-    """Whether entries of ours are in its settings, such as those of a program that was moved."""
+    """Whether its settings contain our entries, even outdated ones."""
 
     @property
     def state(self) -> str:
@@ -46,7 +46,7 @@ class HostState:
 
 
 def find_hosts(invocation: Invocation, project: Path | None = None) -> list[HostState]:
-    """Returns every supported host, those that are not on this machine included."""
+    """Returns every supported host, including those that are not on this machine."""
     hosts = [host for host in HOSTS.values() if project is None or host.has_projects]
     return [_find_host(host, invocation, project) for host in hosts]
 

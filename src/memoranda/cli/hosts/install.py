@@ -8,9 +8,9 @@ from memoranda.adapters.hosts.install_plan import plan_install
 from memoranda.adapters.hosts.launch_command import HOME_OPTION
 from memoranda.cli.completers import complete_host
 from memoranda.cli.context import Invocation, memory_options
-from memoranda.cli.hosts.confirm_changes import apply_with_consent, find_host, host_options
 from memoranda.cli.hosts.host_environment import host_environment, launch_command
 from memoranda.cli.hosts.host_states import find_hosts
+from memoranda.cli.hosts.install_steps import apply_with_consent, find_host, host_options
 
 _EPILOG = """\b
 Examples:
@@ -19,8 +19,8 @@ Examples:
   memoranda install codex --dry-run
   memoranda install vscode --project .   for everyone who works on this project
 """
-_NO_HOME = (
-    "The server that the project shares is given no home, because others have theirs elsewhere: it uses "
+_SHARED_ENTRY_HOME = (
+    "The entry that the project shares names no home, because other people have their own: the server uses "
     "MEMORANDA_HOME, else ~/.memoranda."
 )
 
@@ -33,8 +33,8 @@ def command(host: str | None, project: Path | None, dry_run: bool, yes: bool) ->
     """Give memory to HOST: claude-code, codex, cursor, claude-desktop, vscode, gemini-cli or opencode.
 
     Shows the change first and asks. Everything else in the settings keeps its bytes, comments included, and each file
-    is backed up to the home first. Claude Code and Codex also get hooks: they give the model what is remembered at the
-    start of a session, add relevant evidence to a prompt, and record every session.
+    is backed up to the home first. Claude Code and Codex also get hooks, which give the model its memory at the start
+    of a session, add relevant evidence to a prompt, and record every session.
     """
     invocation = Invocation.current()
     invocation.locate_home().refuse_if_foreign()
@@ -46,8 +46,8 @@ def command(host: str | None, project: Path | None, dry_run: bool, yes: bool) ->
     command = launch_command(invocation)
     changes = plan_install(target, host_environment(project), command)
     omits_home = project is not None and HOME_OPTION in command.options
-    next_step = f"{target.next_step} {_NO_HOME}" if omits_home else target.next_step
-    apply_with_consent(invocation, target, changes, dry_run=dry_run, yes=yes, done="Wrote", next_step=next_step)
+    next_step = f"{target.next_step} {_SHARED_ENTRY_HOME}" if omits_home else target.next_step
+    apply_with_consent(invocation, target, changes, dry_run=dry_run, yes=yes, verb="Wrote", next_step=next_step)
 
 
 def _list_hosts(invocation: Invocation, project: Path | None) -> None:

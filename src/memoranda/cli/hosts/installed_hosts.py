@@ -1,4 +1,4 @@
-"""What the doctor says about the hosts that are installed for a home."""
+"""Inspects the hosts that are installed for a home, and formats what the doctor reports about them."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -8,8 +8,8 @@ from memoranda.adapters.hosts.created_files import CreatedFiles
 from memoranda.adapters.hosts.install_plan import plan_uninstall
 from memoranda.cli.completers import complete_host
 from memoranda.cli.context import Invocation, memory_options
-from memoranda.cli.hosts.confirm_changes import apply_with_consent, backups_directory, find_host, host_options
 from memoranda.cli.hosts.host_environment import host_environment
+from memoranda.cli.hosts.install_steps import apply_with_consent, backups_directory, find_host, host_options
 
 _EPILOG = """\b
 Examples:
@@ -33,7 +33,7 @@ def command(host: str, project: Path | None, dry_run: bool, yes: bool) -> None:
     target = find_host(invocation, host, project)
     created = CreatedFiles(backups_directory(invocation, target))
     changes = plan_uninstall(target, host_environment(project), created)
-    next_step = f"{target.title} stops using it with its next start."
+    next_step = f"{target.title} stops using Memoranda when it next starts."
     apply_with_consent(
-        invocation, target, changes, dry_run=dry_run, yes=yes, done="Removed Memoranda from", next_step=next_step
+        invocation, target, changes, dry_run=dry_run, yes=yes, verb="Removed Memoranda from", next_step=next_step
     )

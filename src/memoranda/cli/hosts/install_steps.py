@@ -1,4 +1,4 @@
-"""Shows the changes to a host's settings, asks, backs the files up, writes them, and says what to do next."""
+"""The steps that `install` and `uninstall` share: show the changes, ask, back the files up, and write them."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -39,10 +39,10 @@ def find_host(invocation: Invocation, name: str, project: Path | None) -> Host:
     host = HOSTS.get(name)
     if host is None:
         invocation.fail(
-            f"Memoranda cannot be installed into {name!r}.{did_you_mean(name, HOSTS)} It knows: {', '.join(HOSTS)}."
+            f"Memoranda cannot be installed into {name!r}.{did_you_mean(name, HOSTS)} Supported: {', '.join(HOSTS)}."
         )
     if project is not None and not host.has_projects:
-        invocation.fail(f"{host.title} has no settings for single projects; leave --project out.")
+        invocation.fail(f"{host.title} has no settings for single projects; omit --project.")
     return host
 
 
@@ -58,10 +58,10 @@ def apply_with_consent(
     *,
     dry_run: bool,
     yes: bool,
-    done: str,
+    verb: str,
     next_step: str,
 ) -> None:
-    """Shows the changes and, if the user agrees, makes them. `done` is the verb for each file that was written."""
+    """Shows the changes and, if the user agrees, applies them. `verb` begins the line about each changed file."""
     diffs = [_redacted_diff(change) for change in changes]
     data: dict[str, Any] = {"success": True, "host": host.name, "applied": False}
     data["changes"] = [
@@ -76,15 +76,15 @@ def apply_with_consent(
         backups = apply_changes(changes, backups_directory(invocation, host))
         for entry, backup in zip(data["changes"], backups, strict=True):
             entry["backup"] = None if backup is None else str(backup)
-        lines = [f"{'Deleted' if change.after is None else done} {change.file}" for change in changes]
-        lines += [f"  as it was before: {backup}" for backup in backups if backup is not None]
+        lines = [f"{'Deleted' if change.after is None else verb} {change.file}" for change in changes]
+        lines += [f"  backup: {backup}" for backup in backups if backup is not None]
         invocation.respond("\n".join([*lines, next_step]), data | {"applied": True, "then": next_step})
 
-    hint = "\n" + bold("Nothing was written. Add --yes to write this.")
-    planned = PlannedChange("\n\n".join(diffs), data, "Write this?", hint)
+    hint = "\n" + bold("Nothing was written. Add --yes to write these changes.")
+    planned = PlannedChange("\n\n".join(diffs), data, "Write these changes?", hint)
     confirm_and_run(invocation, planned, apply, dry_run=dry_run, yes=yes)
 
 
 def _redacted_diff(change: HostFileChange) -> str:
-    """Returns the difference without credentials that happen to be near it."""
+    """Returns the diff without credentials, which its context lines may contain."""
     return Redactor().text(change.diff())[0]
