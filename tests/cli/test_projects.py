@@ -70,18 +70,40 @@ def test_an_unknown_project_is_answered_with_those_that_there_are(terminal: Term
 
 
 @pytest.mark.parametrize("words", [["search", "lock"], ["sessions", "list"]], ids=" ".join)
-def test_outside_a_repository_this_is_refused(
+def test_in_a_directory_without_a_repository_this_is_that_directory(
     terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
-    """With what to do instead; also in a directory that is gone."""
-    (tmp_path / "plain").mkdir()
-    monkeypatch.chdir(tmp_path / "plain")
-    for _ in range(2):
+    """With the directories below it; a directory in which no conversation took place is told the known projects."""
+    plain, empty = tmp_path / "plain", tmp_path / "empty"
+    (plain / "part").mkdir(parents=True)
+    empty.mkdir()
+    with memoranda.open(terminal.home) as memory:
+        for name, directory in (("whole", plain), ("part", plain / "part")):
+            memory.session(session_id=name, directory=directory).record("user", "a lock of the shed")
+    answers = {}
+    for directory in (plain, plain / "part", empty):
+        monkeypatch.chdir(directory)
+        answer = terminal.json(*words, "--project", "this")
+        rows = answer["results"] if "results" in answer else answer["sessions"]
+        answers[directory] = {row.get("session_id") or row["id"] for row in rows}
+    assert answers == {plain: {"whole", "part"}, plain / "part": {"part"}, empty: set()}
+    assert str(plain) in terminal.ok(*words, "--project", "this")
+
+
+@pytest.mark.parametrize("words", [["search", "lock"], ["sessions", "list"]], ids=" ".join)
+def test_where_there_is_no_project_this_is_refused(
+    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    """In the home directory and in a directory that is gone, with what to do instead."""
+    gone = tmp_path / "gone"
+    for directory in (Path.home(), gone):
+        directory.mkdir()
+        monkeypatch.chdir(directory)
+        if directory == gone:
+            gone.rmdir()
         result = terminal.run(*words, "--project", "this")
         assert result.exit_code == 1
         assert "owner/name" in result.output
-        if (tmp_path / "plain").exists():
-            (tmp_path / "plain").rmdir()
 
 
 @pytest.mark.parametrize("words", [["search", "x"], ["sessions", "list"]], ids=" ".join)

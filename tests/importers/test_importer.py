@@ -368,7 +368,7 @@ def test_progress_reaches_the_end(home: Home) -> None:
 
 
 def test_a_session_belongs_to_the_project_that_it_worked_on(home: Home, tmp_path: Path) -> None:
-    """Known by its repository, not by the path; a directory that is in none has no project."""
+    """Known by its repository, not by the path; a directory that is in none is a project by its path."""
     repository = tmp_path / "shop"
     (repository / "src").mkdir(parents=True)
     subprocess.run(["git", "init", "--quiet", str(repository)], check=True)
@@ -386,4 +386,4 @@ def test_a_session_belongs_to_the_project_that_it_worked_on(home: Home, tmp_path
     )
     found = home.everything()
     assert (found["recited-a"]["project"], found["recited-a"]["directory"]) == ("example.com/ann/shop", here)
-    assert found["recited-b"]["project"] is None
+    assert found["recited-b"]["project"] == nowhere

@@ -11,7 +11,7 @@ from memoranda.cli.terminal_text import terminal_line
 from memoranda.recall.guidance import NOWHERE
 from memoranda.recall.request import parse_time
 from memoranda.session_db import SessionDB
-from memoranda.support.projects import matching_projects, project_name, project_of
+from memoranda.support.projects import project_name, project_of, projects_named
 
 _MAX_PROJECTS_SHOWN = 10
 
@@ -34,7 +34,9 @@ since_option = click.option(
 )
 until_option = click.option("--until", metavar="TIME", callback=parse_time_option(end=True), help="Up to this time.")
 project_option = click.option(
-    "--project", metavar="NAME", help="Only this project: this (the repository you are in), or owner/name."
+    "--project",
+    metavar="NAME",
+    help="Only this project: this (the repository or directory you are in), owner/name, or a directory.",
 )
 
 
@@ -52,7 +54,7 @@ def resolve_projects(invocation: Invocation, db: SessionDB, name: str) -> frozen
     wanted = (current_project() or "") if name.strip().lower() == "this" else name
     if not wanted.strip():
         invocation.fail(NOWHERE)
-    return matching_projects(db.known_projects(), wanted)
+    return projects_named(db.known_projects(), wanted)
 
 
 def describe_known_projects(db: SessionDB) -> str:

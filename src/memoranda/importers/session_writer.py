@@ -14,7 +14,7 @@ from memoranda.sessions.message_rows import encode
 from memoranda.sessions.store import SessionStore
 from memoranda.sessions.titles import MAX_TITLE_CHARS, tidy
 from memoranda.support.canonical_text import digest, unstorable_character
-from memoranda.support.projects import project_at
+from memoranda.support.projects import is_path, project_at
 
 # Leaves room for a number after it, when the same title is taken.
 _MAX_TITLE_CHARS = MAX_TITLE_CHARS - 20
@@ -286,8 +286,9 @@ def _session_facts(
     if conversation.directory:
         facts["directory"] = conversation.directory
         found = project(conversation.directory)
-    # The directory may be deleted or on another machine; some programs record where its repository is published.
-    found = found or project_at(str(conversation.extra.get("git_remote") or ""))
+    if not found or is_path(found):
+        # The directory may be deleted or on another machine; some programs record where its repository is published.
+        found = project_at(str(conversation.extra.get("git_remote") or "")) or found
     if found:
         facts["project"] = found
     for name, value in conversation.extra.items():

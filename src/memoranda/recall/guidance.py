@@ -19,7 +19,7 @@ SORT = "Order by time instead of by relevance."
 SINCE = "Only from then on: 30d, 12h, 2w, 2026-11-01, yesterday."
 UNTIL = "Only up to then, written in the same way."
 SOURCE = "Only conversations from there, separated by commas: cli, telegram …"
-PROJECT = "Only conversations about one project: this, or a repository such as owner/name."
+PROJECT = "Only conversations about one project: this, a repository such as owner/name, or a directory."
 CURSOR = "From an answer that was cut: continues where it ended."
 WHY = "Also say which signals put each result there."
 
@@ -51,7 +51,7 @@ HIDDEN = "What matches is only in conversations from {}, which are left out unle
 ONLY_IN_CONTEXT = "What matches is only in the current conversation, and in your context already; look above."
 NO_PROJECT = "No conversation is about that project."
 NOWHERE = (
-    "There is no current project: this session does not work in a repository with a commit or an address. "
+    "There is no current project: a home directory, what contains it, and a repository that git cannot read are none. "
     "Name a project, such as owner/name, or leave it out."
 )
 EMPTY = "There are no past conversations yet."

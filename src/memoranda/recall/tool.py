@@ -31,7 +31,7 @@ from memoranda.recall.search import Hit, SearchResult
 from memoranda.recall.searchable_store import SearchableStore
 from memoranda.recall.settings import RecallSettings
 from memoranda.recall.summaries import NOTE_CHARS, Summarize, add_summaries
-from memoranda.support.projects import matching_projects
+from memoranda.support.projects import projects_named
 from memoranda.support.shorten import json_size
 from memoranda.tools import InvalidArgumentsError, JsonObject, Tool
 
@@ -138,7 +138,7 @@ class SessionSearchTool:
             wanted = row.get("project") or self._here() or ""
             if not wanted:
                 raise InvalidArgumentsError(guidance.NOWHERE)
-        return matching_projects(db.listing.known_projects(), wanted)
+        return projects_named(db.listing.known_projects(), wanted)
 
     def _in_context(self, db: SearchableStore) -> frozenset[int]:
         return frozenset() if self._current is None else db.messages.live_message_ids(self._current)

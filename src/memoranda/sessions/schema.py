@@ -55,7 +55,12 @@ SESSIONS = Table(
         Column("active_hour", "integer", "", "The same in whole hours, for the index, which is then rarely written."),
         Column("archived", "integer", "DEFAULT 0", "1: omitted from lists."),
         Column("rewind_count", "integer", _COUNT, "How many times the session was rewound."),
-        Column("project", "text", "", "The repository: its remote address, #, its first commit."),
+        Column(
+            "project",
+            "text",
+            "",
+            "The repository: its remote address, #, its first commit. Outside of one, the directory.",
+        ),
         Column("extra", "text", "", "Fields without a column, as JSON."),
     ),
 )

@@ -48,6 +48,28 @@ def test_a_project_is_meant_by_any_of_its_names(wanted: str, meant: set[str]) ->
     assert matching_projects(known, wanted) == meant
 
 
+@pytest.mark.parametrize(
+    ("wanted", "meant"),
+    [
+        ("/home/ana/notes", {"/home/ana/notes", "/home/ana/notes/C#/x"}),
+        ("/home/ana/notes/", {"/home/ana/notes", "/home/ana/notes/C#/x"}),
+        ("/home/ana/notes/C#", {"/home/ana/notes/C#/x"}),
+        ("/home/ana/note", set()),
+        ("/home/ana/Notes", set()),
+        ("C:/work", {"C:/work/notes"}),
+        ("ana/notes", {"/home/ana/notes", "/home/ana/notes/C#/x", "github.com/ana/notes"}),
+        ("Notes", {"/home/ana/notes", "/home/ana/notes/C#/x", "github.com/ana/notes", "C:/work/notes"}),
+        ("github.com/ana/notes", {"github.com/ana/notes"}),
+    ],
+)
+def test_a_directory_includes_what_is_below_it(wanted: str, meant: set[str]) -> None:
+    """A path is compared exactly; a name means the repositories and the directories that have it."""
+    known = [
+        "/home/ana/notes", "/home/ana/notes/C#/x", "/home/ana/notebook", "C:/work/notes", "github.com/ana/notes",
+    ]  # fmt: skip
+    assert matching_projects(known, wanted) == meant
+
+
 @given(st.lists(PROJECTS), PROJECTS)
 def test_a_project_that_is_known_is_found_by_itself(known: list[Project], one: Project) -> None:
     """And what is found was known."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memoranda.support.projects import matching_projects, project_of
+from memoranda.support.projects import matching_projects, project_of, projects_named
 from memoranda.support.projects.project_lookup import ask_git
 from tests.support.projects.repositories import commit, first_commit, git, make_repository
 from tests.timing import GIVE_UP
@@ -90,18 +90,63 @@ def test_a_submodule_is_a_project_of_its_own(tmp_path: Path) -> None:
     assert not same(house, house / "vendored")
 
 
-def test_what_has_no_identity_has_no_project(tmp_path: Path) -> None:
-    """No repository, one without a commit and an address, a path that is none, or that of another machine."""
-    empty = make_repository(tmp_path / "empty")
-    (tmp_path / "plain").mkdir()
-    for directory in (tmp_path / "plain", empty, "", "relative", "C:\\Users\\ana", "/nul\0", "/half\ud800", "/" * 5000):
+@pytest.mark.parametrize(
+    "directory",
+    [
+        "",
+        "relative",
+        "C:\\Users\\ana",
+        "/nul\0",
+        "/half\ud800",
+        "/not\udcffutf8",
+        "/two\nlines",
+        "/" * 5000,
+        "/x" * 600,
+    ],
+)
+def test_what_is_no_path_here_has_no_project(directory: str) -> None:
+    """A relative path, one of another system, and one that cannot be stored or shown."""
+    assert project_of(directory) is None
+
+
+def test_a_directory_without_a_repository_is_a_project_under_its_path(tmp_path: Path) -> None:
+    """Also when it is deleted, lies behind a link, or has a # in its name; a part of it is a directory of its own."""
+    plain = tmp_path / "C#" / "plain"
+    (plain / "part").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(plain)
+    assert project_of(plain) == project_of(tmp_path / "link") == str(plain)
+    assert project_of(plain / "part") == str(plain / "part")
+    shutil.rmtree(plain)
+    assert project_of(plain) == str(plain)
+
+
+def test_a_home_directory_and_what_contains_it_are_no_project(tmp_path: Path) -> None:
+    """Neither ours nor that of another machine; otherwise a session there would contain every plain directory."""
+    home = Path.home()
+    for directory in (home, *home.parents, Path("/home/ana"), Path("/Users/ana"), Path("/Users"), Path("/root")):
         assert project_of(directory) is None
+    assert project_of(home / "notes") == str(home / "notes")
+    home.mkdir()
+    git(home, "init", "--quiet")
+    assert project_of(home) is None
+
+
+def test_what_was_said_before_a_directory_became_a_repository_stays_with_it(tmp_path: Path) -> None:
+    """Its path in the record counts as the repository that is there today, by every name of it."""
+    house = tmp_path / "house"
+    before, part = project_of(house), project_of(house / "src")
+    make_repository(house, "first", origin=PUBLISHED)
+    now = project_of(house)
+    known = [str(before), str(part), str(now), "/elsewhere", "github.com/ana/shed"]
+    for name in (str(now), "ana/house", PUBLISHED, str(house), f"{house}/", str(house / "src")):
+        assert projects_named(known, name) == {before, part, now}
+    assert projects_named(known, "/elsewhere") == {"/elsewhere"}
 
 
 def test_a_repository_is_known_as_soon_as_it_can_be(tmp_path: Path) -> None:
-    """What was asked before does not stand in the way of its first commit or its address."""
+    """By its path until it has a commit or an address; what was asked before does not stand in the way of them."""
     house = make_repository(tmp_path / "house")
-    assert project_of(house) is None
+    assert project_of(house) == project_of(house / "src") == str(house)
     git(house, "remote", "add", "origin", PUBLISHED)
     assert project_of(house) == "github.com/ana/house"
     commit(house, "first")
@@ -113,7 +158,7 @@ def test_a_directory_that_is_gone_belongs_to_the_repository_that_it_lay_in(tmp_p
     house = make_repository(tmp_path / "house", "first")
     assert project_of(house / ".claude" / "worktrees" / "gone") == project_of(house) is not None
     shutil.rmtree(house)
-    assert project_of(house) is None
+    assert project_of(house) == str(house)
 
 
 def test_other_addresses_count_when_there_is_no_origin_that_does(tmp_path: Path) -> None:

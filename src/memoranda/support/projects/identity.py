@@ -5,6 +5,9 @@ Either may be missing. A repository that is published nowhere has the name of it
 a shallow clone has no commit. Two projects are the same when they agree on either: a fork, a project that moved, and
 one that was not published yet when it was first worked on all stay one project.
 
+A directory outside of any repository is written as its absolute path, `/home/ana/notes`. It includes the directories
+below it.
+
 Addresses of one repository over SSH, HTTPS, with a port, a user or a token all get the same name, which contains no
 user, token or port. An address on the same disk is not a name: it means nothing on another machine.
 """
@@ -29,11 +32,12 @@ _ALIASES = {
 }
 _AZURE, _OLD_AZURE = "dev.azure.com", ".visualstudio.com"
 _MAX_NAME_CHARS = 200
+_ABSOLUTE_PATH = re.compile(r"/|[A-Za-z]:/")
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A repository: its name (with a slash: where it is published) and the beginning of its first commit."""
+    """A repository (where it is published, or its directory's name; its first commit), or the path of a directory."""
 
     name: str
     first_commit: str = ""
@@ -43,14 +47,23 @@ class Project:
 
     @property
     def published(self) -> str:
-        """Where it is published; "" for one that is only known by its directory's name."""
-        return self.name if "/" in self.name else ""
+        """Where it is published; "" for one that is only known by its directory's name or path."""
+        return self.name if "/" in self.name and not is_path(self.name) else ""
 
     def is_same(self, other: "Project") -> bool:
         """Whether two are clones, forks or earlier states of one repository."""
         return bool(self.published and self.published == other.published) or bool(
             self.first_commit and self.first_commit == other.first_commit
         )
+
+    def contains(self, other: "Project") -> bool:
+        """Whether the other is this directory or one below it; False for repositories."""
+        return is_path(self.name) and f"{other.name}/".startswith(f"{self.name}/")
+
+
+def is_path(text: str) -> bool:
+    """Whether a project as sessions store it is a directory, not a repository."""
+    return _ABSOLUTE_PATH.match(text) is not None
 
 
 def project_at(address: str) -> str | None:
@@ -60,6 +73,8 @@ def project_at(address: str) -> str | None:
 
 def read_project(text: str) -> Project:
     """Parse a project as sessions store it."""
+    if is_path(text):
+        return Project(text.rstrip("/"))
     name, _, commit = text.partition(_SIGN)
     return Project(name, commit)
 
@@ -70,25 +85,31 @@ def project_name(text: str | None) -> str:
 
 
 def matching_projects(known: Iterable[str], wanted: str) -> frozenset[str]:
-    """Return the known projects that a project, an address, `owner/name` or a name can mean."""
+    """Return the known projects that a project, an address, `owner/name`, a name or a directory can mean."""
     projects = {text: read_project(text) for text in known}
     asked = _parse_wanted(wanted)
-    matches = [project for project in projects.values() if asked.is_same(project) or _is_named(project, asked)]
+    matches = [
+        project
+        for project in projects.values()
+        if asked.is_same(project) or asked.contains(project) or _is_named(project, asked)
+    ]
     return frozenset(
         text
         for text, project in projects.items()
-        if any(project == match or project.is_same(match) for match in matches)
+        if any(project == match or project.is_same(match) or match.contains(project) for match in matches)
     )
 
 
 def _parse_wanted(wanted: str) -> Project:
     text = wanted.strip()
+    if is_path(text):
+        return read_project(text)
     return Project(remote_name(text) or "") if remote_name(text) else read_project(text.lower())
 
 
 def _is_named(project: Project, asked: Project) -> bool:
     """Whether a project has the wanted name; a wanted project with its first commit must match exactly."""
-    if asked.first_commit or not asked.name:
+    if asked.first_commit or not asked.name or is_path(asked.name):
         return False
     wanted = asked.name.strip("/").removesuffix(".git")
     name = project.name.lower()

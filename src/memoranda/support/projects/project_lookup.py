@@ -1,14 +1,20 @@
-"""Finds the project of a directory; asks git once per repository, and again after the repository changed."""
+"""Finds the project of a directory; asks git once per repository, and again after the repository changed.
+
+A directory outside of any repository is a project under its own path. So is a repository without a commit and without
+a remote: it can be told from others only by where it is. Both may become a repository later, so a recorded path is
+looked up again whenever a project is asked for.
+"""
 
 import logging
 import os
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from memoranda.support.durable_files import read_file
-from memoranda.support.projects.identity import COMMIT, Project, remote_name
+from memoranda.support.projects.identity import COMMIT, Project, is_path, matching_projects, remote_name
 
 _log = logging.getLogger(__name__)
 
@@ -26,6 +32,9 @@ _MAX_LEVELS = 64
 _MAX_CACHED = 1_000
 _POINTER = "gitdir:"
 _MAX_POINTER_BYTES = 4_096
+_MAX_PATH_CHARS = 1_000
+# Home directories, of other machines too, and what contains them: what is below them is not one project.
+_NO_PROJECT = re.compile(r"/|/root|/(?:home|Users)(?:/[^/]+)?|[A-Za-z]:/?(?:Users(?:/[^/]+)?)?")
 # These change when a repository gets another remote, its first commit, or its older commits.
 _WATCHED = ("config", "HEAD", "shallow", "packed-refs", "refs/heads")
 
@@ -41,36 +50,67 @@ _cache: dict[tuple[object, ...], str | None] = {}
 
 
 def project_of(directory: str | Path) -> str | None:
-    """Return the project of a directory as sessions store it; None outside a repository that can be identified.
+    """Return the project of a directory as sessions store it: its repository, else its path.
 
-    A deleted directory counts as part of the repository that contained it. A repository without a commit and without
-    a remote cannot be told from others yet.
+    A deleted directory counts as part of the repository that contained it. None for a home directory and the
+    directories above it, for a repository that git cannot read, and for what is not an absolute path here.
     """
-    try:
-        found = _repository(directory)
-        if found is None:
-            return None
-        state = (found.shared, *(_modified_at(found.shared / name) for name in _WATCHED))
-    except (OSError, ValueError):
-        # Not a valid path, or no permission.
-        return None
-    if state not in _cache:
-        if len(_cache) >= _MAX_CACHED:
-            _cache.clear()
-        _cache[state] = _identify(found)
-    return _cache[state]
-
-
-def _repository(directory: str | Path) -> Repository | None:
     if not os.path.isabs(directory):
         # Possibly a path of another machine.
         return None
-    path = Path(os.path.realpath(directory))
-    for parent in [path, *path.parents][:_MAX_LEVELS]:
-        if os.path.lexists(parent / ".git"):
-            shared = _shared_directory(parent / ".git")
-            return Repository(parent, shared) if shared is not None else None
-    return None
+    try:
+        path = Path(os.path.realpath(directory))
+        top = _top_directory(path)
+        return _plain_directory(path) if top is None else _repository_project(top)
+    except (OSError, ValueError):
+        # Not a valid path, or no permission.
+        return None
+
+
+def projects_named(known: Iterable[str], wanted: str) -> frozenset[str]:
+    """Return the known projects that a name, an address or a directory means.
+
+    A directory counts as the repository that it belongs to today: sessions from before `git init` stay with it.
+    """
+    today = {text: (project_of(text) or text) if is_path(text) else text for text in known}
+    matches = matching_projects({*today, *today.values()}, project_of(wanted) or wanted)
+    return frozenset(text for text, project in today.items() if text in matches or project in matches)
+
+
+def _plain_directory(path: Path) -> str | None:
+    text = path.as_posix()
+    is_home = Path(os.path.realpath(os.path.expanduser("~"))).is_relative_to(path) or _NO_PROJECT.fullmatch(text)
+    return None if is_home or len(text) > _MAX_PATH_CHARS or not text.isprintable() else text
+
+
+def _top_directory(path: Path) -> Path | None:
+    """Return the nearest directory with an entry for git; None outside of any repository."""
+    return next((parent for parent in [path, *path.parents][:_MAX_LEVELS] if os.path.lexists(parent / ".git")), None)
+
+
+def _repository_project(top: Path) -> str | None:
+    shared = _shared_directory(top / ".git")
+    if shared is None:
+        return None
+    state = (shared, *(_modified_at(shared / name) for name in _WATCHED))
+    if state not in _cache:
+        if len(_cache) >= _MAX_CACHED:
+            _cache.clear()
+        repository = Repository(top, shared)
+        _cache[state] = _identify(repository) or (_plain_directory(top) if _is_new(shared) else None)
+    return _cache[state]
+
+
+def _is_new(shared: Path) -> bool:
+    """Whether a repository is readable and has no branch yet, so that git has nothing to identify it by."""
+    head = shared / "HEAD"
+    if not head.is_file() or not _read_line(head).startswith("ref: refs/heads/"):
+        return False
+    return (
+        (shared / "refs" / "heads").is_dir()
+        and not any((shared / "refs" / "heads").iterdir())
+        and (not _modified_at(shared / "packed-refs"))
+    )
 
 
 def _shared_directory(entry: Path) -> Path | None:
@@ -152,7 +192,7 @@ def ask_git(directory: Path, *arguments: str, timeout: float = _GIT_TIMEOUT) -> 
     if program is None:
         return None
     # Inside a git hook, the inherited environment would name another repository.
-    environment = None if sys.platform == "win32" else {**_GIT_ENVIRONMENT, "HOME": str(Path.home())}
+    environment = None if sys.platform == "win32" else {**_GIT_ENVIRONMENT, "HOME": os.path.expanduser("~")}
     try:
         result = subprocess.run(
             [program, *_GIT_OPTIONS, "-C", str(directory), *arguments],
