@@ -11,11 +11,8 @@ first half of the runs no user has reviewed the hooks, so Codex skips them. The 
 
 import argparse
 import json
-import os
 import shutil
-import subprocess
 import sys
-import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,23 +20,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent))
 
-import memoranda
+from benchmarks.hosts.machine import ANSWER, ASKING, NOTE, OTHERS, Machine, changed_files
 from benchmarks.hosts.responses_server import REPLY, ResponsesServer
 
 MODEL = "gpt-5.5"
-NOTE = "The build server runs Debian 12."
-ANSWER = "Staging uses the heron cluster, on port 5433."
-# A prompt to which an earlier conversation is relevant, and prompts to which none is. No two are the same, because a
-# recorded session is relevant to its own words. The longest come first: short ones never get evidence.
-ASKING = "Which port did the heron cluster in staging have?"
-_EVERYDAY = Path(__file__).parent.parent / "everyday_prompts.txt"
-OTHERS = sorted(_EVERYDAY.read_text("utf-8").splitlines(), key=len, reverse=True)
-CONVERSATIONS = [
-    ("Rename the parser module", "Renamed it to reader.py and fixed the imports."),
-    ("Add a spinner to the page", "Added a spinner that shows while the list loads."),
-    ("Why does the build fail?", "The lock file was stale; I regenerated it."),
-    ("Which database does staging use?", ANSWER),
-]
 CONFIG = """# my settings
 model = "{model}"
 model_provider = "scripted"
@@ -49,7 +33,6 @@ name = "Scripted"
 base_url = "{url}"
 wire_api = "responses"
 """
-_TIMEOUT = 120.0
 
 
 @dataclass
@@ -80,72 +63,32 @@ class Counts:
         )
 
 
-class Machine:
-    """A user's home directory with Codex in it, a home of Memoranda and a project."""
+class CodexMachine(Machine):
+    """A machine with Codex, which calls the scripted server."""
 
     def __init__(self, root: Path, codex: str, server: ResponsesServer) -> None:
-        self.codex_home, self.home, self._project = root / "user" / ".codex", root / "memory", root / "project"
+        super().__init__(root, {"OPENAI_API_KEY": "none"})
         self._codex, self._server = codex, server
-        for directory in (self.codex_home, self._project):
-            directory.mkdir(parents=True)
-        (self.codex_home / "config.toml").write_text(CONFIG.format(model=MODEL, url=server.url))
-        kept = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "PYTHONPATH")}
-        self._environment = {**kept, "HOME": str(root / "user"), "OPENAI_API_KEY": "none"}
-
-    def memoranda(self, *arguments: str) -> str:
-        program = [sys.executable, "-P", "-m", "memoranda", *arguments, "--home", str(self.home)]
-        return self._run(program)
+        self._settings = [self.user / ".codex" / name for name in ("config.toml", "hooks.json")]
+        self._settings[0].parent.mkdir()
+        self._settings[0].write_text(CONFIG.format(model=MODEL, url=server.url))
 
     def ask(self, prompt: str, *flags: str) -> dict[str, Any]:
         """Runs `codex exec` once and returns its first request."""
         start = len(self._server.requests)
-        self._run([self._codex, "exec", "--skip-git-repo-check", *flags, prompt])
+        self.run([self._codex, "exec", "--skip-git-repo-check", *flags, prompt])
         return self._server.requests[start]
 
     def version(self) -> str:
-        return self._run([self._codex, "--version"]).strip()
+        return self.run([self._codex, "--version"]).strip()
 
     def settings(self) -> dict[str, bytes]:
-        files = [self.codex_home / name for name in ("config.toml", "hooks.json")]
-        return {file.name: file.read_bytes() for file in files if file.exists()}
-
-    def wait_for_sessions(self, count: int) -> int:
-        """Returns how many sessions of Codex are recorded in full; a separate process records them."""
-        deadline = time.monotonic() + _TIMEOUT / 4
-        while (found := self._count_sessions()) < count and time.monotonic() < deadline:
-            time.sleep(0.2)
-        return found
-
-    def _count_sessions(self) -> int:
-        with memoranda.open(self.home) as memory:
-            sessions = [row["id"] for row in memory.sessions.list_sessions_rich(source="codex", limit=1000)]
-            contents = [[row["content"] for row in memory.sessions.get_messages(session)] for session in sessions]
-        return sum(len(texts) == 2 and texts[0] in (ASKING, *OTHERS) and texts[1] == REPLY for texts in contents)
-
-    def _run(self, command: list[str]) -> str:
-        done = subprocess.run(
-            command,
-            cwd=self._project,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT,
-            check=False,
-        )
-        if done.returncode:
-            raise SystemExit(f"{' '.join(command)} failed:\n{done.stdout}\n{done.stderr}")
-        return done.stdout
+        return self.read_files(self._settings)
 
 
-def check(machine: Machine, runs: int) -> Counts:
+def check(machine: CodexMachine, runs: int) -> Counts:
     """Installs, runs Codex with and without reviewed hooks, uninstalls, and counts what was seen."""
-    with memoranda.open(machine.home) as memory:
-        memory.remember(NOTE)
-        memory.sessions.create_session("earlier", "cli")
-        for prompt, reply in CONVERSATIONS:
-            memory.sessions.append_message("earlier", "user", prompt)
-            memory.sessions.append_message("earlier", "assistant", reply)
+    machine.fill_home()
     counts = Counts(machine.version(), runs)
     before = machine.settings()
     machine.memoranda("install", "codex", "--yes")
@@ -153,7 +96,7 @@ def check(machine: Machine, runs: int) -> Counts:
         request = machine.ask(OTHERS[number])
         counts.memory_before_review += NOTE in json.dumps(request)
         counts.tools_before_review += "session_search" in json.dumps(request["tools"])
-    counts.recorded_before_review = machine.wait_for_sessions(0)
+    counts.recorded_before_review = machine.wait_for_sessions("codex", 0, REPLY)
     for number in range(runs):
         prompt = OTHERS[number] if number % 2 else ASKING
         request = machine.ask(prompt, "--dangerously-bypass-hook-trust")
@@ -165,12 +108,9 @@ def check(machine: Machine, runs: int) -> Counts:
             counts.evidence_when_asking += ANSWER in context
         else:
             counts.evidence_otherwise += "<memory-context>" in context
-    counts.recorded = machine.wait_for_sessions(runs)
+    counts.recorded = machine.wait_for_sessions("codex", runs, REPLY)
     machine.memoranda("uninstall", "codex", "--yes")
-    after = machine.settings()
-    counts.changed_files_after_uninstall = sorted(
-        name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
-    )
+    counts.changed_files_after_uninstall = changed_files(before, machine.settings())
     return counts
 
 
@@ -205,7 +145,7 @@ def main() -> None:
         raise SystemExit("codex is not on the PATH; install it with npm, or name it with --codex.")
     codex = str(Path(options.codex).absolute())
     with TemporaryDirectory() as root, ResponsesServer() as server:
-        counts = check(Machine(Path(root), codex, server), options.runs)
+        counts = check(CodexMachine(Path(root), codex, server), options.runs)
     print(json.dumps(asdict(counts), indent=2) if options.json else _format_counts(counts))
     sys.exit(0 if counts.is_complete() else 1)
 

@@ -70,6 +70,13 @@ def test_what_is_longer_than_the_window_is_refused_as_the_service_would(api: str
         client(api, server).reply("", [user("word " * 500)])
 
 
+def test_a_path_may_have_a_query() -> None:
+    """Claude Code calls `/v1/messages?beta=true`."""
+    with ScriptedServer([Reply("Hi")]) as server:
+        answer = post(f"{server.url}/v1/messages?beta=true", {"messages": [{"role": "user", "content": "Hi"}]})
+    assert answer["content"][0]["text"] == "Hi"
+
+
 def test_steps_that_are_left_are_an_error() -> None:
     """As with the scripted model."""
     with pytest.raises(ScriptError), ScriptedServer([Reply("never")]):

@@ -103,7 +103,7 @@ class ScriptedServer(Scripted):
 
     def _refusal(self, received: ReceivedRequest) -> Refuse | None:
         key = received.headers.get("x-api-key") or received.headers.get("authorization", "").removeprefix("Bearer ")
-        if not received.path.rstrip("/").endswith(_PATHS):
+        if not received.resource.endswith(_PATHS):
             return Refuse(404, f"There is nothing at {received.path}.")
         if not received.json:
             return Refuse(400, "The body is no JSON object.")

@@ -32,8 +32,13 @@ class ReceivedRequest:
         return body if isinstance(body, dict) else {}
 
     @property
+    def resource(self) -> str:
+        """The path without its query, which some clients of Anthropic's API send (`?beta=true`)."""
+        return self.path.partition("?")[0].rstrip("/")
+
+    @property
     def api(self) -> Api:
-        return "anthropic" if self.path.rstrip("/").endswith("/messages") else "openai"
+        return "anthropic" if self.resource.endswith("/messages") else "openai"
 
     @property
     def streamed(self) -> bool:
