@@ -29,7 +29,8 @@ class Machine:
     """Runs a host and Memoranda as a user would, with nothing of the real user's environment but the PATH."""
 
     def __init__(self, root: Path, environment: dict[str, str]) -> None:
-        self.user, self.home, self.project = root / "user", root / "memory", root / "project"
+        self.user, self.home = root / "user", root / "memory"
+        self.project = self.user / "project"
         for directory in (self.user, self.project):
             directory.mkdir(parents=True)
         shared = {name: value for name, value in os.environ.items() if name in ("PATH", "LANG", "PYTHONPATH")}

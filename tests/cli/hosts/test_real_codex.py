@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.hosts.codex_check import Machine, check
+from benchmarks.hosts.codex_check import CodexMachine, check
 from benchmarks.hosts.responses_server import ResponsesServer
 
 _CODEX = shutil.which("codex")
@@ -17,5 +17,5 @@ def test_the_real_codex_gets_memory_and_evidence_and_is_recorded(tmp_path: Path)
     """From its first request on; uninstalling restores its settings byte for byte."""
     assert _CODEX is not None
     with ResponsesServer() as server:
-        counts = check(Machine(tmp_path, _CODEX, server), runs=2)
+        counts = check(CodexMachine(tmp_path, _CODEX, server), runs=2)
     assert counts.is_complete(), counts
