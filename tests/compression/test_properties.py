@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from memoranda.compression.compressor import CompressedContext, Compressor, NotCompressed
 from memoranda.compression.plan import latest_request
-from memoranda.compression.prompts import SECTIONS
+from memoranda.compression.prompts import EARLIER_FOOTER, FOOTER, SECTIONS
 from memoranda.compression.settings import CompressionSettings
 from memoranda.compression.summary import parse_sections, parse_summaries
 from memoranda.errors import ModelOverloadedError
@@ -150,7 +150,7 @@ def _continued(live: list[LiveMessage], done: CompressedContext) -> list[LiveMes
 HEADINGS = [f"## {name}\n" for name in SECTIONS]
 PIECES = [
     *HEADINGS, "- the parser reads a file\n", "-\n", "```\n", "<think>", "</think>", "{", "\x00", "messages 1 to 9",
-    "**Goal**\n", "[End of the summary. The conversation goes on below.]",
+    "**Goal**\n", FOOTER, EARLIER_FOOTER,
 ]  # fmt: skip
 FUZZ = st.one_of(
     st.text(max_size=300),

@@ -3,7 +3,7 @@
 import pytest
 
 from memoranda.compression.pinned import Pinned
-from memoranda.compression.prompts import SECTIONS
+from memoranda.compression.prompts import EARLIER_FOOTER, FOOTER, SECTIONS
 from memoranda.compression.summary import RunningSummary, parse_sections, parse_summaries, render_summary
 from memoranda.compression.summary_check import check_summary, is_grounded
 from memoranda.llm.model import Reply, ToolCall
@@ -23,7 +23,12 @@ def test_a_summary_is_read_back_as_it_was() -> None:
     assert parse_summaries([render_summary(bare, "")]) == bare
 
 
-def test_a_summary_names_what_it_stands_for_and_how_to_read_it() -> None:
+def test_a_summary_of_an_earlier_version_is_read_back_too() -> None:
+    """Its other footer does not become part of the last section."""
+    assert parse_summaries([render_summary(FULL, "s1").replace(FOOTER, EARLIER_FOOTER)]) == FULL
+
+
+def test_a_summary_names_the_messages_it_replaces_and_how_to_read_them() -> None:
     """The range, the session, and the tool."""
     text = render_summary(FULL, "20261115_a")
     for words in ("messages 12 to 340", "session_search", 'session_id "20261115_a"', "around_message_id 12", "query"):

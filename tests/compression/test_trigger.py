@@ -55,9 +55,9 @@ def test_nothing_is_compressed_twice_without_a_count_in_between() -> None:
 
 def test_without_any_count_growth_tells_when_it_is_time_again() -> None:
     """A provider that never counts does not stop compression, nor make it happen at every turn."""
-    progress = CompressionProgress().after_compression(WINDOW, left=LIMIT // 5)
+    progress = CompressionProgress().after_compression(WINDOW, tokens_left=LIMIT // 5)
     assert progress.is_due(LIMIT, LIMIT, WINDOW)
-    full = CompressionProgress().after_compression(WINDOW, left=LIMIT + 100)
+    full = CompressionProgress().after_compression(WINDOW, tokens_left=LIMIT + 100)
     assert not full.is_due(LIMIT + 200, LIMIT, WINDOW)
     assert full.is_due(LIMIT + 100 + WINDOW // 10, LIMIT, WINDOW)
     unknown = CompressionProgress().after_compression(WINDOW)

@@ -124,7 +124,7 @@ def test_a_broken_model_never_reaches_the_conversation(tmp_path: Path, caplog: p
             watched.turn(talk)
     assert len(watched.model.requests) == 3
     assert "a bug in a client" in caplog.text
-    assert "given up" in caplog.text
+    assert "Gave up" in caplog.text
     assert talk.entries("user") == ()
     assert watched.review.close()
 

@@ -334,7 +334,7 @@ def test_a_review_that_is_stopped_writes_nothing_more(tmp_path: Path) -> None:
         stopped = True
         return using(add("User lives in Oslo."))
 
-    report = Reviewer(ScriptedModel([slow])).review(take_snapshot(talk), stopped=lambda: stopped)
+    report = Reviewer(ScriptedModel([slow])).review(take_snapshot(talk), is_stopped=lambda: stopped)
     assert (report.postponed, report.line(), talk.entries("memory")) == (True, "", ())
 
 

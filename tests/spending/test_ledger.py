@@ -166,7 +166,7 @@ def test_a_forked_process_writes_its_own_rows_and_no_row_twice(tmp_path: Path) -
 
     def spend() -> None:
         ledger.metered(Fixed(), "chat").reply("", QUESTION)
-        assert ledger._recorder.flush(10)
+        assert ledger._writer.flush(10)
 
     assert in_child(spend) == 0
     assert ledger.total().calls == 6

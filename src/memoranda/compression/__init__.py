@@ -1,1 +1,1 @@
-"""Making a context shorter without losing anything: trigger, plan, pruning, running summary."""
+"""Compression of a full context: when it is due, what to keep, and the running summary of the rest."""

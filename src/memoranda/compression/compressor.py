@@ -35,9 +35,9 @@ SummarySource = Literal["model", "extract", "pruned"]
 class CompressedContext:
     """The new context; its summary replaces the messages from `first_id` to `last_id`.
 
-    `how` says who wrote the summary; "pruned" means that none was needed. `why` explains a result that is worse than
-    intended: an extract instead of a summary, or more tokens than the target. `last_seen` is the id of the last message
-    of the old context.
+    `how` says where the summary comes from: a model, or an extract of the messages; "pruned" means that no summary was
+    needed. `why` explains a result that is worse than intended: an extract instead of a model's summary, or more tokens
+    than the target. `last_seen` is the id of the last message of the old context.
     """
 
     context: tuple[ContextItem, ...]
@@ -107,8 +107,8 @@ class Compressor:
         summariser = Summariser(model, self._settings, room)
         result = summariser.update(plan.summarised, running.sections, focus, provider_notes)
         pinned = find_pinned((live.message for live in plan.summarised), running.pinned, int(room * _PINNED_SHARE))
-        numbers = [live.recorded_id for live in plan.summarised]
-        first, last = min(*numbers, running.first_id or numbers[0]), max(*numbers, running.last_id)
+        ids = [live.recorded_id for live in plan.summarised]
+        first, last = min(*ids, running.first_id or ids[0]), max(*ids, running.last_id)
         summary = Summary(render_summary(RunningSummary(result.sections, pinned, first, last), session_id))
         return context.with_summary(plan, summary, (first, last), result.failure, self._settings.target(window))
 
@@ -125,8 +125,8 @@ class _Context:
         items = self._items({live.id: prune_message(live, self.session_id) for live in plan.summarised})
         if self._size(items) > self._size() * _PRUNED_ENOUGH:
             return None
-        numbers = [live.recorded_id for live in plan.summarised]
-        return self._result(items, (min(numbers), max(numbers)), "pruned", [])
+        ids = [live.recorded_id for live in plan.summarised]
+        return self._result(items, (min(ids), max(ids)), "pruned", [])
 
     def with_short_output(self, target: int) -> CompressedContext | None:
         """Every message, with all tool output shortened, if nothing can be summarised; None if that does not help."""
@@ -138,8 +138,8 @@ class _Context:
                 break
         if not self.live or self._size(items) > self._size() * _PRUNED_ENOUGH:
             return None
-        numbers = [live.recorded_id for live in self.live]
-        return self._result(items, (min(numbers), max(numbers)), "pruned", [])
+        ids = [live.recorded_id for live in self.live]
+        return self._result(items, (min(ids), max(ids)), "pruned", [])
 
     def with_summary(
         self, plan: CompressionPlan, summary: Summary, span: tuple[int, int], failure: str, target: int
@@ -183,10 +183,10 @@ class _Context:
         """Tokens of the whole context, or of a new one with these items."""
         if items is None:
             return estimate_messages(live.message for live in self.live)
-        known = {live.id: live.message for live in self.live}
+        originals = {live.id: live.message for live in self.live}
         return sum(
             estimate_message(
-                {"content": item.text} if isinstance(item, Summary) else item.replacement or known[item.message_id]
+                {"content": item.text} if isinstance(item, Summary) else item.replacement or originals[item.message_id]
             )
             for item in items
         )

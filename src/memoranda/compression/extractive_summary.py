@@ -51,16 +51,16 @@ def extract_summary(messages: Sequence[LiveMessage], previous: Sections, room: i
     }
     sections = {}
     for name in SECTIONS:
-        known = [line for line in previous.get(name, "").splitlines() if line.strip()]
-        new = [line for line in (f"- {text}" for text in found[name]) if line not in known]
-        sections[name] = "\n".join(_newest_that_fit(known, new, int(room * _SHARES[name]), name == "Goal"))
+        old = [line for line in previous.get(name, "").splitlines() if line.strip()]
+        new = [line for line in (f"- {text}" for text in found[name]) if line not in old]
+        sections[name] = "\n".join(_newest_that_fit(old, new, int(room * _SHARES[name]), name == "Goal"))
     return sections
 
 
-def _goal(texts: Sequence[tuple[str, str]], known: bool) -> list[str]:
-    """The user's first request, unless it is known already, and the latest one."""
+def _goal(texts: Sequence[tuple[str, str]], has_first: bool) -> list[str]:
+    """The user's first request, unless the previous summary has it, and the latest one."""
     requests = [" ".join(text.split()) for role, text in texts if role == "user" and text.strip()]
-    chosen = requests[-1:] if known else [*requests[:1], *requests[1:][-1:]]
+    chosen = requests[-1:] if has_first else [*requests[:1], *requests[1:][-1:]]
     return [shorten_middle(text, _MAX_REQUEST_CHARS) for text in chosen]
 
 
@@ -86,8 +86,8 @@ def _timeline(messages: Sequence[LiveMessage], room: int) -> list[str]:
             lines.append(f"[{live.recorded_id}] {role}: {_significant_sentences(text)}")
         calls = calls_of(live.message)
         if calls:
-            asked = "; ".join(f"{name} {shorten_end(' '.join(arguments.split()), 80)}" for name, arguments in calls[:3])
-            called.append(f"[{live.recorded_id}] called {shorten_middle(asked, _MAX_LINE_CHARS)}")
+            text = "; ".join(f"{name} {shorten_end(' '.join(arguments.split()), 80)}" for name, arguments in calls[:3])
+            called.append(f"[{live.recorded_id}] called {shorten_middle(text, _MAX_LINE_CHARS)}")
             lines.append(called[-1])
     if sum(map(_size, lines)) <= room:
         return lines
@@ -104,7 +104,7 @@ def _significant_sentences(text: str) -> str:
 def _files(messages: Sequence[LiveMessage]) -> list[str]:
     found: dict[str, None] = {}
     for live in messages:
-        texts = [text_of(live.message.get("content"))[:20_000], *(asked for _, asked in calls_of(live.message))]
+        texts = [text_of(live.message.get("content"))[:20_000], *(arguments for _, arguments in calls_of(live.message))]
         for path in (match[0] for text in texts for match in _PATH.finditer(text)):
             # Ordered by the latest mention.
             found.pop(path, None)
@@ -123,13 +123,13 @@ def _open_points(texts: Sequence[tuple[str, str]]) -> list[str]:
     return [*dict.fromkeys(found[-5:]), *questions[-2:]]
 
 
-def _newest_that_fit(known: Sequence[str], new: Sequence[str], room: int, goal: bool) -> list[str]:
-    """The newest lines that fit, half of them known and half new; the first goal is always kept."""
-    first = [shorten_to_tokens(line, room) for line in (*known, *new)[:1]] if goal else []
-    known, new = (known[1:], new) if goal and known else (known, new[1:] if goal else new)
+def _newest_that_fit(old: Sequence[str], new: Sequence[str], room: int, goal: bool) -> list[str]:
+    """The newest lines that fit, half of them old and half new; the first goal is always kept."""
+    first = [shorten_to_tokens(line, room) for line in (*old, *new)[:1]] if goal else []
+    old, new = (old[1:], new) if goal and old else (old, new[1:] if goal else new)
     room -= sum(map(_size, first))
-    newest = _latest(new, room - min(room // 2, sum(map(_size, known))))
-    return [*first, *_latest(known, room - sum(map(_size, newest))), *newest]
+    newest = _latest(new, room - min(room // 2, sum(map(_size, old))))
+    return [*first, *_latest(old, room - sum(map(_size, newest))), *newest]
 
 
 def _latest(lines: Sequence[str], room: int) -> list[str]:

@@ -1,7 +1,7 @@
 """Finds the sentences that a summary must keep verbatim: the user's standing rules, and open tasks.
 
-Patterns find them, not a model, and every later summary repeats them. A sentence too many costs only a line, so the
-patterns are broad and the room for pinned sentences is limited.
+Patterns find them, not a model, and every later summary repeats them. An unnecessary sentence costs only a line, so
+the patterns are broad and the room for pinned sentences is limited.
 """
 
 import json
@@ -48,9 +48,9 @@ class Pinned:
     tasks: tuple[str, ...] = ()
 
 
-def find_pinned(messages: Iterable[Message], known: Pinned, room: int) -> Pinned:
-    """The pinned sentences after some more messages; if they exceed `room` tokens, the newest are kept."""
-    collector = _PinCollector(known)
+def find_pinned(messages: Iterable[Message], previous: Pinned, room: int) -> Pinned:
+    """The previous pinned sentences and those of the messages; if they exceed `room` tokens, the newest are kept."""
+    collector = _PinCollector(previous)
     for message in messages:
         collector.add(message)
     rules, tasks = list(collector.rules), list(collector.tasks)
@@ -60,9 +60,9 @@ def find_pinned(messages: Iterable[Message], known: Pinned, room: int) -> Pinned
 class _PinCollector:
     """Collects pinned sentences, each once, in the order in which they were last mentioned."""
 
-    def __init__(self, known: Pinned) -> None:
-        self.rules = dict.fromkeys(known.rules)
-        self.tasks = dict.fromkeys(known.tasks)
+    def __init__(self, previous: Pinned) -> None:
+        self.rules = dict.fromkeys(previous.rules)
+        self.tasks = dict.fromkeys(previous.tasks)
         self._task_list: list[str] = []
 
     def add(self, message: Message) -> None:
@@ -115,7 +115,7 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _open_items(message: Mapping[str, Any]) -> list[str] | None:
-    """The open items of a task list that the assistant writes with a tool; None if the message writes none."""
+    """The open items of a task list that the assistant writes with a tool; None if the message writes no list."""
     calls = message.get("tool_calls")
     for call in calls if isinstance(calls, list) else ():
         function = call.get("function") if isinstance(call, Mapping) else None

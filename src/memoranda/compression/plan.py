@@ -51,32 +51,32 @@ def make_plan(live: Sequence[LiveMessage], settings: CompressionSettings, window
     target = settings.target(window)
     summaries = [index for index, message in enumerate(live) if message.is_summary]
     head = _head_end(cuts, sizes, min(settings.protect_first, *summaries[:1], len(live)), int(target * _HEAD_SHARE))
-    asked = latest_request(live)
+    latest = latest_request(live)
     room = target - settings.summary_room(window) - sum(sizes[:head])
-    if asked is not None and asked >= head:
-        room -= sizes[asked]
+    if latest is not None and latest >= head:
+        room -= sizes[latest]
     # The new summary continues every earlier one, so the tail starts after the last of them.
     earliest = max(head, summaries[-1] + 1 if summaries else 0)
     tail = _tail_start(cuts, sizes, earliest, max(0, room), settings.protect_last)
     middle = tuple(message for message in live[head:tail] if not message.is_summary)
-    request = live[asked] if asked is not None and head <= asked < tail else None
+    request = live[latest] if latest is not None and head <= latest < tail else None
     previous = tuple(live[index] for index in summaries)
     plan = CompressionPlan(tuple(live[:head]), middle, tuple(live[tail:]), previous, request)
     return plan if plan.summarised else None
 
 
 def cut_positions(messages: Sequence[Mapping[str, Any]]) -> list[int]:
-    """The indexes at which a conversation can be divided: before the message there, its end included."""
-    asked: dict[str, int] = {}
+    """The indexes before which a conversation can be divided, and the index of its end."""
+    calling_message: dict[str, int] = {}
     # Changes in the number of unanswered calls before each message.
     opened = [0] * (len(messages) + 2)
     for index, message in enumerate(messages):
         calls = message.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
             if isinstance(call, Mapping) and isinstance(call.get("id"), str):
-                asked[call["id"]] = index
-        answers = message.get("tool_call_id")
-        first = asked.get(answers) if isinstance(answers, str) else None
+                calling_message[call["id"]] = index
+        call_id = message.get("tool_call_id")
+        first = calling_message.get(call_id) if isinstance(call_id, str) else None
         if first is None and message.get("role") == "tool":
             # A result without a call id belongs to the message before it.
             first = index - 1
@@ -107,7 +107,7 @@ def _head_end(cuts: Sequence[int], sizes: Sequence[int], max_messages: int, room
 
 
 def _tail_start(cuts: Sequence[int], sizes: Sequence[int], earliest: int, room: int, protected: int) -> int:
-    """The index at which the tail starts: it has the last indivisible part, and earlier ones as far as they fit."""
+    """The index at which the tail starts: it contains the last indivisible part, and earlier ones that fit."""
     end = len(sizes)
     start, size = end, 0
     for cut in reversed([index for index in cuts if earliest <= index < end]):

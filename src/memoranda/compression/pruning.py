@@ -26,7 +26,7 @@ _REASONING_FIELDS = (
 def prune_message(
     live: LiveMessage, session_id: str, max_chars: int = LONG_OUTPUT, *, thinking: bool = False
 ) -> Message | None:
-    """The message shortened, with a note how to read all of it; None if there is nothing to shorten.
+    """The shortened message, with a note that says how to read all of it; None if there is nothing to shorten.
 
     Tool output of more than `max_chars` characters is shortened. With `thinking` the model's reasoning stays.
     """
@@ -51,19 +51,20 @@ def prune_message(
     return {name: value for name, value in message.items() if name not in dropped} | changed
 
 
-def _shorten_output(text: str, kept: int, tool: str, number: int, session_id: str) -> str:
+def _shorten_output(text: str, end_chars: int, tool: str, message_id: int, session_id: str) -> str:
+    """Keeps `end_chars` characters at either end."""
     where = f'session_search with session_id "{session_id}" and ' if session_id else "session_search with "
-    source = f"All of it is message {number}: {where}around_message_id {number} shows it."
+    source = f"All of it is message {message_id}: {where}around_message_id {message_id} shows it."
     tool, source = (words.replace("{", "{{").replace("}", "}}") for words in (tool, source))
     note = f"\n[… {{omitted:,}} of {{total:,}} characters of the output of {tool} {TAKEN_OUT}. {source} …]\n"
-    return shorten_middle(text, 2 * kept + len(note), note, head_share=0.5)
+    return shorten_middle(text, 2 * end_chars + len(note), note, head_share=0.5)
 
 
-def _without_images(content: Any, number: int) -> Any:
+def _without_images(content: Any, message_id: int) -> Any:
     """The content with a note in place of each image; the same object if there is none."""
     if not isinstance(content, list) or not any(map(_is_image, content)):
         return content
-    note = {"type": "text", "text": f"[{IMAGE_TAKEN_OUT} {number}]"}
+    note = {"type": "text", "text": f"[{IMAGE_TAKEN_OUT} {message_id}]"}
     return [note if _is_image(part) else part for part in content]
 
 

@@ -1,4 +1,4 @@
-"""Updates the running summary: with a model if there is one that answers, otherwise with an extract."""
+"""Updates the running summary with a model, or with an extract if there is no model or it fails."""
 
 import logging
 from collections.abc import Sequence
@@ -65,8 +65,8 @@ class Summariser:
         if len(parts) > _MAX_PARTS:
             return f"its window of {model.window} tokens is too small for the messages to summarise"
         for transcript in parts:
-            known = render_sections(sections) if sections else ""
-            request = task(known, transcript, words=int(self._room * _WORDS_PER_TOKEN), focus=focus, notes=notes)
+            running = render_sections(sections) if sections else ""
+            request = task(running, transcript, words=int(self._room * _WORDS_PER_TOKEN), focus=focus, notes=notes)
             try:
                 reply = model.reply(
                     SYSTEM, [{"role": "user", "content": request}], max_tokens=self._room * _OUTPUT_FACTOR,
@@ -74,7 +74,7 @@ class Summariser:
                 )  # fmt: skip
             except ModelError as error:
                 return f"the model failed: {error}"
-            checked = check_summary(reply, f"{known}\n{transcript}\n{notes}", self._room)
+            checked = check_summary(reply, f"{running}\n{transcript}\n{notes}", self._room)
             if isinstance(checked, str):
                 return checked
             sections = checked

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memoranda.compression.pinned import Pinned
-from memoranda.compression.prompts import FOOTER, HEADER, RULES, SECTIONS, SESSION, TASKS
+from memoranda.compression.prompts import EARLIER_FOOTER, FOOTER, HEADER, RULES, SECTIONS, SESSION, TASKS
 
 _NAMES = {name.casefold(): name for name in (*SECTIONS, RULES, TASKS)}
 _HEADING = re.compile(
@@ -36,13 +36,12 @@ class RunningSummary:
 
 
 def parse_sections(text: str) -> dict[str, str] | None:
-    """The sections of a text by name; None if one is missing or occurs twice."""
+    """The sections of a text by name; None if one is missing, out of order or occurs twice."""
     text = _THINKING.sub("", text)
     if fenced := _FENCE.match(text):
         text = fenced["inside"]
     found = _split(text)
-    wanted = [name for name in found if name in SECTIONS]
-    if wanted != list(SECTIONS):
+    if [name for name in found if name in SECTIONS] != list(SECTIONS):
         return None
     return {name: found[name] for name in SECTIONS}
 
@@ -69,7 +68,7 @@ def parse_summaries(texts: Sequence[str]) -> RunningSummary:
     """Parses earlier summaries into one; usually there is one, and a later one wins."""
     running = RunningSummary()
     for text in texts:
-        found = _split(text.removesuffix(FOOTER))
+        found = _split(text.removesuffix(FOOTER).removesuffix(EARLIER_FOOTER))
         span = _RANGE.search(text)
         first, last = (int(span[1]), int(span[2])) if span else (0, 0)
         # A summary of another program has none of these sections, so all of its text becomes the state.
@@ -87,7 +86,7 @@ def parse_summaries(texts: Sequence[str]) -> RunningSummary:
 
 
 def _split(text: str) -> dict[str, str]:
-    """The text under each known heading; nothing if a heading occurs twice, because the order is then unclear."""
+    """The text under each known heading; empty if a heading occurs twice, because the order is then unclear."""
     matches = list(_HEADING.finditer(text))
     found: dict[str, str] = {}
     ends = [*(match.start() for match in matches[1:]), len(text)]

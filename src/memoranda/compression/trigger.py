@@ -70,21 +70,21 @@ class CompressionProgress:
             return used >= (self.left or limit) + window * _GROWTH
         return self.useless < _MAX_USELESS or used >= self.stuck_at + window * _GROWTH
 
-    def after_compression(self, window: int, left: int = 0) -> "CompressionProgress":
-        """The progress after a compression to about `left` tokens; the next reading shows whether it helped."""
-        return replace(self._for(window), waiting=True, left=left)
+    def after_compression(self, window: int, tokens_left: int = 0) -> "CompressionProgress":
+        """The progress after a compression to about `tokens_left`; the next reading shows whether it helped."""
+        return replace(self._for_window(window), waiting=True, left=tokens_left)
 
     def after_failure(self, used: int, window: int) -> "CompressionProgress":
         """The progress after a context could not be made shorter."""
-        known = self._for(window)
-        return replace(known, useless=known.useless + 1, stuck_at=used, waiting=False)
+        progress = self._for_window(window)
+        return replace(progress, useless=progress.useless + 1, stuck_at=used, waiting=False)
 
     def after_reading(self, used: int, limit: int, window: int) -> "CompressionProgress":
         """The progress after the provider has counted the tokens of the context."""
-        known = self._for(window)
+        progress = self._for_window(window)
         if used < limit:
             return CompressionProgress(window=window)
-        return known.after_failure(used, window) if known.waiting else known
+        return progress.after_failure(used, window) if progress.waiting else progress
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -99,5 +99,5 @@ class CompressionProgress:
         except (ValueError, KeyError, TypeError):
             return cls()
 
-    def _for(self, window: int) -> "CompressionProgress":
+    def _for_window(self, window: int) -> "CompressionProgress":
         return self if self.window == window else CompressionProgress(window=window)

@@ -23,7 +23,7 @@ class BackgroundReview:
     """Reviews the conversations of one home.
 
     `model_for` returns the model for a review, metered as background work. `find` opens a session by id and user, for a
-    review that another process did not finish; without it, such a review uses the current session. The thread calls
+    review that another process did not finish; without `find`, that review uses the current session. The thread calls
     `on_report` with each report.
     """
 
@@ -116,7 +116,7 @@ class BackgroundReview:
             # Another process is reviewing; this review stays due.
             _log.debug("No review of session %s now: %s", due.session_id, error)
         except Exception:
-            # The review stays due, and is given up after a few tries.
+            # The review stays due; the schedule gives it up after a few tries.
             _log.exception("The review of session %s failed unexpectedly", due.session_id)
         finally:
             with self._changed:
@@ -129,6 +129,6 @@ class BackgroundReview:
             if started is None:
                 return None
             reviewer = Reviewer(self._model_for(snapshot), self._settings)
-            report = reviewer.review(snapshot, started.focus, stopped=lambda: self._stopped)
+            report = reviewer.review(snapshot, started.focus, is_stopped=lambda: self._stopped)
             self.schedule.end(started, report)
             return report

@@ -8,7 +8,7 @@ from memoranda.index.tokenizer import index_tokens, is_single_character, is_unsp
 
 _MAX_SENTENCE_CHARS = 600
 
-# Function words, and words with which an entry frames a fact. They are no evidence and need none.
+# Function words, and words with which an entry introduces a fact. They are not evidence and need none.
 _GRAMMAR = """
 a an the and or but if then else of at by for with about into through during to from up down in out on off over under
 as than so too very just also only own same such is are was were be been being am have has had having do does did
@@ -36,11 +36,11 @@ def _tokens(words: str) -> frozenset[str]:
 
 
 _DENYING = _tokens(_NEGATIONS)
-EMPTY = _tokens(_GRAMMAR) | _tokens(_FRAMING) | _DENYING
-SKILL_EMPTY = EMPTY | _tokens(_HEADINGS)
+EMPTY_WORDS = _tokens(_GRAMMAR) | _tokens(_FRAMING) | _DENYING
+EMPTY_WORDS_OF_SKILLS = EMPTY_WORDS | _tokens(_HEADINGS)
 _UNSPACED_FRAMING = re.compile("用户|使用者|喜欢|喜歡|偏好|希望|想要|ユーザー?|利用者|好む|好き|사용자|선호|좋아")
 _UNSPACED_DENYING = re.compile("[不没沒别別]|ない|ません|않|못")
-_DENIES_NOTHING = re.compile(
+_NOT_A_DENIAL = re.compile(
     r"\b(?:do not|don['’]?t|never) (?:forget|worry|hesitate|mind)\b|\bno (?:problem|worries|doubt|matter)\b"
     r"|\bnot (?:only|just)\b|\bwhy not\b|\bcan['’]?t wait\b|\bno\. ?(?=\d)",
     re.IGNORECASE,
@@ -59,13 +59,13 @@ class ClauseWord:
     tokens: tuple[str, ...]
     specific: bool
 
-    def is_in(self, known: frozenset[str]) -> bool:
-        return all(token in known for token in self.tokens)
+    def is_in(self, tokens: frozenset[str]) -> bool:
+        return all(token in tokens for token in self.tokens)
 
 
-def share(words: list[ClauseWord], known: frozenset[str]) -> float:
-    """The share of the words that are known."""
-    return sum(word.is_in(known) for word in words) / len(words) if words else 0.0
+def share(words: list[ClauseWord], tokens: frozenset[str]) -> float:
+    """The share of the words that occur in a set of tokens."""
+    return sum(word.is_in(tokens) for word in words) / len(words) if words else 0.0
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -83,27 +83,27 @@ def clauses(text: str) -> list[str]:
 
 def denies(text: str) -> bool:
     """Whether a text denies something."""
-    plain = _DENIES_NOTHING.sub(" ", text)
+    plain = _NOT_A_DENIAL.sub(" ", text)
     return bool(_UNSPACED_DENYING.search(plain)) or not _DENYING.isdisjoint(tokenize(plain))
 
 
 def token_set(text: str) -> frozenset[str]:
-    """The tokens of a text, as the search index has them."""
+    """The tokens of a text, formed as in the search index."""
     return frozenset(" ".join(index_tokens(text)).split())
 
 
-def content_words(clause: str, empty: frozenset[str] = EMPTY) -> list[ClauseWord]:
-    """The content words of a clause."""
+def content_words(clause: str, empty_words: frozenset[str] = EMPTY_WORDS) -> list[ClauseWord]:
+    """The words of a clause that are not `empty_words`."""
     clause = _UNSPACED_FRAMING.sub(" ", clause)
     chunks = [(match.start(), match.end(), match.group()) for match in _CHUNK.finditer(clause)]
     found = []
     for span in token_spans(clause):
         text = clause[span.start : span.end]
         tokens = _tokens_at(clause, span.start, text)
-        if not tokens or all(token in empty for token in tokens):
+        if not tokens or all(token in empty_words for token in tokens):
             continue
         start, chunk = next((start, chunk) for start, end, chunk in chunks if start <= span.start < end)
-        found.append(ClauseWord(text, tokens, _is_specific(chunk, text, begins=start == chunks[0][0])))
+        found.append(ClauseWord(text, tokens, _is_specific(chunk, text, is_first=start == chunks[0][0])))
     return found
 
 
@@ -115,8 +115,8 @@ def _tokens_at(clause: str, start: int, text: str) -> tuple[str, ...]:
     return () if ends_a_run else (text,)
 
 
-def _is_specific(chunk: str, word: str, *, begins: bool) -> bool:
+def _is_specific(chunk: str, word: str, *, is_first: bool) -> bool:
     """Whether a word is a name, number, path, address or identifier."""
     if _JOINED.search(chunk) or any(char.isupper() for char in word[1:]):
         return True
-    return word[:1].isupper() and not begins
+    return word[:1].isupper() and not is_first

@@ -10,7 +10,7 @@ from memoranda.tools import JsonObject
 
 WriteOutcome = Literal["added", "replaced", "removed", "staged", "duplicate", "refused"]
 CHANGES: tuple[WriteOutcome, ...] = ("added", "replaced", "removed")
-ALL: tuple[WriteOutcome, ...] = (*CHANGES, "staged", "duplicate", "refused")
+OUTCOMES: tuple[WriteOutcome, ...] = (*CHANGES, "staged", "duplicate", "refused")
 _PREVIEW_CHARS = 120
 _OUTCOME_OF_ACTION: dict[str, WriteOutcome] = {"add": "added", "replace": "replaced", "remove": "removed"}
 
@@ -45,7 +45,7 @@ class ReviewReport:
 
     def counts(self) -> dict[str, int]:
         """The number of writes by outcome, without zeros."""
-        counts = {outcome: sum(write.outcome == outcome for write in self.writes) for outcome in ALL}
+        counts = {outcome: sum(write.outcome == outcome for write in self.writes) for outcome in OUTCOMES}
         return {outcome: count for outcome, count in counts.items() if count}
 
     def summary(self) -> str:

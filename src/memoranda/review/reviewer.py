@@ -1,7 +1,8 @@
 """One review: sends the conversation with one more message to the model, and runs its memory and skill tool calls.
 
 System prompt, tools and messages are those of the conversation, byte for byte, so the service's prompt cache serves
-nearly all of them. The review is not recorded. If one tool call of an answer cannot be read, none of them is run.
+nearly all of them. The record does not contain the review. If one tool call of an answer cannot be parsed, the reviewer
+runs none of them.
 """
 
 import json
@@ -46,13 +47,17 @@ class Reviewer:
         self._settings = settings or ReviewSettings()
 
     def review(
-        self, snapshot: ReviewSnapshot, focus: ReviewFocus = EVERYTHING, *, stopped: Callable[[], bool] = lambda: False
+        self,
+        snapshot: ReviewSnapshot,
+        focus: ReviewFocus = EVERYTHING,
+        *,
+        is_stopped: Callable[[], bool] = lambda: False,
     ) -> ReviewReport:
-        """Reviews a conversation; the report has failures of the model. Writes nothing once `stopped` returns true."""
-        run = _Run(self._model, self._settings, snapshot, stopped)
+        """Reviews a conversation; failures of the model are in the report. Writes nothing once `is_stopped()`."""
+        run = _Run(self._model, self._settings, snapshot, is_stopped)
         try:
             failed = run.finish(focus)
-            postponed = stopped() and bool(failed)
+            postponed = is_stopped() and bool(failed)
         except BudgetSpentError as error:
             failed, postponed = str(error), True
         except ModelError as error:
@@ -67,14 +72,14 @@ class _Run:
     """The steps of one review."""
 
     def __init__(
-        self, model: ChatModel, settings: ReviewSettings, snapshot: ReviewSnapshot, stopped: Callable[[], bool]
+        self, model: ChatModel, settings: ReviewSettings, snapshot: ReviewSnapshot, is_stopped: Callable[[], bool]
     ) -> None:
         self.writes: list[ReviewWrite] = []
         self.steps = 0
         self._model = model
         self._settings = settings
         self._snapshot = snapshot
-        self._stopped = stopped
+        self._is_stopped = is_stopped
         self._guard = WriteGuard(snapshot)
 
     def finish(self, focus: ReviewFocus) -> str:
@@ -87,7 +92,7 @@ class _Run:
             left = deadline - time.monotonic()
             if left <= 0:
                 return f"it took longer than {self._settings.deadline_seconds:g} s"
-            if self._stopped():
+            if self._is_stopped():
                 return "the program ended"
             reply = self._model.reply(self._snapshot.prompt, messages, self._snapshot.tools, deadline=left)
             self.steps += 1
@@ -95,7 +100,7 @@ class _Run:
                 return "the model's answer was truncated"
             if not reply.tool_calls:
                 return "" if self.writes or _NOTHING.search(reply.text) else "the model's answer made no sense"
-            if self._stopped():
+            if self._is_stopped():
                 return "the program ended"
             messages += [reply.message(), *self._results(reply)]
         return f"the model was not done after {self._settings.max_steps} steps"

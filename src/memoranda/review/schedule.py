@@ -118,7 +118,7 @@ class ReviewSchedule:
         """Records the result of a review; True if it will be retried. A postponed review does not count as a try."""
         retry = bool(report.failed) and (report.postponed or due.tries < self._settings.tries)
         if report.failed and not retry:
-            _log.error("The review of session %s is given up: %s.", due.session_id, report.failed)
+            _log.error("Gave up the review of session %s: %s.", due.session_id, report.failed)
         state = "due" if retry else "given up" if report.failed else "done"
         tries = due.tries - 1 if report.postponed else due.tries
         with self._file.open().writing() as connection:
@@ -129,8 +129,8 @@ class ReviewSchedule:
         return retry
 
     def drop(self, due: DueReview, why: str) -> None:
-        """Gives up a review that cannot run any more."""
-        _log.error("The review of session %s is given up: %s.", due.session_id, why)
+        """Gives up a review that can no longer run."""
+        _log.error("Gave up the review of session %s: %s.", due.session_id, why)
         with self._file.open().writing() as connection:
             connection.execute(
                 "UPDATE reviews SET state = 'given up', ended = ?, result = ? WHERE id = ?",

@@ -21,7 +21,7 @@ COUNTERS = Table(
 )
 REVIEWS = Table(
     "reviews",
-    "One row per review; it has no text of a conversation.",
+    "One row per review, without any text of the conversation.",
     (
         Column("id", "numbered", "", "Order."),
         Column("created", "real", "NOT NULL", "When it became due, in seconds since 1970."),

@@ -10,7 +10,7 @@ from memoranda.tools import Tool
 MEMORY_TOOL = "memory"
 SKILL_TOOL = "skill_manage"
 SKILL_READERS = ("skills_list", "skill_view")
-ALLOWED = frozenset({MEMORY_TOOL, SKILL_TOOL, *SKILL_READERS})
+REVIEW_TOOLS = frozenset({MEMORY_TOOL, SKILL_TOOL, *SKILL_READERS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,6 @@ def take_snapshot(session: ReviewableSession) -> ReviewSnapshot:
         tuple(session.tools),
         tuple(session.conversation()),
         tuple(session.user_texts()),
-        tuple(tool for tool in session.review_tools() if tool.name in ALLOWED),
+        tuple(tool for tool in session.review_tools() if tool.name in REVIEW_TOOLS),
         session,
     )

@@ -13,8 +13,8 @@ from memoranda.review.evidence import UserEvidence, is_covered, keeps_most
 from memoranda.review.session_snapshot import MEMORY_TOOL, SKILL_TOOL, ReviewSnapshot
 from memoranda.tools import InvalidArgumentsError, JsonObject, tool_refusal
 
-# Arguments of a skill write that are not stored as text.
-_ADDRESSING = frozenset({"action", "name", "path", "file_path", "file", "old_text", "old_string", "category"})
+# Arguments of a skill write that say what to write to; they are not stored as text.
+_ADDRESS_ARGUMENTS = frozenset({"action", "name", "path", "file_path", "file", "old_text", "old_string", "category"})
 _MARKUP = re.compile(r"^\s*(?:#{1,6}|[-*+]|\d+[.)]|```\w*|---)\s*|[`*_]{1,3}", re.MULTILINE)
 _FIELD = re.compile(r"^[A-Za-z_-]{1,20}:\s", re.MULTILINE)
 
@@ -32,7 +32,7 @@ class WriteGuard:
         return list(self._tools)
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
-        """Runs a tool call, or returns the reason why not; never raises."""
+        """Runs a tool call, or returns a refusal with the reason; never raises."""
         tool = self._tools.get(name)
         if tool is None:
             return tool_refusal("unavailable", prompts.not_available(name, self.names))
@@ -97,14 +97,14 @@ class WriteGuard:
         if found is None:
             return ""
         if found.contrary:
-            return prompts.contradicted(found.clause)
+            return prompts.contradicts_user(found.clause)
         return prompts.not_supported(found.missing, found.clause)
 
 
 def _texts(value: Any, name: str = "") -> list[str]:
     """The texts in the arguments of a skill write that would be stored."""
     if isinstance(value, str):
-        return [] if name in _ADDRESSING or not value.strip() else [value]
+        return [] if name in _ADDRESS_ARGUMENTS or not value.strip() else [value]
     if isinstance(value, Mapping):
         return [text for key, item in value.items() for text in _texts(item, str(key))]
     return [text for item in value for text in _texts(item, name)] if isinstance(value, list | tuple) else []

@@ -76,10 +76,10 @@ class Budget:
     def _try_reserve(self, call: CallRecord) -> bool:
         try:
             with self._database().writing() as connection:
-                found = background_spending(connection, self._clock())
-                if found.is_over(self._settings):
-                    raise BudgetSpentError(_budget_message(found, self._settings))
-                if not found.has_room_for(call, self._settings):
+                spending = background_spending(connection, self._clock())
+                if spending.is_over(self._settings):
+                    raise BudgetSpentError(_budget_message(spending, self._settings))
+                if not spending.has_room_for(call, self._settings):
                     return False
                 connection.execute(UPSERT, call.values())
         except StorageError as error:
@@ -106,8 +106,8 @@ def _within(amount: float, limit: float | None) -> bool:
     return limit is None or amount <= limit
 
 
-def _budget_message(found: BackgroundSpending, settings: BudgetSettings) -> str:
-    dollars = "" if settings.daily_usd is None else f"${found.usd:.4f} of ${settings.daily_usd:.2f}"
-    tokens = "" if settings.daily_tokens is None else f"{found.tokens:,} of {settings.daily_tokens:,} tokens"
+def _budget_message(spending: BackgroundSpending, settings: BudgetSettings) -> str:
+    dollars = "" if settings.daily_usd is None else f"${spending.usd:.4f} of ${settings.daily_usd:.2f}"
+    tokens = "" if settings.daily_tokens is None else f"{spending.tokens:,} of {settings.daily_tokens:,} tokens"
     used = " and ".join(filter(None, (dollars, tokens)))
     return f"Today's budget for background work is spent ({used}). It starts again tomorrow."

@@ -41,9 +41,9 @@ class Ledger:
         self._prices = Prices(home)
         self._file = LazyDatabase(self.path, SCHEMA, APPLICATION_ID)
         self._budget = Budget(self._file.open, self.settings, clock)
-        self._recorder = LedgerWriter(self._file)
+        self._writer = LedgerWriter(self._file)
         # Also flushes when the program ends without closing the ledger.
-        weakref.finalize(self, self._recorder.flush, _FLUSH_TIMEOUT, last=True)
+        weakref.finalize(self, self._writer.flush, _FLUSH_TIMEOUT, last=True)
 
     def metered(
         self,
@@ -69,7 +69,7 @@ class Ledger:
         self, by: Grouping = "day", *, since: float = 0.0, until: float = _END_OF_TIME, user: str | None = None
     ) -> list[Total]:
         """What was spent, in groups; by all users, or by one."""
-        self._recorder.flush(_FLUSH_TIMEOUT)
+        self._writer.flush(_FLUSH_TIMEOUT)
         if not self._file.exists():
             return []
         with self._file.open().reading() as connection:
@@ -77,7 +77,7 @@ class Ledger:
 
     def total(self, *, since: float = 0.0, until: float = _END_OF_TIME, user: str | None = None) -> Total:
         """What was spent, as one sum."""
-        self._recorder.flush(_FLUSH_TIMEOUT)
+        self._writer.flush(_FLUSH_TIMEOUT)
         if not self._file.exists():
             return Total("")
         with self._file.open().reading() as connection:
@@ -92,11 +92,11 @@ class Ledger:
 
     def close(self) -> None:
         """Writes queued rows, for a limited time, and closes the file."""
-        self._recorder.flush(_FLUSH_TIMEOUT, last=True)
+        self._writer.flush(_FLUSH_TIMEOUT, last=True)
         self._file.close()
 
     def _record(self, call: CallRecord) -> None:
-        self._recorder.put(self._with_price(call))
+        self._writer.put(self._with_price(call))
 
     def _settle(self, call: CallRecord) -> None:
         """Writes the row at once, so that the next call sees it; if that fails, queues it."""
@@ -105,7 +105,7 @@ class Ledger:
             store_calls(self._file, [priced])
         except StorageError as error:
             _log.warning("The cost of a background call could not be written yet: %s", error)
-            self._recorder.put(priced)
+            self._writer.put(priced)
 
     def _with_price(self, call: CallRecord) -> CallRecord:
         if call.usage == Usage():

@@ -28,7 +28,7 @@ def store_calls(file: LazyDatabase, calls: Sequence[CallRecord]) -> None:
 
 
 class LedgerWriter:
-    """Writes calls in order, in a thread of its own."""
+    """Writes queued calls in order, in its own thread."""
 
     def __init__(self, file: LazyDatabase) -> None:
         self._file = file

@@ -101,16 +101,16 @@ class Prices:
 
     def __init__(self, home: Path) -> None:
         self.path = home / FILE_NAME
-        self._seen: tuple[int, int] | None = None
+        self._file_version: tuple[int, int] | None = None
         self._own: dict[str, Price] = {}
 
     def of(self, provider: str, model: str) -> Price | None:
         """The price of a model, None if unknown; raises ConfigError if the file is invalid."""
         own = self._read()
         name = model.strip().lower()
-        for wanted in (f"{provider.lower()}/{name}", name, name.rpartition("/")[2]):
+        for candidate in (f"{provider.lower()}/{name}", name, name.rpartition("/")[2]):
             for pattern, price in own.items():
-                if fnmatchcase(wanted, pattern):
+                if fnmatchcase(candidate, pattern):
                     return price
         if provider.lower() in _FREE_PROVIDERS:
             return FREE
@@ -121,19 +121,19 @@ class Prices:
         try:
             status = self.path.stat()
         except FileNotFoundError:
-            self._seen, self._own = None, {}
+            self._file_version, self._own = None, {}
             return self._own
         except OSError as error:
             raise ConfigError(f"{self.path} cannot be read: {error.strerror}.") from error
-        identity = (status.st_mtime_ns, status.st_size)
-        if self._seen != identity:
+        version = (status.st_mtime_ns, status.st_size)
+        if self._file_version != version:
             self._own = _parse(self.path)
-            self._seen = identity
+            self._file_version = version
         return self._own
 
 
 def _parse(path: Path) -> dict[str, Price]:
-    # Imported here: it takes 40 ms, and most homes have no such file.
+    # Imported here: it takes 40 ms, and most homes have no prices.yaml.
     from ruamel.yaml import YAML
 
     try:

@@ -7,7 +7,7 @@ FILE_NAME = "usage.db"
 
 CALLS = Table(
     "calls",
-    "One row per model call; it has no text of a conversation.",
+    "One row per model call, without any text of the conversation.",
     (
         Column("id", "numbered", "", "Order of writing."),
         Column("key", "text", "NOT NULL UNIQUE", "Identifies the call: writing it twice creates one row."),

@@ -27,7 +27,7 @@ _SUMS = f"""count(*), count(*) FILTER (WHERE outcome NOT IN ('{OK}', '{RUNNING}'
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """A sum of calls. `cost_usd` does not include the `unpriced` ones, whose price is unknown."""
+    """A sum of calls. `cost_usd` excludes the `unpriced` calls, which have no known price."""
 
     name: str
     calls: int = 0
