@@ -21,7 +21,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_page_is_in_the_list_of_its_section() -> None:
     """A page that no list names would never be found."""
     for section in site.DOCS.iterdir():
-        if section.is_dir():
+        if section.is_dir() and section.name != "pictures":
             listed = (section / "index.md").read_text("utf-8")
             pages = [page.name for page in section.glob("*.md") if page.name != "index.md"]
             assert [name for name in pages if f"]({name})" not in listed] == []
