@@ -21,7 +21,8 @@
         ├── ReplacedStoreError a database was deleted or replaced while it was open
         ├── NewerStoreError  the session store was written by a newer Memoranda
         └── SessionError     an unknown session, a title in use, a message in the wrong place
-            └── ContinuedError its conversation continues in another session
+            ├── ContinuedError its conversation continues in another session
+            └── SessionBusy    another turn of the conversation is in progress
 
 Expected outcomes of a memory write (over budget, no match, blocked …) are values, not exceptions: see
 `memoranda.curated.write_result`. Every message names what happened, to what, and what to do next.
@@ -122,3 +123,7 @@ class ContinuedError(SessionError):
     def __init__(self, session_id: str, successor: str) -> None:
         super().__init__(f"Session {session_id!r} was compressed; its conversation continues in {successor!r}.")
         self.successor = successor
+
+
+class SessionBusy(SessionError):
+    """Another turn of the conversation is in progress, and did not end in time; nothing was recorded."""

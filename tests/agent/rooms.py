@@ -33,7 +33,7 @@ class Room:
     def tools(self) -> tuple[Tool, ...]:
         return self.session.tools
 
-    def turn(self, text: Any) -> AbstractContextManager[AgentTurn]:
+    def turn(self, text: Any, *, wait: float | None = None) -> AbstractContextManager[AgentTurn]:
         return self.session.turn(text)
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:

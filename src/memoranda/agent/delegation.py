@@ -120,8 +120,8 @@ class _ReadOnlySession:
     def tools(self) -> tuple[Tool, ...]:
         return tuple(tool for tool in self._session.tools if tool.name in READ_ONLY_TOOLS)
 
-    def turn(self, text: Any) -> AbstractContextManager[AgentTurn]:
-        return self._session.turn(text)
+    def turn(self, text: Any, *, wait: float | None = None) -> AbstractContextManager[AgentTurn]:
+        return self._session.turn(text, wait=wait)
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject:
         return self._session.call(name, arguments)

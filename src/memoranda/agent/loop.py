@@ -71,10 +71,13 @@ class Agent:
             self._tools = (self.session.id, (*self.session.tools, *self._extra_tools))
         return self._tools[1]
 
-    def turn(self, text: Any) -> str:
-        """Answer a user message (text or structured content); raises ModelError when the model cannot."""
-        self._started_at, steps = time.monotonic(), 0
-        with self.session.turn(text) as turn:
+    def turn(self, text: Any, *, wait: float | None = None) -> str:
+        """Answer a user message (text or structured content); raises ModelError when the model cannot.
+
+        Raises SessionBusy when another turn of the conversation is in progress for more than `wait` seconds.
+        """
+        with self.session.turn(text, wait=wait) as turn:
+            self._started_at, steps = time.monotonic(), 0
             reply = self._ask(turn)
             while reply.tool_calls and steps <= self.settings.max_steps:
                 steps += 1

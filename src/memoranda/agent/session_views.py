@@ -70,7 +70,8 @@ class AgentTurn(Protocol):
 class AgentSession(SessionView, Protocol):
     """A session as the agent's loop sees it."""
 
-    def turn(self, text: Any) -> AbstractContextManager[AgentTurn]: ...
+    def turn(self, text: Any, *, wait: float | None = None) -> AbstractContextManager[AgentTurn]:
+        """Begin a turn; raises SessionBusy when another one is in progress for more than `wait` seconds."""
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> JsonObject: ...
 

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
+from weakref import ref
 
 from memoranda.app.services import HomeServices, new_session_id
 from memoranda.app.session_options import SessionOptions
@@ -10,7 +11,7 @@ from memoranda.app.session_state import SessionState
 from memoranda.app.tool_calls import call_tool, remember
 from memoranda.app.turn import Turn
 from memoranda.curated.settings import Target
-from memoranda.errors import StorageError
+from memoranda.errors import SessionBusy, StorageError
 from memoranda.providers.external_memory import ExternalMemory
 from memoranda.tools import JsonObject, Tool
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     # Loaded when they are first used: a caller that only wants the prompt starts twice as fast.
     from memoranda.agent.session_views import Compression, UndoneTurn
     from memoranda.app.reviewed_session import ReviewedSession
+    from memoranda.db.engine import HeldLock
     from memoranda.llm.model import ChatModel, Usage
 
 _log = logging.getLogger(__name__)
@@ -34,6 +36,8 @@ class Session:
         # The usage of a call whose answer is not recorded yet.
         self._uncounted: Usage | None = None
         self._ended = False
+        # The latest turn; weak, so that a turn which its caller has dropped ends.
+        self._latest_turn: ref[Turn] | None = None
 
     @property
     def id(self) -> str:
@@ -64,14 +68,25 @@ class Session:
         """The external memory of this session; without a provider it does nothing."""
         return self._state.external
 
-    def turn(self, text: Any) -> Turn:
-        """Begin a turn: the user's message (text or structured content) is durable when this returns."""
-        self.begin_turn()
-        self._state.follow_continuation()
-        if self._ended:
-            self._state.restart_external()
-            self._ended = False
-        return Turn(self._state, text, record=self.record_all)
+    def turn(self, text: Any, *, wait: float | None = None) -> Turn:
+        """Begin a turn: the user's message (text or structured content) is durable when this returns.
+
+        A conversation has one turn at a time, over all threads and processes. While another one is in progress, this
+        waits for up to `wait` seconds (the setting sessions.turn_wait), then raises SessionBusy.
+        """
+        lock = self._lock_turn(wait)
+        try:
+            self.begin_turn()
+            self._state.follow_record()
+            if self._ended:
+                self._state.restart_external()
+                self._ended = False
+            turn = Turn(self._state, text, lock=lock, record=self.record_all)
+        except BaseException:
+            lock.release()
+            raise
+        self._latest_turn = ref(turn)
+        return turn
 
     def allows(self, tool: str) -> bool:
         """Whether the platform of this session has a tool."""
@@ -157,12 +172,18 @@ class Session:
         from memoranda.agent.session_views import UndoneTurn
         from memoranda.sessions.message_rows import text_of
 
-        self._state.follow_continuation()
-        question = self._state.record.last_undoable()
-        if question is None:
+        if not self._state.record.exists:
             return None
-        rewound = self._state.open_record().rewind_to_message(self.id, question.id)
-        self._state.after_rewind()
+        lock = self._lock_turn(None)
+        try:
+            self._state.follow_continuation()
+            question = self._state.record.last_undoable()
+            if question is None:
+                return None
+            rewound = self._state.open_record().rewind_to_message(self.id, question.id)
+            self._state.after_rewind()
+        finally:
+            lock.release()
         return UndoneTurn(text_of(question.message.get("content")), int(rewound["rewound_count"]))
 
     def branch(self, title: str = "") -> "Session":
@@ -193,6 +214,8 @@ class Session:
         The provider is notified before the record ends the session: a crash in between repeats the notification
         instead of losing it.
         """
+        if turn := self._latest_turn and self._latest_turn():
+            turn.close()
         self._state.flush_provider()
         self._state.record.end(reason)
         self.external.close()
@@ -203,6 +226,16 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self.end()
+
+    def _lock_turn(self, wait: float | None) -> "HeldLock":
+        """Wait for the turn of the conversation that is in progress, if any; raises SessionBusy."""
+        turn = self._latest_turn and self._latest_turn()
+        if turn and turn.is_open_in_this_thread:
+            raise SessionBusy(
+                f"A turn of session {self.id!r} is open. Finish it with done(), or leave it with close() or the end of "
+                "its 'with' block, before the next one begins. Nothing was recorded."
+            )
+        return self._state.record.db.lock_turn(self.id, self._services.config.turn_wait if wait is None else wait)
 
     def _store_reading(self, usage: "Usage", message_id: int) -> None:
         """Store the model's own count of the tokens in the context up to a message."""

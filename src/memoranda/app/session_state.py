@@ -107,6 +107,13 @@ class SessionState:
         if continuation := self.record.continuation():
             self.continue_as(continuation)
 
+    def follow_record(self) -> None:
+        """Before a turn: adopt what another thread or process has made of the conversation, its prompt included."""
+        if self.record.exists:
+            self.follow_continuation()
+        else:
+            self.frozen = self._restore_prompt() or self.frozen
+
     def restart_external(self) -> None:
         """Start the external memory again for a session that is resumed after its end."""
         self.external = self._start_external()

@@ -1,5 +1,6 @@
 """One turn of a session: the user's message is durable before anything else happens, the answer when it is done."""
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -9,19 +10,28 @@ from memoranda.providers.message_text import plain_text
 
 if TYPE_CHECKING:
     from memoranda.agent.session_views import TurnSession
+    from memoranda.db.engine import HeldLock
 
 
 class Turn:
     """One turn: the user's message is durable when it begins, the answer when `done` returns.
 
-    A turn that is left without `done`, by an error or a break, is interrupted: what was recorded stays.
+    A turn that is left without `done`, by an error or a break, is interrupted: what was recorded stays. Until it is
+    done, left or dropped, no other turn of the conversation can begin.
     """
 
     def __init__(
-        self, session: "TurnSession", text: Any, *, record: Callable[[Sequence[Mapping[str, Any]]], list[int]]
+        self,
+        session: "TurnSession",
+        text: Any,
+        *,
+        lock: "HeldLock",
+        record: Callable[[Sequence[Mapping[str, Any]]], list[int]],
     ) -> None:
-        """`record` records messages in one commit and returns their ids."""
+        """`lock` is that of the conversation's turns; `record` records messages in one commit and returns their ids."""
         self.interrupted = True
+        self._lock: HeldLock | None = lock
+        self._thread = threading.get_ident()
         self._session = session
         self._record = record
         self._external = session.external
@@ -64,10 +74,23 @@ class Turn:
         ids = self._record(answer)
         self.interrupted = False
         self._external.finish_turn(self._query, self._session.id)
+        self.close()
         return ids
+
+    def close(self) -> None:
+        """Leave the turn, so that the next one can begin; without `done` before, it is interrupted."""
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.release()
+
+    @property
+    def is_open_in_this_thread(self) -> bool:
+        """Whether this thread began the turn and has not left it: waiting for its end would never end."""
+        return self._lock is not None and self._thread == threading.get_ident()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Do nothing: every step is recorded already, and an interrupted turn is not delivered to the provider."""
+        """Leave the turn. Every step is recorded already; an interrupted turn is not delivered to the provider."""
+        self.close()

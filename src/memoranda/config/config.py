@@ -31,6 +31,8 @@ class Config:
     review: ReviewSettings = field(default_factory=ReviewSettings)
     budget: BudgetSettings = field(default_factory=BudgetSettings)
     redact_secrets: bool = True
+    turn_wait: float = 30.0
+    """How many seconds a turn waits while another turn of its conversation is in progress."""
     provider: str = ""
     toolsets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unknown_keys: tuple[str, ...] = ()
@@ -44,6 +46,7 @@ _ELSEWHERE = {
     "memory.nudge_interval": ("review", "nudge_interval"),
     "agent.delegation_depth": ("delegation", "max_depth"),
     "sessions.redact_secrets": ("", "redact_secrets"),
+    "sessions.turn_wait": ("", "turn_wait"),
 }
 _PARTS = {"memory": "curated", "search": "recall", "provider": "external"}
 

@@ -85,6 +85,13 @@ def _parse_seconds(value: Any) -> float:
     return number
 
 
+def _parse_wait(value: Any) -> float:
+    number = float(value)
+    if isinstance(value, bool) or not 0 <= number < 3_600:
+        raise ValueError
+    return number
+
+
 def _parse_amount(value: Any) -> float | None:
     """A number of 0 or more; None for an empty value or "none", which is no limit."""
     if value is None or (isinstance(value, str) and value.strip().lower() in ("", "none")):
@@ -173,6 +180,8 @@ KEYS = (
         "The time zone of the date in the prompt; if empty, the machine's."),
     Key("sessions.redact_secrets", "true or false", _parse_flag,
         "Keep credentials out of recorded conversations."),
+    Key("sessions.turn_wait", "seconds, 0 or more", _parse_wait,
+        "The longest that a turn waits while another turn of its conversation is in progress."),
     Key("search.answer_chars", "a whole number, 4000 or more", _parse_answer_size,
         "How many characters one answer of session_search may have."),
 )  # fmt: skip

@@ -20,6 +20,12 @@ class Condition(NamedTuple):
     values: Sequence[Any]
 
 
+class HeldLock(Protocol):
+    """A lock that is held until `release`, until this object is dropped, or until the process ends."""
+
+    def release(self) -> None: ...
+
+
 class Dialect(Protocol):
     """What an engine says in words of its own."""
 
@@ -101,6 +107,13 @@ class Engine(Protocol):
 
     def lock_titles(self, connection: Connection, user_id: str | None) -> None:
         """The same for the titles of a user's sessions, which are unique."""
+
+    def lock_turn(self, conversation_id: str, timeout: float) -> HeldLock:
+        """Outside any transaction: let no other thread or process lock the turn of this conversation meanwhile.
+
+        Raises LockTimeoutError when another holder keeps it for more than `timeout` seconds. A turn lasts as long as
+        a model needs to answer, so waiting for it and holding it must occupy no connection that others need.
+        """
 
     def shrink_log(self) -> bool:
         """Remove deleted text from the engine's log; False while a reader still needs it."""

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memoranda.db.connection import Connection
 from memoranda.db.engine import Condition
@@ -11,6 +11,11 @@ from memoranda.db.position import Position
 from memoranda.db.schema import Schema
 from memoranda.db.schema_upgrade import refuse_newer, upgrade_schema
 from memoranda.db.sqlite import Database
+
+if TYPE_CHECKING:
+    from memoranda.support.named_lock import NamedLock
+
+TURN_LOCK_NAME = ".turns.lock"
 
 
 class SqliteDialect:
@@ -78,6 +83,15 @@ class SqliteEngine(Database):
 
     def lock_titles(self, connection: Connection, user_id: str | None) -> None:
         """`BEGIN IMMEDIATE` has locked everything already."""
+
+    def lock_turn(self, conversation_id: str, timeout: float) -> "NamedLock":
+        """Take a lock of the file beside the database: a lock of SQLite's own would keep all writers out."""
+        # Loaded with the first turn: a hook opens the database for no turn, and must start fast.
+        from memoranda.support.named_lock import NamedLock  # noqa: PLC0415
+
+        lock = NamedLock(self.path.with_name(TURN_LOCK_NAME), f"{self.path.name}:{conversation_id}")
+        lock.acquire(timeout)
+        return lock
 
 
 def open_sqlite_engine(path: Path, schema: Schema, application_id: int, *, wait: float = 10.0) -> SqliteEngine:

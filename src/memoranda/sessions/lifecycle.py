@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from memoranda.db.connection import Connection
-from memoranda.db.engine import Engine
-from memoranda.errors import SessionError
+from memoranda.db.engine import Engine, HeldLock
+from memoranda.errors import LockTimeoutError, SessionBusy, SessionError
 from memoranda.safety.redaction import Redactor
 from memoranda.sessions.feed import note_change
 from memoranda.sessions.message_rows import decode_json, dump_json, require_storable, seconds
@@ -121,6 +121,22 @@ class Sessions(StorePart):
                 (f"{escaped}%", *self._scope.values, limit),
             ).fetchall()
         return [str(row[0]) for row in rows] if beginning else []
+
+    def lock_turn(self, session_id: str, timeout: float) -> HeldLock:
+        """Let no other thread or process lock a turn of the conversation until the result is released or dropped.
+
+        The session may be new. Raises SessionBusy when another turn holds the lock for more than `timeout` seconds.
+        Nothing else needs this lock: it orders whole turns, and each write is safe without it.
+        """
+        with self._engine.reading() as connection:
+            row = connection.execute("SELECT conversation_id FROM sessions WHERE id = ?", (session_id,)).fetchone()
+        try:
+            return self._engine.lock_turn(session_id if row is None else row[0], timeout)
+        except LockTimeoutError as error:
+            raise SessionBusy(
+                f"Another turn of session {session_id!r} is in progress and did not end within {timeout:g} s. Nothing "
+                "of this one was recorded. Send the message again when that turn has ended."
+            ) from error
 
     def end_session(self, session_id: str, end_reason: str) -> bool:
         """End a session and keep the first reason. False when it had ended already."""

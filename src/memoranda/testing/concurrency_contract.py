@@ -18,10 +18,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 from memoranda.db.connection import Connection
-from memoranda.db.engine import Engine
+from memoranda.db.engine import Engine, HeldLock
 from memoranda.db.position import START
-from memoranda.errors import SessionError
+from memoranda.errors import SessionBusy, SessionError
 from memoranda.sessions.rotation import Lease
 from memoranda.sessions.store import SessionStore
 
@@ -31,6 +33,7 @@ WRITERS = 8
 _MESSAGES = 12
 _MAX_DELAY = 0.012
 _POLL = 0.002
+_LONG = 60.0
 
 
 class SlowCommits:
@@ -144,6 +147,38 @@ class ConcurrencyContract:
             connect, lambda store, number: store.rotation.take_compression_lease("s", f"holder {number}")
         )
         assert sum(isinstance(answer, Lease) for answer in answers) == 1
+
+    def test_a_conversation_has_one_turn_at_a_time(self, connect: Connect) -> None:
+        """Writers that lock a turn wait for each other, while writers of other conversations do not."""
+        inside: list[str] = []
+
+        def take_turn(store: SessionStore, number: int) -> int:
+            lock = store.sessions.lock_turn("s", _LONG)
+            inside.append("s")
+            count = len(inside)
+            store.sessions.lock_turn(f"other {number}", 0).release()
+            time.sleep(_MAX_DELAY)
+            inside.remove("s")
+            lock.release()
+            return count
+
+        assert _run_together(connect, take_turn) == [1] * WRITERS
+
+    def test_a_turn_that_another_holds_makes_the_session_busy(self, connect: Connect) -> None:
+        """Until it is released, or its holder has dropped it; the lock stops no write."""
+        first, second = SessionStore(connect()), SessionStore(connect())
+        lock: HeldLock | None = first.sessions.lock_turn("s", 0)
+        second.sessions.create_session("s", "cli")
+        second.messages.append_message("s", "user", "hello")
+        with pytest.raises(SessionBusy):
+            second.sessions.lock_turn("s", 2 * _POLL)
+        assert lock is not None
+        lock.release()
+        lock = second.sessions.lock_turn("s", 0)
+        with pytest.raises(SessionBusy):
+            first.sessions.lock_turn("s", 0)
+        del lock
+        first.sessions.lock_turn("s", _LONG).release()
 
     def test_a_session_is_continued_once(self, connect: Connect) -> None:
         """Of all writers that rotate it at the same time, one succeeds; the others learn which session continues it."""
