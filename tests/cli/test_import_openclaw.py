@@ -54,7 +54,7 @@ def test_nothing_is_written_before_a_yes(home: Path, source: Path, arguments: li
     before = contents(source)
     result = run(home, *arguments)
     assert result.exit_code == 0, result.output
-    assert "entries: 8 new, 0 here already" in result.output
+    assert "entries: 8 new, 0 already here" in result.output
     assert "messages: 5 would be added" in result.output
     assert "Nothing was written. Add --yes to import this." in result.output
     assert OPENAI not in result.output

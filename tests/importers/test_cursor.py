@@ -43,7 +43,7 @@ def test_every_form_of_the_editor_holds_the_same_conversation(
     assert (session["title"], session["directory"]) == ("Deadlock in checkout", stores.DIRECTORY)
     assert session["model"] == "claude-4.5-sonnet-thinking"
     assert summary.problems == []
-    assert summary.skipped["bubble without words"] == 1
+    assert summary.skipped["bubble without text"] == 1
 
 
 def test_the_chat_panel_of_the_first_versions_is_read(home: Home, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def tool_result_message(
 
 
 def as_text(value: Any) -> str:
-    """Return text as it is, "" for None, and everything else as JSON."""
+    """Return text unchanged, "" for None, and everything else as JSON."""
     return value if isinstance(value, str) else "" if value is None else to_json(value)
 
 
@@ -53,12 +53,12 @@ def to_json(value: Any) -> str:
 
 
 def short_digest(*values: str) -> str:
-    """Return a short id for values that have none of their own; other values have another one."""
+    """Return a short id made from values that have no id; different values get different ids."""
     return hashlib.sha256("\x00".join(values).encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
 def get_field(value: Any, *names: str) -> Any:
-    """Return the value at a path of names in nested objects; None when there is none."""
+    """Return the value at a path of names in nested objects; None when a name is missing."""
     for name in names:
         if not isinstance(value, dict):
             return None

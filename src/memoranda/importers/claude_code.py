@@ -1,8 +1,8 @@
 """Reads the transcripts of Claude Code, one file per session or sub-agent, as versions 1.0 to 2.1 write them.
 
-The name of a file is the session's id, with which `claude --resume` resumes it. Sub-agents have files of their own
+The name of a file is the session's id, with which `claude --resume` resumes it. Sub-agents have separate files
 (`agent-<id>.jsonl`, beside the session's or below it) or, in older versions, lines in the session's file that are
-marked as a side chain; either way they become sessions of their own, delegated by the one they worked for.
+marked as a side chain; either way they become separate sessions, delegated by the session they worked for.
 """
 
 import hashlib
@@ -83,7 +83,7 @@ def _label(file: Path) -> str:
 
 @dataclass(slots=True)
 class _SessionFacts:
-    """What the lines so far say about the session; a checkpoint keeps it."""
+    """What the lines so far say about the session; a checkpoint stores it."""
 
     facts: dict[str, Any] = field(default_factory=dict)
     calls: dict[str, str] = field(default_factory=dict)
@@ -123,7 +123,7 @@ class _Transcript:
             yield event
 
     def _learn(self, entry: Entry) -> bool:
-        """Take over what a line says about the session; return whether that is a new title."""
+        """Store what a line says about the session; return whether it sets a new title."""
         facts = self._known.facts
         message = entry.get("message")
         model = message.get("model") if isinstance(message, dict) else None
@@ -179,7 +179,7 @@ def _title(entry: Entry) -> tuple[str, int] | None:
 
 
 def _entry_events(line: Line, calls: dict[str, str]) -> Iterator[ImportedMessage | Skipped]:
-    """Yield the messages of a line, or what it is instead; `calls` are the tools whose results are still expected."""
+    """Yield the messages of a line, or `Skipped`; `calls` are the tools that have not returned a result yet."""
     entry = line.value
     kind, message = entry.get("type"), entry.get("message")
     messages: list[dict[str, Any]] = []
@@ -216,7 +216,7 @@ def _convert_message(entry: Entry, message: Entry, calls: dict[str, str]) -> lis
 
 
 def _mark_injected(entry: Entry, message: dict[str, Any]) -> None:
-    """Mark what the program wrote in the user's role, because the user did not say it."""
+    """Mark text that the program, not the user, wrote in the user's role."""
     if entry.get("isCompactSummary") is True:
         message["is_summary"] = True
     elif entry.get("isMeta") is True or str(message["content"]).lstrip().startswith(_OUTPUTS):
@@ -241,7 +241,7 @@ def _skipped_label(entry: Entry) -> str:
 
 
 def _external_id(line: Line) -> str:
-    """Return the message's own id; without one, its line and content."""
+    """Return the message's own id; without one, an id made from its line number and content."""
     found = line.value.get("uuid")
     if isinstance(found, str) and found:
         return found
@@ -249,7 +249,7 @@ def _external_id(line: Line) -> str:
 
 
 def _blocks(content: Any) -> list[Entry]:
-    """Return content as a list of blocks, however it is written."""
+    """Return content in any form as a list of blocks."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     if not isinstance(content, list):
@@ -258,7 +258,7 @@ def _blocks(content: Any) -> list[Entry]:
 
 
 def _block_text(block: Entry) -> str:
-    """Return the text of a block; other blocks are named with their size."""
+    """Return the text of a block; for other blocks, a placeholder with their size."""
     kind = block.get("type")
     if kind in _OPAQUE:
         return ""
@@ -294,7 +294,7 @@ def _assistant_message(blocks: list[Entry]) -> Entry | None:
 
 
 def _user_messages(blocks: list[Entry], tool_names: dict[str, str]) -> Iterator[Entry]:
-    """Yield every tool result as a message of its own, and the user's text between them."""
+    """Yield every tool result as a separate message, and the user's text between them."""
     text: list[str] = []
     for block in blocks:
         if block.get("type") != "tool_result":
@@ -309,7 +309,7 @@ def _user_messages(blocks: list[Entry], tool_names: dict[str, str]) -> Iterator[
 
 
 def _without_recalled_text(text: str) -> str:
-    """Remove what our hook recalled: older versions of it put that into the user's message."""
+    """Remove the text that our hook recalled: its older versions put it into the user's message."""
     kept = strip_recalled_blocks(text)
     return text if kept == text else kept.strip()
 

@@ -1,7 +1,7 @@
 """The import state in `imports.db`: how far each file was read, and which sessions it contains.
 
 It only saves time. The session store knows messages by their external ids and deleted sessions by their names, so
-without this file everything is read once more, nothing is added twice, and no deleted session returns.
+without this file everything is read again, but nothing is added twice and no deleted session returns.
 """
 
 import json
@@ -33,16 +33,16 @@ _ITEMS = Table(
     "One row per file that was read, for each user.",
     (
         Column("source", "text", "NOT NULL", "The reader's name."),
-        Column("user_id", "text", "NOT NULL", "For which user of a gateway; empty for the home's owner."),
+        Column("user_id", "text", "NOT NULL", "The user of a gateway; empty for the home's owner."),
         Column("file", "text", "NOT NULL", "The path of the file."),
-        Column("what", "text", "NOT NULL", "Which part of the file, when it has several."),
+        Column("what", "text", "NOT NULL", "The part of the file, if it has several."),
         Column("size", "integer", "NOT NULL", "Its size when it was read to the end; -1 before that."),
         Column("changed", "real", "NOT NULL", "Its modification time when it was read."),
         Column("sessions", "text", "NOT NULL", "The ids of the sessions in it, as a JSON list."),
         Column("offset", "integer", "", "The checkpoint: how many bytes were read."),
         Column("line", "integer", "", "The checkpoint: how many lines were read."),
         Column("state", "text", "", "The checkpoint: what the reader must know to continue."),
-        Column("seal", "text", "", "A digest of the bytes before the checkpoint; another file has another one."),
+        Column("seal", "text", "", "A digest of the bytes before the checkpoint; it differs if the file was replaced."),
     ),
 )
 _SESSIONS = Table(
@@ -92,7 +92,7 @@ class SeenSession:
 
 
 class ImportState:
-    """The state of the imports into one store; reading it before there is a file creates none."""
+    """The state of the imports into one store; only writing it creates the file."""
 
     def __init__(self, root: Path, store_id: str, user: str | None, *, rescan: bool = False) -> None:
         """`rescan` reads everything again, including sessions that were deleted from the record."""
@@ -119,16 +119,16 @@ class ImportState:
             self._items[source] = self._load(source)
         return self._items[source].get(key)
 
-    def save_item(self, source: str, item: ImportItem, read: ItemState, seen: Iterable[SeenSession]) -> None:
+    def save_item(self, source: str, item: ImportItem, state: ItemState, seen: Iterable[SeenSession]) -> None:
         """Save how far an item was read, and the sessions that the import saw in it."""
-        checkpoint = read.checkpoint
+        checkpoint = state.checkpoint
         position: tuple[Any, ...] = (None, None, None)
         if checkpoint:
             position = (checkpoint.offset, checkpoint.line, self._redact_state(checkpoint.state))
-        sessions = json.dumps(sorted(read.sessions))
+        sessions = json.dumps(sorted(state.sessions))
         self._read_in_rescan.add(self._key(source, item))
         if source in self._items:
-            self._items[source][self._key(source, item)] = read
+            self._items[source][self._key(source, item)] = state
         with self._writing() as connection:
             connection.executemany(
                 "INSERT INTO imported_sessions (session_id, family, made, title) VALUES (?, ?, ?, ?)"
@@ -141,11 +141,11 @@ class ImportState:
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (source, user_id, file, what) DO UPDATE SET"
                 " size = excluded.size, changed = excluded.changed, sessions = excluded.sessions,"
                 " offset = excluded.offset, line = excluded.line, state = excluded.state, seal = excluded.seal",
-                (*self._key(source, item), read.size, read.modified_at, sessions, *position, read.prefix_digest),
+                (*self._key(source, item), state.size, state.modified_at, sessions, *position, state.prefix_digest),
             )
 
     def seen_session(self, session_id: str) -> SeenSession | None:
-        """Return a session that an import has seen; None if none has."""
+        """Return a session that an import has seen; None if no import has seen it."""
         found = self._sessions("session_id = ?", (session_id,))
         return found[0] if found else None
 
@@ -165,7 +165,7 @@ class ImportState:
             with_state = connection.execute("SELECT rowid, sessions FROM items WHERE state <> ''").fetchall()
         deleted = frozenset(session_ids)
         titles = [row for row in with_title if row[0] in deleted]
-        # Only of files that contain no other session; the reader still needs the others.
+        # Only for files that contain no other session; the reader still needs the state of the others.
         states = [(number,) for number, listed in with_state if (names := _session_names(listed)) and names <= deleted]
         if titles or states:
             with self._writing() as connection:
@@ -174,7 +174,7 @@ class ImportState:
             self._file.open().shrink_log()
 
     def family_key(self, source: str, first: str) -> str:
-        """Return the key that sessions share which start with the same message."""
+        """Return the key that all sessions with the same first message share."""
         return f"{source}\n{self._user}\n{first}"
 
     def _load(self, source: str) -> dict[_ItemKey, ItemState]:
@@ -205,7 +205,7 @@ class ImportState:
         return json.dumps(kept) if count else state
 
     def _key(self, source: str, item: ImportItem) -> _ItemKey:
-        # A path that is not valid text is kept as escapes.
+        # A path that is not valid text is stored with escapes.
         return source, self._user, str(item.file).encode("utf-8", "backslashreplace").decode(), item.label
 
     def _sessions(self, condition: str, values: tuple[str, ...]) -> list[SeenSession]:
@@ -219,7 +219,7 @@ class ImportState:
             return [SeenSession(row[0], row[1], bool(row[2]) and not self.rescan, row[3]) for row in rows]
 
     def _is_usable(self) -> bool:
-        """Whether there is a state file of this store; one of another, deleted store is ignored."""
+        """Whether there is a state file for this store; the file of another, deleted store is ignored."""
         if self._is_ours is None:
             if not self._file.exists():
                 return False
@@ -251,14 +251,14 @@ class ImportState:
 
 
 def _make_checkpoint(offset: int | None, line: int, state: str) -> Checkpoint | None:
-    """Return the checkpoint; None where there is none, or where the reader's state is damaged."""
+    """Return the checkpoint; None when there is none, or when the reader's state is damaged."""
     if offset is None or (state.startswith("{") and _parse_object(state) is None):
         return None
     return Checkpoint(offset, line, state)
 
 
 def _parse_object(state: str) -> dict[str, Any] | None:
-    """Return the JSON object that a reader keeps as its state; None when it keeps something else."""
+    """Return the JSON object that is a reader's state; None when the state is something else."""
     value = _parse_json(state)
     return value if isinstance(value, dict) else None
 

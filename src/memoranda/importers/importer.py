@@ -31,7 +31,7 @@ LOCK_FILE = "imports.lock"
 
 @dataclass(frozen=True, slots=True)
 class ImportProgress:
-    """How far an import is: in the bytes of all its items, and in new messages."""
+    """How far an import is, in bytes of all its items and in new messages."""
 
     source: str
     file: Path
@@ -52,7 +52,7 @@ class Importer:
         project: Callable[[str], str | None] = project_of,
         rescan: bool = False,
     ) -> None:
-        """`project` returns the project of a directory; `rescan` reads everything again, deleted sessions included."""
+        """`project` returns the project of a directory; `rescan` reads everything again, even deleted sessions."""
         self._store = store
         self._state = ImportState(root, store.scoped(Scope.everyone()).feed.store_id(), store.scope.user, rescan=rescan)
         self._progress = progress
@@ -108,7 +108,7 @@ def _after_checkpoint(item: ImportItem, known: ItemState | None) -> ImportItem:
 
 @contextmanager
 def import_lock(root: Path, timeout: float, on_wait: Callable[[str], None] = lambda holder: None) -> Iterator[str]:
-    """Let one import at a time into a home; yields "", or who holds the lock when `timeout` seconds have passed.
+    """Allow one import at a time in a home; yields "", or the holder of the lock after `timeout` seconds.
 
     Two imports at once would add nothing twice, but each would count what the other added. `on_wait` is called with
     the holder before waiting.

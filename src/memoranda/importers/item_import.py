@@ -1,4 +1,4 @@
-"""Imports one item: gathers what the reader yields by session, and passes it to the writer in batches."""
+"""Imports one item: groups the reader's events by session, and passes them to the writer in batches."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ from memoranda.support.canonical_text import digest, unstorable_character
 # A batch is written when it reaches either limit.
 _MAX_BATCH_MESSAGES = 500
 _MAX_BATCH_CHARS = 4_000_000
-# What a reader may raise on a damaged file; it becomes a problem, and the import continues with the other files.
+# The errors that a reader may raise on a damaged file; they become problems, and the import continues.
 _READER_ERRORS = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)
 # Each program writes the server's name before the tool's in its own way: mcp__memoranda__memory, memoranda.memory ...
 _OWN_TOOL = re.compile(r"(?:mcp[_.:/-]{1,2})?memoranda[_.:/-]{1,2}\w+", re.IGNORECASE)
@@ -36,7 +36,7 @@ class _Prefix(Enum):
     """What precedes a session's own messages in an item that is read from its start."""
 
     NOTHING = auto()
-    """The messages are the session's own from the first one on."""
+    """All messages are the session's own."""
     OF_DELETED_SESSION = auto()
     """A related session was deleted: the file of a fork starts with a copy of its messages."""
     UNKNOWN = auto()
@@ -75,7 +75,7 @@ class ItemImport:
         self._batches: dict[str, _Batch] = {}
         self._current: str | None = None
         self._seen = set(seen_before)
-        # Sessions whose own messages have started, so that nothing of a copied prefix follows.
+        # Sessions whose own messages have started, so no copied prefix follows.
         self._started: set[str] = set()
         self._checkpoint = item.checkpoint
         self._complete = True
@@ -133,7 +133,7 @@ class ItemImport:
             return
         batch = self._batches[self._current]
         timestamp = parse_timestamp(imported.message.get("timestamp"))
-        # Without a timestamp: not before the message before it, and not after the file was last changed.
+        # Without a timestamp, a message gets the time of the one before it, or the file's modification time.
         batch.latest_timestamp = (
             timestamp if timestamp is not None else batch.latest_timestamp or self._item.modified_at
         )
@@ -169,7 +169,7 @@ class ItemImport:
             self._writer.write_messages(self._item, incoming, [])
         elif row is not None and not is_same_session(row, batch.conversation, source):
             self._summary.set_result(session_id, "conflict")
-            self._summary.conflicts[session_id] = f"The record has another session of this name, from {row['source']}."
+            self._summary.conflicts[session_id] = f"The record has another session with this id, from {row['source']}."
         else:
             self._write_session(IncomingSession(seen, batch.conversation, row), messages)
 
@@ -223,13 +223,13 @@ class ItemImport:
         stored = self._store.messages.get_external_ids([incoming.id], names)
         if stored or prefix is _Prefix.UNKNOWN:
             self._started.add(incoming.id)
-        # Nothing of this batch is stored: it is all copied, or, of an unknown session, all its own.
+        # If none of this batch is stored, all of it is copied; in an unknown session, all of it is its own.
         none_stored = len(names) if prefix is _Prefix.OF_DELETED_SESSION else 0
         first_own = next((index for index, name in enumerate(names) if name in stored), none_stored)
         return messages[first_own:]
 
     def _prefix_of(self, incoming: IncomingSession, related: Sequence[str]) -> _Prefix:
-        """Decide what the next messages of a session may start with."""
+        """Return what the next messages of a session may start with."""
         row = incoming.row
         if row is None or not row["message_count"] or self._item.checkpoint is not None or self._state.rescan:
             self._started.add(incoming.id)
@@ -254,10 +254,10 @@ class ItemImport:
 
 
 def _without_own_tool_result(message: dict[str, Any]) -> dict[str, Any]:
-    """Replace the result of one of our own tools by its length; return other messages as they are.
+    """Replace the result of one of our own tools with its length; return other messages unchanged.
 
-    The results quote what is remembered. Imported, they would be found instead of what they quote, under another
-    conversation and date, and every search would add a hit about itself.
+    The results quote the memory. If they were imported, a search would find them instead of what they quote, under
+    another conversation and date, and every search would add a hit about itself.
     """
     tool, content = message.get("tool_name"), message.get("content")
     if message.get("role") != "tool" or not content or not isinstance(tool, str) or not _OWN_TOOL.fullmatch(tool):

@@ -1,4 +1,4 @@
-"""Reads JSON lines in one plain format, for programs that have no reader of their own.
+"""Reads JSON lines in one plain format, for programs without their own reader.
 
 A line is a message: `role` and `content`, and where they are known `session` (else the file's name), `id`, `timestamp`
 (ISO 8601, or seconds or milliseconds since 1970), `tool_calls`, `tool_call_id`, `tool_name`, `reasoning`; other fields
@@ -26,7 +26,7 @@ class JsonLines:
     name = "jsonl"
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
-        """Return the file, or those under the directory; there is no default directory."""
+        """Return the file at `path`, or the files under that directory; there is no default directory."""
         if path is None:
             return []
         single = item_at(path, "messages")
@@ -60,9 +60,9 @@ def _parse_line(file: Path, line: Line) -> tuple[ImportedConversation, ImportedM
     value = line.value
     host_id = value.get("session") or file.stem
     texts = {name: value.get(name) for name in ("session", "title", "model", "directory", "parent", "relation")}
-    wrong = [name for name, text in texts.items() if text is not None and not isinstance(text, str)]
-    if wrong:
-        return Problem(file, line.number, f"{', '.join(wrong)} must be text")
+    not_text = [name for name, text in texts.items() if text is not None and not isinstance(text, str)]
+    if not_text:
+        return Problem(file, line.number, f"{', '.join(not_text)} must be text")
     if texts["relation"] not in (None, *_RELATIONS):
         return Problem(file, line.number, f"relation must be one of {', '.join(_RELATIONS)}")
     conversation = ImportedConversation(

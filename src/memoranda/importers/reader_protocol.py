@@ -1,14 +1,14 @@
 """The protocol of readers: what a reader of another program's conversations finds, and the events that it yields.
 
-A reader only reads. `scan` lists the files, databases or archives to read; `read` goes through one of them and yields,
-in order, a conversation, its messages, possibly the next conversation, and a problem for each part that it could not
-understand. So everything in a source is either yielded or named. Planning, writing and remembering what was read
-already is the job of the importer, and is the same for every reader.
+A reader only reads. `scan` lists the files, databases or archives to read; `read` reads one of them and yields, in
+order, a conversation, its messages, possibly the next conversation, and a problem for each part that it could not
+understand. So everything in a source is either imported or reported. Planning, writing and remembering what was
+already read is the job of the importer, and is the same for every reader.
 
 A reader may yield a conversation again, to continue it after another one or because it learned more about it (its
-title, for example): the importer takes over the fields that are set and removes nothing. A reader of files that only
-grow yields checkpoints; the importer stores the last one and passes it back as `ImportItem.checkpoint`, so that the
-next import reads only what is new.
+title, for example): the importer updates the fields that are set and removes nothing. A reader of files that only grow
+yields checkpoints; the importer stores the last one and passes it back as `ImportItem.checkpoint`, so that the next
+import reads only what is new.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,10 +19,10 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A part of a source that was skipped, by file and line.
+    """A part of a source that could not be imported, by file and line.
 
-    `unread` marks what could not be read at all, for reasons outside the file (no permission, a lock, a missing
-    library): the next import reads the item again although it has not changed.
+    `unread` marks a source that could not be read at all, for reasons outside the file (no permission, a lock, a
+    missing library): the next import reads the item again although it has not changed.
     """
 
     file: Path
@@ -89,11 +89,11 @@ class ConversationReader(Protocol):
 
     @property
     def name(self) -> str:
-        """The source by which people and the record know it, such as `claude-code`."""
+        """The name of the source on the command line and in the record, such as `claude-code`."""
         ...
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
-        """List what there is to read under `path`, or in the program's own directories; unusual files never raise."""
+        """List the items under `path`, or in the program's own directories; unusual files never raise an error."""
         ...
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:

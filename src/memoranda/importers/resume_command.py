@@ -7,7 +7,7 @@ from typing import Any
 
 from memoranda.importers.sources import SOURCES
 
-# Session ids of other programs. Anything else could be read as an option, or as a command of its own.
+# Session ids of other programs. A shell could take anything else for an option or for another command.
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/+=-]{0,199}")
 _ABSOLUTE_PATH = re.compile(r"/|[A-Za-z]:[\\/]|\\\\")
 

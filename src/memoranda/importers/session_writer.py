@@ -1,4 +1,4 @@
-"""Writes what was read: into the record, or, for a preview, nowhere; both return exactly what is new."""
+"""Writes imported sessions to the record, or only counts them for a preview; both report exactly what is new."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,10 +16,10 @@ from memoranda.sessions.titles import MAX_TITLE_CHARS, tidy
 from memoranda.support.canonical_text import digest, unstorable_character
 from memoranda.support.projects import is_path, project_at
 
-# Leaves room for a number after it, when the same title is taken.
+# Leaves room for a number at the end, for a title that is already in use.
 _MAX_TITLE_CHARS = MAX_TITLE_CHARS - 20
 _MAX_NAME_CHARS = 150
-# Names that the facts of another program may not take.
+# Names that the facts of another program may not have.
 _RESERVED_FACTS = frozenset({"host", "host_session_id", "directory", "project", "session_id", "messages"})
 Row = Mapping[str, Any]
 
@@ -40,7 +40,7 @@ class IncomingSession:
 
 
 class SessionWriter(Protocol):
-    """What `ItemImport` needs of a destination for sessions."""
+    """What `ItemImport` needs from the destination of sessions."""
 
     def seen_session(self, session_id: str) -> SeenSession | None: ...
 
@@ -55,7 +55,7 @@ class SessionWriter(Protocol):
         ...
 
     def set_title(self, incoming: IncomingSession) -> str | None:
-        """Give a session its title; return the title that it got, if that is another one."""
+        """Give a session its title; return the actual title if it differs."""
         ...
 
     def save_progress(
@@ -126,7 +126,7 @@ class PreviewWriter(_SeenSessions):
             free = self._store.titles.get_next_title_in_lineage(wanted)
         except SessionError:
             return None
-        # Other planned sessions will have taken the numbers before it.
+        # Other planned sessions will use the numbers before it.
         ending = free.rpartition(" #")[2] if free != wanted else ""
         # A title that the store cleans further also differs from the wanted one, but has no number.
         number = (int(ending) if ending.isdecimal() else 1) + self._titles[wanted]
@@ -138,7 +138,7 @@ class PreviewWriter(_SeenSessions):
     def save_progress(
         self, item: ImportItem, checkpoint: Checkpoint | None, sessions: Collection[str], *, done: bool
     ) -> None:
-        """Do nothing: a preview leaves no trace."""
+        """Do nothing: a preview writes nothing."""
 
 
 class RecordWriter(_SeenSessions):
@@ -159,7 +159,7 @@ class RecordWriter(_SeenSessions):
         self, item: ImportItem, incoming: IncomingSession, messages: Sequence[ImportedMessage]
     ) -> tuple[int, list[Problem]]:
         if not messages:
-            # A related session has all of it, or it was deleted; if the session continues, its family must be known.
+            # A related session has all messages, or this one was deleted. If it continues, its family must be known.
             self._remember(incoming.seen)
             return 0, []
         try:
@@ -182,7 +182,7 @@ class RecordWriter(_SeenSessions):
         try:
             self._store.titles.set_session_title(incoming.id, self._store.titles.get_next_title_in_lineage(wanted))
         except SessionError:
-            # Nothing visible is left of it, or another process took it just now; a session needs no title.
+            # The title has no visible character, or another process has just used it; a session needs no title.
             return None
         title = self._store.titles.get_session_title(incoming.id)
         self._remember(replace(seen, title=title))
@@ -220,7 +220,7 @@ class RecordWriter(_SeenSessions):
         except SessionError:
             if wanted is None:
                 raise
-            # Nothing visible is left of the title, or another process took it just now; a session needs none.
+            # The title has no visible character, or another process has just used it; a session needs no title.
             self._create(incoming, first_timestamp, None)
         title = self._store.titles.get_session_title(incoming.id) if wanted else None
         self._remember(replace(incoming.seen, created=True, title=title))
@@ -239,7 +239,7 @@ class RecordWriter(_SeenSessions):
             started_at=first_timestamp if conversation.started_at is None else conversation.started_at,
             **_session_facts(conversation, self._source, self._project),
         )
-        # It is not open here, so that it can be pruned when it is old; in its own program it may continue.
+        # It is ended here, so that it can be pruned when it is old; in its own program it may continue.
         self._store.sessions.end_session(incoming.id, "imported")
 
     def _append(
@@ -259,7 +259,7 @@ class RecordWriter(_SeenSessions):
 
 
 def session_name(source: str, host_id: str, user: str | None = None) -> str:
-    """Return our id for a session of another program; every user of a gateway has an import of its own."""
+    """Return our id for a session of another program; it differs for every user of a gateway."""
     name = f"{source}-{host_id}"
     if len(name) > _MAX_NAME_CHARS or unstorable_character(name):
         name = f"{source}-{digest(host_id)[:40]}"
@@ -268,12 +268,12 @@ def session_name(source: str, host_id: str, user: str | None = None) -> str:
 
 def is_same_session(row: Row, conversation: ImportedConversation, source: str) -> bool:
     """Whether a session in the record is this one of the other program, and not another one with the same id."""
-    # Its id was made from the other program's id, so that only the program is left to compare.
+    # The ids are equal already, so only the programs have to be compared.
     return row["source"] == (conversation.source or source) and row.get("host") == source
 
 
 def clean_title(title: str | None) -> str | None:
-    """Return a title of another program as the store accepts it; None when nothing is left of it."""
+    """Return a title of another program in the form that the store accepts; None when nothing remains of it."""
     return tidy(" ".join((title or "").split())[:_MAX_TITLE_CHARS])
 
 

@@ -1,4 +1,4 @@
-"""Reads SQLite databases of other programs without changing them, also while those programs write."""
+"""Reads SQLite databases of other programs without changing them, even while those programs write."""
 
 import os
 import sqlite3
@@ -19,7 +19,7 @@ _ROWS_PER_FETCH = 200
 
 
 def database_at(file: Path, label: str) -> ImportItem | None:
-    """Return a database as an item, its write-ahead log included; None when there is none."""
+    """Return a database with its write-ahead log as an item; None when there is no database."""
     item = item_at(file, label)
     log = item_at(file.with_name(f"{file.name}-wal"), label)
     if item is None or log is None:
@@ -42,7 +42,7 @@ def open_database(file: Path, invalid_text: str = "backslashreplace") -> Iterato
         ):
             connection.text_factory = lambda raw: raw.decode("utf-8", invalid_text)
             if has_log:
-                # One consistent state however long the reading takes. Without a log this would block the writer.
+                # Reads one consistent state, however long it takes. Without a log this would block the writer.
                 connection.execute("BEGIN")
             yield connection
     except sqlite3.Error as error:

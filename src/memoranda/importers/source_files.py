@@ -44,9 +44,9 @@ def item_at(file: Path, label: str) -> ImportItem | None:
     return ImportItem(file, status.st_size, status.st_mtime, label) if stat.S_ISREG(status.st_mode) else None
 
 
-def find_files(directory: Path, wanted: Callable[[Path], bool], label: str) -> list[ImportItem]:
-    """Return the wanted regular files under a directory, sorted by path; skips what cannot be listed."""
-    found = [item_at(file, label) for file in _walk(directory, 0) if wanted(file)]
+def find_files(directory: Path, is_wanted: Callable[[Path], bool], label: str) -> list[ImportItem]:
+    """Return the wanted regular files under a directory, sorted by path; skips directories that cannot be listed."""
+    found = [item_at(file, label) for file in _walk(directory, 0) if is_wanted(file)]
     return [item for item in found if item is not None]
 
 
@@ -56,7 +56,7 @@ def _walk(directory: Path, depth: int) -> Iterator[Path]:
     except (OSError, ValueError):
         return
     for entry in entries:
-        # People link single transcripts from elsewhere; a linked directory may lead in a circle.
+        # Users link single transcripts from elsewhere; a linked directory could be a cycle.
         if not entry.is_dir(follow_symlinks=False):
             yield directory / entry.name
         elif depth < _MAX_DEPTH:
@@ -64,7 +64,7 @@ def _walk(directory: Path, depth: int) -> Iterator[Path]:
 
 
 def prefix_digest(file: Path, offset: int) -> str:
-    """Return a digest of the bytes before an offset: a file that only grew has the same one. "" if unreadable."""
+    """Return a digest of the bytes before an offset, which stays the same if a file only grows; "" if unreadable."""
     start = max(0, offset - _DIGESTED_BYTES)
     try:
         with open_source(file) as stream:
@@ -78,14 +78,14 @@ def prefix_digest(file: Path, offset: int) -> str:
 def is_recently_changed(modified_at: float) -> bool:
     """Whether something changed so recently that its program may still be writing to it.
 
-    A message has one external id, and the record keeps its first version. A message that grows while it is written
-    would stay half, so readers leave it for the next import until its file has been quiet for a while.
+    A message has one external id, and the record keeps its first version. A message that is still growing would stay
+    incomplete, so readers leave it for the next import until its file has not changed for a while.
     """
     return time.time() - modified_at < _SETTLED_AFTER
 
 
 def reread_time(modified_at: float) -> float:
-    """Return the modification time for an item; a recent one changes with every scan, so that it is read again."""
+    """Return the modification time for an item; for a recent change, the current time, so that it is read again."""
     return time.time() if is_recently_changed(modified_at) else modified_at
 
 

@@ -12,8 +12,8 @@ from memoranda.importers.reader_protocol import ConversationReader
 class ImportSource:
     """One program; `reader` is the module and class of its reader.
 
-    `variable` is the environment variable with which people move the program's directory. `settings_variable` moves
-    the directory in which every program keeps its settings, where this one keeps conversations too.
+    `variable` is the environment variable that moves the program's directory. `settings_variable` moves the directory
+    in which every program keeps its settings, if this one keeps conversations there too.
     """
 
     name: str
@@ -27,7 +27,7 @@ class ImportSource:
         return f"Import the conversations that you had with {self.program}."
 
     def load(self, settings: Path | None = None) -> ConversationReader:
-        """Return its reader; `settings` is the moved directory of programs' settings, if there is one."""
+        """Return its reader; `settings` is the directory that `settings_variable` names, if it is set."""
         module, class_name = self.reader.split(":")
         reader_class = getattr(import_module(f"memoranda.importers.{module}"), class_name)
         return cast(ConversationReader, reader_class(settings) if settings else reader_class())

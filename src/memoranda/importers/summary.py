@@ -1,4 +1,4 @@
-"""Counts what an import would do or has done; a plan and a report have the same figures, before and after."""
+"""Counts what an import would do or has done; the plan and the report have the same figures."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from memoranda.importers.reader_protocol import ImportItem, Problem
 from memoranda.support.durable_files import make_private_directory, write_private
 
 SessionResult = Literal["new", "grown", "unchanged", "deleted", "conflict"]
-# The texts of so many problems are kept; of the others only the number per file.
+# The texts of this many problems are kept; the others are only counted per file.
 MAX_PROBLEMS = 1000
 REPORT_DIRECTORY = "imports"
 MAX_REPORTS = 20
@@ -90,7 +90,7 @@ class ImportSummary:
         self.problems_by_file += later.problems_by_file
 
     def _drop_reread_problems(self, read_after: dict[_ItemKey, int | None]) -> None:
-        """Drop the problems of what was read again; those that remain were reported again."""
+        """Drop the problems of items that were read again, because reading them reported those that remain."""
         known, self.kept_problems = self.kept_problems, []
         for key, problem in known:
             if key in read_after and _was_reread(problem, read_after[key]):

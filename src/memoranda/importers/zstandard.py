@@ -1,4 +1,4 @@
-"""Unpacks Zstandard, with which programs compress long texts; Python has it from 3.14, before that the extra `zstd`."""
+"""Decompresses Zstandard, which programs use for long texts; Python before 3.14 needs the extra `zstd` for it."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -10,25 +10,25 @@ from memoranda.importers.reader_protocol import ImportItem, Problem
 from memoranda.importers.source_files import Line, open_source, stream_lines, unreadable_problem
 
 MISSING_LIBRARY = (
-    "it is packed with Zstandard, which this Python cannot read: pip install 'memoranda[zstd]' (or use Python 3.14)"
+    "it is compressed with Zstandard, which this Python cannot read: pip install 'memoranda[zstd]' (or use Python 3.14)"
 )
-_FILE_HELP = f"{MISSING_LIBRARY}, or unpack it with `zstd -d`, and import again"
+_FILE_HELP = f"{MISSING_LIBRARY}, or decompress it with `zstd -d`, and import again"
 _MAX_FRAME_BYTES = 64 * 1024 * 1024
 
 
 def compressed_lines(item: ImportItem) -> Iterator[Line | Problem]:
-    """Yield the lines of a compressed file, or a problem if no library can unpack it."""
+    """Yield the lines of a compressed file, or a problem if no library can decompress it."""
     library = _load_library()
     if library is None:
         yield Problem(item.file, None, _FILE_HELP, unread=True)
         return
     try:
         with open_source(item.file) as stream:
-            yield from stream_lines(item.file, _decompressed(library, stream))
+            yield from stream_lines(item.file, _open_decompressed(library, stream))
     except OSError as error:
         yield unreadable_problem(item, error)
     except library.ZstdError as error:
-        yield Problem(item.file, None, f"the rest of it cannot be unpacked: {error}")
+        yield Problem(item.file, None, f"the rest of it cannot be decompressed: {error}")
 
 
 def unpack(frame: bytes) -> bytes | None:
@@ -51,7 +51,7 @@ def _frame_decompressor() -> Callable[[bytes], bytes] | None:
             else:
                 content = decompressor.decompress(frame, max_output_size=_MAX_FRAME_BYTES)
         except library.ZstdError as error:
-            raise ValueError(f"a packed event is damaged ({error})") from error
+            raise ValueError(f"a compressed event is damaged ({error})") from error
         return content
 
     return decompress
@@ -72,7 +72,7 @@ def _is_built_in(library: Any) -> bool:
     return hasattr(library, "ZstdFile")
 
 
-def _decompressed(library: Any, stream: BinaryIO) -> BinaryIO:
+def _open_decompressed(library: Any, stream: BinaryIO) -> BinaryIO:
     if _is_built_in(library):
         return io.BufferedReader(library.ZstdFile(stream))
     return io.BufferedReader(library.ZstdDecompressor().stream_reader(stream, read_across_frames=True))

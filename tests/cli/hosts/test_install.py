@@ -96,7 +96,7 @@ def test_a_project_s_files_call_the_program_by_name(terminal: Terminal, tmp_path
 def test_a_shared_file_without_the_home_is_reported(terminal: Terminal, tmp_path: Path) -> None:
     """The option is not dropped silently."""
     assert "names no home" in terminal.ok("install", "cursor", "--project", str(tmp_path), "--yes")
-    assert "given no home" not in terminal.ok("install", "cursor", "--yes")
+    assert "names no home" not in terminal.ok("install", "cursor", "--yes")
 
 
 def test_what_cannot_be_is_refused(terminal: Terminal, tmp_path: Path) -> None:

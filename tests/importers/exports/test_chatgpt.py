@@ -38,7 +38,7 @@ def test_the_line_that_is_seen_is_the_session_and_other_lines_are_branches(home:
     row = rows["chatgpt-conv-1"]
     assert (row["title"], row["model"], row["started_at"]) == ("A talk", "gpt-4", 1_700_000_000.5)
     assert (summary.messages, summary.count("new"), summary.problem_count) == (6, 2, 0)
-    assert summary.skipped == {"place without a message": 1, "empty message": 1}
+    assert summary.skipped == {"node without a message": 1, "empty message": 1}
 
 
 def test_tools_reasoning_pictures_and_unknown_kinds_are_kept(home: Home, tmp_path: Path) -> None:
@@ -108,8 +108,8 @@ def test_what_is_no_conversation_is_named_by_its_place(tmp_path: Path) -> None:
     file = write_json(tmp_path / "conversations.json", [5, {"id": "x"}, bad])
     [item] = ChatGPT().scan(file)
     assert [each.text for each in ChatGPT().read(item) if isinstance(each, Problem)] == [
-        "element 1 of the list is no conversation: it has no id or no messages",
-        "element 2 of the list is no conversation: it has no id or no messages",
+        "element 1 of the list is not a conversation: it has no id or no messages",
+        "element 2 of the list is not a conversation: it has no id or no messages",
         "message u does not say who wrote it",
         "message odd cannot be understood",
     ]

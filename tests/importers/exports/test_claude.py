@@ -114,7 +114,7 @@ def test_what_is_no_conversation_or_message_is_named(tmp_path: Path) -> None:
     chat = claude("c-7", spoken("m1", "human", "", content=[]), {"uuid": "m2", "text": "x"})
     [item] = ClaudeExport().scan(write_json(tmp_path / "conversations.json", [{"chat_messages": 1}, chat]))
     assert [each.text for each in ClaudeExport().read(item) if isinstance(each, Problem)] == [
-        "element 1 of the list is no conversation: it has no uuid or no messages",
+        "element 1 of the list is not a conversation: it has no uuid or messages",
         "message 2 of conversation c-7 does not say who wrote it",
     ]
 

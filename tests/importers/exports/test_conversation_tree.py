@@ -30,7 +30,7 @@ def test_every_node_is_in_one_strand(tree: dict[str, str | None], current: str |
     found = split_branches(tree, current)
     assert sorted(node for strand in found for node in strand.nodes) == sorted(tree)
     for number, strand in enumerate(found):
-        assert strand.leaves is None or strand.leaves < number
+        assert strand.forks_from is None or strand.forks_from < number
         assert all(tree[after] == before for before, after in zip(strand.nodes, strand.nodes[1:], strict=False))
     if current in tree:
         assert found[0].nodes[-1] == current

@@ -84,7 +84,7 @@ def test_what_is_no_value_at_all_costs_no_other(raw: bytes) -> None:
 def test_a_file_that_is_cut_off_says_so() -> None:
     """What was complete is read."""
     assert values(b'[{"a": 1}, {"b": 2}') == [{"a": 1}, {"b": 2}]
-    assert problems(b'[{"a": 1}, {"b": 2}') == ["the file is cut off after element 2 of the list"]
+    assert problems(b'[{"a": 1}, {"b": 2}') == ["the file ends after element 2 of the list, before the list does"]
     [text] = problems(b'[{"a": 1}, {"b": "tw')[:1]
     assert "nothing after it could be read" in text
 
@@ -99,7 +99,7 @@ def test_what_is_no_list_is_a_problem() -> None:
     """Nothing, words, and what stands behind the end."""
     assert problems(b"") == ["the file is empty"]
     assert problems(b"hello") == ["not a JSON list"]
-    assert problems(b"[] x") == ["what follows the end of the JSON was not read"]
+    assert problems(b"[] x") == ["the text after the end of the JSON was not read"]
 
 
 def test_bytes_that_are_no_text_do_not_end_the_reading() -> None:

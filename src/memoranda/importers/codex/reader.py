@@ -1,8 +1,8 @@
 """Reads the rollouts of Codex, one file per session, as versions from April 2025 (0.1) to 0.166 write them.
 
-Today a rollout is a file of JSON lines, `sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`; archived sessions lie in
+Today a rollout is a file of JSON lines, `sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`; archived sessions are in
 `archived_sessions/`, and old ones may be compressed (`.jsonl.zst`). In versions such as 0.27 the lines had no envelope,
-and the first versions wrote one JSON object (`rollout-<date>-<id>.json`). The name that a person gave a session
+and the first versions wrote one JSON object (`rollout-<date>-<id>.json`). The name that a user gave a session
 is in `session_index.jsonl`.
 """
 
@@ -25,7 +25,7 @@ from memoranda.importers.source_files import (
 )
 from memoranda.importers.zstandard import compressed_lines
 
-_NAMED = re.compile(r"rollout-.*\.(jsonl|jsonl\.zst|json)")
+_ROLLOUT_NAME = re.compile(r"rollout-.*\.(jsonl|jsonl\.zst|json)")
 _ID = re.compile(r"([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.")
 _FOLDERS = ("sessions", "archived_sessions")
 _INDEX = "session_index.jsonl"
@@ -50,8 +50,8 @@ class Codex:
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
         """Yield the messages of a rollout as they were written."""
-        named = _ID.search(item.file.name)
-        host_id = named[1] if named else item.file.name.split(".")[0]
+        id_match = _ID.search(item.file.name)
+        host_id = id_match[1] if id_match else item.file.name.split(".")[0]
         rollout = Rollout(item, host_id, self._titles_for(item.file))
         if item.file.suffix == ".json":
             yield from _read_single_object(item, rollout)
@@ -82,7 +82,7 @@ class Codex:
 
 
 def _is_rollout(file: Path) -> bool:
-    return _NAMED.fullmatch(file.name) is not None
+    return _ROLLOUT_NAME.fullmatch(file.name) is not None
 
 
 def _read_index(index: ImportItem) -> dict[str, str]:

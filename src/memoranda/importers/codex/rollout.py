@@ -1,8 +1,8 @@
 """Converts the lines of a rollout to messages and to facts about the session.
 
-Before Codex had a common history for forks, it wrote a fork as a copy of the session with new times. Messages have no
-ids there; so each is known by everything that was said before it, from the id of the session in which it was first
-said. A copy has the same names as its original, and the same words said twice have two.
+Older versions of Codex wrote a fork as a copy of the whole session with new timestamps. Messages have no ids there, so
+each gets an id made from its content, everything before it, and the id of the session in which it first appeared. A
+copy therefore has the ids of its original, and a text that occurs twice in a session gets two ids.
 """
 
 import json
@@ -43,17 +43,17 @@ _FACTS = {
     "git_commit": ("git", "commit_hash"),
     "git_remote": ("git", "repository_url"),
 }
-# How texts start that the program writes in the user's role.
+# How the texts start that the program writes in the user's role.
 _CONTEXT = (
     "<environment_context>", "<user_instructions>", "# AGENTS.md instructions for ", "<turn_aborted>", "<skill>",
     "<permissions instructions>", "<subagent_notification>", "<collaboration_mode>", "<skills_instructions>",
 )  # fmt: skip
-# Who wrote a text in the user's role that is not the user's, such as the notice that a sub-agent has finished.
+# The authors of texts in the user's role that the user did not write, such as the notice that a sub-agent finished.
 _PROGRAM_AUTHORS = ("harness", "tool")
 
 
 class Rollout:
-    """One file, line by line; a checkpoint restores what it knew."""
+    """One file, line by line; a checkpoint restores what the lines before it said."""
 
     def __init__(self, item: ImportItem, host_id: str, titles: dict[str, str]) -> None:
         kept = json.loads(item.checkpoint.state) if item.checkpoint and item.checkpoint.state else {}
@@ -68,14 +68,14 @@ class Rollout:
         self._yielded: ImportedConversation | None = None
 
     def state(self) -> str:
-        """Return what a checkpoint must keep."""
+        """Return what a checkpoint must store."""
         while len(self._calls) > _MAX_OPEN_CALLS:
             del self._calls[next(iter(self._calls))]
         kept = {"id": self._id, "begun": self._has_session, "root": self._root, "chain": self._chain}
         return json.dumps({**kept, "known": self._known, "calls": self._calls})
 
     def line_events(self, line: Payload, number: int | None) -> Iterator[ReadEvent]:
-        """Yield the messages of a line, or what it is instead."""
+        """Yield the messages of a line, or `Skipped`."""
         at, kind, payload = line.get("timestamp"), line.get("type"), line.get("payload")
         if not isinstance(payload, dict):
             if kind is None and isinstance(line.get("id"), str):
@@ -106,8 +106,8 @@ class Rollout:
                 self._learn_session(payload)
             elif kind == "turn_context":
                 self._learn({"model": get_text(payload, "model"), "directory": get_text(payload, "cwd")})
-            of = get_text(payload, "type") if kind == "event_msg" else None
-            yield Skipped(f"{kind} ({of[:40]})" if of else kind[:40])
+            event_type = get_text(payload, "type") if kind == "event_msg" else None
+            yield Skipped(f"{kind} ({event_type[:40]})" if event_type else kind[:40])
 
     def _convert_item(self, payload: Payload, at: Any, number: int | None) -> Iterator[ReadEvent]:
         """Convert one item of the conversation as the model sees it."""
@@ -144,7 +144,7 @@ class Rollout:
                 self._learn({"directory": found[1].strip()})
             return Skipped("context given by the program")
         if not text or role not in ("user", "assistant"):
-            return Skipped("message without words")
+            return Skipped("message without text")
         return text_message(str(role), text, self._next_id(str(role), text), at, number)
 
     def _next_id(self, *content: str) -> str:
@@ -153,7 +153,7 @@ class Rollout:
         return self._chain
 
     def _learn_session(self, meta: Payload) -> None:
-        """Take over what a session says about itself; in a copy that comes before the first copied message."""
+        """Store what a session says about itself; in a copy, this line precedes the first copied message."""
         host_id = get_text(meta, "id") or self._id
         if not self._chain:
             self._root = host_id
@@ -173,7 +173,7 @@ class Rollout:
         )
 
     def _learn(self, found: dict[str, Any]) -> None:
-        """Keep facts that are new; the session's first directory and model stay."""
+        """Store facts that are new; the session's first directory and model stay."""
         for name, value in found.items():
             if value is not None:
                 self._known.setdefault(name, value)
@@ -204,7 +204,7 @@ def _spawned_by(meta: Payload) -> str | None:
 
 
 def content_text(content: Any) -> str:
-    """Return the text of a content, however it is written; an image is named."""
+    """Return content in any form as text, with a placeholder for an image."""
     if isinstance(content, str):
         return content if content.strip() else ""
     texts = [part_text(entry) for entry in content] if isinstance(content, list) else []
@@ -241,7 +241,7 @@ def _unwrap(output: str) -> Any:
 
 
 def is_context(payload: dict[str, Any], text: str) -> bool:
-    """Whether the program wrote a message in the user's role: it says so, or starts like one."""
+    """Whether the program wrote a message in the user's role, by its metadata or by how it starts."""
     parts = dicts_in(get_field(payload, "internal_chat_message_metadata_passthrough", "content_item_metadata"))
     authors = [get_text(part, "provenance", "type") for part in parts]
     if authors and all(authors):

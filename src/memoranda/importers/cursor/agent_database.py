@@ -1,8 +1,8 @@
-"""Reads the conversations of Cursor's command line: a database each, `~/.cursor/chats/<project>/<id>/store.db`.
+"""Reads the conversations of Cursor's command line, one database each: `~/.cursor/chats/<project>/<id>/store.db`.
 
 Its blobs are named by their digest. Some are messages as JSON, others lists of blobs in the wire format of protocol
-buffers; the table `meta` names the list that is the conversation now. A message that a summary replaced is in
-no list any more, but still in the database.
+buffers; the table `meta` names the list that is the current conversation. A message that a summary replaced is no
+longer in a list, but still in the database.
 """
 
 import json
@@ -48,17 +48,17 @@ def _conversation_events(item: ImportItem, connection: sqlite3.Connection, meta:
     for name in (*_other_blobs(connection, set(order)), *order):
         message = _read_message(connection, name)
         if message is None:
-            yield Skipped("blob that is no message")
+            yield Skipped("blob that is not a message")
             continue
         if directory := directory_in(message):
             yield ImportedConversation(host_id, directory=directory)
         counted[name] += 1
-        # The same text is the same blob, also when it is repeated or in another conversation.
+        # The same text is the same blob, even when it is repeated or in another conversation.
         yield from message_events(message, short_digest(host_id, name, str(counted[name])), started_at)
 
 
 def _read_meta(connection: sqlite3.Connection) -> dict[str, Any]:
-    """Return the description of the conversation: JSON, written in hexadecimal."""
+    """Return the description of the conversation, which is JSON in hexadecimal digits."""
     row = connection.execute("SELECT value FROM meta WHERE key = '0'").fetchone()
     value = row[0] if row else ""
     try:
@@ -106,7 +106,7 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _other_blobs(connection: sqlite3.Connection, listed: set[str]) -> list[str]:
-    """Return the other blobs in the order in which they were written, lists included."""
+    """Return the other blobs, including lists, in the order in which they were written."""
     return [str(name) for (name,) in rows(connection, "SELECT id FROM blobs ORDER BY rowid") if name not in listed]
 
 

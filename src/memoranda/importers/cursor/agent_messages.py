@@ -1,4 +1,4 @@
-"""Converts the messages of Cursor's agent: a role, and a content of parts."""
+"""Converts the messages of Cursor's agent, which have a role and content in parts."""
 
 import re
 from collections.abc import Iterator
@@ -25,23 +25,23 @@ _RESULTS = ("tool-result", "tool_result")
 
 
 def message_events(message: dict[str, Any], name: str, at: Any, line: int | None = None) -> Iterator[ReadEvent]:
-    """Yield the parts of a message, each with an id of its own."""
+    """Yield the parts of a message, each with its own id."""
     role = message.get("role")
     content = message.get("content")
     parts = dicts_in(content) if isinstance(content, list) else [{"type": "text", "text": as_text(content)}]
     if role not in ("user", "assistant", "tool"):
         yield Skipped(f"instructions of the program ({str(role)[:40]})")
         return
-    made: list[ImportedMessage] = []
+    messages: list[ImportedMessage] = []
     skipped_parts = 0
     for number, part in enumerate(parts):
-        own = f"{name}:{number}" if number else name
-        entry = _convert_part(str(role), part, own, at, line)
+        part_id = f"{name}:{number}" if number else name
+        entry = _convert_part(str(role), part, part_id, at, line)
         skipped_parts += entry is None
-        made += [entry] if entry is not None else []
-    yield from made
-    if not made:
-        yield Skipped("context given by the program" if skipped_parts else "message without words")
+        messages += [entry] if entry is not None else []
+    yield from messages
+    if not messages:
+        yield Skipped("context given by the program" if skipped_parts else "message without text")
 
 
 def directory_in(message: dict[str, Any]) -> str | None:
@@ -68,8 +68,8 @@ def _convert_part(role: str, part: dict[str, Any], name: str, at: Any, line: int
     if kind in ("reasoning", "thinking"):
         return reasoning_message(text, name, at, line)
     if role == "user":
-        asked = "\n\n".join(_QUERY.findall(text))
-        if not asked and _CONTEXT.match(text):
+        query = "\n\n".join(_QUERY.findall(text))
+        if not query and _CONTEXT.match(text):
             return None
-        text = asked or text
+        text = query or text
     return text_message(role, text, name, at, line)

@@ -1,7 +1,7 @@
 """Reads the transcripts that Cursor writes for its own agents: `projects/<project>/agent-transcripts/<id>….jsonl`.
 
-They have no times and no tool results; they are read for conversations that are in no database. Older versions wrote
-plain text (`.txt`) with a line for the speaker.
+They have no times and no tool results, so they are read only for conversations that are in no database. Older versions
+wrote plain text (`.txt`) with a line for the speaker.
 """
 
 import json
@@ -30,7 +30,7 @@ def read_transcript(item: ImportItem) -> Iterator[ReadEvent]:
     if item.file.suffix == ".txt":
         yield from _read_text(item)
         return
-    # Messages have no ids, so that each id depends on everything before it.
+    # Messages have no ids, so each id is made from everything before it.
     chain = item.checkpoint.state if item.checkpoint and item.checkpoint.state else item.file.stem
 
     def line_events(line: Line) -> Iterator[ReadEvent]:
@@ -62,9 +62,9 @@ def _read_text(item: ImportItem) -> Iterator[ReadEvent]:
     if pieces[0].strip():
         yield Problem(item.file, 1, "text before the first speaker")
     chain, line = item.file.stem, pieces[0].count("\n") + 1
-    for speaker, as_text in zip(pieces[1::2], pieces[2::2], strict=True):
-        shown = _QUERY.sub("", as_text).strip()
-        chain = short_digest(chain, speaker, shown)
-        if shown:
-            yield text_message("user" if speaker == "user" else "assistant", shown, chain, None, line)
-        line += as_text.count("\n")
+    for speaker, body in zip(pieces[1::2], pieces[2::2], strict=True):
+        message = _QUERY.sub("", body).strip()
+        chain = short_digest(chain, speaker, message)
+        if message:
+            yield text_message("user" if speaker == "user" else "assistant", message, chain, None, line)
+        line += body.count("\n")

@@ -22,7 +22,7 @@ _UNFINISHED = ("loading", "running", "pending", "generating")
 
 
 def bubble_events(bubble: Bubble, name: str, at: Any, *, ended: bool) -> Iterator[ReadEvent]:
-    """Yield the content of a bubble; one that is being written (not `ended`) waits for the next import."""
+    """Yield the content of a bubble; one that Cursor is still writing (not `ended`) is left for the next import."""
     role = _ROLES.get(bubble.get("type") if isinstance(bubble.get("type"), int | str) else "")
     timestamp = _timestamp(bubble) or at
     if role is None:
@@ -31,24 +31,24 @@ def bubble_events(bubble: Bubble, name: str, at: Any, *, ended: bool) -> Iterato
     if not ended:
         yield Skipped("still being written")
         return
-    made: list[ImportedMessage] = []
-    if shown := get_text(bubble, "thinking", "text") or get_text(bubble, "thinking"):
-        made.append(reasoning_message(shown, f"{name}:thought", timestamp))
+    messages: list[ImportedMessage] = []
+    if reasoning := get_text(bubble, "thinking", "text") or get_text(bubble, "thinking"):
+        messages.append(reasoning_message(reasoning, f"{name}:thought", timestamp))
     text = get_text(bubble, "text") or get_text(bubble, "rawText")
     if text is None and role == "assistant":
         blocks = [get_text(block, "content") for block in dicts_in(bubble.get("codeBlocks"))]
         text = "\n\n".join(f"```\n{block}\n```" for block in blocks if block) or None
     if text:
-        made.append(text_message(role, text, name, timestamp))
+        messages.append(text_message(role, text, name, timestamp))
     if isinstance(bubble.get("toolFormerData"), dict):
-        made += _tool_messages(bubble["toolFormerData"], name, timestamp)
-    yield from made
-    if not made:
-        yield Skipped("bubble without words")
+        messages += _tool_messages(bubble["toolFormerData"], name, timestamp)
+    yield from messages
+    if not messages:
+        yield Skipped("bubble without text")
 
 
 def is_ended(bubble: Bubble) -> bool:
-    """Whether nothing will be added to a bubble."""
+    """Whether Cursor will add nothing more to a bubble."""
     return get_field(bubble, "toolFormerData", "status") not in _UNFINISHED
 
 
@@ -64,10 +64,10 @@ def _tool_messages(data: Bubble, name: str, at: Any) -> list[ImportedMessage]:
     tool = get_text(data, "name") or as_text(data.get("tool"))
     arguments = data.get("rawArgs") or data.get("params") or {}
     call_id = get_text(data, "toolCallId") or short_digest(name)
-    made = [tool_call_message((call_id, tool, arguments), f"{name}:call", at)]
+    messages = [tool_call_message((call_id, tool, arguments), f"{name}:call", at)]
     if result := as_text(data.get("result") or data.get("error")):
-        made.append(tool_result_message((call_id, tool), result, f"{name}:result", at))
-    return made
+        messages.append(tool_result_message((call_id, tool), result, f"{name}:result", at))
+    return messages
 
 
 def _timestamp(bubble: Bubble) -> Any:

@@ -1,8 +1,8 @@
 """Reads the conversations of the editor from the key-value tables of its databases (`state.vscdb`).
 
 Today `cursorDiskKV` of the global database has `composerData:<id>`, which lists the bubbles in order, and
-`bubbleId:<id>:<bubble>` for each of them. Before 2025 the bubbles were inside `composerData`, and before that each
-workspace's database had them, under `composer.composerData` or, the oldest, as tabs of a chat panel.
+`bubbleId:<id>:<bubble>` for each of them. Before 2025 the bubbles were inside `composerData`, and before that in the
+database of each workspace, under `composer.composerData` or, in the oldest versions, as tabs of a chat panel.
 """
 
 import json
@@ -70,7 +70,7 @@ class EditorDatabases:
     def _list(self, connection: sqlite3.Connection, folder: str | None) -> Iterator[ListedConversation]:
         found_tables = tables(connection)
         if not {"cursorDiskKV", "ItemTable"} & found_tables.keys():
-            raise OSError("not a database of Cursor: it has none of its tables")
+            raise OSError("not a database of Cursor: it has none of Cursor's tables")
         if "cursorDiskKV" in found_tables:
             for key, value in rows(connection, _GLOBAL):
                 data, name = _parse_object(value), key.removeprefix("composerData:")
@@ -92,7 +92,7 @@ class EditorDatabases:
                 yield _list_conversation(f"{TAB}{host_id}", json.dumps(data), data)
 
     def _size(self, connection: sqlite3.Connection, host_id: str, modified_at: float | None) -> int:
-        """Return the size of the bubbles that have keys of their own."""
+        """Return the size of the bubbles that have their own keys."""
         known = self._sizes.get(host_id)
         if known is None or known[0] != modified_at:
             query = "SELECT coalesce(sum(length(value)), 0) FROM cursorDiskKV WHERE key >= ? AND key < ?"
@@ -121,7 +121,7 @@ def _composer_events(
     host_id = item.label.removeprefix(COMPOSER)
     data = _read_composer_data(connection, host_id)
     if data is None:
-        yield Problem(item.file, None, f"conversation {host_id} is not a JSON object, or not there any more")
+        yield Problem(item.file, None, f"conversation {host_id} is not a JSON object, or no longer exists")
         return
     model = get_text(data, "modelConfig", "modelName")
     conversation = ImportedConversation(
@@ -154,7 +154,7 @@ def _tab_events(item: ImportItem, connection: sqlite3.Connection) -> Iterator[Re
     tabs = dicts_in(chat_messages.get_field(_read_value(connection, _TABS), "tabs"))
     data = next((tab for tab in tabs if tab.get("tabId") == host_id), None)
     if data is None:
-        yield Problem(item.file, None, f"chat {host_id} is not there any more")
+        yield Problem(item.file, None, f"chat {host_id} no longer exists")
         return
     bubbles = dicts_in(data.get("bubbles"))
     model = next((found for bubble in bubbles if (found := model_of(bubble))), None)
@@ -168,7 +168,7 @@ def _tab_events(item: ImportItem, connection: sqlite3.Connection) -> Iterator[Re
 
 
 def _read_composer_data(connection: sqlite3.Connection, host_id: str) -> dict[str, Any] | None:
-    """Return the description of a conversation, from whichever table has it."""
+    """Return the description of a conversation, from the table that has it."""
     found_tables = tables(connection)
     if "cursorDiskKV" in found_tables:
         row = connection.execute(
@@ -202,7 +202,7 @@ def _read_bubbles(
 
 
 def _unfinished_bubbles(data: dict[str, Any]) -> set[str]:
-    """Return the bubbles to which something may still be added."""
+    """Return the bubbles that Cursor may still be writing."""
     listed = data.get("generatingBubbleIds")
     names = {name for name in listed if isinstance(name, str)} if isinstance(listed, list) else set()
     last = dicts_in(data.get("fullConversationHeadersOnly"))[-1:]
@@ -210,7 +210,7 @@ def _unfinished_bubbles(data: dict[str, Any]) -> set[str]:
 
 
 def _count_unlisted(connection: sqlite3.Connection, host_id: str, listed: set[str]) -> int:
-    """Count the stored bubbles that the conversation does not list any more."""
+    """Count the stored bubbles that the conversation no longer lists."""
     if "cursorDiskKV" not in tables(connection):
         return 0
     prefix = f"bubbleId:{host_id}:"
@@ -245,14 +245,14 @@ def _parse_object(value: Any) -> dict[str, Any] | None:
 def workspace_directory(workspace: Path) -> str | None:
     """Return the directory of a workspace from its `workspace.json`, if it is on this machine."""
     item = item_at(workspace / "workspace.json", "workspace")
-    address = get_text(read_json_file(item), "folder") if item else None
-    return path_of_address(address) if address else None
+    url = get_text(read_json_file(item), "folder") if item else None
+    return path_of_url(url) if url else None
 
 
-def path_of_address(address: str) -> str | None:
-    """Return the path of a `file:` address; None for any other one."""
+def path_of_url(url: str) -> str | None:
+    """Return the path of a `file:` URL; None for any other URL."""
     try:
-        parts = urlsplit(address)
+        parts = urlsplit(url)
     except ValueError:
         return None
     if parts.scheme != "file" or not parts.path:

@@ -1,7 +1,7 @@
 """Reads the conversations of Cursor: those of the editor, and those of its command line (`cursor-agent`).
 
 The editor keeps them in SQLite databases with its settings, the command line in `~/.cursor`, or in `cursor` in the
-settings directory of programs. On Linux, people may move that directory.
+directory where programs keep their settings. On Linux, users can move that directory.
 """
 
 import shlex
@@ -84,7 +84,7 @@ class Cursor:
         return [item] if item else []
 
     def _editor_items(self, directory: Path) -> list[ImportItem]:
-        """Return the conversations of an editor; workspaces first, which know the directories."""
+        """Return the conversations of an editor, workspaces first, because they know the directories."""
         try:
             workspaces = sorted((directory / "workspaceStorage").glob("*/state.vscdb"))
         except OSError:

@@ -20,17 +20,18 @@ _SUPPORTED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
 
 
-def find_exports(path: Path | None, ours: str, others: str) -> list[ImportItem]:
-    """Return the lists of conversations under `path`, or among the downloads, that have the field `ours`.
+def find_exports(path: Path | None, own_field: str, other_field: str) -> list[ImportItem]:
+    """Return the lists of conversations under `path`, or in the downloads, that have the field `own_field`.
 
-    A file that is named itself counts unless it is another service's, so that reading it reports what is wrong.
+    If `path` is a file, it is returned unless it has the field of the other service, so that reading it reports what
+    is wrong with it.
     """
     if path is None:
-        return [item for item in _downloads() if _first_field(item, ours, others) == ours]
+        return [item for item in _downloads() if _first_field(item, own_field, other_field) == own_field]
     if item_at(path, "") is not None:
-        return [item for item in _items(path) if _first_field(item, ours, others) != others]
+        return [item for item in _items(path) if _first_field(item, own_field, other_field) != other_field]
     found = [item for candidate in find_files(path, _may_be_export, "") for item in _items(candidate.file)]
-    return [item for item in found if _first_field(item, ours, others) == ours]
+    return [item for item in found if _first_field(item, own_field, other_field) == own_field]
 
 
 @contextmanager
@@ -52,12 +53,12 @@ def _member(archive: zipfile.ZipFile, item: ImportItem) -> zipfile.ZipInfo:
     if found is None:
         raise OSError(f"the archive has no {item.label}")
     if found.flag_bits & _ENCRYPTED or found.compress_type not in _SUPPORTED:
-        raise OSError(f"{item.label} is encrypted, or packed in an unusual way")
+        raise OSError(f"{item.label} is encrypted, or compressed in an unsupported way")
     return found
 
 
 def _downloads() -> list[ImportItem]:
-    """Return the exports in the downloads, and in the directories there, but not deeper."""
+    """Return the exports in the downloads and in the directories directly below."""
     try:
         downloads = Path.home() / "Downloads"
         directories = [
@@ -79,10 +80,6 @@ def _downloads() -> list[ImportItem]:
 
 def _may_be_export(file: Path) -> bool:
     return file.suffix.lower() == ".zip" or bool(_CONVERSATIONS.fullmatch(file.name))
-
-
-def _has_conversations(member: str) -> bool:
-    return bool(_CONVERSATIONS.fullmatch(member.rpartition("/")[2]))
 
 
 def _items(file: Path) -> list[ImportItem]:

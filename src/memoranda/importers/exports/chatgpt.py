@@ -1,6 +1,6 @@
 """Reads the export of ChatGPT: `conversations.json` of any year, or its numbered parts, packed or unpacked.
 
-A conversation is a tree, because a message can be edited and an answer asked for again.
+A conversation is a tree, because users can edit a message and regenerate an answer.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ class ChatGPT:
     name = "chatgpt"
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
-        """Return the lists of conversations under `path`, or among the downloads."""
+        """Return the lists of conversations under `path`, or in the downloads."""
         return find_exports(path, "mapping", "chat_messages")
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
@@ -48,7 +48,9 @@ class _Chat(ConversationTree):
 
     def events(self) -> Iterator[ReadEvent]:
         if not self._host_id or not isinstance(self._value.get("mapping"), Mapping):
-            yield self._problem(f"element {self._number} of the list is no conversation: it has no id or no messages")
+            yield self._problem(
+                f"element {self._number} of the list is not a conversation: it has no id or no messages"
+            )
             return
         yield from self._branch_events(self._host_id, self._parents(), self._value.get("current_node"))
 
@@ -84,7 +86,7 @@ class _Chat(ConversationTree):
         message = _message(node)
         if not message:
             if isinstance(node, Mapping) and node.get("message") in (None, {}):
-                yield Skipped("place without a message")
+                yield Skipped("node without a message")
             else:
                 yield self._problem(f"message {name} cannot be understood")
             return
@@ -97,15 +99,15 @@ class _Chat(ConversationTree):
             yield Skipped("custom instructions, kept with the session")
             return
         parent = node.get("parent")
-        answers = self._calls.get(parent) if isinstance(parent, str) else None
-        # The node's id is also its message's, but always unique in its conversation.
+        call_id = self._calls.get(parent) if isinstance(parent, str) else None
+        # The node's id equals its message's id, but is always unique in the conversation.
         external_id = message_name(self._host_id, name)
-        found = chat_message(message, role, external_id, answers)
+        found = chat_message(message, role, external_id, call_id)
         if is_call(message):
             self._calls[name] = external_id
-        elif role == "tool" and answers:
+        elif role == "tool" and call_id:
             # Several outputs of one call follow each other.
-            self._calls[name] = answers
+            self._calls[name] = call_id
         yield Skipped("empty message") if found is None else ImportedMessage(found, self._line)
 
 

@@ -21,8 +21,8 @@ def custom_instructions(message: Mapping[str, Any]) -> dict[str, str] | None:
     return {name: str(content[name]) for name in ("user_profile", "user_instructions") if content.get(name)}
 
 
-def chat_message(message: Mapping[str, Any], role: str, name: str, answers: str | None) -> Message | None:
-    """Return a message in chat form; None when it is empty. `answers` is the call that a tool result belongs to."""
+def chat_message(message: Mapping[str, Any], role: str, name: str, call_id: str | None) -> Message | None:
+    """Return a message in chat form; None when it is empty. `call_id` is the call that a tool result belongs to."""
     raw = message.get("content")
     kind = raw.get("content_type") if isinstance(raw, Mapping) else None
     content = _content(raw, kind)
@@ -32,7 +32,7 @@ def chat_message(message: Mapping[str, Any], role: str, name: str, answers: str 
     elif is_call(message):
         found |= {"content": None, "tool_calls": [_tool_call(message, content, name)]}
     if role == "tool":
-        found |= {"tool_name": _text(_part(message, "author").get("name")), "tool_call_id": answers}
+        found |= {"tool_name": _text(_part(message, "author").get("name")), "tool_call_id": call_id}
     metadata = _part(message, "metadata")
     if not content and not metadata.get("attachments"):
         return None
@@ -42,7 +42,7 @@ def chat_message(message: Mapping[str, Any], role: str, name: str, answers: str 
 
 
 def is_call(message: Mapping[str, Any]) -> bool:
-    """Whether a message is a tool call: the assistant sends it to another recipient than the user."""
+    """Whether a message is a tool call: the assistant sends it to a recipient other than the user."""
     return _part(message, "author").get("role") == "assistant" and message.get("recipient") not in _TO_USER
 
 
@@ -69,7 +69,7 @@ def _content(raw: Any, kind: Any) -> Any:
     if plain is not None:
         return plain
     kept = {key: value for key, value in raw.items() if value and key != "content_type"}
-    # Content of an unknown kind is kept as it is.
+    # Content of an unknown kind is kept unchanged.
     return [{"type": str(kind), **kept}] if kept else ""
 
 

@@ -1,7 +1,7 @@
 """Reads the export of Claude (claude.ai and its apps): `conversations.json` of any year, packed or unpacked.
 
-Older exports are plain lists of messages. Newer ones say which message each one follows, so that edited and retried
-ones make a tree; the branch that ends in the latest message is the session.
+Older exports are plain lists of messages. In newer ones each message names the one it follows, so edited and retried
+messages make a tree; the branch that ends in the latest message is the session.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ class ClaudeExport:
     name = "claude"
 
     def scan(self, path: Path | None) -> Sequence[ImportItem]:
-        """Return the lists of conversations under `path`, or among the downloads."""
+        """Return the lists of conversations under `path`, or in the downloads."""
         return find_exports(path, "chat_messages", "mapping")
 
     def read(self, item: ImportItem) -> Iterator[ReadEvent]:
@@ -46,7 +46,7 @@ class _Chat(ConversationTree):
     def events(self) -> Iterator[ReadEvent]:
         host_id, listed = self._value.get("uuid"), self._value.get("chat_messages")
         if not isinstance(host_id, str) or not host_id or not isinstance(listed, list):
-            yield self._problem(f"element {self._number} of the list is no conversation: it has no uuid or no messages")
+            yield self._problem(f"element {self._number} of the list is not a conversation: it has no uuid or messages")
             return
         yield from self._gather(listed)
         yield from self._branch_events(host_id, self._parents(), self._current())
@@ -75,12 +75,12 @@ class _Chat(ConversationTree):
         return parents
 
     def _current(self) -> str | None:
-        """Return the end of the visible branch: as the export says, or the last message."""
+        """Return the last message of the visible branch: the one that the export names, else the latest one."""
         leaf = self._value.get("current_leaf_message_uuid")
         if isinstance(leaf, str):
             return leaf
         times = {name: parse_timestamp(message.get("created_at")) or 0.0 for name, message in self._messages.items()}
-        # Of equal times the later in the list; the latest message has no answer, so that it ends a branch.
+        # If times are equal, the later one in the list. The latest message has no answer, so it ends a branch.
         return max(reversed(list(times)), key=lambda name: times[name], default=None) if any(times.values()) else None
 
     def _message_events(self, name: str) -> Iterator[ReadEvent]:

@@ -26,7 +26,7 @@ class _MessageParts:
 
 
 def chat_messages(message: Mapping[str, Any], name: str) -> list[Message]:
-    """Return the messages in chat form: text, tool results, and the text after them; none when it is empty."""
+    """Return the messages in chat form: text, tool results, and the text after them; none if the message is empty."""
     sender = str(message.get("sender") or message.get("role") or "")
     role = _ROLES.get(sender, sender)
     found = [piece for piece in _pieces(message, role, name) if _has_content(piece)]
@@ -75,7 +75,7 @@ def _add_block(piece: _MessageParts, block: Any, kind: Any) -> None:
     elif isinstance(block, str):
         piece.texts.append(block)
     elif block:
-        # A block of an unknown kind is kept as it is.
+        # A block of an unknown kind is kept unchanged.
         piece.parts.append(dict(block) if isinstance(block, Mapping) else {"type": "part", "value": block})
 
 
@@ -103,19 +103,17 @@ def _tool_result(block: Mapping[str, Any], last_call: str) -> Message:
 
 def _attachments(message: Mapping[str, Any]) -> Iterator[Message]:
     """Yield the attachments: pasted text and documents with their text, other files by their names."""
-    named: set[str] = set()
+    seen: set[str] = set()
     for kind, field_name in (("attachment", "attachments"), ("file", "files"), ("file", "files_v2")):
         entries = message.get(field_name)
         for entry in entries if isinstance(entries, list) else []:
             if not isinstance(entry, Mapping):
                 continue
-            known = str(entry.get("file_uuid") or entry.get("id") or f"{kind} {entry.get('file_name')}")
-            if kind == "file" and known in named:
+            file_id = str(entry.get("file_uuid") or entry.get("id") or f"{kind} {entry.get('file_name')}")
+            if kind == "file" and file_id in seen:
                 continue
-            named.add(known)
-            kept = {
-                key: value for key, value in entry.items() if value not in (None, "") and key != "extracted_content"
-            }
+            seen.add(file_id)
+            kept = {key: value for key, value in entry.items() if value not in (None, "") and key != _EXTRACTED}
             text = entry.get(_EXTRACTED)
             yield {"type": kind, **kept} | ({"text": text} if isinstance(text, str) and text else {})
 

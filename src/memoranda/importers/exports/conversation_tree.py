@@ -1,7 +1,7 @@
 """Converts a conversation of an export, which is a tree of messages, to a session and its branches.
 
-A message can be edited and an answer repeated. The branch that the service shows is the session; every other one
-becomes a branch of it that holds only its own messages.
+Users can edit a message and regenerate an answer. The branch that the service shows is the session; every other branch
+becomes a branch of the session and contains only its own messages.
 """
 
 from abc import ABC, abstractmethod
@@ -36,10 +36,10 @@ class ConversationTree(ABC):
         """Return the session, or a branch of `parent`, with these messages."""
 
     def _branch_events(self, host_id: str, parents: Mapping[str, str | None], current: Any) -> Iterator[ReadEvent]:
-        """Yield every branch; `parents` are the messages that others follow, `current` ends the visible branch."""
+        """Yield every branch; `parents` maps each message to the one before it, `current` ends the visible branch."""
         names: list[str] = []
         for branch in split_branches(parents, current if isinstance(current, str) else None):
-            parent = names[branch.leaves] if branch.leaves is not None else host_id if names else None
+            parent = names[branch.forks_from] if branch.forks_from is not None else host_id if names else None
             # The visible branch keeps the id of the conversation; others add their first message to it.
             names.append(branch_name(host_id, branch.nodes[0]) if names else host_id)
             messages = [found for name in branch.nodes for found in self._message_events(name)]
@@ -69,10 +69,10 @@ def read_list(item: ImportItem, kind: type[ConversationTree]) -> Iterator[ReadEv
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Messages in order, and the number of the branch that they leave; the first branch is the visible one."""
+    """Messages in order, and the index of the branch that they fork from; the first branch is the visible one."""
 
     nodes: tuple[str, ...]
-    leaves: int | None
+    forks_from: int | None
 
 
 def split_branches(parents: Mapping[str, str | None], current: str | None) -> list[Branch]:
@@ -90,9 +90,9 @@ def split_branches(parents: Mapping[str, str | None], current: str | None) -> li
             line[node] = None
             node = parents[node]
         if line:
-            leaves = placed.get(node) if node is not None else None
+            forks_from = placed.get(node) if node is not None else None
             placed.update(dict.fromkeys(line, len(found)))
-            found.append(Branch(tuple(reversed(line)), leaves))
+            found.append(Branch(tuple(reversed(line)), forks_from))
     return found
 
 
@@ -100,15 +100,15 @@ _BRANCH = "~"
 
 
 def message_name(host_id: str, name: str) -> str:
-    """Return the id of a message in its conversation, as text that every database stores."""
+    """Return the id of a message in its conversation, as text that every database can store."""
     return f"{host_id}/{name}".encode("utf-8", "backslashreplace").decode()
 
 
 def branch_name(host_id: str, first: str) -> str:
-    """Return the id of a branch: the conversation, and the first message of its own."""
+    """Return the id of a branch: the conversation, and the branch's first own message."""
     return f"{host_id}{_BRANCH}{first}"
 
 
 def conversation_of(host_id: str) -> str:
-    """Return the conversation that a session is, or is a branch of."""
+    """Return the id of the conversation that a session or branch belongs to."""
     return host_id.split(_BRANCH, maxsplit=1)[0]

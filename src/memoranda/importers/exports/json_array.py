@@ -1,7 +1,7 @@
 """Reads the elements of one large JSON list, one at a time.
 
-An export is a single list with every conversation in it, often on one line, and may have gigabytes. Only the element
-that is being read is held. A broken one is reported and skipped by its brackets, so that the others are read.
+An export is a single list of all conversations, often on one line, and can be gigabytes large. Only the element that is
+being read is in memory. A broken element is reported and skipped by its brackets, so that the others are read.
 """
 
 import codecs
@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from memoranda.importers.reader_protocol import Problem
 
-# The largest element, in characters; a conversation of years has a tenth of it.
+# The largest element, in characters; a conversation of several years has a tenth of that.
 MAX_ELEMENT_CHARS = 128 * 1024 * 1024
 _CHUNK = 1024 * 1024
 # An error this close to the end of the buffer may only mean that more must be read.
@@ -63,7 +63,7 @@ def _members(text: "_Text", file: Path) -> Iterator[ArrayElement | Problem]:
     number = 0
     while (character := text.next_character()) != "]":
         if not character:
-            yield Problem(file, text.line, f"the file is cut off after element {number} of the list")
+            yield Problem(file, text.line, f"the file ends after element {number} of the list, before the list does")
             return
         if character == ",":
             text.advance(text.at + 1)
@@ -81,7 +81,7 @@ def _members(text: "_Text", file: Path) -> Iterator[ArrayElement | Problem]:
 
 def _check_end(text: "_Text", file: Path) -> Iterator[Problem]:
     if text.next_character():
-        yield Problem(file, text.line, "what follows the end of the JSON was not read")
+        yield Problem(file, text.line, "the text after the end of the JSON was not read")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Finds the directory of a project, which Gemini CLI's folders show only as a name or a digest."""
+"""Finds the directory of a project; the folders of Gemini CLI contain only its name or a digest."""
 
 import hashlib
 import json

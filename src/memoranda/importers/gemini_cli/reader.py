@@ -1,8 +1,8 @@
 """Reads the sessions that Gemini CLI records by itself (as 0.5 to 0.61 do), and what users saved with `/chat save`.
 
-They are in `~/.gemini/tmp/<project>/`: `chats/session-<time>-<id>.jsonl` today, one JSON object `….json` before that, a
-sub-agent's in a folder named for its session; `checkpoint-<tag>.json` was saved under a tag. The project is a
-name whose directory is in `.project_root`, or, in older versions, a digest of the directory.
+They are in `~/.gemini/tmp/<project>/`: `chats/session-<time>-<id>.jsonl` today, one JSON object `….json` before that.
+Those of a sub-agent are in a folder named after its session; `checkpoint-<tag>.json` was saved under a tag. The project
+is a name (`.project_root` contains its directory) or, in older versions, a digest of the directory.
 """
 
 import json
@@ -32,7 +32,7 @@ class GeminiCli:
         path = Path.home() / ".gemini" if path is None else path
         if single := item_at(path, _label(path)):
             return [single]
-        # People move the directory above `.gemini`, or name either, or one project's folder.
+        # Users can move the directory above `.gemini`, and can name either of them or the folder of one project.
         candidates = (path / ".gemini" / "tmp", path / "tmp", path)
         directory = next((candidate for candidate in candidates if candidate.is_dir()), path)
         found = [replace(item, label=_label(item.file)) for item in find_files(directory, _is_recording, "session")]
@@ -82,10 +82,10 @@ class _Recording:
 
     def record_events(self, record: dict[str, Any], line: int | None) -> Iterator[ReadEvent]:
         """Yield the events of a record; the conversation precedes its first message, and follows a new title."""
-        titled = self.known.get("title")
+        old_title = self.known.get("title")
         found = session_facts(record)
         self.known = found | self.known | {name: found[name] for name in ("title",) if name in found}
-        if self.known.get("title") != titled:
+        if self.known.get("title") != old_title:
             yield from self._conversation()
         for event in record_events(self._item.file, record, line):
             if isinstance(event, ImportedMessage):

@@ -1,8 +1,8 @@
 """Converts the records of a session: messages, changes to the session, and rewinds.
 
-A record whose id appeared before replaces the earlier one, with the results of tools added. Texts, calls and results
-get ids of their own, made from their content, so that each is imported once and none is missed. Messages that a person
-rewound were said all the same, and stay.
+A record whose id appeared before replaces the earlier one, and adds the results of tools. Texts, calls and results get
+separate ids, made from their content, so that each is imported once and none is missed. Messages that the user rewound
+are imported too, because they were part of the conversation.
 """
 
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def session_facts(record: Record) -> dict[str, Any]:
 
 
 def record_events(file: Path, record: Record, line: int | None) -> Iterator[ReadEvent]:
-    """Yield the messages of a record, or what it is instead."""
+    """Yield the messages of a record, or `Skipped` or a problem."""
     change = record.get("$set")
     if isinstance(change, dict) or isinstance(record.get("sessionId"), str):
         yield from _session_events(file, change if isinstance(change, dict) else record, line)
@@ -76,25 +76,25 @@ def _message_events(record: Record, line: int | None) -> Iterator[ReadEvent]:
         return
     parts = _parts(record.get("content"))
     text = _text(parts)
-    made: list[ImportedMessage] = []
+    messages: list[ImportedMessage] = []
     if kind == "gemini":
-        if shown := "\n\n".join(filter(None, (_thought_text(entry) for entry in dicts_in(record.get("thoughts"))))):
-            made.append(reasoning_message(shown, f"{name}:thought:{short_digest(shown)}", at, line))
+        if thoughts := "\n\n".join(filter(None, (_thought_text(entry) for entry in dicts_in(record.get("thoughts"))))):
+            messages.append(reasoning_message(thoughts, f"{name}:thought:{short_digest(thoughts)}", at, line))
         if text:
-            made.append(text_message("assistant", text, f"{name}:{short_digest(text)}", at, line))
-        made += [
+            messages.append(text_message("assistant", text, f"{name}:{short_digest(text)}", at, line))
+        messages += [
             entry for part in parts if "functionCall" in part for entry in _tool_call(part["functionCall"], at, line)
         ]
-        made += [entry for call in dicts_in(record.get("toolCalls")) for entry in _tool_call(call, at, line)]
+        messages += [entry for call in dicts_in(record.get("toolCalls")) for entry in _tool_call(call, at, line)]
     elif text.lstrip().startswith(_CONTEXT):
         yield Skipped("context given by the program")
         return
     elif text:
-        made.append(text_message("user", text, f"{name}:{short_digest(text)}", at, line))
-    made += _tool_results(parts, "", at, line)
-    yield from made
-    if not made:
-        yield Skipped("message without words")
+        messages.append(text_message("user", text, f"{name}:{short_digest(text)}", at, line))
+    messages += _tool_results(parts, "", at, line)
+    yield from messages
+    if not messages:
+        yield Skipped("message without text")
 
 
 def _tool_call(call: Any, at: Any, line: int | None) -> list[ImportedMessage]:
@@ -104,27 +104,28 @@ def _tool_call(call: Any, at: Any, line: int | None) -> list[ImportedMessage]:
     tool, arguments = as_text(call.get("name")), call.get("args")
     call_id = as_text(call.get("id")) or short_digest(tool, as_text(arguments), as_text(at))
     name = f"{call_id}:call:{short_digest(tool, as_text(arguments))}"
-    made = [tool_call_message((call_id, tool, arguments), name, call.get("timestamp") or at, line)]
-    return made + _tool_results(_parts(call.get("result")), call_id, call.get("timestamp") or at, line, tool)
+    messages = [tool_call_message((call_id, tool, arguments), name, call.get("timestamp") or at, line)]
+    return messages + _tool_results(_parts(call.get("result")), call_id, call.get("timestamp") or at, line, tool)
 
 
 def _tool_results(
     parts: list[Record], call_id: str, at: Any, line: int | None, tool: str = ""
 ) -> list[ImportedMessage]:
     """Convert the results of tools; the program writes them with the call, and again as input of the model."""
-    made = []
+    messages = []
     for part in parts:
         response = part.get("functionResponse")
         if isinstance(response, dict):
-            of, text = as_text(response.get("id")) or call_id, _output(response.get("response"))
+            answered_call, text = as_text(response.get("id")) or call_id, _output(response.get("response"))
             name = as_text(response.get("name")) or tool
         elif call_id:
-            of, text, name = call_id, _text([part]), tool
+            answered_call, text, name = call_id, _text([part]), tool
         else:
             continue
         if text:
-            made.append(tool_result_message((of, name), text, f"{of}:result:{short_digest(text)}", at, line))
-    return made
+            external_id = f"{answered_call}:result:{short_digest(text)}"
+            messages.append(tool_result_message((answered_call, name), text, external_id, at, line))
+    return messages
 
 
 def _output(response: Any) -> str:
@@ -140,7 +141,7 @@ def _parts(content: Any) -> list[Record]:
 
 
 def _text(parts: list[Record]) -> str:
-    """Return the text of the visible parts; a file is named."""
+    """Return the text of the visible parts, with a placeholder for a file."""
     texts = []
     for part in parts:
         if isinstance(part.get("text"), str) and not part.get("thought"):
@@ -157,7 +158,7 @@ def _thought_text(entry: Record) -> str:
 
 
 def saved_chat_events(file: Path, value: Any, directory: str | None) -> Iterator[ReadEvent]:
-    """Yield a conversation that was saved under a tag: contents as the model sees them, without ids and times."""
+    """Yield a conversation that was saved under a tag; its contents are what the model sees, without ids and times."""
     contents = value if isinstance(value, list) else get_field(value, "history")
     if not isinstance(contents, list):
         yield Problem(file, None, "not a checkpoint of Gemini CLI: it has no list of contents")
@@ -170,11 +171,11 @@ def saved_chat_events(file: Path, value: Any, directory: str | None) -> Iterator
         if not isinstance(content, dict):
             yield Problem(file, None, f"content {number} is not an object")
             continue
-        made = list(_content_messages(content))
-        if not made:
+        messages = list(_content_messages(content))
+        if not messages:
             yield Skipped("context given by the program")
-        for entry in made:
-            # The same text twice is two messages, so that each id depends on everything before it.
+        for entry in messages:
+            # The same text twice is two messages, so each id is made from everything before it.
             chain = short_digest(chain, entry.message["role"], entry.message["content"], entry.message["external_id"])
             yield ImportedMessage({**entry.message, "external_id": chain}, None)
 

@@ -45,17 +45,17 @@ def plan_entries(home: Path, store: MemoryStore, *, rescan: bool = False) -> lis
 
 def add_entries(planned: Sequence[MigrationOutcome], store: MemoryStore) -> list[MigrationOutcome]:
     """Add the new entries of each target as one change, which one undo reverts; return all outcomes."""
-    done: list[MigrationOutcome] = []
+    outcomes: list[MigrationOutcome] = []
     for target in TARGETS:
-        ours = [outcome for outcome in planned if outcome.kind == target]
-        new = [outcome.name for outcome in ours if outcome.status == "new"]
+        plans = [plan for plan in planned if plan.kind == target]
+        new = [plan.name for plan in plans if plan.status == "new"]
         refusal = _add(target, new, store) if new else None
         if refusal:
-            ours = [
-                MigrationOutcome(target, plan.name, "left", refusal) if plan.status == "new" else plan for plan in ours
+            plans = [
+                MigrationOutcome(target, plan.name, "left", refusal) if plan.status == "new" else plan for plan in plans
             ]
-        done += ours
-    return done
+        outcomes += plans
+    return outcomes
 
 
 def write_omitted_entries(root: Path, outcomes: Sequence[MigrationOutcome]) -> list[Path]:
@@ -121,7 +121,7 @@ def _add(target: Target, texts: Sequence[str], store: MemoryStore) -> str:
     """Add entries as one change; return why that failed, or ""."""
     for _ in range(_MAX_ATTEMPTS):
         outcome = store.apply(target, [Add(text) for text in texts], ORIGIN)
-        # The refusal records the outside change, so that the next attempt succeeds.
+        # The refusal records the outside change, so the next attempt succeeds.
         if not isinstance(outcome, MemoryRefusal) or outcome.reason != "drift":
             break
     return outcome.message if isinstance(outcome, MemoryRefusal) else ""
@@ -131,5 +131,5 @@ def _recorded_entries(target: Target, store: MemoryStore) -> set[str]:
     """Return every entry that the journal has recorded."""
     changes = list(store.journal.changes())
     void = {change.refers_to for change in changes if change.action == "void"}
-    lived = [change for change in changes if change.target == target and change.number not in void]
-    return {edit.after for change in lived for edit in change.edits if edit.after is not None}
+    valid = [change for change in changes if change.target == target and change.number not in void]
+    return {edit.after for change in valid for edit in change.edits if edit.after is not None}

@@ -8,7 +8,7 @@ from typing import Any
 # Structured content is stored after this prefix.
 _JSON_PREFIX = "\x00json:"
 _JSON_COLUMNS = ("tool_calls", "reasoning_details", "codex_reasoning_items", "codex_message_items")
-# How Hermes starts what it writes into a conversation in place of earlier messages.
+# How the summaries start that Hermes writes in place of earlier messages.
 _SUMMARIES = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY", "[PRIOR CONTEXT")
 # Its own bookkeeping; `api_content` is what was sent to the model, with recalled memories in it.
 _EXCLUDED = frozenset({"id", "session_id", "active", "compacted", "api_content", "content", "observed"})
@@ -22,7 +22,7 @@ def content_fingerprint(row: Row) -> bytes:
 
 
 def fingerprint(*values: Any) -> bytes:
-    """Return a short digest of values; other values have another one."""
+    """Return a short digest of values; different values have different digests."""
     digest = hashlib.blake2b(digest_size=16)
     for value in values:
         raw = value.encode("utf-8", "backslashreplace") if isinstance(value, str) else repr(value).encode()
@@ -51,7 +51,7 @@ def chat_message(row: Row, external_id: str, *, summary: bool) -> dict[str, Any]
     }
     for name, value in row.items():
         if name not in found and name not in _EXCLUDED and value is not None:
-            found[name] = _decoded(value) if name in _JSON_COLUMNS else _text(value)
+            found[name] = _parse_json(value) if name in _JSON_COLUMNS else _text(value)
     if "tool_calls" in found and not isinstance(found["tool_calls"], list):
         # Not what a chat API accepts as calls.
         found["stored_tool_calls"] = found.pop("tool_calls")
@@ -67,16 +67,16 @@ def chat_message(row: Row, external_id: str, *, summary: bool) -> dict[str, Any]
 def _content(stored: Any) -> Any:
     text = _text(stored)
     if isinstance(text, str) and text.startswith(_JSON_PREFIX):
-        return _decoded(text.removeprefix(_JSON_PREFIX))
+        return _parse_json(text.removeprefix(_JSON_PREFIX))
     return str(text) if isinstance(text, int | float) else text
 
 
-def _decoded(stored: Any) -> Any:
+def _parse_json(stored: Any) -> Any:
     text = _text(stored)
     try:
         return json.loads(text) if isinstance(text, str) else text
     except (ValueError, RecursionError):
-        # Not written by Hermes; keep it as it is.
+        # Hermes did not write this; keep it unchanged.
         return text
 
 

@@ -57,7 +57,7 @@ def home_of(path: Path) -> Path:
 def plan_migration(
     home: Path, memory: MemoryStore | None, skills: SkillStore | None, *, rescan: bool = False
 ) -> HermesMigration:
-    """Return what would be migrated; a store that is None is not wanted."""
+    """Return what would be migrated; memories or skills are omitted when their store is None."""
     return HermesMigration(
         plan_entries(home, memory, rescan=rescan) if memory else (), plan_skills(home, skills) if skills else ()
     )

@@ -5,14 +5,14 @@ from typing import Literal
 
 from memoranda.support.origin import Origin
 
-# A person started the import, so that it needs no further approval.
+# A person started the import, so it needs no further approval.
 ORIGIN = Origin("import", explicit=True)
 Kind = Literal["memory", "user", "skill"]
 Status = Literal[
     "new",  # it is, or would be, migrated
-    "there",  # it is here already
-    "gone",  # it was here, and was removed since
-    "conflict",  # something else of its name is here
+    "there",  # it is already here
+    "gone",  # it was here, and has been removed since
+    "conflict",  # something else has its name here
     "unreadable",  # the file itself, by its path
     "left",  # it does not fit, or may not be stored; it is written to a file
 ]

@@ -1,7 +1,7 @@
-"""Reads the sessions of a Hermes home from its `state.db`, of any schema version, also while Hermes is running.
+"""Reads the sessions of a Hermes home from its `state.db`, of any schema version, even while Hermes is running.
 
 Each session is read separately and the database is closed in between, so that Hermes is never blocked. Message ids only
-grow, so that new messages are known by their ids.
+grow, so new messages have larger ids.
 """
 
 import json
@@ -30,7 +30,7 @@ from memoranda.support.home import APPLICATION_ID
 _FILE_NAME = "state.db"
 _OWN_APPLICATION_ID = int.from_bytes(APPLICATION_ID, "big")
 _ROWS_PER_QUERY = 200
-# A title is often set after the first messages, so that the latest sessions are read again.
+# A title is often set after the first messages, so the latest sessions are read again.
 _MAX_LATEST = 200
 
 
@@ -60,7 +60,7 @@ class Hermes:
                 return
             columns = tables(connection)
             if "id" not in columns.get("sessions", ()) or "session_id" not in columns.get("messages", ()):
-                yield Problem(item.file, None, "this is no session database of Hermes: it has no sessions or messages")
+                yield Problem(item.file, None, "this is not a session database of Hermes: no sessions or messages")
                 return
             state = _State.restore(connection, item.checkpoint)
             known = session_nodes(connection, columns["sessions"])
@@ -146,7 +146,7 @@ class _Session:
         return known
 
     def _external_id(self, classified: ClassifiedRow, imported: ImportedConversation) -> str:
-        """Return the id of a message: its content and time, because some versions rewrite rows with other ids."""
+        """Return an id made from a message's content and time, because some versions rewrite rows with other ids."""
         content_and_time = fingerprint(classified.content, classified.row.get("timestamp"))
         times = self._times[content_and_time] = self._times.get(content_and_time, 0) + 1
         return f"{imported.host_id}/{content_and_time.hex()}" + (f"/{times}" if times > 1 else "")
@@ -157,9 +157,9 @@ class _Session:
 
     def _message_rows(self, message_ids: list[int]) -> Iterator[Row]:
         for start in range(0, len(message_ids), _ROWS_PER_QUERY):
-            some = message_ids[start : start + _ROWS_PER_QUERY]
+            batch = message_ids[start : start + _ROWS_PER_QUERY]
             cursor = self._connection.execute(
-                f"SELECT * FROM messages WHERE id IN ({', '.join('?' * len(some))}) ORDER BY id", some
+                f"SELECT * FROM messages WHERE id IN ({', '.join('?' * len(batch))}) ORDER BY id", batch
             )
             names = [column[0] for column in cursor.description]
             yield from (dict(zip(names, row, strict=True)) for row in cursor)

@@ -1,10 +1,10 @@
 """Recognizes rows that only repeat earlier ones.
 
-When Hermes compresses a conversation, it writes the remaining context once more: in the same session, whose earlier
-rows are marked as compacted, or at the start of a new one. Those rows are written together, so their times
-are a microsecond apart, or they have kept the times of the rows that they repeat. Both must hold for a row to be left
-out: that it was written in such a way, and that the same content precedes it (or, for a shortened tool result, the
-full one). The summary, and what else was rewritten, is kept and marked as written by compression.
+When Hermes compresses a conversation, it writes the remaining context once more: in the same session, after marking the
+earlier rows as compacted, or at the start of a new session. It writes those rows together, so their timestamps are a
+microsecond apart, or it copies the timestamps of the rows that they repeat. A row is omitted only if both are true: its
+timestamp shows that compression wrote it, and an earlier row has the same content (or, for a shortened tool result, the
+full content). The summary and other rewritten rows are kept, and marked as written by compression.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,13 +33,13 @@ class EarlierRows:
 
     content: set[bytes] = field(default_factory=set)
     timestamps: set[tuple[Any, Any]] = field(default_factory=set)
-    answers: set[str] = field(default_factory=set)
+    answered_calls: set[str] = field(default_factory=set)
 
     def learn(self, row: Row, content: bytes) -> None:
         self.content.add(content)
         self.timestamps.add((row.get("role"), row.get("timestamp")))
         if row.get("role") == "tool" and isinstance(row.get("tool_call_id"), str):
-            self.answers.add(row["tool_call_id"])
+            self.answered_calls.add(row["tool_call_id"])
 
 
 def classify_rows(rows: Iterable[Row], known: EarlierRows) -> Iterator[ClassifiedRow]:
@@ -54,25 +54,25 @@ def classify_rows(rows: Iterable[Row], known: EarlierRows) -> Iterator[Classifie
 
 
 def _classify_run(run: list[Row], known: EarlierRows) -> Iterator[ClassifiedRow]:
-    content = [content_fingerprint(row) for row in run]
+    contents = [content_fingerprint(row) for row in run]
     repeated = [
-        each in known.content or _is_shortened_result(row, known) for row, each in zip(run, content, strict=True)
+        content in known.content or _is_shortened_result(row, known) for row, content in zip(run, contents, strict=True)
     ]
     together = len(run) > 1 and any(repeated)
-    for row, each, repeats in zip(run, content, repeated, strict=True):
+    for row, content, repeats in zip(run, contents, repeated, strict=True):
         kept_time = _is_exact(row.get("timestamp")) and (row.get("role"), row["timestamp"]) in known.timestamps
         kind: RowKind = "original"
         if repeats and (together or kept_time):
             kind = "repetition"
         elif together or kept_time or is_summary(row):
             kind = "summary"
-        yield ClassifiedRow(row, each, kind)
-    for row, each in zip(run, content, strict=True):
-        known.learn(row, each)
+        yield ClassifiedRow(row, content, kind)
+    for row, content in zip(run, contents, strict=True):
+        known.learn(row, content)
 
 
 def _is_shortened_result(row: Row, known: EarlierRows) -> bool:
-    return row.get("role") == "tool" and row.get("tool_call_id") in known.answers
+    return row.get("role") == "tool" and row.get("tool_call_id") in known.answered_calls
 
 
 def _written_together(before: Row, row: Row) -> bool:

@@ -36,12 +36,12 @@ def plan_skills(home: Path, store: SkillStore) -> list[SkillMigration]:
 
 def create_skills(plans: Sequence[SkillMigration], store: SkillStore) -> list[SkillMigration]:
     """Create the new skills, file by file; return all outcomes."""
-    done = []
+    results = []
     for plan in plans:
         refusal = _create(plan, store) if plan.outcome.status == "new" else ""
         outcome = MigrationOutcome("skill", plan.outcome.name, "left", refusal) if refusal else plan.outcome
-        done.append(SkillMigration(outcome, plan.files, plan.omitted_files))
-    return done
+        results.append(SkillMigration(outcome, plan.files, plan.omitted_files))
+    return results
 
 
 def _plan(name: str, directory: Path, store: SkillStore) -> SkillMigration:
@@ -59,9 +59,9 @@ def _plan(name: str, directory: Path, store: SkillStore) -> SkillMigration:
     present = {file: _stored_text(store, name, file) for file in files}
     if present == files:
         return SkillMigration(MigrationOutcome("skill", name, "there"), files, omitted_files)
-    # A skill that only lacks files was interrupted by a crash; it is completed.
+    # If only some files are missing, a crash interrupted an earlier migration; this one completes the skill.
     if any(text is not None and text != files[file] for file, text in present.items()):
-        reason = "another skill of this name is here"
+        reason = "another skill here has this name"
         return SkillMigration(MigrationOutcome("skill", name, "conflict", reason), files, omitted_files)
     return SkillMigration(MigrationOutcome("skill", name, "new"), files, omitted_files)
 
@@ -78,7 +78,7 @@ def _read_skill(directory: Path) -> tuple[dict[str, str], dict[str, str]]:
         elif isinstance(state, TextFile):
             texts[file] = content_checks.canonical_content(redactor.text(state.text)[0])
         else:
-            omitted_files[file] = getattr(state, "problem", "it is gone")
+            omitted_files[file] = getattr(state, "problem", "it no longer exists")
     return texts, omitted_files
 
 

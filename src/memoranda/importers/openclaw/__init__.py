@@ -1,4 +1,4 @@
-"""Coming from OpenClaw (and Clawdbot and Moltbot before it): memories, skills, identity, settings and transcripts."""
+"""Imports from OpenClaw (formerly Clawdbot and Moltbot): memories, skills, identity, settings and transcripts."""
 
 from memoranda.importers.openclaw.reader import OpenClaw
 

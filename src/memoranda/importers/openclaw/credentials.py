@@ -1,4 +1,4 @@
-"""Finds the credentials in OpenClaw's files, and says which of them can be used here."""
+"""Finds the credentials in OpenClaw's files, and decides which of them can be used here."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -39,20 +39,20 @@ class Credential:
         return self.name in USABLE
 
     def __repr__(self) -> str:
-        # Never printed by accident.
+        # Keeps the value out of logs and tracebacks.
         return f"Credential({self.name}, in {self.file})"
 
 
 def find_credentials(found: Installation) -> list[Credential]:
-    """Return every credential in the files; of several with one name, the first."""
+    """Return every credential in the files; if several have the same name, the first."""
     kept: dict[str, Credential] = {}
-    for credential in _all(found):
+    for credential in _all_credentials(found):
         if 0 < len(credential.value) <= _MAX_CHARS and not is_reference(credential.value):
             kept.setdefault(credential.name, credential)
     return list(kept.values())
 
 
-def _all(found: Installation) -> Iterator[Credential]:
+def _all_credentials(found: Installation) -> Iterator[Credential]:
     env_file = found.root / ".env"
     state = read_text(env_file)
     if isinstance(state, TextFile):
@@ -65,21 +65,21 @@ def _all(found: Installation) -> Iterator[Credential]:
         state = read_text(profiles)
         yield from _in_profiles(state.text if isinstance(state, TextFile) else "", profiles)
     for database, (table, column) in _databases(found.root):
-        for text in _column(database, table, column):
+        for text in _column_texts(database, table, column):
             yield from _in_profiles(text, database)
 
 
-def _in_config(config: Mapping[str, Any], where: Path) -> Iterator[Credential]:
+def _in_config(config: Mapping[str, Any], file: Path) -> Iterator[Credential]:
     env = section(config, "env")
     for name, value in {**section(env, "vars"), **env}.items():
         if isinstance(value, str) and (name in USABLE or is_secret_name(str(name))):
-            yield Credential(str(name), value, where)
+            yield Credential(str(name), value, file)
     for provider, entry in section(config, "models", "providers").items():
         value = entry.get("apiKey") if isinstance(entry, Mapping) else None
         if isinstance(value, str) and provider in VENDORS:
-            yield Credential(VENDORS[provider].key, value, where)
+            yield Credential(VENDORS[provider].key, value, file)
     for path, value in _secret_settings(config, ""):
-        yield Credential(path, value, where)
+        yield Credential(path, value, file)
 
 
 def _secret_settings(value: Any, path: str) -> Iterator[tuple[str, str]]:
@@ -87,7 +87,7 @@ def _secret_settings(value: Any, path: str) -> Iterator[tuple[str, str]]:
         for name, entry in value.items():
             full_path = f"{path}.{name}" if path else str(name)
             if isinstance(entry, str) and is_secret_name(str(name)):
-                # Those of the environment and of known models were found by name already.
+                # The credentials of the environment and of known models were already found by name.
                 if path not in ("env", "env.vars", *_KNOWN_MODELS):
                     yield full_path, entry
             else:
@@ -104,7 +104,7 @@ def _databases(root: Path) -> Iterator[tuple[Path, tuple[str, str]]]:
         yield database, ("auth_profile_store", "store_json")
 
 
-def _column(database: Path, table: str, column: str) -> list[str]:
+def _column_texts(database: Path, table: str, column: str) -> list[str]:
     """Return the texts in a column; none when the database or table is missing."""
     try:
         with open_database(database, "surrogateescape") as connection:

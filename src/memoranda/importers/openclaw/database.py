@@ -1,4 +1,4 @@
-"""Reads the transcripts in OpenClaw's database of one agent, where they have been kept since the summer of 2026."""
+"""Reads the transcripts in OpenClaw's database of one agent, which replaced the files in the summer of 2026."""
 
 import json
 import sqlite3
@@ -25,7 +25,7 @@ def read_database(item: ImportItem) -> Iterator[ReadEvent]:
     """Yield every session of a database, event by event."""
     still_packed = 0
     try:
-        # Keeps the original bytes, because events without an id are known by them.
+        # Keeps the original bytes, because events without an id are identified by them.
         with open_database(item.file, "surrogateescape") as connection:
             columns = _columns(connection, "transcript_events")
             if not columns:
@@ -38,8 +38,8 @@ def read_database(item: ImportItem) -> Iterator[ReadEvent]:
     except OSError as error:
         yield Problem(item.file, None, f"the database cannot be read: {error}", unread=True)
     if still_packed:
-        # An error marks the item as unread, so that the next import reads it although it has not changed.
-        raise ValueError(f"{still_packed:,} of its events wait to be unpacked")
+        # An error marks the item as unread, so the next import reads it although it has not changed.
+        raise ValueError(f"{still_packed:,} of its events could not be decompressed")
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
@@ -82,7 +82,7 @@ def _parse_event(plain: str | None, frame: bytes | None) -> tuple[dict[str, Any]
 
 
 def _new_thread(connection: sqlite3.Connection, session_id: str) -> EventThread:
-    """Return a session with what its row says; every version stores a little more."""
+    """Return a session with the fields of its row; every version stores a little more."""
     thread = EventThread(session_id)
     windows = _row(connection, "session_windows", "session_id", session_id) or _row(
         connection, "sessions", "session_id", session_id

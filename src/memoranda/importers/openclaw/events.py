@@ -1,7 +1,7 @@
 """Converts the events of an OpenClaw transcript, from a file or a database, to messages in chat form.
 
 Every version writes the same kinds of events: first one of type `session`, then `message`, `compaction`,
-`model_change` and others. Messages hold text, thinking, tool calls and their results as blocks.
+`model_change` and others. Messages contain text, thinking, tool calls and their results as blocks.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ _ROLES = {"user": "user", "assistant": "assistant", "system": "system", "toolRes
 
 @dataclass(slots=True)
 class EventThread:
-    """One session: collects what its events say about it, and converts them."""
+    """One session: converts its events, and collects what they say about the session."""
 
     host_id: str
     title: str | None = None
@@ -32,7 +32,7 @@ class EventThread:
     _yielded: ImportedConversation | None = None
 
     def convert(self, event: Event, line: int | None, raw: bytes, index: int) -> Iterator[ReadEvent]:
-        """Yield the message of an event, or what it is instead; `index` distinguishes equal lines."""
+        """Yield the message of an event, or `Skipped`; `index` distinguishes equal lines."""
         kind = event.get("type")
         self._learn(event, kind)
         message = _message_of(event, kind)
@@ -63,7 +63,7 @@ class EventThread:
             self.directory = _text(event.get("cwd")) or self.directory
             self.started_at = parse_timestamp(event.get("timestamp")) or self.started_at
             parent = _text(event.get("parentSession"))
-            # A path of the file it was branched from, or its id.
+            # The path of the file that the session was branched from, or that session's id.
             self.parent = parent.replace("\\", "/").rpartition("/")[2].removesuffix(".jsonl") if parent else self.parent
         elif kind == "session_info":
             self.title = _text(event.get("name")) or self.title
@@ -110,7 +110,7 @@ def _convert_message(message: Event) -> dict[str, Any] | None:
 
 
 def _reasoning_and_calls(content: Any) -> dict[str, Any]:
-    """Return the fields that the thinking and tool call blocks of a message make."""
+    """Return the fields for the thinking and tool call blocks of a message."""
     blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
     thoughts = [_text(block.get("thinking")) for block in blocks if block.get("type") == "thinking"]
     calls = [_tool_call(block) for block in blocks if block.get("type") in ("toolCall", "tool_use")]
@@ -140,7 +140,7 @@ def _tool_call(block: Event) -> dict[str, Any]:
 
 
 def _content_text(content: Any) -> str:
-    """Return the text of a content; images and other blocks are named with their size."""
+    """Return content as text, with placeholders for images and other blocks."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -170,7 +170,7 @@ def _label(event: Event, kind: Any) -> str:
 
 
 def _external_id(event: Event, raw: bytes, index: int) -> str:
-    """Return the event's id; the oldest transcripts have none, so their events are known by content and index."""
+    """Return the event's id; in the oldest transcripts, which have none, an id made from content and index."""
     found = event.get("id")
     if isinstance(found, str) and found:
         return found

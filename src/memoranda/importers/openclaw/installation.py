@@ -1,7 +1,7 @@
 """Finds OpenClaw's directory, its configuration, and the workspaces of its agents.
 
-The directory is `~/.openclaw`, or `~/.clawdbot` or `~/.moltbot` from before it was renamed. A workspace holds the
-files of one agent: MEMORY.md, USER.md, SOUL.md, daily notes and skills. Versions have kept it in several directories.
+The directory is `~/.openclaw`, or `~/.clawdbot` or `~/.moltbot` from before it was renamed. A workspace contains the
+files of one agent: MEMORY.md, USER.md, SOUL.md, daily notes and skills. Its directory differs between versions.
 """
 
 import os
@@ -40,7 +40,7 @@ class Installation:
     problems: tuple[str, ...] = ()
 
     def find(self, name: str) -> Path | None:
-        """Return a file or directory of the first workspace that has it."""
+        """Return the path of a file or directory in the first workspace that has it."""
         return next((path for workspace in self.workspaces if (path := workspace / name).exists()), None)
 
 
@@ -70,8 +70,8 @@ def inspect_installation(root: Path, agent: str | None = None, *, moved: bool = 
     if not workspaces and is_main and agent is None and others:
         # The main agent has no workspace; use the first agent that has one.
         chosen, workspaces, others = others[0].id, [others[0].workspace], others[1:]
-    left = tuple(other for other in others if other.workspace not in workspaces)
-    return Installation(root, config, config_file, chosen, tuple(workspaces), left, tuple(problems))
+    remaining = tuple(other for other in others if other.workspace not in workspaces)
+    return Installation(root, config, config_file, chosen, tuple(workspaces), remaining, tuple(problems))
 
 
 def _read_config(path: Path | None) -> tuple[Mapping[str, Any], list[str]]:

@@ -4,8 +4,8 @@
     agents/<agent>/sessions/<session>.jsonl.reset.<time>   the session before it was reset
     agents/<agent>/agent/openclaw-agent.sqlite             everything, in current versions
 
-When a version moved the files into the database, it kept them in a directory of its own. A session in both is one
-session: its events have the same ids.
+The version that moved the files into the database kept them in a separate directory. A session in both is one session:
+its events have the same ids.
 """
 
 import json
@@ -84,7 +84,7 @@ class _CredentialFilter:
         self._values = tuple(json.dumps(value, ensure_ascii=False)[1:-1] for value in known)
 
     def redact(self, imported: ImportedMessage) -> ImportedMessage:
-        # Very few messages contain one, and this check is fast.
+        # Very few messages contain a credential, and this check is fast.
         text = json.dumps(imported.message, ensure_ascii=False, default=str) if self._values else ""
         if not any(value in text for value in self._values):
             return imported
@@ -114,9 +114,9 @@ def _read_lines(item: ImportItem) -> Iterator[ReadEvent]:
 
 
 def _restore_thread(item: ImportItem) -> EventThread:
-    """Return a session as it is at the start of its file, or at its checkpoint."""
-    named = _TRANSCRIPT.fullmatch(item.file.name)
-    thread = EventThread(named["id"] if named else item.file.stem)
+    """Return the session as it was at the item's checkpoint, or at the start of its file."""
+    name_match = _TRANSCRIPT.fullmatch(item.file.name)
+    thread = EventThread(name_match["id"] if name_match else item.file.stem)
     if item.checkpoint is not None and item.checkpoint.state:
         for name, value in json.loads(item.checkpoint.state).items():
             setattr(thread, name, value)

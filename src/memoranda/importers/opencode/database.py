@@ -47,12 +47,12 @@ class SessionDatabases:
             try:
                 with open_database(file) as connection:
                     _check_tables(connection)
-                    rows_found = connection.execute(_SESSIONS).fetchall()
-                    found = [self._measure(connection, item, row) for row in rows_found]
+                    session_rows = connection.execute(_SESSIONS).fetchall()
+                    found = [self._measure(connection, item, row) for row in session_rows]
             except OSError:
                 return [ImportItem(file, item.size, item.modified_at, f"{SESSION_LABEL}?")]
             known = self._known[file] = (item, found)
-        # Session ids are made of the time, counted down: the oldest is the largest.
+        # Session ids are made from the time, counted down, so the oldest session has the largest id.
         return [ImportItem(file, size, reread_time(at), f"{SESSION_LABEL}{name}") for name, at, size in known[1]]
 
     def _measure(
@@ -77,7 +77,7 @@ def read_session(item: ImportItem) -> Iterator[StoredSession | StoredMessage | P
             query = f"SELECT {', '.join(['id', *wanted])} FROM session WHERE id = ?"
             row = connection.execute(query, (host_id,)).fetchone()
             if row is None:
-                yield Problem(item.file, None, f"session {host_id} is not there any more")
+                yield Problem(item.file, None, f"session {host_id} no longer exists")
                 return
             yield _stored_session(dict(zip(wanted, row[1:], strict=True)), host_id)
             yield from _read_messages(item.file, connection, host_id)
@@ -92,7 +92,7 @@ def _check_tables(connection: sqlite3.Connection) -> set[str]:
     found = tables(connection)
     for table, columns in _NEEDED.items():
         if not columns <= found.get(table, set()):
-            raise OSError(f"not a database of OpenCode as it is known: the table {table} is missing or another one")
+            raise OSError(f"not a known database of OpenCode: the table {table} is missing or has other columns")
     return found["session"]
 
 

@@ -1,4 +1,4 @@
-"""The sessions and messages that OpenCode stores, whichever format they are in."""
+"""The sessions and messages that OpenCode stores, in any of its formats."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +23,7 @@ class StoredSession:
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """One message and its parts, each with an id; `ended` when nothing will be added."""
+    """One message and its parts, each with an id; `ended` when OpenCode will add nothing more."""
 
     id: str
     role: str
@@ -51,14 +51,14 @@ def session_from_info(info: dict[str, Any], host_id: str) -> StoredSession:
 def message_from_info(info: dict[str, Any], name: str, parts: list[dict[str, Any]]) -> StoredMessage:
     """Build a message from its description; the first versions kept its parts and times in it."""
     old = info.get("metadata")
-    about = old if isinstance(old, dict) else info
+    details = old if isinstance(old, dict) else info
     inner = [{"id": f"{name}:{number}", **part} for number, part in enumerate(dicts_in(info.get("parts")))]
     answer = get_field(old, "assistant") or info
     return StoredMessage(
         name,
         get_text(info, "role") or "assistant",
-        get_field(about, "time", "created"),
-        get_field(about, "time", "completed") is not None or get_field(info, "error") is not None,
+        get_field(details, "time", "created"),
+        get_field(details, "time", "completed") is not None or get_field(info, "error") is not None,
         tuple(parts or inner),
         info.get("summary") is True,
         get_text(answer, "modelID") or get_text(info, "model", "modelID"),
@@ -95,9 +95,9 @@ def message_from_row(kind: str, name: str, at: Any, data: dict[str, Any]) -> Sto
 
 
 def _convert_part(name: str, number: int, part: dict[str, Any]) -> dict[str, Any]:
-    own = f"{name}:{get_text(part, 'id') or number}"
+    part_id = f"{name}:{get_text(part, 'id') or number}"
     if part.get("type") != "tool":
-        return {**part, "id": own}
+        return {**part, "id": part_id}
     state = part.get("state")
     texts = [as_text(entry.get("text")) for entry in dicts_in(get_field(state, "content"))]
     output = "\n".join(filter(None, texts)) or as_text(get_field(state, "result"))
@@ -109,7 +109,7 @@ def _convert_part(name: str, number: int, part: dict[str, Any]) -> dict[str, Any
         "error": get_text(state, "error", "message") or output,
         "time": times,
     }
-    return {"type": "tool", "id": own, "tool": part.get("name"), "callID": part.get("id"), "state": converted}
+    return {"type": "tool", "id": part_id, "tool": part.get("name"), "callID": part.get("id"), "state": converted}
 
 
 def _convert_file(name: str, number: int, file: dict[str, Any]) -> dict[str, Any]:

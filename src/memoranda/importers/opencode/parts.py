@@ -21,7 +21,7 @@ _UNFINISHED = "still being written"
 
 
 def message_events(message: StoredMessage, *, skip_unfinished: bool) -> Iterator[ReadEvent]:
-    """Yield the parts of a message; with `skip_unfinished`, a part that is being written waits for the next import."""
+    """Yield the parts of a message; with `skip_unfinished`, a part that is still being written is skipped for now."""
     ended = message.ended or message.role == "user" or not skip_unfinished
     if not message.parts:
         yield Skipped("message without parts" if ended else _UNFINISHED)
@@ -36,7 +36,7 @@ def _part_events(message: StoredMessage, part: Part, *, ended: bool) -> Iterator
     if kind in ("text", "reasoning"):
         text = get_text(part, "text")
         if text is None or part.get("synthetic") is True or part.get("ignored") is True:
-            yield Skipped("text added by the program" if text else "part without words")
+            yield Skipped("text added by the program" if text else "part without text")
         elif not is_done:
             yield Skipped(_UNFINISHED)
         elif kind == "reasoning":

@@ -1,8 +1,8 @@
 """Reads the sessions of OpenCode, as versions from 0.1 to 1.18 keep them under `~/.local/share/opencode`.
 
-In 1.2 and later they are in a database, `opencode.db`. Before that, sessions, messages and the parts of messages were
-files of their own: in `storage/`, and in the first versions in `project/<name>/storage/session/`. All of them have the
-same ids, so that a session in several formats is imported once.
+In 1.2 and later they are in a database, `opencode.db`. Before that, each session, message and part of a message was a
+separate file: in `storage/`, and in the first versions in `project/<name>/storage/session/`. All formats have the same
+ids, so a session in several formats is imported once.
 """
 
 import shlex
@@ -30,7 +30,7 @@ class OpenCode:
         path = Path.home() / ".local" / "share" / "opencode" if path is None else path
         if item_at(path, "database"):
             return self._databases.sessions(path)
-        # People move the directory above `opencode`.
+        # Users can move the directory above `opencode`.
         path = path / "opencode" if (path / "opencode").is_dir() else path
         try:
             databases = sorted(path.glob("opencode*.db"))

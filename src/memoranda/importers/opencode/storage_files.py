@@ -1,4 +1,4 @@
-"""Reads sessions from the files of OpenCode before version 1.2: one for each session, message and part."""
+"""Reads sessions from the files of OpenCode before version 1.2: one file for each session, message and part."""
 
 import os
 from collections.abc import Iterator
@@ -8,13 +8,13 @@ from memoranda.importers.opencode.messages import StoredMessage, StoredSession, 
 from memoranda.importers.reader_protocol import ImportItem, Problem
 from memoranda.importers.source_files import find_files, item_at, read_json_file, reread_time
 
-_WHAT = "session"
+_LABEL = "session"
 
 
 def find_sessions(path: Path) -> list[ImportItem]:
     """Return an item for each session, with the total size and the latest change of its files."""
-    found = [item for directory in _session_directories(path) for item in find_files(directory, _is_session, _WHAT)]
-    # Session ids are made of the time, counted down: the oldest is the largest.
+    found = [item for directory in _session_directories(path) for item in find_files(directory, _is_session, _LABEL)]
+    # Session ids are made from the time, counted down, so the oldest session has the largest id.
     return [_measure(item) for item in sorted(found, key=lambda item: item.file.name, reverse=True)]
 
 
@@ -32,14 +32,14 @@ def read_session(item: ImportItem) -> Iterator[StoredSession | StoredMessage | P
         if not isinstance(value, dict):
             yield value if isinstance(value, Problem) else Problem(message.file, None, "a JSON object is expected")
             continue
-        made = []
+        message_parts = []
         for part in _json_files(parts / message.file.stem):
             entry = read_json_file(part)
             if isinstance(entry, dict):
-                made.append({"id": part.file.stem, **entry})
+                message_parts.append({"id": part.file.stem, **entry})
             else:
                 yield entry if isinstance(entry, Problem) else Problem(part.file, None, "a JSON object is expected")
-        yield message_from_info(value, message.file.stem, made)
+        yield message_from_info(value, message.file.stem, message_parts)
 
 
 def _session_directories(path: Path) -> list[Path]:
@@ -65,12 +65,12 @@ def _message_directories(session: Path) -> tuple[Path, Path]:
 
 
 def _json_files(folder: Path) -> list[ImportItem]:
-    """Return the files of a directory by name, which is by time."""
+    """Return the files of a directory in the order of their names, which is the order of time."""
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(".json"))
     except OSError:
         return []
-    found = [item_at(folder / name, _WHAT) for name in names]
+    found = [item_at(folder / name, _LABEL) for name in names]
     return [item for item in found if item is not None]
 
 

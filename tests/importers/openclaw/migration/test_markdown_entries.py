@@ -67,7 +67,7 @@ def test_what_is_no_entry_is_counted() -> None:
         "rules": 1,
         "empty fields": 1,
         "repetitions": 1,
-        "headings with nothing below": 1,
+        "headings without content": 1,
     }
 
 

@@ -1,6 +1,6 @@
 """Splits a Markdown file into entries: one for each list item, paragraph, table and code block, with its headings.
 
-Nothing is dropped silently: comments, rules between sections, empty fields and the like are counted by kind.
+Nothing is dropped silently: comments, rules between sections, empty fields and other skipped blocks are counted.
 """
 
 import re
@@ -24,7 +24,7 @@ _ACTIVE, _SUPERSEDED = "\0active", "\0superseded"
 # Front matter: keys with values, and the lines that belong to a key.
 _SETTINGS = re.compile(r"(?:[A-Za-z_][\w-]*[ \t]*:.*\n(?:[ \t]+\S.*\n|- .*\n|#.*\n|[ \t]*\n)*)+")
 _CHECKBOX = re.compile(r"\[[ xX]\][ \t]*")
-# "Name:" or "**Timezone:**" without a value, or only with a hint how to fill it in.
+# "Name:" or "**Timezone:**" without a value, or only with a hint about how to fill it in.
 _EMPTY_FIELD = re.compile(r"(?:\[[ xX]\] )?[*_]{0,3}[^:\n]{1,60}:[*_]{0,3}\s*(?:_\([^)]*\)_|\([^)]*\))?")
 # Headings that only name their file.
 _FILE_NAME = re.compile(
@@ -108,7 +108,7 @@ class _EntryCollector:
     def finish(self) -> ParsedEntries:
         unused = [heading for heading in self._all_headings if not heading.is_used]
         if without_content := sum(not self._is_redundant(heading.title) for heading in unused):
-            self.parsed.skipped["headings with nothing below"] += without_content
+            self.parsed.skipped["headings without content"] += without_content
         return self.parsed
 
     def _open_heading(self, level: int, title: str) -> None:
@@ -133,7 +133,7 @@ class _EntryCollector:
         if _EMPTY_FIELD.fullmatch(entry) and "://" not in entry:
             self.parsed.skipped["empty fields"] += 1
             return
-        # A table or a code block starts on a line of its own.
+        # A table or a code block starts on a new line.
         gap = "\n" if _FENCE.match(entry) or _TABLE.match(entry.partition("\n")[0]) else " "
         whole = canonical(f"{prefix}:{gap}{entry}" if prefix else entry)
         if whole in self._entries:

@@ -46,7 +46,7 @@ class CandidateEntry:
 
 @dataclass(slots=True)
 class GatheredEntries:
-    """Everything that was found for one target; candidates in the order in which they are added."""
+    """Everything that was found for one target; `candidates` are in the order in which they are added."""
 
     candidates: list[CandidateEntry]
     omitted: list[OmittedEntry]
@@ -119,7 +119,7 @@ def plan_entries(
         "problems": gathered.problems,
     }
     status: Status = "planned" if planned else "error" if gathered.problems else "unchanged"
-    reason = "; ".join(gathered.problems) or ("" if planned else "nothing of it is new")
+    reason = "; ".join(gathered.problems) or ("" if planned else "it contains nothing new")
     return MigrationStep(kind, source, destination, status, reason, details, work if planned else None)
 
 
@@ -129,7 +129,7 @@ def add_entries(work: AddEntries, store: MemoryStore) -> MemoryReceipt | MemoryR
         return None
     for _ in range(_MAX_ATTEMPTS):
         outcome = store.apply(work.target, [Add(text) for text in work.entries], ORIGIN)
-        # The refusal records the outside change, so that the next attempt succeeds.
+        # The refusal records the outside change, so the next attempt succeeds.
         if not isinstance(outcome, MemoryRefusal) or outcome.reason != "drift":
             break
     assert isinstance(outcome, MemoryReceipt | MemoryRefusal), "an explicit write is never staged"
@@ -176,7 +176,7 @@ def _check_entry(
 
 
 def _memory_files(installation: Installation, target: Target) -> Iterator[tuple[Path, str]]:
-    """Yield the files of a target, each with its day."""
+    """Yield the files of a target, each with its day ("" for the long-term file)."""
     names = ("MEMORY.md", "memory.md") if target == "memory" else ("USER.md",)
     main = next((file for name in names if (file := installation.find(name)) and file.is_file()), None)
     if main is not None:
@@ -195,7 +195,7 @@ def _read(file: Path, gathered: GatheredEntries) -> str | None:
         return None
     state = read_text(file)
     if not isinstance(state, TextFile):
-        gathered.problems.append(f"{file}: {getattr(state, 'problem', 'it is gone')}")
+        gathered.problems.append(f"{file}: {getattr(state, 'problem', 'it no longer exists')}")
         return None
     return state.text
 

@@ -1,4 +1,4 @@
-"""Reports a migration as JSON and in words."""
+"""Reports a migration as JSON and as text."""
 
 import json
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ _TITLES = {
     "migrated": "Migrated",
     "planned": "Would be migrated",
     "archive": "Would be archived",
-    "archived": "Archived, for you to look at",
-    "conflict": "Not migrated: something else is here",
+    "archived": "Archived for your review",
+    "conflict": "Not migrated because something else is here",
     "error": "Failed",
-    "unchanged": "Here already",
+    "unchanged": "Already here",
     "skipped": "Skipped",
 }
 _MAX_STEPS = 40
@@ -63,13 +63,13 @@ def _step_lines(step: MigrationStep) -> list[str]:
     details = step.details
     if "added_entries" in details:
         lines.append(
-            f"    entries: {details['added_entries']} new, {details['duplicate_entries']} here already, "
+            f"    entries: {details['added_entries']} new, {details['duplicate_entries']} already here, "
             f"{details['left_entries']} omitted "
             f"({details['final_char_count']:,} of {details['char_limit']:,} characters)"
         )
         lines += [f"    omitted: {text}" for text in details["left_preview"]]
         skipped = [f"{number} {label}" for label, number in details["set_aside"].items()]
-        lines += [f"    no entries of: {', '.join(skipped)}"] if skipped else []
+        lines += [f"    skipped: {', '.join(skipped)}"] if skipped else []
     if step.reason:
         lines.append(f"    {step.reason}")
     lines += [f"    file omitted: {file} ({why})" for file, why in details.get("left_files", {}).items()]

@@ -39,7 +39,7 @@ from memoranda.support.durable_files import make_private_directory, write_privat
 from memoranda.support.file_lock import FileLock
 
 _LOCK_TIMEOUT = 10.0
-_CHANGED_MEANWHILE = "It was changed meanwhile. Nothing was written; import again."
+_CHANGED_SINCE_PLAN = "The file changed after the plan was made. Nothing was written; import again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def run_migration(
     planned: MigrationPlan,
     home: MigrationTarget,
     directory: Path,
-    done: Callable[[MigrationStep], None] = lambda step: None,
+    on_step: Callable[[MigrationStep], None] = lambda step: None,
 ) -> MigrationPlan:
     """Run the planned steps and return them with their results; a step that fails does not stop the others.
 
@@ -117,13 +117,13 @@ def run_migration(
     steps = []
     for step in planned.steps:
         steps.append(_run_step(step, home, history, directory) if step.work is not None else step)
-        done(steps[-1])
+        on_step(steps[-1])
     return replace(planned, steps=tuple(steps))
 
 
 @contextmanager
 def migration_lock(root: Path) -> Iterator[None]:
-    """Let one migration at a time into a home, and remove temporary files of one that was killed."""
+    """Allow one migration at a time in a home, and remove the temporary files of a killed one."""
     directory = MigrationHistory(root).directory
     make_private_directory(directory)
     with FileLock(directory / ".lock", _LOCK_TIMEOUT):
@@ -158,7 +158,7 @@ def _do_work(step: MigrationStep, home: MigrationTarget, history: MigrationHisto
             return _add_entries(step, work, home, history, directory)
         case WriteText() as work:
             if not is_unchanged(work):
-                return replace(step, status="error", reason=_CHANGED_MEANWHILE, work=None)
+                return replace(step, status="error", reason=_CHANGED_SINCE_PLAN, work=None)
             make_private_directory(work.path.parent)
             write_private(work.path, work.text.encode())
         case WriteSkill() as work:
@@ -204,7 +204,7 @@ def _write(path: Path, text: str) -> None:
 
 def next_steps(done: Sequence[MigrationStep], model: str) -> list[str]:
     """Return what the user may want to do after a migration."""
-    steps = ["New sessions have the memories in their prompt; open sessions keep the prompt that they have."]
+    steps = ["New sessions have the memories in their prompt; open sessions keep their prompt."]
     if any(step.details.get("without_room") for step in done):
         steps.append(
             "Some entries did not fit. Raise memory.memory_char_limit or memory.user_char_limit, and import again."

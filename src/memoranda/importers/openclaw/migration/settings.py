@@ -14,18 +14,18 @@ from memoranda.support.relaxed_json import JsonTextError, parse_json5
 from memoranda.support.text_file import TextFile, read_text
 
 _OTHER_FILES = ("cron/jobs.json", "exec-approvals.json", "plugins/installs.json", "hooks/transforms.json")
-# What is migrated from a workspace; everything else is the user's work, and is not copied.
+# The names in a workspace that are migrated; everything else is the user's work, and is not copied.
 _MIGRATED = (
     "MEMORY.md", "memory.md", "USER.md", "SOUL.md", "AGENTS.md", "IDENTITY.md", "TOOLS.md", "HEARTBEAT.md", "BOOT.md",
     "BOOTSTRAP.md", "DREAMS.md", "memory", "skills", "users", ".git",
 )  # fmt: skip
-# What only OpenClaw can use, or what must not be copied.
+# Files that only OpenClaw can use, or that must not be copied.
 _NEVER_COPIED = {
     "credentials": "signed-in accounts of channels",
     "identity": "keys of this device",
     "devices": "paired devices",
     "state": "OpenClaw's own state",
-    "memory": "its search index, which is made of the notes",
+    "memory": "its search index, which is built from the notes",
     "agents/{agent}/agent/auth-profiles.json": "accounts that the agent signs in with",
     "workspace.zip": "a copy of the workspace",
 }
@@ -37,7 +37,7 @@ def plan_settings(
     """Plan to archive the configuration and the files beside it, for the user to review."""
     if installation.config and installation.config_file is not None:
         text = json.dumps(redactor.settings(installation.config), ensure_ascii=False, indent=2) + "\n"
-        reason = f"Sections {', '.join(sorted(map(str, installation.config)))}: for you to look at."
+        reason = f"Sections {', '.join(sorted(map(str, installation.config)))}: for your review."
         yield plan_archive(
             "settings", str(installation.config_file), installation.config_file.name, text, history, reason
         )
@@ -65,7 +65,7 @@ def plan_secrets(
         names = ", ".join(credential.name for credential in unusable[:10])
         more = f" and {len(unusable) - 10} more" if len(unusable) > 10 else ""
         where = ", ".join(sorted({str(credential.file) for credential in unusable}))
-        yield MigrationStep("secret", where, "", "skipped", f"Of no use here, and left there: {names}{more}.")
+        yield MigrationStep("secret", where, "", "skipped", f"Not usable here; they stay in OpenClaw: {names}{more}.")
 
 
 def plan_omitted_files(installation: Installation) -> Iterator[MigrationStep]:
@@ -81,7 +81,7 @@ def plan_omitted_files(installation: Installation) -> Iterator[MigrationStep]:
             yield MigrationStep("left", str(workspace), "", "skipped", f"Other files of the workspace: {shown}.")
     for other in installation.others:
         reason = (
-            f"The workspace of the agent {other.id}, which can have a memory of its own: "
+            f"The workspace of the agent {other.id}, which can have its own memory: "
             f"'memoranda import openclaw --agent {other.id} --profile {_profile_name(other.id)}'."
         )
         yield MigrationStep("other-agent", str(other.workspace), "", "skipped", reason)
@@ -99,12 +99,12 @@ def _plan_secret(credential: Credential, home: MigrationTarget, options: Migrati
     details = {"name": credential.name}
     present = home.secrets.get(credential.name)
     if present == credential.value:
-        return MigrationStep("secret", source, destination, "unchanged", f"{credential.name} is here already.", details)
+        return MigrationStep("secret", source, destination, "unchanged", f"{credential.name} is already here.", details)
     if options.preset == "user-data" or not options.migrate_secrets:
         reason = f"{credential.name} stays in OpenClaw; --migrate-secrets copies it."
         return MigrationStep("secret", source, "", "skipped", reason, details)
     if present is not None and not options.overwrite:
-        reason = f"{credential.name} is set to something else here; --overwrite replaces it."
+        reason = f"{credential.name} has another value here; --overwrite replaces it."
         return MigrationStep("secret", source, destination, "conflict", reason, details)
     work = StoreSecret(credential.name, credential.value)
     return MigrationStep("secret", source, destination, "planned", credential.name, details, work)

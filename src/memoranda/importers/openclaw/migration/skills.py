@@ -40,14 +40,14 @@ def plan_skills(
     conflict: SkillConflict,
     redactor: MigrationRedactor,
 ) -> Iterator[MigrationStep]:
-    """Plan every skill; of two with one name the workspace's own wins, as it does in OpenClaw."""
-    taken: set[str] = set()
+    """Plan every skill; if two have the same name, the workspace's own wins, as it does in OpenClaw."""
+    planned_names: set[str] = set()
     for directory in _skill_directories(installation):
         skill = _read(directory, redactor)
         source = str(directory)
         if skill is None:
             yield MigrationStep("skill", source, "", "error", f"{SKILL_FILE} cannot be read.")
-        elif skill.name in taken:
+        elif skill.name in planned_names:
             yield MigrationStep(
                 "skill",
                 source,
@@ -56,12 +56,12 @@ def plan_skills(
                 f"Another skill in OpenClaw is called {skill.name} and takes precedence.",
             )
         else:
-            taken.add(skill.name)
+            planned_names.add(skill.name)
             yield from _plan(skill, store, history, conflict)
 
 
 def write_skill(work: WriteSkill, store: SkillStore) -> SkillReceipt | SkillRefusal:
-    """Write a skill file by file, except the files that are here already."""
+    """Write a skill file by file, except the files that are already here."""
     outcome: SkillReceipt | SkillRefusal | None = None
     for file, text in work.files.items():
         if store.catalogue().get(work.name) is None:
@@ -70,7 +70,7 @@ def write_skill(work: WriteSkill, store: SkillStore) -> SkillReceipt | SkillRefu
             outcome = store.write_file(work.name, file, text, ORIGIN)
         if isinstance(outcome, SkillRefusal):
             return outcome
-    return outcome or SkillReceipt(work.name, store.root / work.name, "It is here already.")
+    return outcome or SkillReceipt(work.name, store.root / work.name, "It is already here.")
 
 
 def _plan(
@@ -89,19 +89,19 @@ def _plan(
         differing, skill.files = [], files
     destination = str(store.root / name)
     if differing and conflict == "skip":
-        reason = "Another skill of this name is here; --skill-conflict overwrite or rename migrates it."
+        reason = "Another skill here has this name; --skill-conflict overwrite or rename migrates it."
         yield MigrationStep("skill", source, destination, "conflict", reason, details)
     elif all(
         _stored_text(store, name, file) == content_checks.canonical_content(text) for file, text in skill.files.items()
     ):
-        yield MigrationStep("skill", source, destination, "unchanged", "It is here already.", details)
+        yield MigrationStep("skill", source, destination, "unchanged", "It is already here.", details)
     else:
-        reason = "Replaces the one that is here; 'memoranda skills undo' restores it." if differing else ""
+        reason = "Replaces the skill that has this name here; 'memoranda skills undo' restores it." if differing else ""
         yield MigrationStep("skill", source, destination, "planned", reason, details, WriteSkill(name, skill.files))
 
 
 def _refusal_reason(name: str, files: dict[str, str], store: SkillStore) -> str:
-    """Return why a skill cannot be stored, checked as every write is; removes files that cannot from `files`."""
+    """Return why a skill cannot be stored, by the checks of every write; removes rejected files from `files`."""
     if problem := name_problem(name):
         return f"{problem[0].upper()}{problem[1:]}."
     if not store.settings.enabled:
@@ -133,7 +133,7 @@ def _read(directory: Path, redactor: MigrationRedactor) -> _SourceSkill | None:
         elif isinstance(state, TextFile):
             skill.files[file] = redactor.text(state.text)
         else:
-            skill.omitted_files[file] = getattr(state, "problem", "it is gone")
+            skill.omitted_files[file] = getattr(state, "problem", "it no longer exists")
     return skill
 
 
@@ -165,7 +165,7 @@ def _stored_text(store: SkillStore, name: str, file: str) -> str | None:
 
 
 def _differing_files(store: SkillStore, name: str, files: Mapping[str, str]) -> list[str]:
-    """Return the files that are here with other content."""
+    """Return the files that exist here with different content."""
     present = {file: _stored_text(store, name, file) for file in files}
     return [file for file, text in files.items() if present[file] not in (None, content_checks.canonical_content(text))]
 

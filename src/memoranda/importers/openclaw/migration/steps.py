@@ -56,11 +56,11 @@ class AddEntries:
 
 @dataclass(frozen=True, slots=True)
 class WriteText:
-    """Write a file of the home or of a workspace, if its content is still the one that was seen (None: no file)."""
+    """Write a file of the home or of a workspace, if its fingerprint is unchanged since the plan (None: no file)."""
 
     path: Path
     text: str
-    seen: str | None
+    planned_fingerprint: str | None
 
 
 @dataclass(frozen=True, slots=True)

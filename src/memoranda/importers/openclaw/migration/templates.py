@@ -1,7 +1,7 @@
 """Recognizes the texts that OpenClaw itself puts into a new workspace, which are not memories.
 
-They are known by digests of whole files and of their entries. An unknown text counts as written by the user, which
-costs at most an entry.
+It compares digests of whole files and of their entries. An unknown text counts as written by the user, which adds at
+most an unnecessary entry.
 """
 
 from memoranda.support.canonical_text import digest
@@ -53,5 +53,5 @@ def is_template_entry(text: str) -> bool:
 
 
 def text_digest(text: str) -> str:
-    """Return the digest of a text, whatever its white space."""
+    """Return the digest of a text, ignoring differences in white space."""
     return digest(" ".join(text.split()))[:16]

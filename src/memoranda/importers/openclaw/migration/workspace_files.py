@@ -14,7 +14,7 @@ IDENTITY = "SOUL.md"
 INSTRUCTIONS = "AGENTS.md"
 _NOTES = ("IDENTITY.md", "TOOLS.md", "HEARTBEAT.md", "BOOT.md", "BOOTSTRAP.md", "DREAMS.md")
 _MAX_FILE_BYTES = 1_000_000
-_NO_EQUIVALENT = "It has no equivalent here; it is archived for you to look at."
+_NO_EQUIVALENT = "It has no equivalent here; it is archived for your review."
 
 
 def plan_identity(
@@ -27,7 +27,7 @@ def plan_identity(
 def plan_instructions(
     installation: Installation, options: MigrationOptions, redactor: MigrationRedactor
 ) -> MigrationStep | None:
-    """Plan to copy AGENTS.md to the directory that the user names; it is not about the home."""
+    """Plan to copy AGENTS.md to the directory that the user names, because it does not belong to the home."""
     file = installation.find(INSTRUCTIONS)
     if file is None:
         return None
@@ -100,22 +100,22 @@ def _copy_status(path: Path, text: str, options: MigrationOptions) -> tuple[Stat
     if not isinstance(present, TextFile):
         return "error", f"{path} cannot be read: {present.problem}."
     if present.text == text:
-        return "unchanged", "It is here already."
+        return "unchanged", "It is already here."
     if path.is_symlink():
         return "conflict", f"{path} is a link; change the file that it points to."
     if not options.overwrite:
-        return "conflict", "Another one is here; --overwrite replaces it."
-    return "planned", "Replaces the one that is here."
+        return "conflict", "Another file is here; --overwrite replaces it."
+    return "planned", "Replaces the file that is here."
 
 
 def is_unchanged(work: WriteText) -> bool:
-    """Whether the file to write is still as it was when the step was planned."""
+    """Whether the file to write has not changed since the step was planned."""
     state = read_text(work.path)
-    if work.seen is None:
+    if work.planned_fingerprint is None:
         return isinstance(state, MissingFile) or (
             isinstance(state, TextFile) and state.fingerprint == fingerprint(work.text.encode())
         )
-    return isinstance(state, TextFile) and state.fingerprint == work.seen
+    return isinstance(state, TextFile) and state.fingerprint == work.planned_fingerprint
 
 
 def _read_note(file: Path) -> str | MigrationStep:
@@ -126,4 +126,4 @@ def _read_note(file: Path) -> str | MigrationStep:
     state = read_text(file)
     if isinstance(state, TextFile):
         return state.text
-    return MigrationStep("archive", str(file), "", "error", getattr(state, "problem", "it is gone"))
+    return MigrationStep("archive", str(file), "", "error", getattr(state, "problem", "it no longer exists"))
