@@ -273,7 +273,7 @@ def test_search_shows_the_match_and_what_was_said_around_it(past: Terminal) -> N
 
 def test_search_behind_the_last_result_says_so(past: Terminal) -> None:
     """An ordinary answer, as text and as JSON."""
-    said = "There is nothing further: the conversations that match end at 1."
+    said = "There are no further results: the list of matching conversations ends at 1."
     assert past.ok("search", "zebra", "--offset", "100") == f"{said}\n"
     answer = past.json("search", "zebra", "--offset", "100")
     assert (answer["results"], answer["message"]) == ([], said)
@@ -285,7 +285,7 @@ def test_search_says_why_on_a_terminal_too(past: Terminal) -> None:
     assert "why: by time, newest first; looked for: zebra; filters: sources cli, since 20" in text
     assert "why: order by time, newest first, score" in text
     text = past.ok("search", "butter", "--why", "--source", "cli")
-    assert "it is found without `source`" in text
+    assert "search without `source` to find it" in text
     assert "why: by relevance, scheduled jobs last; looked for: butter; filters: sources cli\n" in text
 
 

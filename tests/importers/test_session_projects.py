@@ -53,9 +53,9 @@ def test_sessions_in_worktrees_clones_and_on_other_machines_are_found_as_one_pro
             engine.apply(reader, reader.scan(tmp_path / place))
         engine.close()
         ask = {"query": "lock", "limit": 10}
-        results = SessionSearchTool(lambda: db, here=lambda: project_of(house)).call({**ask, "project": "this"})[
-            "results"
-        ]
+        results = SessionSearchTool(lambda: db, current_project=lambda: project_of(house)).call(
+            {**ask, "project": "this"}
+        )["results"]
         assert {result["session_id"]: result["project"] for result in results} == {
             f"claude-code-{SESSION}": project_of(house),
             f"claude-code-{second}": project_of(house),

@@ -128,7 +128,7 @@ def test_damage_is_logged(tmp_path: Path, sessions: SessionStore, caplog: pytest
         assert len(ids(index, "weasel")) == 20
         assert len(ids(index, "weasel")) == 20
     assert len(caplog.records) == 1
-    assert "It is rebuilt" in caplog.text
+    assert "It will be rebuilt" in caplog.text
     index.close()
 
 

@@ -70,7 +70,7 @@ def test_wrong_counts_strange_stores_and_damage_are_errors(
     """Each names its problem, and a rebuild repairs all of them."""
     _made(sessions, index)
     for statement, problem in (
-        ("DELETE FROM docs WHERE message = 3", "counts 30 messages and has 29"),
+        ("DELETE FROM docs WHERE message = 3", "counts 30 messages but contains 29"),
         ("UPDATE state SET store = 'x'", "belongs to another store"),
         ("DROP TABLE docs", "cannot be read"),
     ):

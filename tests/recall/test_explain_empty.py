@@ -73,7 +73,7 @@ def test_a_role_that_there_is_not_is_refused_with_those_there_are(db: SessionDB)
     """A role is one of four."""
     answer = SessionSearchTool(lambda: db).call({"query": "zebra", "role_filter": "user, robot"})
     assert (answer["success"], answer["reason"]) == (False, "invalid")
-    assert answer["error"] == "role_filter knows user, assistant, tool, system; 'robot' is none of them."
+    assert answer["error"] == "role_filter takes user, assistant, tool, system, not 'robot'."
 
 
 def test_delegated_work_and_what_is_in_context_are_said_to_be_the_reason(db: SessionDB, call: Call) -> None:

@@ -66,12 +66,12 @@ def test_a_project_with_nothing_that_matches_says_that(call: Call) -> None:
 
 def test_this_is_the_project_of_the_conversation_that_is_going_on(db: SessionDB) -> None:
     """Also after compression; else where the caller is; else a refusal that says what to do."""
-    tool = SessionSearchTool(lambda: db, current_session_id="fork", here=lambda: SHED)
+    tool = SessionSearchTool(lambda: db, current_session_id="fork", current_project=lambda: SHED)
     assert found(tool.call({"query": "lock", "project": "this", "limit": 10})) == {"house"}
     rotate(db, "fork", "later", 1)
     tool = SessionSearchTool(lambda: db, current_session_id="later")
     assert "house" in found(tool.call({"query": "lock", "project": "THIS"}))
-    tool = SessionSearchTool(lambda: db, current_session_id="none", here=lambda: SHED)
+    tool = SessionSearchTool(lambda: db, current_session_id="none", current_project=lambda: SHED)
     assert found(tool.call({"query": "lock", "project": "this"})) == {"shed"}
     for unknown in (SessionSearchTool(lambda: db), SessionSearchTool(lambda: db, current_session_id="gone")):
         refused = unknown.call({"query": "lock", "project": "this"})

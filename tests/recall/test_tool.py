@@ -50,7 +50,7 @@ def test_an_empty_store_says_so(call: Call) -> None:
     """Browsing and searching nothing is no error."""
     assert call()["message"] == "There are no past conversations yet."
     assert call(query="anything")["message"] == "Nothing in past conversations matches."
-    assert call(query="?!…")["message"] == "There is no word to look for in that query."
+    assert call(query="?!…")["message"] == "That query has no word to look for."
 
 
 def test_browsing_goes_on_where_it_ended(db: SessionDB, call: Call) -> None:
@@ -318,9 +318,9 @@ def test_behind_the_last_result_there_is_an_ordinary_answer(db: SessionDB, call:
     ids = tell(db, "s", ["the zebra", "yes"])
     answer = call(query="zebra", cursor="100")
     assert (answer["results"], answer["count"]) == ([], 0)
-    assert answer["message"] == "There is nothing further: the conversations that match end at 1."
+    assert answer["message"] == "There are no further results: the list of matching conversations ends at 1."
     answer = call(session_id="s", cursor=str(ids[-1]))
-    assert (answer["messages"], answer["message"]) == ([], "There is nothing further.")
+    assert (answer["messages"], answer["message"]) == ([], "There are no further messages.")
 
 
 def test_a_title_leads_to_its_conversation(db: SessionDB, call: Call) -> None:

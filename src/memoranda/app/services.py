@@ -97,7 +97,7 @@ class HomeServices:
             lambda: self.sessions_for(user),
             self.config.recall,
             current_session_id=current_session_id,
-            here=lambda: project_of(directory) if directory else None,
+            current_project=lambda: project_of(directory) if directory else None,
             summarize=self._summarize,
         )
 

@@ -86,7 +86,7 @@ def _ask(invocation: Invocation, question: str, limit: int, project: str | None)
     # Opened separately, so that searching a home without conversations creates no database there.
     with open_home(invocation) as memory:
         db = memory.sessions
-        tool = SessionSearchTool(lambda: db, memory.config.recall, here=current_project)
+        tool = SessionSearchTool(lambda: db, memory.config.recall, current_project=current_project)
         answer = tool.call({"query": question, "limit": limit, "project": project})
         add_resume_commands(answer, db)
     return RecallResult(entries, recalled, answer)

@@ -72,7 +72,7 @@ def command(words: tuple[str, ...], **options: Any) -> None:
     with open_home(invocation) as memory:
         db = memory.sessions
         _catch_up(db, invocation)
-        tool = SessionSearchTool(lambda: db, memory.config.recall, here=current_project)
+        tool = SessionSearchTool(lambda: db, memory.config.recall, current_project=current_project)
         searched_files = db.index.files
         answer = tool.call(arguments)
         if answer.get("count") == 0:

@@ -21,13 +21,13 @@ _MAX_MESSAGES_AT_ONCE = 10_000
 
 
 class Follower:
-    """A thread that is nudged after an append, waits for more, and indexes them together.
+    """A thread that an append wakes; it waits until appends pause, and indexes the new messages together.
 
-    The first nudge starts it. It is a daemon: the process can end at any time without waiting for it.
+    The first nudge starts the thread. It is a daemon: the process can end at any time without waiting for it.
     """
 
     def __init__(self, open_index: "Callable[[], SearchIndex]") -> None:
-        """`open_index` is called in the thread, so that no append waits for what it loads."""
+        """The thread calls `open_index`, so that no append waits while the index is loaded."""
         self._open_index = open_index
         self._nudged = threading.Event()
         self._stopping = threading.Event()
@@ -37,12 +37,12 @@ class Follower:
         self._thread: threading.Thread | None = None
 
     def nudge(self, *, hurry: bool = False, doubtful: bool = False) -> None:
-        """Ask the thread to index what is new, at once if in a `hurry`, and if `doubtful` to check the file first."""
+        """Wakes the thread to index new messages: at once if `hurry`, after a check of the file if `doubtful`."""
         if hurry or doubtful:
             self._hurry.set()
         if doubtful:
             self._doubtful.set()
-        # Most appends find the event set already, and checking it is cheaper than setting it.
+        # The event is usually set already, and checking it is cheaper than setting it.
         if not self._nudged.is_set():
             self._nudged.set()
         if self._thread is None or not self._thread.is_alive():

@@ -1,8 +1,8 @@
 """The files of an index, one per generation: each has a new name, and the newest one is used.
 
-`index.db` stands for `index.db.<number>`. SQLite finds a database's log by name, and removes it by name when the last
-connection closes. If a new file had the name of an old one that another process still has open, that process would
-mix the two. So a damaged or replaced file is deleted, and the next generation has a higher number.
+The files of `index.db` are named `index.db.<number>`. SQLite finds a database's log by name, and removes it by name
+when the last connection closes. If a new file had the name of an old one that another process still has open, that
+process would mix the two. So a damaged or replaced file is deleted, and the next generation has a higher number.
 """
 
 import os
@@ -56,7 +56,7 @@ def create_generation(file: Path) -> Iterator[sqlite3.Connection]:
             yield connection
             connection.execute("PRAGMA synchronous=NORMAL")
             connection.execute("PRAGMA journal_mode=WAL")
-        # Without a journal, half of it could be missing after a power cut.
+        # Without a journal, part of the file could be missing after a power cut.
         with hidden.open("rb+") as whole:
             sync(whole.fileno())
         os.rename(hidden, file)
@@ -73,7 +73,7 @@ def remove(file: Path) -> None:
 
 
 def remove_older(path: Path, newest: Path) -> None:
-    """Delete older generations, and files whose build was abandoned."""
+    """Delete older generations, and files of abandoned builds."""
     files = generations(path)
     if newest in files:
         for file in files[files.index(newest) + 1 :]:

@@ -1,4 +1,4 @@
-"""Checks that the index finds the messages of the record, in the way a search asks for them."""
+"""Checks that the index finds the messages of the record, with the same queries as a search."""
 
 import random
 import sqlite3
@@ -38,7 +38,7 @@ def check(path: Path, feed: Feed) -> Iterator[HealthIssue]:
     head = feed.head()
     if not files:
         if head.message > START:
-            yield HealthIssue("note", path, "does not exist yet", "the next search makes it", follow)
+            yield HealthIssue("note", path, "does not exist yet", "the next search creates it", follow)
         return
     try:
         with closing(generations.connect(files[0], 1.0, "ro")) as connection:
@@ -47,7 +47,7 @@ def check(path: Path, feed: Feed) -> Iterator[HealthIssue]:
     except sqlite3.Error as error:
         problem, behind = f"cannot be read ({error})", 0
     if problem is not None:
-        yield HealthIssue("error", files[0], problem, "rebuild it from the sessions; nothing is lost by that", rebuild)
+        yield HealthIssue("error", files[0], problem, "rebuild it from the sessions; no data is lost", rebuild)
     elif behind > 0:
         yield HealthIssue("note", files[0], f"is {behind} messages behind", "the next search catches up", follow)
 
@@ -62,15 +62,15 @@ def _describe_problem(connection: sqlite3.Connection, feed: Feed) -> str | None:
         return f"cannot be used: {reason}"
     (docs,) = connection.execute("SELECT count(*) FROM docs WHERE message > 0").fetchone()
     if docs != state.messages:
-        return f"counts {state.messages} messages and has {docs}"
+        return f"counts {state.messages} messages but contains {docs}"
     lost = _find_lost(connection, feed, state.message)
-    return None if not lost else f"does not find {len(lost)} of the messages that were tried, such as {lost[0]}"
+    return None if not lost else f"does not find {len(lost)} of the messages that were checked, for example {lost[0]}"
 
 
 def _find_lost(connection: sqlite3.Connection, feed: Feed, indexed: Position) -> list[int]:
     """The ids of messages that a search for their own words does not find."""
 
-    def failed(error: sqlite3.DatabaseError) -> None:
+    def raise_error(error: sqlite3.DatabaseError) -> None:
         raise error
 
     total = indexed.count
@@ -84,7 +84,7 @@ def _find_lost(connection: sqlite3.Connection, feed: Feed, indexed: Position) ->
         for first_id, limit in starts
         for message in feed.sample_messages(first_id, limit, until=indexed)
     }
-    with closing(IndexReader(feed, feed.head(), IndexConnection(connection, failed), None)) as reader:
+    with closing(IndexReader(feed, feed.head(), IndexConnection(connection, raise_error), None)) as reader:
         return [number for number, message in sorted(sample.items()) if not _is_found(reader, message)]
 
 

@@ -42,7 +42,7 @@ class IndexState:
 
 
 MismatchCheck = Callable[[IndexState], str | None]
-"""Returns why an index does not belong to the store; None when it does."""
+"""Returns why an index does not belong to the store; None if it does."""
 
 
 class IndexFile:
@@ -68,7 +68,7 @@ class IndexFile:
             raise
 
     def is_current(self) -> bool:
-        """Whether the path still leads to this file."""
+        """Whether the path still names this file."""
         return self._identity is not None and file_identity(self.file) == self._identity
 
     def state(self) -> IndexState:
@@ -76,7 +76,7 @@ class IndexFile:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction. The caller makes sure that only one thread writes."""
+        """One transaction. The caller ensures that only one thread writes."""
         connection = self._writer
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -88,7 +88,7 @@ class IndexFile:
             raise
 
     def check(self) -> None:
-        """Read the whole file; raises sqlite3.DatabaseError when part of it is damaged."""
+        """Read the whole file; raises sqlite3.DatabaseError if part of it is damaged."""
         self.checked = True
         (verdict,) = self._writer.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
@@ -98,7 +98,7 @@ class IndexFile:
                 self._writer.execute(f"INSERT INTO {table} ({table}) VALUES ('integrity-check')")
 
     def release_free_pages(self) -> None:
-        """Shrink the file when much of it is free: merging full-text segments leaves free pages behind."""
+        """Shrink the file if much of it is free: merging full-text segments leaves free pages."""
         (free,) = self._writer.execute("PRAGMA freelist_count").fetchone()
         (pages,) = self._writer.execute("PRAGMA page_count").fetchone()
         if free > max(_FEW_PAGES, pages // 20):
@@ -155,7 +155,7 @@ def open_newest(path: Path, store: str, find_mismatch: MismatchCheck) -> IndexFi
 
 
 def _open_matching(file: Path, find_mismatch: MismatchCheck) -> IndexFile | None:
-    """Open a file; None when it is damaged or belongs to another store."""
+    """Open a file; None if it is damaged or belongs to another store."""
     try:
         opened = _open(file)
     except sqlite3.DatabaseError as error:
@@ -167,7 +167,7 @@ def _open_matching(file: Path, find_mismatch: MismatchCheck) -> IndexFile | None
         if reason is None:
             return opened
         opened.close()
-    _log.warning("The search index %s cannot be used: %s. It is rebuilt.", file, reason)
+    _log.warning("The search index %s cannot be used: %s. It will be rebuilt.", file, reason)
     return None
 
 
@@ -178,7 +178,7 @@ def _open(file: Path) -> IndexFile:
     try:
         return IndexFile(file, "ro")
     except sqlite3.OperationalError:
-        # Without a log beside it, a file in a read-only directory can only be read as immutable.
+        # Without its log, a file in a read-only directory can only be opened as immutable.
         return IndexFile(file, "ro&immutable=1")
 
 
@@ -192,7 +192,7 @@ def read_state(connection: sqlite3.Connection) -> IndexState:
         raise sqlite3.DatabaseError("the index has lost its state")
     store, version, message, change, *rest = row
     try:
-        # Positions are text; SQLite turns one that is a plain number into an integer.
+        # Positions are stored as text; SQLite turns one that is a plain number into an integer.
         return IndexState(store, version, _parse_position(message), _parse_position(change), *rest)
     except ValueError as error:
         raise sqlite3.DatabaseError("the index has a damaged state") from error

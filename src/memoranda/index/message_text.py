@@ -16,11 +16,11 @@ CALLS, SYSTEM, OTHER, SUMMARY = (TOOL | kind << 2 for kind in range(1, 5))
 _KINDS = {"user": USER, "assistant": ASSISTANT, "tool": TOOL, "system": SYSTEM}
 _ROLES = {"user": (USER,), "assistant": (ASSISTANT, CALLS), "tool": (TOOL,), "system": (SYSTEM,)}
 
-# Fields of structured content that describe it and hold no text.
+# Fields of structured content that describe it and contain no text.
 _ENVELOPE = {"type", "id", "tool_use_id", "tool_call_id", "call_id", "media_type", "mime_type", "mimeType"} | {
     "format", "detail", "role", "cache_control",
 }  # fmt: skip
-# The types of structured content, and the fields that hold the arguments of a tool.
+# The types of structured content, and the fields that contain the arguments of a tool.
 _PARTS = frozenset(
     {"text", "input_text", "output_text", "image", "image_url", "input_image", "audio", "input_audio", "file"}
     | {"document", "tool_use", "tool_result", "thinking", "reasoning", "refusal"}
@@ -101,7 +101,7 @@ def _arguments(arguments: Any) -> Iterator[str]:
         try:
             arguments = json.loads(arguments)
         except (ValueError, RecursionError):
-            # A model may write arguments that are no JSON; then they are text.
+            # A model may write arguments that are not JSON; they are searched as text.
             yield arguments
             return
     yield from iter_texts(arguments)
@@ -110,7 +110,7 @@ def _arguments(arguments: Any) -> Iterator[str]:
 def _is_blob(text: str) -> bool:
     if len(text) < 400 or " " in text[:400] or _BLOB.match(text) is None:
         return False
-    # Encoded bytes come in long lines, a list of names does not.
+    # Encoded bytes have long lines; a list of names does not.
     *lines, _ = text.split()
     return all(len(line) >= _ENCODED_LINE for line in lines)
 

@@ -1,7 +1,7 @@
 """Checks the order of phrases in unspaced scripts, for which the index knows only that all tokens occur.
 
-Pairs of characters of unspaced scripts are indexed without positions. For a quoted phrase, the messages of the
-postings are read and compared.
+Pairs of characters of unspaced scripts are indexed without positions. For a quoted phrase, `keep_in_order` reads the
+messages of the postings and compares them.
 """
 
 from collections.abc import Callable, Collection
@@ -13,16 +13,16 @@ from memoranda.sessions.feed import FeedMessage
 
 _BATCH_SIZE = 200
 
-Texts = Callable[[Collection[int]], dict[int, FeedMessage]]
+MessagesById = Callable[[Collection[int]], dict[int, FeedMessage]]
 
 
-def keep_in_order(found: list[Posting], pattern: Pattern, texts: Texts) -> list[Posting]:
-    """Keep the postings whose messages contain every phrase of the pattern in order; titles are not checked."""
+def keep_in_order(postings: list[Posting], pattern: Pattern, messages_by_id: MessagesById) -> list[Posting]:
+    """Keep the postings of messages that contain every phrase of the pattern in order; titles are not checked."""
     kept: list[Posting] = []
-    for start in range(0, len(found), _BATCH_SIZE):
-        some = found[start : start + _BATCH_SIZE]
-        messages = texts([posting.message for posting in some if posting.message])
-        for posting in some:
+    for start in range(0, len(postings), _BATCH_SIZE):
+        batch = postings[start : start + _BATCH_SIZE]
+        messages = messages_by_id([posting.message for posting in batch if posting.message])
+        for posting in batch:
             message = messages.get(posting.message)
             if not posting.message or (message is not None and _matches_in_order(pattern, message)):
                 kept.append(posting)

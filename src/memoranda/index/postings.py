@@ -30,7 +30,7 @@ class Posting(NamedTuple):
 class Filters:
     """Which messages a search may see. `roles` and `projects` are those of the record, compared exactly.
 
-    `titles` says whether session titles count. `without` are the ids of messages to leave out.
+    `titles` says whether session titles count. `without` are the ids of messages to exclude.
     """
 
     scope: "Scope"
@@ -65,7 +65,7 @@ class IndexedSession(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One token. A single character of an unspaced script stands for every word that begins with it."""
+    """One token. A single character of an unspaced script matches every token that begins with it."""
 
     token: str
 

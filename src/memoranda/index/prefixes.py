@@ -1,4 +1,4 @@
-"""Prefixes (`migrati*`): the pattern for the tokens of all words that begin so."""
+"""Patterns for prefixes: `migrati*` matches the tokens of all words that begin with it."""
 
 from memoranda.index.postings import And, Or, Pattern, Prefix, Word
 from memoranda.index.stemmer import stem
@@ -24,10 +24,10 @@ _ENDINGS = (
 
 
 def prefix_pattern(text: str) -> Pattern | None:
-    """The pattern for every word with this prefix; None when the text has no tokens.
+    """The pattern for every word with this prefix; None if the text has no tokens.
 
-    A token is a stem, and the stem of "migration" does not begin with "migrati". So the stems that common endings lead
-    to are searched as words, beside the prefix itself.
+    A token is a stem, and the stem of "migration" does not begin with "migrati". So the pattern also contains, as
+    words, the stems that common endings would produce.
     """
     tokens = [token for word in query_words(text) for token in word]
     if not tokens:
@@ -39,7 +39,7 @@ def prefix_pattern(text: str) -> Pattern | None:
 
 
 def _open_end(text: str, last: str) -> Pattern:
-    # A letter behind the text keeps the stemmer from removing its end.
+    # A letter after the text prevents the stemmer from removing its end.
     typed = tokenize(text.strip() + "x")[-1].removesuffix("x")
     if not (typed.isascii() and typed.isalpha()):
         return Prefix(last)
@@ -49,6 +49,6 @@ def _open_end(text: str, last: str) -> Pattern:
 
 
 def _possible_endings(typed: str) -> set[str]:
-    """What may follow: nothing, an ending, or the rest of an ending that the text starts."""
-    begun = {ending[size:] for ending in _ENDINGS for size in range(len(ending)) if typed.endswith(ending[:size])}
-    return begun | {""}
+    """What may follow the typed text: nothing, an ending, or the rest of an ending that the text begins."""
+    rests = {ending[size:] for ending in _ENDINGS for size in range(len(ending)) if typed.endswith(ending[:size])}
+    return rests | {""}

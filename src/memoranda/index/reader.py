@@ -40,17 +40,17 @@ _MAX_DEPTH = 40
 
 
 class IndexConnection(NamedTuple):
-    """A connection to the index file, and what to call when it fails."""
+    """A connection to the index file, and the function to call if it fails."""
 
     connection: sqlite3.Connection
-    failed: Callable[[sqlite3.DatabaseError], None]
+    on_error: Callable[[sqlite3.DatabaseError], None]
 
 
 class MatchQuery(NamedTuple):
     """A pattern for the full-text tables: a MATCH expression for one of them, or SQL for row numbers.
 
-    A pattern whose tokens are all in one table is one MATCH expression. One that needs both tables (`table` is None)
-    combines the row numbers that its parts find.
+    If one table has all tokens of a pattern, it is one MATCH expression. A pattern that needs both tables (`table` is
+    None) combines the row numbers that its parts find.
     """
 
     table: Table | None
@@ -58,7 +58,7 @@ class MatchQuery(NamedTuple):
     values: tuple[str, ...] = ()
 
     def rows(self) -> "MatchQuery":
-        """The same as SQL for row numbers."""
+        """The same query as SQL for row numbers."""
         if self.table is None:
             return self
         return MatchQuery(None, f"SELECT rowid FROM {self.table} WHERE {self.table} MATCH ?", (self.text,))
@@ -87,7 +87,7 @@ class IndexReader:
 
     @property
     def note(self) -> str | None:
-        """A sentence for the user when the index is not complete; None when it is."""
+        """A sentence for the user if the index is not complete; None if it is."""
         if self._scan is None or (self._scan.reads_all and self._state is not None):
             return None
         if self._state is None:
@@ -98,15 +98,15 @@ class IndexReader:
         if self._problem is not None:
             note += f" (the index cannot be used: {self._problem})"
         if self._scan.partial:
-            note += ". Only the newest of very many matches were looked at"
+            note += ". There were so many matches that only the newest were searched"
         return note + "."
 
     def postings(self, pattern: Pattern, filters: Filters, limit: int) -> list[Posting]:
         """The postings that match, newest first."""
-        asked = match_query(pattern)
-        if asked is None:
+        query = match_query(pattern)
+        if query is None:
             return []
-        statement, values = _statement(asked, filters)
+        statement, values = _statement(query, filters)
         values.append(limit)
         indexed = self._ask_file(lambda connection: self._fetch_indexed(connection, statement, values, limit))
         found: list[Posting] = []
@@ -122,13 +122,13 @@ class IndexReader:
 
     def frequency(self, pattern: Pattern) -> int:
         """How many messages and titles match; counting stops at `_MAX_COUNTED`."""
-        asked = match_query(pattern)
-        if asked is None:
+        query = match_query(pattern)
+        if query is None:
             return 0
-        counted = self._ask_file(lambda connection: _count(connection, asked)) or 0
+        counted = self._ask_file(lambda connection: _count(connection, query)) or 0
         if self._scan is not None:
             self._scan.prepare(pattern)
-            counted += _count(self._scan.connection, asked)
+            counted += _count(self._scan.connection, query)
         return counted
 
     def size(self) -> IndexSize:
@@ -189,7 +189,7 @@ class IndexReader:
             self._scan = UnindexedScan(self._feed, after, self._head.message, self._number_of)
 
     def _is_indexed_title(self, role: int, session: int) -> bool:
-        """Whether the index file has this title too."""
+        """Whether the index file also has this title."""
         return role == TITLE and session < FIRST_NUMBER and session not in self._stale
 
     def _number_of(self, session_id: str) -> int | None:
@@ -204,14 +204,14 @@ class IndexReader:
         return [Posting._make(row) for row in islice((row for row in rows if row[1] not in self._stale), limit)]
 
     def _ask_file(self, ask: Callable[[sqlite3.Connection], _Answer]) -> _Answer | None:
-        """Run a query on the file; None without a file, or when it fails and all messages must be scanned."""
+        """Run a query on the file; None without a file, or if it fails and all messages must be scanned."""
         if self._view is None:
             return None
         try:
             return ask(self._view.connection)
         except sqlite3.DatabaseError as error:
             self._problem = describe_error(error)
-            self._view.failed(error)
+            self._view.on_error(error)
         self._view, self._state, self._stale = None, None, set()
         self.close()
         self._scan = None
@@ -223,7 +223,7 @@ _as_posting: Callable[[tuple[Any, ...]], Posting] = partial(tuple.__new__, Posti
 """Like `Posting._make`, in half the time: a search has thousands."""
 
 
-def _statement(asked: MatchQuery, filters: Filters) -> tuple[str, list[object]]:
+def _statement(query: MatchQuery, filters: Filters) -> tuple[str, list[object]]:
     """The SELECT for a query and its values, without the last one: the limit."""
     conditions, values = _session_conditions(filters)
     join = " CROSS JOIN sessions s ON s.number = d.session" if conditions else ""
@@ -234,7 +234,7 @@ def _statement(asked: MatchQuery, filters: Filters) -> tuple[str, list[object]]:
     if not filters.titles:
         conditions.append(f"d.role <> {TITLE}")
     if filters.without:
-        # These are our own numbers, so they are safe in the statement, which has a limit for values.
+        # SQLite limits the number of values; these are integers, so they are safe in the text of the statement.
         conditions.append(f"d.message NOT IN ({', '.join(map(str, sorted(filters.without)))})")
     for bound, operator in ((filters.since, ">="), (filters.until, "<=")):
         if bound is not None:
@@ -242,14 +242,14 @@ def _statement(asked: MatchQuery, filters: Filters) -> tuple[str, list[object]]:
             values.append(bound)
     where = "".join(f" AND {condition}" for condition in conditions)
     columns = "SELECT d.message, d.session, d.place, d.role & 3, d.length, d.time"
-    if asked.table is None:
-        found = f"FROM docs d{join} WHERE d.doc IN ({asked.text}){where} ORDER BY d.doc DESC"
-        return f"{columns} {found} LIMIT ?", [*asked.values, *values]
-    found = (
-        f"FROM {asked.table} t CROSS JOIN docs d ON d.doc = t.rowid{join}"
-        f" WHERE t.{asked.table} MATCH ?{where} ORDER BY t.rowid DESC"
+    if query.table is None:
+        source = f"FROM docs d{join} WHERE d.doc IN ({query.text}){where} ORDER BY d.doc DESC"
+        return f"{columns} {source} LIMIT ?", [*query.values, *values]
+    source = (
+        f"FROM {query.table} t CROSS JOIN docs d ON d.doc = t.rowid{join}"
+        f" WHERE t.{query.table} MATCH ?{where} ORDER BY t.rowid DESC"
     )
-    return f"{columns} {found} LIMIT ?", [asked.text, *values]
+    return f"{columns} {source} LIMIT ?", [query.text, *values]
 
 
 def _session_conditions(filters: Filters) -> tuple[list[str], list[object]]:
@@ -270,17 +270,17 @@ def _session_conditions(filters: Filters) -> tuple[list[str], list[object]]:
     return conditions, values
 
 
-def _count(connection: sqlite3.Connection, asked: MatchQuery) -> int:
-    rows = asked.rows()
-    (found,) = connection.execute(
+def _count(connection: sqlite3.Connection, query: MatchQuery) -> int:
+    rows = query.rows()
+    (count,) = connection.execute(
         f"SELECT count(*) FROM (SELECT * FROM ({rows.text}) LIMIT {_MAX_COUNTED})", rows.values
     ).fetchone()
-    return int(found)
+    return int(count)
 
 
 def _count_sessions(connection: sqlite3.Connection) -> int:
-    (found,) = connection.execute("SELECT count(*) FROM sessions").fetchone()
-    return int(found)
+    (count,) = connection.execute("SELECT count(*) FROM sessions").fetchone()
+    return int(count)
 
 
 def _find_number(connection: sqlite3.Connection, session_id: str) -> int | None:
@@ -291,11 +291,11 @@ def _find_number(connection: sqlite3.Connection, session_id: str) -> int | None:
 def _fetch_sessions(connection: sqlite3.Connection, numbers: Collection[int]) -> dict[int, IndexedSession]:
     found: dict[int, IndexedSession] = {}
     rest = iter(numbers)
-    while some := list(islice(rest, _BATCH_SIZE)):
+    while batch := list(islice(rest, _BATCH_SIZE)):
         rows = connection.execute(
             "SELECT number, id, conversation, user, source, title, started"
-            f" FROM sessions WHERE number IN ({_placeholders(some)})",
-            some,
+            f" FROM sessions WHERE number IN ({_placeholders(batch)})",
+            batch,
         )
         found |= {row[0]: IndexedSession(*row[1:]) for row in rows}
     return found
@@ -306,7 +306,7 @@ def _placeholders(values: Collection[object]) -> str:
 
 
 def match_query(pattern: Pattern, depth: int = 0) -> MatchQuery | None:
-    """The query for a pattern; None when nothing can match it. It is never a syntax error."""
+    """The query for a pattern; None if nothing can match it. It is never a syntax error."""
     if depth > _MAX_DEPTH:
         return None
     match pattern:
@@ -317,11 +317,11 @@ def match_query(pattern: Pattern, depth: int = 0) -> MatchQuery | None:
         case Phrase(tokens):
             return _phrase(tokens)
         case And(parts):
-            asked = [match_query(part, depth + 1) for part in parts]
-            return None if None in asked else _combine("AND", "INTERSECT", [part for part in asked if part])
+            queries = [match_query(part, depth + 1) for part in parts]
+            return None if None in queries else _combine("AND", "INTERSECT", [part for part in queries if part])
         case Or(parts):
-            asked = [match_query(part, depth + 1) for part in parts]
-            return _combine("OR", "UNION", [part for part in asked if part])
+            queries = [match_query(part, depth + 1) for part in parts]
+            return _combine("OR", "UNION", [part for part in queries if part])
         case Without(keep, drop):
             kept, dropped = match_query(keep, depth + 1), match_query(drop, depth + 1)
             return _combine("NOT", "EXCEPT", [kept, dropped]) if kept and dropped else kept
@@ -330,7 +330,7 @@ def match_query(pattern: Pattern, depth: int = 0) -> MatchQuery | None:
 
 
 def _phrase(tokens: tuple[str, ...]) -> MatchQuery | None:
-    """Words must follow each other; pairs of unspaced scripts must only all occur."""
+    """The query for a phrase: words must follow each other; pairs of unspaced scripts must only all occur."""
     pieces: list[tuple[str, ...]] = []
     for token in tokens:
         if pieces and not is_unspaced(token) and not is_unspaced(pieces[-1][-1]):
@@ -338,8 +338,8 @@ def _phrase(tokens: tuple[str, ...]) -> MatchQuery | None:
         else:
             pieces.append((token,))
     # Every character of a run begins some token.
-    asked = [_match(piece, " *" if is_single_character(piece[-1]) else "") for piece in dict.fromkeys(pieces)]
-    return None if None in asked else _combine("AND", "INTERSECT", [part for part in asked if part])
+    queries = [_match(piece, " *" if is_single_character(piece[-1]) else "") for piece in dict.fromkeys(pieces)]
+    return None if None in queries else _combine("AND", "INTERSECT", [part for part in queries if part])
 
 
 def _match(tokens: tuple[str, ...], ending: str) -> MatchQuery | None:
@@ -375,8 +375,8 @@ def _join_expressions(operator: str, parts: list[MatchQuery]) -> str:
 
 def _needs_order(pattern: Pattern) -> bool:
     match pattern:
-        case Phrase(in_order=wanted):
-            return wanted
+        case Phrase(in_order=in_order):
+            return in_order
         case And(parts) | Or(parts):
             return any(map(_needs_order, parts))
         case Without(keep, _):

@@ -1,7 +1,7 @@
 """The search index of a store: a cache that follows the record, rebuilds itself, and never blocks a caller.
 
-No caller sees an error of its file: a damaged file is deleted and rebuilt from the record, one that cannot be used is
-left as it is, and meanwhile searches read the record itself.
+No caller sees an error of its file: a damaged file is deleted and rebuilt from the record, a file that cannot be used
+now is not changed, and meanwhile searches read the record itself.
 """
 
 import logging
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 BATCH = 10_000
 _MAX_REBUILDS = 3
-# The share of dead messages from which on a rebuild pays.
+# The share of dead messages at which a rebuild is worth its cost.
 _DEAD_SHARE = 0.25
 _FEW_DEAD = 2_000
 _LOCK_TIMEOUT = 2.0
@@ -71,24 +71,24 @@ class SearchIndex:
         return generations.generations(self._path)
 
     def state(self) -> IndexProgress:
-        """How much is indexed; nothing is pulled."""
+        """How much is indexed; does not index anything."""
         head = self._feed.head()
         with self._lock:
             state = self._use_file(lambda file: file.state())
         return IndexProgress(START if state is None else state.message, head.message, self._problem)
 
     def catch_up(self, *, limit: int | None = None, progress: Progress | None = None) -> IndexProgress:
-        """Index what is new in short transactions, at most `limit` messages. Several processes may do it at once."""
-        pulled = 0
+        """Index new messages in short transactions, at most `limit`. Several processes may do it at once."""
+        requested = 0
         while True:
-            size = BATCH if limit is None else min(BATCH, limit - pulled)
+            size = BATCH if limit is None else min(BATCH, limit - requested)
             head = self._feed.head()
             with self._lock:
                 more, after = self._step(head, size)
             if progress is not None:
                 progress(after.count, max(after, head.message).count)
-            pulled += size
-            if not more or (limit is not None and pulled >= limit):
+            requested += size
+            if not more or (limit is not None and requested >= limit):
                 break
             # Searches wait for the same lock, and without a pause this thread would always get it.
             time.sleep(_PAUSE)
@@ -117,7 +117,7 @@ class SearchIndex:
             yield reader
 
     def check(self) -> None:
-        """Look for damage that no search has met, once per file; a damaged file is deleted."""
+        """Look for damage that no search has noticed, once per file; deletes a damaged file."""
         with self._lock:
             if self._open is None or not self._open.checked:
                 self._use_file(IndexFile.check)
@@ -153,7 +153,7 @@ class SearchIndex:
             fork_safety.gate.give_way()
             if progress is not None:
                 progress(updater.state.message.count, max(updater.state.message, head.message).count)
-        # One segment per table is smallest and fastest, and no search waits for it here.
+        # One segment per table is smallest and fastest, and no search waits for the merge here.
         connection.execute("INSERT INTO words (words) VALUES ('optimize')")
         connection.execute("INSERT INTO pairs (pairs) VALUES ('optimize')")
         connection.execute("VACUUM")
@@ -207,7 +207,7 @@ class SearchIndex:
         return more
 
     def _use_file(self, ask: Callable[[IndexFile], _Answer]) -> _Answer | None:
-        """Open the file and use it; None when it fails. `_problem` says why, unless a new file solves it."""
+        """Open the file and use it; None if it fails. `_problem` says why, unless a new file solves it."""
         self._problem = None
         try:
             with fork_safety.gate:
@@ -234,12 +234,12 @@ class SearchIndex:
         return IndexConnection(stack.enter_context(file.reading()), lambda error: self._discard(file, error))
 
     def _discard(self, file: IndexFile, error: sqlite3.DatabaseError) -> None:
-        """Delete a damaged file, if another thread has not done it already."""
+        """Delete a damaged file, unless another thread has already done so."""
         if not is_damage(error) or file.read_only:
             return
         with self._lock:
             if file is self._open:
-                _log.warning("The search index %s is damaged (%s). It is rebuilt.", file.file, error)
+                _log.warning("The search index %s is damaged (%s). It will be rebuilt.", file.file, error)
                 self._close()
                 generations.remove(file.file)
 
@@ -249,24 +249,24 @@ class SearchIndex:
             self._open = None
 
     def _reset_in_child(self) -> None:
-        """After a fork: files and locks of the parent are not used in the child."""
+        """After a fork, the child must not use files and locks of the parent."""
         if self._open is not None:
             self._open.abandon_in_child()
         self._open, self._process, self._thread_lock = None, os.getpid(), threading.RLock()
 
 
 def find_mismatch(state: IndexState, feed: Feed) -> str | None:
-    """Why an index does not belong to this store; None when it does.
+    """Why an index does not belong to this store; None if it does.
 
-    A store that was restored from an older copy gives the same numbers to other messages.
+    A store that was restored from an older copy assigns the same ids to other messages.
     """
     if (state.store, state.format) != (feed.store_id(), tables.FORMAT):
         return "it belongs to another store or another version"
     head = feed.head()
     if not state.mark:
-        return None if state.change <= head.change else "the sessions are older than it"
+        return None if state.change <= head.change else "the sessions are older than the index"
     current_mark = feed.mark_of(int(state.mark.split(" ", 1)[0]))
-    # A missing message was deleted if there are later changes, and those are applied.
+    # If there are later changes, a missing message was deleted, and the changes will remove it from the index.
     if state.change > head.change or (current_mark != state.mark and (current_mark or state.change == head.change)):
-        return "the sessions are not those that it has seen"
+        return "the sessions are not those that were indexed"
     return None

@@ -1,4 +1,4 @@
-"""Tells from an SQLite error whether the index file is damaged or only cannot be used now."""
+"""Decides from an SQLite error whether the index file is damaged or only cannot be used now."""
 
 import sqlite3
 
@@ -11,7 +11,7 @@ _DAMAGED = {
     sqlite3.SQLITE_SCHEMA,
     sqlite3.SQLITE_RANGE,
     sqlite3.SQLITE_TOOBIG,
-    # Our statements are right, so a table or column that they do not find is lost.
+    # Our statements are correct, so a table or column that they do not find is lost.
     sqlite3.SQLITE_ERROR,
 }
 _DAMAGED_READING = {
@@ -20,9 +20,9 @@ _DAMAGED_READING = {
     sqlite3.SQLITE_IOERR_CORRUPTFS,
     sqlite3.SQLITE_READONLY_DBMOVED,
 }
-_WORDS = {
-    sqlite3.SQLITE_BUSY: "another process is busy with it",
-    sqlite3.SQLITE_LOCKED: "another process is busy with it",
+_DESCRIPTIONS = {
+    sqlite3.SQLITE_BUSY: "another process is using it",
+    sqlite3.SQLITE_LOCKED: "another process is using it",
     sqlite3.SQLITE_FULL: "the disk is full",
     sqlite3.SQLITE_READONLY: "it cannot be written",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened",
@@ -32,7 +32,7 @@ _WORDS = {
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Whether the file must be deleted. An error without a code comes from us, or from text that is not UTF-8."""
+    """Whether the file must be deleted. An error without a code comes from our code, or from invalid UTF-8."""
     code = getattr(error, "sqlite_errorcode", None)
     if code is None:
         return not isinstance(error, sqlite3.ProgrammingError)
@@ -44,4 +44,4 @@ def describe_error(error: sqlite3.Error | OSError) -> str:
     if isinstance(error, OSError):
         return f"{error.strerror or error}"
     code = getattr(error, "sqlite_errorcode", 0)
-    return _WORDS.get(code & 0xFF, str(error))
+    return _DESCRIPTIONS.get(code & 0xFF, str(error))

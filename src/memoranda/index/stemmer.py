@@ -2,7 +2,7 @@
 
 The stem is a key, not a word: "city" and "cities" are "citi", "migrate" and "migration" are "migrat". The steps
 run in a fixed order (plural, -ly, -ness, -ing and -ed, -ion, -ment, last letter), so that a word and its
-derivations get the same stem. Words of other languages are left nearly as they are.
+derivations get the same stem. Words of other languages hardly change.
 """
 
 import re
@@ -85,12 +85,12 @@ for _form, _stem in _IRREGULAR.items():
     _FORMS.setdefault(_stem, []).append(_form)
 
 
-# The last letters of the endings below; most words have another, and are done quickly.
+# The last letters of the endings below; most words end with another letter and need no further check.
 _ENDS_OF_ENDINGS = frozenset("sygdnet")
 
 
 def roots(token: str) -> set[str]:
-    """Prefixes; every word with this stem begins with one of them."""
+    """Prefixes for a stem; every word with this stem begins with one of them."""
     if len(token) >= 5 and token.endswith("id"):
         root = token[:-2]
     else:
@@ -99,7 +99,7 @@ def roots(token: str) -> set[str]:
 
 
 def stem(word: str) -> str:
-    """The key of a lower-case ASCII word."""
+    """The stem of a lower-case ASCII word."""
     if len(word) < 3 or not word.isalpha():
         return word
     known = _IRREGULAR.get(word)
@@ -141,7 +141,7 @@ def _without_ly_or_ness(word: str) -> str:
 
 
 def _without_ing_or_ed(word: str) -> tuple[str, bool]:
-    """The word without a verb's ending, and whether an "at" before that ending may go too."""
+    """The word without a verb's ending, and whether an "at" before that ending may be removed, too."""
     if word.endswith("ing"):
         base = word[:-3]
     elif word.endswith("eed"):
@@ -172,7 +172,7 @@ def _without_ion(word: str) -> tuple[str, bool]:
 
 
 def _without_at(word: str) -> str:
-    """ "documentat" and "organizat" are left of -ation; "migrat" is as short as its verb gets."""
+    """Removes the rest of -ation from "documentat" and "organizat"; "migrat" is too short for that."""
     base = word.removesuffix("e")
     return base[:-2] if base.endswith("at") and len(base) >= 7 else word
 

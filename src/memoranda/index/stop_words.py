@@ -14,7 +14,7 @@ i'm i've i'd you've you'd don't didn't doesn't isn't wasn't weren't can't won't 
 
 
 def tokens_of(words: str) -> frozenset[str]:
-    """The tokens of words that are separated by blanks."""
+    """The tokens of words that are separated by spaces."""
     return frozenset(token for word in words.split() for token in tokenize(word))
 
 

@@ -2,9 +2,9 @@
 
 `words` and `pairs` are contentless full-text tables: tokens, no text. Words have positions, so that phrases can
 be found. Pairs of characters of unspaced scripts do not: two that overlap are nearly a phrase, and their positions
-would take more room than everything else. Rows are only added to both tables. `docs` says which are alive: a message
-that is changed or deleted loses its row there, and its tokens match nothing until the index is rebuilt. A message that
-is indexed again gets a new number; numbers are never reused.
+would take more room than everything else. Rows are only added to both tables. `docs` says which rows are alive: a
+message that is changed or deleted loses its row in `docs`, so its tokens match nothing; a rebuild removes them. A
+message that is indexed again gets a new number; numbers are never reused.
 """
 
 import sqlite3
@@ -16,11 +16,11 @@ LAYOUT = 3
 FORMAT = f"{LAYOUT}.{SEGMENTATION}"
 
 PAGE_SIZE = 8192
-# A leaf of a full-text table fills a page of the file and never flows over into a second one: damage to any page is
-# then noticed by SQLite, and there are fewer leaves to merge than with the usual half of that.
+# A leaf of a full-text table fills a page of the file and never overflows into a second one: SQLite then notices damage
+# to any page, and there are fewer leaves to merge than with the default of half this size.
 _LEAF_SIZE = 8000
-# A batch is gathered in memory as one piece: pieces have to be merged later, and each repeats the words of the others.
-_GATHERED = 32_000_000
+# A batch is collected in memory as one segment: segments must be merged later, and each repeats words of the others.
+_MAX_SEGMENT_BYTES = 32_000_000
 
 _TABLES = """
 CREATE TABLE state (
@@ -70,5 +70,5 @@ def create(connection: sqlite3.Connection, store: str) -> None:
             connection.execute(statement)
     for table in ("words", "pairs"):
         connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('pgsz', ?)", (_LEAF_SIZE,))
-        connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('hashsize', ?)", (_GATHERED,))
+        connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('hashsize', ?)", (_MAX_SEGMENT_BYTES,))
     connection.execute("INSERT INTO state VALUES (?, ?, 0, 0, 1, 0, 0, 0, '')", (store, FORMAT))

@@ -1,9 +1,9 @@
-"""Cuts text into the tokens that are indexed and searched.
+"""Splits text into the tokens that are indexed and searched.
 
-Words are folded (case, diacritics, full-width forms) and lightly stemmed. What is joined by punctuation (snake_case,
-paths, URLs, versions) is split into its parts, one after the other: a part is a word, the whole a phrase. A camelCase
-word is one token; its parts follow the text (`parts`), where each can be found. Scripts that are written
-without spaces become overlapping pairs of characters, and the last character of such a run is a token by itself, so
+Words are folded (case, diacritics, full-width forms) and lightly stemmed. Names joined by punctuation (snake_case,
+paths, URLs, versions) are split into their parts, one after the other: a part is a word, the whole a phrase. A
+camelCase word is one token; its parts are indexed after the text (`parts`), where each can be found. Scripts that are
+written without spaces become overlapping pairs of characters, and the last character of a run is a token by itself, so
 that every character begins some token and can be found by prefix. An emoji is a token.
 
 Tokens consist of a-z, 0-9 and characters beyond ASCII, nothing else. `VERSION` changes when any rule does: an index
@@ -34,7 +34,7 @@ _UNSPACED = (
 )
 _FIRST_UNSPACED = "\u0e00"
 _SYMBOLS = "\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
-# Marks that belong to the letter before them but are no letters for `re`, and invisible joiners.
+# Marks that belong to the letter before them but are not letters for `re`, and invisible joiners.
 _DROPPED = (
     "\u00ad\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f"
     "\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u1dc0-\u1dff\u200c\u200d\u2060\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f"
@@ -52,7 +52,7 @@ _HUMP = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]")
 _HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _ACRONYMS = re.compile(r"([A-Z]{2,})s")
 _NUMBERED = re.compile(r"([a-z]{2,}|v)([0-9]{1,4})")
-# Follows the tokens of a camelCase word; as white space it is no token.
+# Follows the tokens of a camelCase word; it is white space, so it is not a token.
 _HUMPED = "\n"
 # What separates typed words, besides white space.
 _BREAK = re.compile(r"[\s\u2000-\u200b\u2028-\u202f\u3000-\u3004\u3008-\u3020\u30fb\uff01-\uff0f\uff1a-\uff1f]+")
@@ -63,7 +63,7 @@ _LETTERS = str.maketrans(
     {"ø": "o", "đ": "d", "ł": "l", "æ": "ae", "œ": "oe", "ı": "i", "ð": "d", "þ": "th", "ħ": "h", "ŋ": "n"}
     | {"ى": "ي", "ة": "ه", "ی": "ي", "ک": "ك"}
 )
-# A Cyrillic letter of its own, which Unicode would decompose.
+# A separate Cyrillic letter, which Unicode would decompose.
 _SHORT_I, _PLACEHOLDER = "й", "\ue000"
 
 
@@ -78,7 +78,7 @@ class _Wide(NamedTuple):
 @cache
 def _wide() -> _Wide:
     unspaced = re.compile(rf"[{_UNSPACED}]+")
-    # Vowel signs of Indic and neighbouring scripts: without them it would be another word.
+    # Vowel signs of Indic and neighbouring scripts: without them a word would be another word.
     marks = (chr(code) for code in range(0x0700, 0x1D00) if unicodedata.category(chr(code)) in ("Mn", "Mc"))
     signs = "".join(mark for mark in marks if not unspaced.match(mark))
     return _Wide(
@@ -89,7 +89,7 @@ def _wide() -> _Wide:
 
 
 class TokenSpan(NamedTuple):
-    """A part of a text and all its tokens, camelCase parts included."""
+    """A part of a text and all its tokens, including camelCase parts."""
 
     start: int
     end: int
@@ -97,7 +97,7 @@ class TokenSpan(NamedTuple):
 
 
 class IndexTokens(NamedTuple):
-    """The tokens of a text by the table they are indexed in, separated by blanks."""
+    """The tokens of a text by the table they are indexed in, separated by spaces."""
 
     words: str
     pairs: str
@@ -134,7 +134,7 @@ def index_tokens(text: str) -> IndexTokens:
 def query_words(text: str) -> list[tuple[str, ...]]:
     """The tokens to search for each typed word: one is a word, several are a phrase.
 
-    The single last character of an unspaced run is left out, since the text may continue behind it. A run of just one
+    The single last character of an unspaced run is omitted, because the text may continue after it. A run of just one
     character stays, and the index treats it as a prefix.
     """
     found = []
@@ -178,7 +178,7 @@ _cached_tokens = lru_cache(maxsize=10_000)(_with_parts)
 
 
 def is_unspaced(token: str) -> bool:
-    """Whether a token is of a script without spaces: a pair of characters, or the last one of a run."""
+    """Whether a token belongs to a script without spaces: a pair of characters, or the last one of a run."""
     return token > _FIRST_UNSPACED and _wide().unspaced.match(token) is not None
 
 
@@ -195,10 +195,10 @@ def _words(text: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """The text with ASCII punctuation: much English is then pure ASCII, and is cut three times as fast."""
+    """The text with ASCII punctuation: much English is then pure ASCII, which is split three times as fast."""
     if not text.isascii():
-        for written, plain in _TYPOGRAPHY:
-            text = text.replace(written, plain)
+        for typographic, plain in _TYPOGRAPHY:
+            text = text.replace(typographic, plain)
     return text
 
 
@@ -220,7 +220,7 @@ class _TokenCache(dict[str, str]):
 
 
 def _marked_tokens(word: str) -> tuple[str, ...]:
-    """The tokens of a word, with a mark behind them if it has camelCase parts, so that texts without are quick."""
+    """The tokens of a word, with a mark after them if it has camelCase parts, so that other texts need no search."""
     tokens = _tokens(word)
     return (*tokens, _HUMPED) if _humps(word) else tokens
 
@@ -260,7 +260,7 @@ def _alphanumeric_tokens(word: str) -> tuple[str, ...]:
 
 
 def _apostrophe_tokens(lower: str) -> tuple[str, ...]:
-    """ "it's" is "it", "don't" is "dont", "l'homme" is two words."""
+    """The tokens of a word with an apostrophe: "it's" is "it", "don't" is "dont", "l'homme" is two words."""
     pieces = [piece for piece in re.split("['+#]+", lower) if piece]
     if len(pieces) > 1 and pieces[-1] in _ENDINGS:
         pieces.pop()
@@ -275,7 +275,7 @@ def _folded_tokens(word: str) -> tuple[str, ...]:
     if composed.isascii():
         return tuple(chain.from_iterable(map(_ascii_tokens, _ASCII_WORDS.findall(composed))))
     if "'" in composed:
-        return tuple(chain.from_iterable(map(_folded_tokens, filter(None, _elided(composed)))))
+        return tuple(chain.from_iterable(map(_folded_tokens, filter(None, _split_apostrophes(composed)))))
     kept = composed.casefold().translate(_LETTERS).replace(_SHORT_I, _PLACEHOLDER)
     bare = _MARKS.sub("", unicodedata.normalize("NFKD", kept))
     folded = unicodedata.normalize("NFC", bare.replace(_PLACEHOLDER, _SHORT_I)).translate(_LETTERS)
@@ -289,7 +289,7 @@ def _folded_tokens(word: str) -> tuple[str, ...]:
     return tuple(tokens)
 
 
-def _elided(word: str) -> list[str]:
+def _split_apostrophes(word: str) -> list[str]:
     pieces = word.split("'")
     return pieces[:-1] if len(pieces) > 1 and pieces[-1].lower() in _ENDINGS else pieces
 

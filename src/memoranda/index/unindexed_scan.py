@@ -1,4 +1,4 @@
-"""Searches messages that are not indexed: candidates from the record are indexed in memory."""
+"""Searches messages that are not indexed yet, by indexing candidates from the record in memory."""
 
 import json
 import sqlite3
@@ -13,14 +13,14 @@ from memoranda.index.tokenizer import LONGEST_TOKEN, NAMES
 from memoranda.index.updater import IndexUpdater
 from memoranda.sessions.feed import Feed, FeedMessage
 
-# Up to so many messages are all read, without asking for candidates.
+# Up to this many messages are all read, without a search for candidates.
 MAX_READ_ALL = 2_000
 MAX_CANDIDATES = 3_000
 FIRST_NUMBER = 1 << 40
 
 
 class UnindexedScan:
-    """An index in memory of the messages behind a position that may match. It grows with every pattern."""
+    """An index in memory of the messages after a position that may match. It grows with every pattern."""
 
     def __init__(self, feed: Feed, after: Position, head: Position, number_of: Callable[[str], int | None]) -> None:
         self._feed = feed
@@ -28,8 +28,8 @@ class UnindexedScan:
         self.reads_all = head.count - after.count <= MAX_READ_ALL
         self._number_of = number_of
         self._new_numbers = count(FIRST_NUMBER)
-        self._seen: set[int] = set()
-        self._asked: set[str] = set()
+        self._added: set[int] = set()
+        self._fetched_patterns: set[str] = set()
         self._added_non_ascii = False
         self.partial = False
         self.connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
@@ -41,22 +41,22 @@ class UnindexedScan:
         """Fetch the messages that may match a pattern."""
         if self.reads_all:
             return
-        wanted = sorted(like_patterns(pattern) - self._asked)
-        if not wanted:
+        new = sorted(like_patterns(pattern) - self._fetched_patterns)
+        if not new:
             return
-        self._asked.update(wanted)
-        self._add_new(self._feed.messages_like(wanted, self._after, MAX_CANDIDATES))
+        self._fetched_patterns.update(new)
+        self._add_new(self._feed.messages_like(new, self._after, MAX_CANDIDATES))
         if not self._added_non_ascii:
-            # A LIKE pattern cannot match "é" with "e", so every message with such letters is a candidate.
+            # A LIKE pattern with "e" does not match "é", so every message with letters beyond ASCII is a candidate.
             self._added_non_ascii = True
             self._add_new(self._feed.messages_beyond_ascii(self._after, MAX_CANDIDATES))
 
-    def _add_new(self, found: list[FeedMessage]) -> None:
-        self.partial = self.partial or len(found) == MAX_CANDIDATES
-        self._add([message for message in reversed(found) if message.id not in self._seen])
+    def _add_new(self, messages: list[FeedMessage]) -> None:
+        self.partial = self.partial or len(messages) == MAX_CANDIDATES
+        self._add([message for message in reversed(messages) if message.id not in self._added])
 
     def add_sessions(self, ids: set[str]) -> None:
-        """Add all messages of some sessions that lie before the position."""
+        """Add all messages of some sessions up to the position."""
         for session_id in sorted(ids):
             self._add(self._feed.messages_from(session_id, 0, until=self._after), {session_id})
 
@@ -70,9 +70,9 @@ class UnindexedScan:
             batch = self._feed.messages_after(batch.position, MAX_READ_ALL)
 
     def _add(self, messages: list[FeedMessage], sessions: Collection[str] = ()) -> None:
-        self._seen.update(message.id for message in messages)
+        self._added.update(message.id for message in messages)
         self.connection.execute("BEGIN")
-        # Most of their neighbours are not here, so their ids tell best how far apart they are.
+        # Most of their neighbours are not in this index, so their ids are the best measure of distance.
         updater = IndexUpdater(self.connection, self._feed, self._number, lambda message: FIRST_NUMBER + message.id)
         updater.add(messages, sessions)
         updater.close()
@@ -84,7 +84,7 @@ class UnindexedScan:
 
 
 def like_patterns(pattern: Pattern) -> set[str]:
-    """LIKE patterns; every ASCII message that matches the pattern matches one of them."""
+    """LIKE patterns for a pattern; every ASCII message that matches it matches one of them."""
     return {f"%{_escape(piece)}%" for piece in _pieces(pattern)}
 
 
@@ -105,7 +105,7 @@ def _pieces(pattern: Pattern) -> set[str]:
 
 
 def _rarest(choices: list[set[str]]) -> set[str]:
-    """Where all must match, the choice with the longest pieces is enough: it has the fewest candidates."""
+    """The choice with the longest pieces: all must match, so one is enough, and this has the fewest candidates."""
     return max(choices, key=lambda pieces: min(map(len, pieces), default=0), default=set())
 
 
@@ -113,17 +113,17 @@ def _word_pieces(token: str) -> set[str]:
     if not token.isascii():
         return _case_variants(token)
     pieces = set(roots(token)) if token.isalpha() else {token}
-    pieces.update(name for name, written in NAMES.items() if written == token)
+    pieces.update(name for name, name_token in NAMES.items() if name_token == token)
     if token.endswith("nt") and len(token) < LONGEST_TOKEN:
         pieces.add(f"{token[:-1]}_t")
     return pieces
 
 
 def _case_variants(token: str) -> set[str]:
-    """LIKE ignores case only in ASCII."""
+    """The spellings of a token in other cases, because LIKE ignores case only in ASCII."""
     if token.isascii():
         return {token}
-    # Arguments of a tool may be JSON that escapes such letters; one of them makes a candidate.
+    # Arguments of a tool may be JSON that escapes these letters; one of them makes a candidate.
     return {token, token.capitalize(), token.upper(), json.dumps(token[0])[1:-1]}
 
 
@@ -139,5 +139,5 @@ def _join_pairs(tokens: tuple[str, ...]) -> list[str]:
 
 
 def _escape(piece: str) -> str:
-    # "_" is ours: any one character.
+    # "_" is not escaped: `_word_pieces` uses it for any one character.
     return piece.replace("\\", "\\\\").replace("%", "\\%")

@@ -1,7 +1,7 @@
 """Brings an index up to date with the record, within transactions of the caller.
 
-Changes are read before messages. So what happens in between is either seen in the messages or has a later position and
-comes with the next changes. Messages before the position are only rechecked because of a change.
+Changes are read before messages. So a change in between is either visible in the messages, or has a later position and
+is read next time. Messages up to the position are rechecked only because of a change.
 """
 
 import sqlite3
@@ -16,7 +16,7 @@ from memoranda.sessions.feed import Feed, FeedChange, FeedMessage, FeedSession
 
 MAX_CHANGES = 500
 _BATCH_SIZE = 500
-# A token that no text has, between a text and its parts, so that no phrase matches across them.
+# A token that no text contains, between a text and its parts, so that no phrase matches across them.
 GAP = "\ue000"
 
 
@@ -37,23 +37,23 @@ class IndexUpdater:
         self._words: list[tuple[int, str]] = []
         self._pairs: list[tuple[int, str]] = []
         self._docs: list[tuple[int, int, int, int, int, int, float, int]] = []
-        self._open_sessions: dict[str, _Session] = {}
+        self._open_sessions: dict[str, _SessionRow] = {}
         self._number_for = number_for
         self._ordinal_for = ordinal_for
 
     def follow(self, limit: int) -> bool:
-        """Pull the next changes and messages; whether there may be more."""
+        """Index the next changes and messages; returns whether there may be more."""
         head = self._feed.head()
         more = self.follow_changes()
         batch = self._feed.messages_after(self.state.message, limit)
         self.add(batch.messages)
-        # What was appended after the head was read may be missing from an empty list.
+        # An empty list may lack messages that were appended after the head was read.
         reached = batch.position if batch.messages else head.message
         self.state.message = max(reached, self.state.message)
         return more or reached < head.message
 
     def follow_changes(self) -> bool:
-        """Apply the next changes; whether there may be more."""
+        """Apply the next changes; returns whether there may be more."""
         changes = self._feed.changes_after(self.state.change, MAX_CHANGES)
         if changes:
             self._apply(changes)
@@ -80,7 +80,7 @@ class IndexUpdater:
         self.state.change = changes[-1].position
 
     def add(self, messages: Collection[FeedMessage], sessions: Collection[str] = ()) -> None:
-        """Index messages that are not indexed yet, and the titles of their sessions and of others."""
+        """Index messages that are not indexed yet, and the titles of their sessions and of the other `sessions`."""
         self._find_sessions({*sessions, *(message.session_id for message in messages)})
         for message in messages:
             session = self._open_sessions.get(message.session_id)
@@ -90,7 +90,7 @@ class IndexUpdater:
 
     def close(self) -> None:
         """Write the collected rows; the caller commits."""
-        # Rows of the full-text table go in by rising number: it would flush its memory otherwise.
+        # Rows of the full-text tables are inserted by rising number; otherwise SQLite would flush them to disk.
         self._connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", self._words)
         self._connection.executemany("INSERT INTO pairs (rowid, text) VALUES (?, ?)", self._pairs)
         self._connection.executemany("INSERT INTO docs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._docs)
@@ -103,9 +103,9 @@ class IndexUpdater:
         self._words, self._pairs, self._docs = [], [], []
 
     def _add(
-        self, message: FeedMessage, words: SearchableText, session: "_Session", ordinal: int | None = None
+        self, message: FeedMessage, words: SearchableText, session: "_SessionRow", ordinal: int | None = None
     ) -> None:
-        """Index one message with the ordinal that it had before, or behind the others."""
+        """Index one message with its previous ordinal, or after the others."""
         new = session.places if ordinal is None else ordinal
         doc = self._index(words, message.id, session.number, new, message.timestamp)
         if doc is not None:
@@ -135,7 +135,7 @@ class IndexUpdater:
 
     def _find_sessions(self, ids: Collection[str]) -> None:
         """Open the rows of sessions; those of deleted sessions stay closed."""
-        for session in self._feed.feed_sessions([one for one in ids if one not in self._open_sessions]).values():
+        for session in self._feed.feed_sessions([name for name in ids if name not in self._open_sessions]).values():
             self._ensure_open(session)
 
     def _ensure_open(self, session: FeedSession) -> bool:
@@ -157,7 +157,7 @@ class IndexUpdater:
             (session_id,),
         ).fetchone()
         if row is not None:
-            self._open_sessions[session_id] = _Session(row[0], (row[1], row[2]), *row[3:])
+            self._open_sessions[session_id] = _SessionRow(row[0], (row[1], row[2]), *row[3:])
         return row is not None
 
     def _insert(self, session: FeedSession) -> None:
@@ -167,7 +167,7 @@ class IndexUpdater:
             (self._number_for(session.id), session.id, *_session_columns(session)),
         )
         assert cursor.lastrowid is not None
-        self._open_sessions[session.id] = _Session(cursor.lastrowid, (session.started_at, session.user_id))
+        self._open_sessions[session.id] = _SessionRow(cursor.lastrowid, (session.started_at, session.user_id))
         self._add_title(session)
 
     def _add_title(self, session: FeedSession) -> None:
@@ -193,7 +193,7 @@ class IndexUpdater:
             self._add_title(session)
 
     def _may_be_recreated(self, session_id: str) -> bool:
-        """Whether a session may have been deleted and made recheck_from: then not one of its old messages is there."""
+        """Whether a session may have been deleted and created again: then none of its old messages exists."""
         session = self._open_sessions[session_id]
         row = self._connection.execute(
             "SELECT message FROM docs WHERE doc BETWEEN ? AND ? AND session = ? AND role <> ? LIMIT 1",
@@ -201,7 +201,7 @@ class IndexUpdater:
         ).fetchone()
         return row is not None and not self._feed.messages_by_id([row[0]])
 
-    def _drop_title(self, session: "_Session") -> None:
+    def _drop_title(self, session: "_SessionRow") -> None:
         if session.title_doc is not None:
             self._write_pending()
             self._delete([session.title_doc])
@@ -239,7 +239,7 @@ class IndexUpdater:
             yield from messages
             first = messages[-1].id + 1
 
-    def _docs_of(self, session: "_Session", first: int) -> list[tuple[int, int, int, int]]:
+    def _docs_of(self, session: "_SessionRow", first: int) -> list[tuple[int, int, int, int]]:
         rows = self._connection.execute(
             "SELECT doc, message, mark, place FROM docs"
             " WHERE doc BETWEEN ? AND ? AND session = ? AND message >= ? AND role <> ?",
@@ -264,7 +264,7 @@ class IndexUpdater:
             self.close()
 
 
-class _Session:
+class _SessionRow:
     """The row of a session during a transaction."""
 
     __slots__ = ("first_doc", "identity", "last_doc", "number", "places", "title_doc", "touched")

@@ -1,1 +1,1 @@
-"""Finding conversations again: what was typed becomes a query, and what it finds is ranked by conversation."""
+"""Search of past conversations: parses a query, finds and ranks conversations, and shows the messages that match."""

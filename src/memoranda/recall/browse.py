@@ -14,15 +14,15 @@ from memoranda.sessions.feed import FeedMessage
 from memoranda.support.shorten import json_size
 from memoranda.tools import JsonObject, tool_refusal
 
-_READ_AT_ONCE = 60
-_READ_MESSAGE = 1_500
-_TOOL_OUTPUT = 300
-_NEIGHBOUR_SHARE = 700
+_MAX_MESSAGES_READ = 60
+_MAX_MESSAGE_CHARS = 1_500
+_MAX_TOOL_OUTPUT_CHARS = 300
+_NEIGHBOUR_CHARS = 700
 # Room for the counts, a cursor and the sentence about it.
-_CURSOR = 300
-# Room for what a list has beside its entries: the counts, a cursor, and why it is empty.
-_REST = 200
-_MAX_ERROR = 1_000
+_CURSOR_CHARS = 300
+# Room for what a list contains besides its entries: the counts, a cursor, and why it is empty.
+_REST_CHARS = 200
+_MAX_ERROR_CHARS = 1_000
 
 
 def browse(
@@ -36,7 +36,7 @@ def browse(
     rows = db.listing.list_sessions_rich(
         source=request.sources,
         exclude_sources=() if request.sources else settings.hidden_sources,
-        # One more than requested, to know whether there are more; and the current one may be among them.
+        # One more than requested, to know whether there are more, and one in case the current one is included.
         limit=request.limit + 2,
         offset=request.cursor,
         order_by_last_active=True,
@@ -48,7 +48,7 @@ def browse(
     conversation = db.conversations.conversation_of(current) if current else None
     others = [row for row in rows if conversation is None or row["conversation_id"] != conversation.conversation_id]
     answer: JsonObject = {"success": True, "mode": "browse", "results": [], "count": 0}
-    room = settings.answer_chars - _REST
+    room = settings.answer_chars - _REST_CHARS
     used = 0
     for row in others[: request.limit]:
         entry = _list_entry(row)
@@ -70,35 +70,35 @@ def browse(
 
 
 def scroll(
-    db: SearchableStore, request: SearchRequest, settings: RecallSettings, around: int, in_context: frozenset[int]
+    db: SearchableStore, request: SearchRequest, settings: RecallSettings, message_id: int, in_context: frozenset[int]
 ) -> JsonObject:
     """The messages on either side of one message of a conversation."""
     conversation = db.conversations.conversation_of(request.session_id)
     if conversation is None:
         return refuse("not_found", f"There is no session {echo_input(request.session_id)!r}.")
-    if around in in_context:
+    if message_id in in_context:
         return refuse("in_context", guidance.IN_CONTEXT)
-    window = db.conversations.window_around(around, request.window, without=in_context)
-    owner = next((m.session_id for m in window.messages if m.id == around), "") if window else ""
+    window = db.conversations.window_around(message_id, request.window, without=in_context)
+    owner = next((m.session_id for m in window.messages if m.id == message_id), "") if window else ""
     # A branch repeats messages of the conversation that it comes from.
     related = {row["id"] for row in db.lineage.get_ancestors(request.session_id)}
     if window is None or owner not in {*conversation.sessions, *related}:
         return refuse(
-            "not_found", f"Message {around} is not in the conversation of {echo_input(request.session_id)!r}."
+            "not_found", f"Message {message_id} is not in the conversation of {echo_input(request.session_id)!r}."
         )
-    answer = {"success": True, "mode": "scroll", "around_message_id": around, "window": request.window}
+    answer = {"success": True, "mode": "scroll", "around_message_id": message_id, "window": request.window}
     answer |= _session_meta(db, owner)
-    return _fill_scroll(answer, window, around, request.cursor, settings.answer_chars)
+    return _fill_scroll(answer, window, message_id, request.cursor, settings.answer_chars)
 
 
 def read(
     db: SearchableStore, request: SearchRequest, settings: RecallSettings, in_context: frozenset[int]
 ) -> JsonObject:
-    """A conversation from its start, or from the message that the cursor names."""
+    """A conversation from its start, or from after the message that the cursor names."""
     conversation = db.conversations.conversation_of(request.session_id)
     if conversation is None:
         return refuse("not_found", f"There is no session {echo_input(request.session_id)!r}.")
-    window = db.conversations.messages_behind(conversation, request.cursor, _READ_AT_ONCE, without=in_context)
+    window = db.conversations.messages_behind(conversation, request.cursor, _MAX_MESSAGES_READ, without=in_context)
     answer: JsonObject = {"success": True, "mode": "read"} | _session_meta(db, request.session_id)
     if not window.before and (parent := _find_parent(db, conversation)):
         answer |= {"parent_session_id": parent, "note": guidance.BRANCHED}
@@ -119,7 +119,7 @@ def read(
 
 
 def refuse(reason: str, error: str) -> JsonObject:
-    return tool_refusal(reason, fit_json(error, _MAX_ERROR))
+    return tool_refusal(reason, fit_json(error, _MAX_ERROR_CHARS))
 
 
 def _project_field(session: Mapping[str, Any]) -> JsonObject:
@@ -161,19 +161,19 @@ def _list_entry(row: Mapping[str, Any]) -> JsonObject:
 
 
 def _max_chars(message: FeedMessage) -> int:
-    return _READ_MESSAGE if message.role in ("user", "assistant") else _TOOL_OUTPUT
+    return _MAX_MESSAGE_CHARS if message.role in ("user", "assistant") else _MAX_TOOL_OUTPUT_CHARS
 
 
-def _fill_scroll(answer: JsonObject, window: Window, around: int, start: int, budget: int) -> JsonObject:
-    """Add the anchor with as much of its text as fits, from `start` on, and its neighbours in the remaining room."""
-    position = next(index for index, message in enumerate(window.messages) if message.id == around)
-    room = budget - json_size(answer) - _CURSOR
+def _fill_scroll(answer: JsonObject, window: Window, message_id: int, start: int, budget: int) -> JsonObject:
+    """Adds the anchor with as much of its text as fits, from `start` on, and its neighbours in the remaining room."""
+    position = next(index for index, message in enumerate(window.messages) if message.id == message_id)
+    room = budget - json_size(answer) - _CURSOR_CHARS
     # Neighbours get a share, so that one long message does not push them out.
-    for_anchor = room - min(room // 2, _NEIGHBOUR_SHARE * (len(window.messages) - 1))
+    for_anchor = room - min(room // 2, _NEIGHBOUR_CHARS * (len(window.messages) - 1))
     anchor = fit_message(window.messages[position], for_anchor, for_anchor, start=start, anchor=True)
     shown = [] if anchor is None else [anchor.entry]
     room -= 0 if anchor is None else anchor.size
-    before, after, _ = add_neighbours(window.messages, position, shown, _READ_MESSAGE, room)
+    before, after, _ = add_neighbours(window.messages, position, shown, _MAX_MESSAGE_CHARS, room)
     answer |= {"messages": shown, "messages_before": window.before + before, "messages_after": window.after + after}
     end = start + len(anchor.entry["content"]) if anchor else start
     if anchor and anchor.entry.get("chars", 0) > end > start:

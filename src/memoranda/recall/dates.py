@@ -30,7 +30,7 @@ _IN_MONTH = re.compile(rf"\b(?:in|of|during|since|early|late|mid|last|this) {_MO
 _AGO = re.compile(rf"\b(\d{{1,3}}|{'|'.join(_COUNTS)})(?: of)? (day|week|month|year)s? ago\b", re.IGNORECASE)
 _LAST = re.compile(rf"\blast (week|month|year|{'|'.join(_WEEKDAYS)})\b", re.IGNORECASE)
 _YESTERDAY = re.compile(r"\byesterday\b|昨天|昨日", re.IGNORECASE)
-# Most queries name no date, and this is the quick way to see it.
+# Most queries name no date; this finds out quickly.
 may_name_date = re.compile(rf"\d|\b(?:ago|last|yesterday)\b|昨|{_IN_MONTH.pattern}", re.IGNORECASE).search
 _LENGTHS = {"day": 1, "week": 7, "month": 30, "year": 365}
 
@@ -56,9 +56,9 @@ def time_ranges(text: str, now: float) -> list[TimeRange]:
     return found
 
 
-def date_closeness(found: Sequence[TimeRange], time: float) -> float:
+def date_closeness(ranges: Sequence[TimeRange], time: float) -> float:
     """1 within one of the ranges, falling to 0 a week away from it."""
-    gap = min((max(start - time, time - end, 0.0) for start, end in found), default=_SLACK_DAYS * _DAY)
+    gap = min((max(start - time, time - end, 0.0) for start, end in ranges), default=_SLACK_DAYS * _DAY)
     return max(0.0, 1.0 - gap / (_SLACK_DAYS * _DAY))
 
 
@@ -78,7 +78,7 @@ def _calendar(text: str) -> list[tuple[int | None, int, int | None]]:
 
 
 def _time_range(year: int, month: int, day: int | None) -> TimeRange | None:
-    """A day or a month by the local calendar; None when there is no such date."""
+    """A day or a month by the local calendar; None if the date does not exist."""
     try:
         first = datetime(year, month, day or 1)
         length = 1 if day else monthrange(year, month)[1]

@@ -1,8 +1,8 @@
 """Turns hits into evidence: the snippet of each match and the messages around it, within a limit of JSON characters.
 
-Every answer has a hard limit on its size as JSON. The most important goes in first: the match, then its neighbours
-outwards, then how the conversation began and ended. What does not fit is cut around the match or left out; the answer
-says so, and how to read on.
+Every answer has a hard limit on its size as JSON. The most important text is added first: the match, then its
+neighbours outwards, then how the conversation began and ended. What does not fit is cut around the match or omitted;
+the answer says so, and how to read more.
 """
 
 import json
@@ -24,18 +24,18 @@ from memoranda.tools import JsonObject
 CONVERSATION_ROLES = ("user", "assistant")
 _WINDOW = 5
 _BOOKEND = 3
-_ANCHOR = 1_200
-_NEIGHBOUR = 500
-_BOOKEND_TEXT = 200
-_ARGUMENTS = 300
-_CALLS = 5
+_MAX_ANCHOR_CHARS = 1_200
+_MAX_NEIGHBOUR_CHARS = 500
+_MAX_BOOKEND_CHARS = 200
+_MAX_ARGUMENT_CHARS = 300
+_MAX_CALLS = 5
 _ROLES = frozenset({"user", "assistant", "tool", "system"})
-# The most that one character takes in JSON, and the fields of a message around its text.
-_ESCAPED = 6
-_AROUND = 190
-_NAME = 100
+# The most that one character takes in JSON, and the fields of a message besides its text.
+_MAX_ESCAPE_CHARS = 6
+_FIELDS_CHARS = 190
+_MAX_NAME_CHARS = 100
 # Room for the counts and the empty bookends of a result.
-_COUNTS = 120
+_COUNTS_CHARS = 120
 OPEN, CLOSE, CUT = ">>>", "<<<", "…"
 _MAX_TEXT = 200_000
 _MAX_SNAP = 20
@@ -46,7 +46,7 @@ _MAX_QUESTION = 300
 
 
 class FittedMessage(NamedTuple):
-    """A message as a model reads it, and the most characters that it takes as JSON in a list."""
+    """A message as a model reads it, and the maximum of characters that it takes as JSON in a list."""
 
     entry: JsonObject
     size: int
@@ -60,11 +60,11 @@ def fit_message(
     Its JSON takes at most `room` characters; None when not even a little of the text fits.
     """
     text = text_of(message.content)
-    shown: JsonObject = {"id": message.id, "role": message.role[:_NAME], "when": show_time(message.timestamp)}
-    around = _AROUND + _ESCAPED * (len(shown["role"]) if shown["role"] not in _ROLES else 1)
+    shown: JsonObject = {"id": message.id, "role": message.role[:_MAX_NAME_CHARS], "when": show_time(message.timestamp)}
+    other_fields = _FIELDS_CHARS + _MAX_ESCAPE_CHARS * (len(shown["role"]) if shown["role"] not in _ROLES else 1)
     if message.tool_name:
-        shown["tool_name"] = message.tool_name[:_NAME]
-        around += json_size(shown["tool_name"]) + len('"tool_name": , ')
+        shown["tool_name"] = message.tool_name[:_MAX_NAME_CHARS]
+        other_fields += json_size(shown["tool_name"]) + len('"tool_name": , ')
     if anchor:
         shown["anchor"] = True
     if start:
@@ -75,17 +75,17 @@ def fit_message(
         if size > room // 2:
             shown["tool_calls"] = [f"{len(shown['tool_calls'])} calls"]
             size = json_size(shown["tool_calls"])
-        around += size + len('"tool_calls": , ')
+        other_fields += size + len('"tool_calls": , ')
     max_chars = min(max_chars, len(text) - start) if start < len(text) else 0
     while True:
         content = text[start : start + max_chars]
-        size = around + json_size(content)
+        size = other_fields + json_size(content)
         if size <= room:
             break
         if not max_chars:
             return None
-        # Some characters take several in JSON, so the cut is found step by step.
-        max_chars = max(0, min(max_chars - 1, max_chars * room // size, max_chars - (size - room) // _ESCAPED))
+        # Some characters take several in JSON, so the loop approaches the right length step by step.
+        max_chars = max(0, min(max_chars - 1, max_chars * room // size, max_chars - (size - room) // _MAX_ESCAPE_CHARS))
     if text and not max_chars and start < len(text) and "tool_calls" not in shown:
         return None
     shown["content"] = content
@@ -98,21 +98,21 @@ def shorten_calls(calls: Any) -> list[str]:
     """Each tool call as name(arguments), without ids and types, which tell a reader nothing."""
     shown = []
     every = calls if isinstance(calls, list) else [calls]
-    for call in every[:_CALLS]:
+    for call in every[:_MAX_CALLS]:
         function = call.get("function", call) if isinstance(call, dict) else {}
         name = function.get("name", "tool") if isinstance(function, dict) else "tool"
         arguments = function.get("arguments", function.get("input", "")) if isinstance(function, dict) else call
         text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-        shown.append(f"{str(name)[:_NAME]}({shorten_end(text, _ARGUMENTS)})")
-    return shown if len(every) <= _CALLS else [*shown, f"… and {len(every) - _CALLS} more"]
+        shown.append(f"{str(name)[:_MAX_NAME_CHARS]}({shorten_end(text, _MAX_ARGUMENT_CHARS)})")
+    return shown if len(every) <= _MAX_CALLS else [*shown, f"… and {len(every) - _MAX_CALLS} more"]
 
 
 def add_neighbours(
     messages: Sequence[FeedMessage], position: int, shown: list[JsonObject], max_chars: int, room: int
 ) -> tuple[int, int, int]:
-    """Add the neighbours of the message in `shown`, the nearest first and from both sides in turn, while they fit.
+    """Adds the neighbours of the message in `shown`, the nearest first and from both sides in turn, while they fit.
 
-    Returns how many are left out before and after, and how much room is left.
+    Returns how many are omitted before and after, and how much room is left.
     """
     before, after = list(messages[:position]), list(messages[position + 1 :])
     while shown and (before or after):
@@ -132,7 +132,7 @@ def add_neighbours(
 
 
 class MatchedMessage(NamedTuple):
-    """A message that was found, its index in the window around it, and that window."""
+    """A message that a search found, its index in the window around it, and that window."""
 
     message: FeedMessage
     position: int
@@ -147,7 +147,7 @@ class Evidence:
         self._in_context = in_context
 
     def find(self, message_id: int) -> MatchedMessage | None:
-        """A message and the window around it; None when it is out of scope or deleted."""
+        """A message and the window around it; None if it is out of scope or deleted."""
         window = self._store.window_around(message_id, _WINDOW, roles=CONVERSATION_ROLES, without=self._in_context)
         if window is None:
             return None
@@ -155,7 +155,7 @@ class Evidence:
         return MatchedMessage(window.messages[position], position, window)
 
     def find_answer(self, message_id: int) -> MatchedMessage | None:
-        """Like `find`, but for a question of the user that was answered: its answer."""
+        """Like `find`, but for a question of the user that got an answer: finds the answer."""
         matched = self.find(message_id)
         if matched is None or matched.message.role != "user":
             return matched
@@ -165,16 +165,16 @@ class Evidence:
         answer = answer_in(matched.window.messages[matched.position + 1 :], text)
         return matched if answer is None else self.find(answer.id)
 
-    def around(self, matched: MatchedMessage, match_at: int, budget: int) -> JsonObject:
-        """The window and bookends for a match, together within `budget`."""
+    def show_window(self, matched: MatchedMessage, match_at: int, budget: int) -> JsonObject:
+        """The window and bookends for a match at the character `match_at`, together within `budget`."""
         anchor, position, window = matched
-        max_chars = max(80, min(_ANCHOR, budget // 2))
+        max_chars = max(80, min(_MAX_ANCHOR_CHARS, budget // 2))
         start = max(0, match_at - max_chars // 4) if len(text_of(anchor.content)) > max_chars else 0
-        room = budget - _COUNTS
+        room = budget - _COUNTS_CHARS
         first = fit_message(anchor, max_chars, room, start=start, anchor=True)
         shown = [] if first is None else [first.entry]
         room -= 0 if first is None else first.size
-        before, after, room = add_neighbours(window.messages, position, shown, _NEIGHBOUR, room)
+        before, after, room = add_neighbours(window.messages, position, shown, _MAX_NEIGHBOUR_CHARS, room)
         result: JsonObject = {
             "messages": shown,
             "messages_before": window.before + before,
@@ -184,20 +184,21 @@ class Evidence:
 
     def _bookends(self, conversation: Conversation, shown: list[JsonObject], room: int) -> JsonObject:
         ends: dict[str, list[JsonObject]] = {"bookend_start": [], "bookend_end": []}
-        if room > _BOOKEND_TEXT:
+        if room > _MAX_BOOKEND_CHARS:
             outside = (shown[0]["id"], shown[-1]["id"])
             first, last = self._store.ends_of(
                 conversation, _BOOKEND, outside=outside, roles=CONVERSATION_ROLES, without=self._in_context
             )
-            room = _fill(ends["bookend_start"], first, room, room // 2)
-            _fill(ends["bookend_end"], last[::-1], room, 0)
+            room = _add_fitting(ends["bookend_start"], first, room, reserved=room // 2)
+            _add_fitting(ends["bookend_end"], last[::-1], room, reserved=0)
             ends["bookend_end"].reverse()
         return dict(ends)
 
 
-def _fill(entries: list[JsonObject], messages: Iterable[FeedMessage], room: int, keep: int) -> int:
+def _add_fitting(entries: list[JsonObject], messages: Iterable[FeedMessage], room: int, *, reserved: int) -> int:
+    """Adds messages while they fit; returns the room that is left, which includes the `reserved` part."""
     for message in messages:
-        fitting = fit_message(message, _BOOKEND_TEXT, room - keep)
+        fitting = fit_message(message, _MAX_BOOKEND_CHARS, room - reserved)
         if fitting is None:
             break
         room -= fitting.size
@@ -206,7 +207,7 @@ def _fill(entries: list[JsonObject], messages: Iterable[FeedMessage], room: int,
 
 
 def show_time(seconds: float | None) -> str | None:
-    """A timestamp as every answer writes it: UTC, to the second."""
+    """A timestamp in the format of every answer: UTC, to the second."""
     if seconds is None:
         return None
     try:
@@ -216,15 +217,15 @@ def show_time(seconds: float | None) -> str | None:
 
 
 class _Match(NamedTuple):
-    """Where in a text a token or sequence of the query matches, and which."""
+    """Where in a text a token or sequence of the query matches."""
 
     start: int
     end: int
-    what: str
+    term: str
 
 
 def snippet(text: str, query: Query, width: int = 240) -> str:
-    """At most `width` characters around the best cluster of matches, markers not counted; else the start of it."""
+    """At most `width` characters around the best cluster of matches, not counting marks; without matches, the start."""
     return excerpt(text, query, width).text
 
 
@@ -248,7 +249,7 @@ def excerpt(text: str, query: Query, width: int = 240) -> "Excerpt":
 
 
 class Excerpt(NamedTuple):
-    """A snippet, and where in the text its best cluster of matches begins; None when nothing matches."""
+    """A snippet, and where in the text its best cluster of matches begins; None if nothing matches."""
 
     text: str
     at: int | None
@@ -259,7 +260,7 @@ def match_spans(text: str, query: Query) -> list[tuple[int, int]]:
     return list(_merge_overlaps(_find_matches(text, query)))
 
 
-class _Wanted:
+class _Marks:
     """What to mark: whole phrases where they occur, else their tokens."""
 
     def __init__(self, query: Query) -> None:
@@ -276,7 +277,7 @@ class _Wanted:
     def _add(self, pattern: Pattern) -> None:
         match pattern:
             case Word(token):
-                # A single character stands for every token that begins with it.
+                # A single character matches every token that begins with it.
                 (self.prefixes.append if is_single_character(token) else self.tokens.add)(token)
             case Prefix(token):
                 self.prefixes.append(token)
@@ -291,14 +292,14 @@ class _Wanted:
 
 def _find_matches(text: str, query: Query) -> list[_Match]:
     """All matches of the query in the text, in order."""
-    wanted = _Wanted(query)
-    found = list(token_spans(text))
-    matches = list(_find_sequences(found, wanted.sequences))
-    tokens = wanted.tokens
-    if not matches and wanted.sequences:
-        tokens = tokens | wanted.loose
-    prefixes = tuple(wanted.prefixes)
-    for span in found:
+    marks = _Marks(query)
+    spans = list(token_spans(text))
+    matches = list(_find_sequences(spans, marks.sequences))
+    tokens = marks.tokens
+    if not matches and marks.sequences:
+        tokens = tokens | marks.loose
+    prefixes = tuple(marks.prefixes)
+    for span in spans:
         for token in span.tokens:
             if token in tokens:
                 matches.append(_Match(span.start, span.end, token))
@@ -309,16 +310,16 @@ def _find_matches(text: str, query: Query) -> list[_Match]:
 
 
 def _match_end(start: int, end: int, token: str, prefixes: tuple[str, ...]) -> int:
-    """The end of the mark: of a pair of characters, only the one that the query names."""
+    """The end of the mark; in a pair of characters, only the one that the query names is marked."""
     single = is_single_character(token[0]) and any(len(prefix) == 1 and token.startswith(prefix) for prefix in prefixes)
     return start + 1 if single else end
 
 
-def _find_sequences(found: list[TokenSpan], sequences: list[tuple[str, ...]]) -> Iterator[_Match]:
+def _find_sequences(spans: list[TokenSpan], sequences: list[tuple[str, ...]]) -> Iterator[_Match]:
     """Where the tokens of a phrase follow each other."""
     if not sequences:
         return
-    flat = [(token, span) for span in found for token in span.tokens]
+    flat = [(token, span) for span in spans for token in span.tokens]
     tokens = [token for token, _ in flat]
     for sequence in sequences:
         first, length = sequence[0], len(sequence)
@@ -332,25 +333,25 @@ def _find_sequences(found: list[TokenSpan], sequences: list[tuple[str, ...]]) ->
                 yield _Match(flat[at][1].start, flat[at + length - 1][1].end, " ".join(sequence))
 
 
-def _best_cluster(found: list[_Match], width: int) -> int | None:
-    """Where the window begins that has the most different matches, then the most; the first of equals."""
+def _best_cluster(matches: list[_Match], width: int) -> int | None:
+    """The start of the window with the most different terms, then the most matches; the first of equals."""
     reach = width * 3 // 4
     best: tuple[int, int] = (0, 0)
     start: int | None = None
     counts: dict[str, int] = {}
     last = 0
-    for match in found:
-        while last < len(found) and found[last].end <= match.start + reach:
-            counts[found[last].what] = counts.get(found[last].what, 0) + 1
+    for match in matches:
+        while last < len(matches) and matches[last].end <= match.start + reach:
+            counts[matches[last].term] = counts.get(matches[last].term, 0) + 1
             last += 1
         worth = (len(counts), sum(counts.values()))
         if worth > best or start is None:
             best, start = max(worth, best), match.start
         # A match longer than the reach was never counted.
-        if counts.get(match.what, 0) > 1:
-            counts[match.what] -= 1
+        if counts.get(match.term, 0) > 1:
+            counts[match.term] -= 1
         else:
-            counts.pop(match.what, None)
+            counts.pop(match.term, None)
     return start
 
 
@@ -373,10 +374,10 @@ def _choose_window(text: str, cluster: int | None, width: int) -> tuple[int, int
     return start, end
 
 
-def _merge_overlaps(found: list[_Match]) -> Iterator[tuple[int, int]]:
-    """Merge matches that touch or overlap into one mark."""
+def _merge_overlaps(matches: list[_Match]) -> Iterator[tuple[int, int]]:
+    """Merges matches that touch or overlap into one mark."""
     at: tuple[int, int] | None = None
-    for start, end, _ in found:
+    for start, end, _ in matches:
         if at is not None and start <= at[1]:
             at = (at[0], max(at[1], end))
         else:

@@ -1,4 +1,4 @@
-"""Search for single messages, as `SessionDB.search_messages` answers it."""
+"""Search for single messages: the implementation of `SessionDB.search_messages`."""
 
 from collections.abc import Collection
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from memoranda.recall.search import Search
 from memoranda.sessions.message_rows import text_of
 from memoranda.sessions.store import SessionStore
 
-_CONTEXT = 200
+_MAX_CONTEXT_CHARS = 200
 
 
 def search_messages(
@@ -31,7 +31,7 @@ def search_messages(
     projects: Collection[str] | None,
 ) -> list[dict[str, Any]]:
     """The messages that match, best first, each with a snippet, its neighbours and facts about its session."""
-    _require_sense(query, sort, limit=limit, offset=offset, since=since, until=until)
+    _check_arguments(query, sort, limit=limit, offset=offset, since=since, until=until)
     filters = Filters(
         store.scope,
         sources=None if source_filter is None else _names(source_filter),
@@ -48,7 +48,7 @@ def search_messages(
         window = store.conversations.window_around(message_id, 1)
         if window is None:
             continue
-        message = next(each for each in window.messages if each.id == message_id)
+        message = next(candidate for candidate in window.messages if candidate.id == message_id)
         session = store.sessions.get_session(message.session_id) or {}
         words = searchable_text(message)
         results.append(
@@ -60,7 +60,8 @@ def search_messages(
                 "tool_name": message.tool_name,
                 "snippet": snippet(f"{words.text}\n{words.tool_text}".strip(), parsed),
                 "context": [
-                    {"role": each.role, "content": text_of(each.content)[:_CONTEXT]} for each in window.messages
+                    {"role": neighbour.role, "content": text_of(neighbour.content)[:_MAX_CONTEXT_CHARS]}
+                    for neighbour in window.messages
                 ],
                 "source": session.get("source"),
                 "model": session.get("model"),
@@ -70,13 +71,13 @@ def search_messages(
     return results
 
 
-def _names(given: Collection[str]) -> frozenset[str]:
+def _names(names: Collection[str]) -> frozenset[str]:
     """One name counts as a list of one."""
-    return frozenset({given} if isinstance(given, str) else given)
+    return frozenset({names} if isinstance(names, str) else names)
 
 
-def _require_sense(query: Any, sort: Any, **numbers: Any) -> None:
-    """Raise for what would otherwise silently find nothing, or be found in another order."""
+def _check_arguments(query: Any, sort: Any, **numbers: Any) -> None:
+    """Raises for arguments that would otherwise silently find nothing, or in another order."""
     if not isinstance(query, str):
         raise SessionError(f"A query must be text, not {type(query).__name__}.")
     if sort not in (None, "newest", "oldest"):

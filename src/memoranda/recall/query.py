@@ -1,7 +1,7 @@
 """Parses a query: words, "phrases", prefix*, AND OR NOT, -word, ( ), or a plain question.
 
-Nothing is an error. A query has parts that must match together, an exclusion (`excluded`), and single terms for when
-all parts together find too little.
+No text is an error. A query has parts that must match together, an exclusion (`excluded`), and single terms that are
+searched when all parts together find too little.
 """
 
 import re
@@ -30,13 +30,13 @@ _MAX_PAIRS = 6
 _FEW_WORDS = 3
 # In a script without spaces, a longer run is a sentence.
 _LONG_RUN = 8
-# In so short a query even stop words form pairs: "not working".
+# In a query this short even stop words form pairs: "not working".
 _SHORT_QUERY = 4
 _HASH = re.compile(r"[0-9a-f]{7,40}")
 _BROKEN = re.compile(r"[\ud800-\udfff\x00]")
 _WIDE_BREAK = re.compile(r"[\u3000-\u3004\u3008-\u3020\u30fb\uff01-\uff0f\uff1a-\uff1f]+")
 _EDGES = " \t\n.,;:!?'`´’‘()[]{}<>"
-# Words that only frame a question ("remind me", "how many days") say how an answer is wanted, not what it is about.
+# Words that only frame a question ("remind me", "how many days") say what kind of answer is wanted, not its subject.
 _FRAMING_WORDS = """
 kind type sort number amount total often item summary summarize summarise comprehensive aspect detail different
 various several specific specifically particular order list overall across throughout remind remember recall say ask
@@ -90,7 +90,7 @@ class Query:
     text: str
     parts: tuple[Part, ...] = ()
     leaves: tuple[Part, ...] = ()
-    """Every part as typed, those within groups included; without excluded parts."""
+    """Every part as typed, including those within groups, without excluded parts."""
     excluded: Pattern | None = None
     unwanted: Pattern | None = None
     """Everything that is excluded, also within groups."""
@@ -102,7 +102,7 @@ class Query:
 
     @property
     def alternatives(self) -> bool:
-        """Whether it is only words joined by OR."""
+        """Whether the query consists only of words joined by OR."""
         pattern = self.parts[0].pattern if len(self.parts) == 1 and self.parts[0].grouped else None
         return isinstance(pattern, Or) and all(isinstance(part, Word | Phrase) for part in pattern.parts)
 
@@ -113,13 +113,13 @@ class Query:
 
 
 def parse(text: str) -> Query:
-    """Parse what a person or a model typed. Every text is a query; no syntax is an error."""
+    """Parses what a person or a model typed. Every text is a query; no syntax is an error."""
     text = _BROKEN.sub(" ", text[:MAX_QUERY])
     tree = parse_syntax(text)
     found = _QueryParts()
     found.add(tree)
     if not found.parts:
-        # Only exclusions: everything else would be no answer, so the excluded parts are searched.
+        # Only exclusions: returning everything else would not be an answer, so the excluded parts are searched.
         found = _QueryParts()
         found.add(without_negation(tree))
     meaningful = [part for part in found.parts if part.exact or not part.small]
@@ -168,7 +168,7 @@ class _QueryParts:
 
 
 def _pattern(tree: SyntaxTree, leaves: list[Part], unwanted: list[Pattern]) -> Pattern | None:
-    """The pattern of a syntax tree; None when it has no tokens.
+    """The pattern of a syntax tree; None if it has no tokens.
 
     Adds its leaves to `leaves`, and what it excludes to `unwanted`.
     """
@@ -179,7 +179,7 @@ def _pattern(tree: SyntaxTree, leaves: list[Part], unwanted: list[Pattern]) -> P
             leaves += found
             return _all_of([part.pattern for part in found])
         case Not():
-            # Among alternatives it would mean "everything else".
+            # As an alternative it would mean "everything else".
             return None
         case AnyOf(nodes):
             return _any_of([pattern for node in nodes if (pattern := _pattern(node, leaves, unwanted)) is not None])
@@ -239,7 +239,7 @@ def _phrase(text: str) -> list[Part]:
 
 
 def _open_ended(tokens: list[str]) -> tuple[str, ...]:
-    """Drop the single last character of an unspaced run: the text may continue behind it."""
+    """Drops the single last character of an unspaced run: the text may continue after it."""
     if len(tokens) > 1 and is_single_character(tokens[-1]) and len(tokens[-2]) > 1 and tokens[-2].endswith(tokens[-1]):
         tokens = tokens[:-1]
     return tuple(tokens)
@@ -271,13 +271,13 @@ def _terms(leaves: list[Part]) -> tuple[Term, ...]:
         if part.prefix:
             found.setdefault(part.text, Term(part.text, part.pattern, part.tokens[-1]))
             continue
-        written = _spellings(part.text) if len(part.tokens) > 1 else {}
+        spellings = _spellings(part.text) if len(part.tokens) > 1 else {}
         for token in part.tokens:
-            text = written.get(token, token) if written else part.text
-            little = part.small or (token in STOP_WORDS and len(part.tokens) > 1) or is_single_character(token)
-            kept = small if little else found
+            text = spellings.get(token, token) if spellings else part.text
+            is_small = part.small or (token in STOP_WORDS and len(part.tokens) > 1) or is_single_character(token)
+            terms = small if is_small else found
             pattern = part.pattern if len(part.tokens) == 1 else Word(token)
-            kept.setdefault(token, Term(text, pattern, token, token in FRAMING))
+            terms.setdefault(token, Term(text, pattern, token, token in FRAMING))
     return tuple((found or small).values())[:_MAX_TERMS]
 
 
@@ -300,7 +300,7 @@ def _pairs(parts: list[Part]) -> tuple[tuple[str, str], ...]:
 
 
 class Perspective(Enum):
-    """Whose words a question asks for."""
+    """The speaker that a question asks about."""
 
     ANYONE = "anyone"
     USER = "user"
@@ -308,12 +308,12 @@ class Perspective(Enum):
 
 
 def find_perspective(text: str) -> Perspective:
-    """Whose words answer this: "what did you recommend" the assistant's, "how many books have I read" the user's."""
+    """The speaker of the answer: "what did you recommend" the assistant, "how many books have I read" the user."""
     if _SECOND_PERSON.search(text):
         return Perspective.ASSISTANT
     return Perspective.USER if _FIRST_PERSON.search(text) else Perspective.ANYONE
 
 
 def is_question(text: str) -> bool:
-    """Whether a text without spaces between its words reads like a question."""
+    """Whether a text in a script without spaces contains a question word."""
     return _ASKS.search(text) is not None

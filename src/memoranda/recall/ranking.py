@@ -1,9 +1,9 @@
-"""Ranks sessions by their best messages, by the neighbours of those, and by the session as a whole.
+"""Ranks sessions by their best messages, by the neighbours of those messages, and by the session as a whole.
 
-Every term has a weight: rare words much, common ones little, framing words less. A message scores the weight of its
-terms, more if it is short and of the role that the question asks about, and gains from its neighbours the terms that
-it lacks. A session scores its three best messages, each counting less than the one before, and how often it has the
-terms as a whole. Named dates and, mildly, recency raise the score.
+Every term has a weight: a rare word a high one, a common word a low one, a framing word less. The score of a message is
+the weight of its terms, higher if the message is short and has the role that the question asks about; neighbours add
+the terms that it lacks. The score of a session adds up its three best messages, each counting less than the one before,
+and how often the whole session has the terms. Dates named in the query and, slightly, recency raise the score.
 
 The weights were chosen on development questions of three kinds of conversation at once, as round numbers on a wide
 plateau: see benchmarks/README.md.
@@ -37,11 +37,11 @@ SIDE_BY_SIDE = 0.7
 DATE = 0.5
 RECENCY = 0.1
 
-# The shares of a session's best messages; further ones count nothing.
+# The shares of a session's best messages; further messages do not count.
 _SHARES = tuple(NEXT_BEST**number for number in range(3))
-# Of more sessions, only the most promising are scored.
+# If there are more sessions, only the most promising are scored.
 _MAX_SESSIONS = 50
-# Ordered by time, sessions that match far worse than the best are left out.
+# In an order by time, sessions that match far worse than the best are omitted.
 _MIN_SHARE_OF_BEST = 0.5
 _HALF_LIFE = 30 * 86_400.0
 _NEIGHBOURS = ((-1, NEIGHBOUR), (1, NEIGHBOUR), (-2, FURTHER_NEIGHBOUR), (2, FURTHER_NEIGHBOUR))
@@ -50,7 +50,7 @@ _session_of = itemgetter(1)
 
 @dataclass(frozen=True, slots=True)
 class TermMatches:
-    """The postings of one term. `frequency` counts matches that were not fetched, too."""
+    """The postings of one term. `frequency` also counts matches that were not fetched."""
 
     postings: list[Posting]
     frequency: int
@@ -88,7 +88,7 @@ class SessionScore(NamedTuple):
     matches: int
     signals: Mapping[str, float]
     asked: int = 0
-    """When the session only repeats the question: how many sessions do."""
+    """If the session only repeats the question: how many sessions do."""
 
 
 class _MessageScore(NamedTuple):
@@ -115,7 +115,7 @@ def rank(
     *,
     every: bool = False,
 ) -> list[SessionScore]:
-    """The sessions with any of the terms, best first; of very many only the most promising, unless `every` is set."""
+    """The sessions with any of the terms, best first; if there are many, only the most promising, unless `every`."""
     return _Ranker(matches, pairs, size, context, None if every else _MAX_SESSIONS).scores()
 
 
@@ -127,7 +127,7 @@ def rank_messages(
 
 
 def term_weight(frequency: float, documents: int, *, framing: bool) -> float:
-    """The weight of a term that occurs in so many of the messages."""
+    """The weight of a term that occurs in `frequency` of the messages."""
     return (FRAMING if framing else 1.0) * (_rarity(frequency, documents) + EVENNESS)
 
 
@@ -152,11 +152,11 @@ def sort_by_time(rows: list[Posting], sort: Sort) -> list[Posting]:
 
 
 def keep_well_matching(scores: list[SessionScore], sort: Sort | None) -> list[SessionScore]:
-    """Ranked sessions in the order that is asked for; by time, only those that match well."""
+    """Ranked sessions in the requested order; by time, only those that match well."""
     if sort is None or not scores:
         return scores
-    least = _MIN_SHARE_OF_BEST * max(score.score for score in scores)
-    kept = [score for score in scores if score.score >= least]
+    minimum = _MIN_SHARE_OF_BEST * max(score.score for score in scores)
+    kept = [score for score in scores if score.score >= minimum]
     return sorted(kept, key=lambda score: score.best.time, reverse=sort == "newest")
 
 
@@ -183,9 +183,9 @@ class _Ranker:
         self._everything = (1 << len(self._weights)) - 1
         self._weight_of = _length_weight(size, context.perspective)
         self._numbers = _term_numbers()
-        kept = self._promising(max_sessions)
-        self._masks, self._rows = _gather(matches, kept)
-        self._side_by_side = self._bonuses(pairs, kept)
+        sessions = self._promising_sessions(max_sessions)
+        self._masks, self._rows = _term_masks(matches, sessions)
+        self._side_by_side = self._bonuses(pairs, sessions)
 
     def scores(self) -> list[SessionScore]:
         by_session: dict[int, list[_MessageScore]] = {}
@@ -206,7 +206,7 @@ class _Ranker:
         scored.sort(key=lambda score: (-score.score * self._recency(score.row), -score.row.time))
         return [score.row for score in scored]
 
-    def _promising(self, limit: int | None) -> Collection[int]:
+    def _promising_sessions(self, limit: int | None) -> Collection[int]:
         """The sessions that have most of the terms; all sessions, if they are within the limit."""
         sessions = set().union(*self._counts)
         if limit is None or len(sessions) <= limit:
@@ -218,12 +218,12 @@ class _Ranker:
         # Among equals the newer comes first: Counter keeps the order of the postings.
         return frozenset(sorted(promise, key=promise.__getitem__, reverse=True)[:limit])
 
-    def _bonuses(self, pairs: Sequence[AdjacentTerms], kept: Collection[int]) -> dict[int, float]:
+    def _bonuses(self, pairs: Sequence[AdjacentTerms], sessions: Collection[int]) -> dict[int, float]:
         bonuses: dict[int, float] = {}
         for pair in pairs:
             worth = SIDE_BY_SIDE * sum(self._weights[term] for term in pair.terms) / 2 / self._total
             for row in pair.postings:
-                if row[1] in kept:
+                if row[1] in sessions:
                     key = (row[1] << 32) + row[2]
                     bonuses[key] = bonuses.get(key, 0.0) + worth
         return bonuses
@@ -237,7 +237,7 @@ class _Ranker:
         own = covered * weight
         around = 0.0
         seen = mask
-        # Where one message has all terms, its neighbours add nothing.
+        # If one message has all terms, its neighbours add nothing.
         for offset, share in _NEIGHBOURS if mask != self._everything else ():
             new = masks.get(key + offset, 0) & ~seen
             if new:
@@ -250,7 +250,7 @@ class _Ranker:
 
     def _score_session(self, session: int, scored: list[_MessageScore], near: int) -> SessionScore:
         scored.sort(reverse=True)
-        # A title names the conversation, but the evidence is a message, where there is one.
+        # A title names the conversation, but a message is better evidence, if there is one.
         best = scored[0]
         if best.row[3] == TITLE:
             best = next((message for message in scored if message.row[3] != TITLE), best)
@@ -290,7 +290,7 @@ class _Ranker:
         return 1.0 + RECENCY * exp2(-age / _HALF_LIFE)
 
     def _conversation_score(self, scored: list[_MessageScore]) -> float:
-        """How often a session has the terms, in whichever messages."""
+        """How often a session has the terms in all of its messages."""
         amounts = [0.0] * len(self._weights)
         for message in scored:
             for number in self._numbers(message.mask):
@@ -306,15 +306,15 @@ def _rarity(frequency: float, documents: int) -> float:
     return log(1 + (max(documents - frequency, 0.0) + 0.5) / (frequency + 0.5))
 
 
-def _gather(matches: Sequence[TermMatches], kept: Collection[int]) -> tuple[dict[int, int], dict[int, Posting]]:
-    """The terms of each message, as bits. Keys of neighbouring messages differ by one."""
+def _term_masks(matches: Sequence[TermMatches], sessions: Collection[int]) -> tuple[dict[int, int], dict[int, Posting]]:
+    """The terms of each message of the sessions, as bits. Keys of neighbouring messages differ by one."""
     masks: dict[int, int] = {}
     rows: dict[int, Posting] = {}
     for number, match in enumerate(matches):
         bit = 1 << number
         for row in match.postings:
             session = row[1]
-            if session in kept:
+            if session in sessions:
                 key = (session << 32) + row[2]
                 if key in masks:
                     masks[key] |= bit

@@ -9,8 +9,8 @@ from memoranda.recall.query import FRAMING
 
 def entries_matching(question: str, entries: Iterable[str]) -> list[str]:
     """The entries that share words with a question, those that share most first; equal ones keep their order."""
-    wanted = _subject_words(question)
-    shared = [(len(wanted.intersection(tokenize(entry))), entry) for entry in entries]
+    subject = _subject_words(question)
+    shared = [(len(subject.intersection(tokenize(entry))), entry) for entry in entries]
     return [entry for count, entry in sorted(shared, key=lambda pair: -pair[0]) if count]
 
 

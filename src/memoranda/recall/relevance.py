@@ -1,10 +1,10 @@
-"""The relevance floor: decides which hits a prompt gets without asking for them; mostly none.
+"""The relevance floor: decides which hits are shown with a prompt that did not ask for a search; mostly none.
 
-A search always returns the best there is. A prompt is no search: most prompts have nothing to do with the past, and
-evidence that is not relevant costs attention. So the best message of each conversation is compared with the words of
-the prompt: how much of their weight it contains, and the weight of how many rare words it and its neighbours contain.
-A prompt that asks about the past has to clear less than one that does not. The floors were chosen on public questions
-and prompts, those without an answer included: see docs/explanation/how-relevance-was-measured.md.
+A search always returns its best matches. A prompt is not a search: most prompts have nothing to do with the past, and
+irrelevant evidence costs attention. So the best message of each conversation is compared with the words of the prompt:
+how much of their weight it contains (`share`), and how much weight it contains together with its neighbours, measured
+in rare words (`rarity`). The floor for a prompt that asks about the past is lower. The floors were chosen on public
+questions and prompts, including some without an answer: see docs/explanation/how-relevance-was-measured.md.
 """
 
 import re
@@ -40,7 +40,7 @@ _CONNECTIVES = re.compile(r"\b(?:AND|OR|NOT)\b")
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """The minimum: a share of the words' weight in the message, and the weight of so many rare words around it."""
+    """The minimum of both measures: the share of the words' weight in the message, and the weight in rare words."""
 
     share: float
     rarity: float
@@ -69,7 +69,7 @@ class Relevance:
 
 
 class RelevanceStore(Protocol):
-    """What the floor reads: a search, its index, and the messages around a hit."""
+    """The part of a store that the floor reads: a search, its index, and the messages around a hit."""
 
     @property
     def find(self) -> Callable[..., SearchResult]: ...
@@ -81,7 +81,7 @@ class RelevanceStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PromptRelevance:
-    """What a search for the words of a prompt found, and the floor that each hit has to clear."""
+    """The result of a search for the words of a prompt, and the floor that each hit must clear."""
 
     floor: Floor
     measured: list[Relevance]
@@ -91,7 +91,7 @@ class PromptRelevance:
     def hits(self) -> list[Hit]:
         """The hits that clear the floor, best first.
 
-        One that only repeats the prompt is left out behind others, which answer it better, and when it got no answer.
+        A hit that only repeats the prompt is omitted if it follows others, which answer better, or got no answer.
         """
         found: list[Hit] = []
         for relevance in self.measured:
@@ -106,7 +106,7 @@ def relevant_hits(db: RelevanceStore, prompt: str, filters: Filters, *, limit: i
 
 
 def judge_prompt(db: RelevanceStore, prompt: str, filters: Filters, *, limit: int) -> PromptRelevance:
-    """Search for the words of a prompt, measure each hit, and choose the floor."""
+    """Searches for the words of a prompt, measures each hit, and chooses the floor."""
     found = db.find(_remove_operators(prompt), filters, limit=limit)
     measured: list[Relevance] = []
     if found.hits:
@@ -116,7 +116,7 @@ def judge_prompt(db: RelevanceStore, prompt: str, filters: Filters, *, limit: in
 
 
 def _is_answered(db: RelevanceStore, hit: Hit) -> bool:
-    """Whether the question that a hit consists of was answered."""
+    """Whether the question in a hit got an answer."""
     from memoranda.recall.evidence import Evidence  # noqa: PLC0415
 
     found = None if hit.message_id is None else Evidence(db.conversations).find_answer(hit.message_id)
@@ -129,7 +129,7 @@ def asks_about_the_past(prompt: str) -> bool:
 
 
 def measure_relevance(db: RelevanceStore, prompt: str, filters: Filters, *, limit: int) -> list[Relevance]:
-    """Search for the words of a prompt and measure each hit."""
+    """Searches for the words of a prompt and measures each hit."""
     return judge_prompt(db, prompt, filters, limit=limit).measured
 
 
@@ -142,7 +142,7 @@ class _Measure:
     """The words of one prompt, and their weights in one store."""
 
     def __init__(self, db: RelevanceStore, query: Query, asked: Mapping[str, int]) -> None:
-        """`asked`: how many messages have a term only because they repeat the prompt, which makes no word common."""
+        """`asked`: how many messages have a term only because they repeat the prompt; they do not make it common."""
         self._db = db
         with db.index.reading() as reader:
             messages = reader.size().messages

@@ -1,8 +1,9 @@
-"""Tells asking from answering: finds earlier messages that only ask what the query asks, and ranks without them.
+"""Finds earlier messages that only ask what the query asks, and ranks sessions without them.
 
-Every asking is recorded, has all the words of the next one, and is short and recent, so it would always match best.
-The words of a question are no answer to it. So the turns that begin with such a question are ranked by themselves: of
-all askings of one question a single session stays, behind the older sessions that hold its words without asking.
+The record contains every question that was ever asked. A repeated question has all the words of the query, and is short
+and recent, so it would always match best, although it does not answer itself. So the turns that begin with a repeated
+question are ranked separately: one session represents all of them, after the older sessions that have its words in
+other messages.
 """
 
 import re
@@ -21,7 +22,7 @@ from memoranda.recall.query import FRAMING, Query, is_question
 from memoranda.recall.ranking import AdjacentTerms, RankingContext, SessionScore, TermMatches
 from memoranda.sessions.feed import FeedMessage
 
-# A repeated question is hardly longer than the query, has so much of its weight, and shares so many of their words.
+# A repeated question is not much longer than the query, has this much of its weight, and shares this many words.
 _MAX_LENGTH_FACTOR = 2
 _MAX_LENGTH_EXTRA = 6
 _MIN_WEIGHT = 0.3
@@ -31,14 +32,14 @@ _MIN_SHARED_PAIRS = 0.4
 _MIN_SHARED_WITH_KEYWORDS = 0.6
 """Different questions may share few keywords."""
 _MIN_SHARED_WORDS = 2
-# A text that is no question repeats one when it has just the same words, unless these are so few.
+# A text that is not a question repeats one if it has exactly the same words, and more than this many.
 _FEW_WORDS = 2
-# Questions that do not repeat the query are the same question when they share so many of their words.
+# Questions that do not repeat the query are the same question if they share this part of their words.
 _MIN_SHARED = 0.7
 _MAX_ROWS = 2_000
-# A turn ends with the next message of the user that matches, at the latest after so many messages.
+# A turn ends before the next message of the user that matches, or after this many messages.
 _TURN = 12
-# What makes a session one that answers: how much of the query it covers, and its score beside the best one's.
+# A session answers if it covers this much of the query, and its score is at least this share of the best one.
 _MIN_COVERAGE = 0.5
 _MIN_SHARE_OF_BEST = 0.5
 _MAX_READ = 8
@@ -97,17 +98,17 @@ def answer_in(messages: Sequence[FeedMessage], question: str) -> FeedMessage | N
 
 
 def _sequences(text: str) -> set[tuple[str, ...]]:
-    """Three tokens each, one after the other: texts that share many of them repeat each other."""
+    """All runs of three tokens; texts that share many of them repeat each other."""
     tokens = tokenize(text)
     return set(zip(tokens, tokens[1:], tokens[2:], strict=False))
 
 
-def _shared(words: frozenset[str], others: frozenset[str]) -> float:
-    return len(words & others) / (len(words | others) or 1)
+def _shared_part(left: frozenset[str], right: frozenset[str]) -> float:
+    return len(left & right) / (len(left | right) or 1)
 
 
 class RankedSessions(NamedTuple):
-    """Sessions, best first, and how many messages that only ask were left out of each term's frequency."""
+    """Sessions, best first, and how many messages that only ask were subtracted from each term's frequency."""
 
     scores: list[SessionScore]
     asked: tuple[int, ...] = ()
@@ -133,7 +134,7 @@ class RepeatedQuestions:
         self._length = _MAX_LENGTH_FACTOR * len(tokenize(self.query.text)) + _MAX_LENGTH_EXTRA
 
     def without(self, rows: Sequence[Posting]) -> list[Posting]:
-        """Those of the rows, which have all of the query, that do not repeat it."""
+        """The rows that do not repeat the query; all rows contain all of its words."""
         if not self.enabled:
             return list(rows)
         repeated = {row.message for row in self._find(row for row in rows if self._may_repeat(row))[0]}
@@ -148,7 +149,7 @@ class RepeatedQuestions:
         *,
         every: bool = False,
     ) -> RankedSessions:
-        """Like `ranking.rank`, with one session for all askings of a question."""
+        """Like `ranking.rank`, with one session for all repetitions of a question."""
         asking, copies = self._find(self._similar(matches, size)) if self.enabled else ([], [])
         rank = partial(self._rank_without, matches=matches, pairs=pairs, size=size, context=context, every=every)
         found = rank(asking, copies)
@@ -167,7 +168,7 @@ class RepeatedQuestions:
         context: RankingContext,
         every: bool,
     ) -> RankedSessions:
-        """Rank without the turns of these questions, then add one of the sessions that only ask."""
+        """Ranks without the turns of these questions, then adds one of the sessions that only ask."""
         questions = [*asking, *copies]
         if not questions:
             return RankedSessions(ranking.rank(matches, pairs, size, context, every=every))
@@ -193,21 +194,21 @@ class RepeatedQuestions:
         size: IndexSize,
         context: RankingContext,
     ) -> None:
-        """Add one session of those that only ask: behind the older ones that answer, however well it matches."""
+        """Adds one of the sessions that only ask, after the older ones that answer, however well it matches."""
         row = self._choose(rows)
         (score,) = ranking.rank([_only(match, {row.session}) for match in matches], (), size, context)
-        least = _MIN_SHARE_OF_BEST * max((other.score for other in scores), default=0.0)
-        place = 0
+        minimum = _MIN_SHARE_OF_BEST * max((other.score for other in scores), default=0.0)
+        index = 0
         for number, other in enumerate(scores, 1):
-            answers = other.score >= least and _answers(other) and other.best.time < row.time
+            answers = other.score >= minimum and _answers(other) and other.best.time < row.time
             if answers or other.score > score.score:
-                place = number
-        value = score.score if not place else min(score.score, scores[place - 1].score)
+                index = number
+        value = score.score if not index else min(score.score, scores[index - 1].score)
         signals = {**score.signals, "asked": float(len(rows))}
-        scores.insert(place, score._replace(score=value, best=row, signals=signals, asked=len(rows)))
+        scores.insert(index, score._replace(score=value, best=row, signals=signals, asked=len(rows)))
 
     def _choose(self, rows: Sequence[Posting]) -> Posting:
-        """The first asking that got an answer; without any, the first asking."""
+        """The first repetition that got an answer; if none did, the first one."""
         if len(rows) > 1:
             messages = self.reader.messages([row.message for row in rows[:_MAX_READ]])
             for row in rows[:_MAX_READ]:
@@ -222,7 +223,7 @@ class RepeatedQuestions:
         )
 
     def _says_new(self, row: Posting, scores: Sequence[SessionScore]) -> bool:
-        """Whether what was asked only once got a long answer that does not come from the older sessions found."""
+        """Whether the question got a long answer that does not repeat the older sessions found."""
         older = [score.best.message for score in scores if score.best.time < row.time and score.session != row.session]
         messages = self.reader.messages([row.message, *older[:_MAX_OLDER]])
         question = messages.pop(row.message, None)
@@ -232,12 +233,12 @@ class RepeatedQuestions:
         text = searchable_text(answer).text
         if len(content_words(text) - self._words) < _MIN_LONG_ANSWER:
             return False
-        said = _sequences(text)
-        known: set[tuple[str, ...]] = set()
+        answered = _sequences(text)
+        older_sequences: set[tuple[str, ...]] = set()
         for message in messages.values():
             for near in self.reader.messages_from(message.session_id, max(0, message.id - _TURN), 2 * _TURN):
-                known |= _sequences(searchable_text(near).text)
-        return len(said - known) >= _MIN_NEW_SHARE * len(said)
+                older_sequences |= _sequences(searchable_text(near).text)
+        return len(answered - older_sequences) >= _MIN_NEW_SHARE * len(answered)
 
     def _may_repeat(self, row: Posting) -> bool:
         return row.role == USER and row.length <= self._length
@@ -253,8 +254,8 @@ class RepeatedQuestions:
                 if row[3] == USER and row[4] <= length:
                     found[row[0]] = found.get(row[0], 0.0) + weight
                     rows[row[0]] = row
-        least = _MIN_WEIGHT * sum(weights)
-        return (rows[message] for message, weight in found.items() if weight >= least)
+        minimum = _MIN_WEIGHT * sum(weights)
+        return (rows[message] for message, weight in found.items() if weight >= minimum)
 
     def _find(self, rows: Iterable[Posting]) -> tuple[list[Posting], list[Posting]]:
         """The rows that repeat the query, newest first; and those that repeat an older one of the rows."""
@@ -275,7 +276,7 @@ class RepeatedQuestions:
                 continue
             if self._repeats(asked):
                 asking.append(row)
-            elif any(_shared(asked, known) >= _MIN_SHARED and row.session != session for known, session in others):
+            elif any(_shared_part(asked, known) >= _MIN_SHARED and row.session != session for known, session in others):
                 copies.append(row)
             else:
                 others.append((asked, row.session))
@@ -283,10 +284,10 @@ class RepeatedQuestions:
 
     def _repeats(self, words: frozenset[str]) -> bool:
         """Whether a question with these words asks nearly the same as the query."""
-        least = _MIN_SHARED_WITH_QUERY if self.query.question else _MIN_SHARED_WITH_KEYWORDS
+        minimum = _MIN_SHARED_WITH_QUERY if self.query.question else _MIN_SHARED_WITH_KEYWORDS
         if any(map(is_unspaced, words)):
-            least = min(least, _MIN_SHARED_PAIRS)
-        return len(words & self._words) >= _MIN_SHARED_WORDS and _shared(words, self._words) >= least
+            minimum = min(minimum, _MIN_SHARED_PAIRS)
+        return len(words & self._words) >= _MIN_SHARED_WORDS and _shared_part(words, self._words) >= minimum
 
 
 def _answers(score: SessionScore) -> bool:
@@ -295,7 +296,7 @@ def _answers(score: SessionScore) -> bool:
 
 
 def _turns(matches: Sequence[TermMatches], questions: Sequence[Posting]) -> frozenset[tuple[int, int]]:
-    """The sessions and ordinals of the questions and of what follows each until the user speaks again."""
+    """The sessions and ordinals of the questions, and of the messages that follow until the user's next message."""
     sessions = {row.session for row in questions}
     users = {
         (row.session, row.ordinal)
@@ -331,8 +332,8 @@ def _only(match: TermMatches, sessions: Collection[int]) -> TermMatches:
 def _renumber(
     pairs: Sequence[AdjacentTerms], numbers: Sequence[int], turns: Collection[tuple[int, int]]
 ) -> list[AdjacentTerms]:
-    """The pairs outside the turns, for those of the terms that are left."""
-    new = {number: place for place, number in enumerate(numbers)}
+    """The pairs outside the turns, for the terms that are left."""
+    new = {number: index for index, number in enumerate(numbers)}
     found = []
     for pair in pairs:
         terms = tuple(new[term] for term in pair.terms if term in new)
@@ -343,9 +344,9 @@ def _renumber(
 
 
 def _restore_terms(score: SessionScore, numbers: Sequence[int]) -> SessionScore:
-    """The score with its terms as bits of all terms, not only of those that are left."""
+    """The score with its terms as bits of all terms, not only of the terms that are left."""
     own, near, whole = (
-        sum(1 << number for place, number in enumerate(numbers) if mask >> place & 1)
+        sum(1 << number for index, number in enumerate(numbers) if mask >> index & 1)
         for mask in (score.own, score.near, score.whole)
     )
     return score._replace(own=own, near=near, whole=whole)

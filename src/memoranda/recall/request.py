@@ -58,7 +58,7 @@ class SearchRequest:
 
 
 def read_request(arguments: Any, now: float) -> SearchRequest:
-    """Check a model's arguments; numbers out of range become the nearest that is in it."""
+    """Checks a model's arguments; numbers out of range become the nearest valid number."""
     if not isinstance(arguments, Mapping):
         raise InvalidArgumentsError(f"The arguments must be an object, not {type(arguments).__name__}.")
     query, session_id = _text(arguments, "query"), _text(arguments, "session_id")
@@ -86,11 +86,11 @@ def read_request(arguments: Any, now: float) -> SearchRequest:
 
 
 def _require_known(arguments: Mapping[Any, Any]) -> None:
-    """Refuse a misspelt argument name, which would otherwise list the latest conversations."""
+    """Refuses a misspelt argument name, which would otherwise list the latest conversations."""
     unknown = [name for name in arguments if name not in NAMES]
     if unknown:
         raise InvalidArgumentsError(
-            f"There is no argument {_describe_value(unknown[0])}; there are {', '.join(NAMES)}."
+            f"There is no argument {_describe_value(unknown[0])}; the arguments are {', '.join(NAMES)}."
         )
 
 
@@ -146,7 +146,7 @@ def _names(arguments: Mapping[str, Any], name: str) -> frozenset[str] | None:
         raise InvalidArgumentsError(f"{name} must be names separated by commas, not {type(value).__name__}.")
     names = frozenset(replace_surrogates(item).strip() for item in value if item.strip())
     if len(names) > _MAX_NAMES:
-        raise InvalidArgumentsError(f"{name} takes {_MAX_NAMES} names at maximum, not {len(names)}.")
+        raise InvalidArgumentsError(f"{name} takes at most {_MAX_NAMES} names, not {len(names)}.")
     return names or None
 
 
@@ -156,9 +156,7 @@ def _roles(arguments: Mapping[str, Any]) -> frozenset[str] | None:
         return None
     roles = frozenset(name.lower() for name in names)
     if unknown := sorted(roles.difference(ROLES)):
-        raise InvalidArgumentsError(
-            f"role_filter knows {', '.join(ROLES)}; {_describe_value(unknown[0])} is none of them."
-        )
+        raise InvalidArgumentsError(f"role_filter takes {', '.join(ROLES)}, not {_describe_value(unknown[0])}.")
     return roles
 
 
@@ -173,9 +171,9 @@ def _time(arguments: Mapping[str, Any], name: str, now: float, *, end: bool) -> 
 
 
 def parse_time(text: object, *, now: float | None = None, end: bool = False) -> float:
-    """Parse a time as people write it into seconds since 1970; a day means its start, or its end when `end`.
+    """Parses a time as people write it into seconds since 1970; a day means its start, or its end if `end`.
 
-    Raises ValueError, which names the possible forms, for anything else.
+    Raises ValueError for anything else; its message names the valid forms.
     """
     now = time.time() if now is None else now
     if isinstance(text, int | float) and not isinstance(text, bool) and abs(text) < _LATEST:
@@ -201,7 +199,7 @@ def parse_time(text: object, *, now: float | None = None, end: bool = False) -> 
 
 
 def echo_input(text: str, limit: int = _MAX_ECHO) -> str:
-    """Typed text, or a name from elsewhere, as an answer repeats it: short, and on one line.
+    """Typed text, or a name from the record, as an answer repeats it: short, and on one line.
 
     Each of its characters takes at most two in JSON.
     """

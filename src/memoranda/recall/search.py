@@ -20,22 +20,22 @@ from memoranda.recall.query import Query, Term, parse
 from memoranda.recall.ranking import Sort
 
 NOTHING_TYPED = "nothing to look for"
-NOT_ALL = "So much matches that only the newest of it was looked at; add a word or a time."
+NOT_ALL = "There are so many matches that only the newest were searched; add a word or a time."
 # Sessions of scheduled jobs come after those of people.
 _BACKGROUND = frozenset({"cron"})
 _MAX_MESSAGES = 100_000
-# Reciprocal rank fusion: the usual constant, which keeps the first rank of one leg from deciding everything.
+# Reciprocal rank fusion: the usual constant, which prevents the first rank of one leg from deciding everything.
 _RANK_OFFSET = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One conversation, by its session that matches best."""
+    """One conversation, represented by its session that matches best."""
 
     session_id: str
     conversation_id: str
     message_id: int | None
-    """The best message; None when only the title matched."""
+    """The best message; None if only the title matched."""
     role: str
     score: float
     signals: Mapping[str, float]
@@ -43,7 +43,7 @@ class Hit:
     matches: int
     """How many messages of the conversation match, as far as the legs looked."""
     asked: int = 0
-    """When the conversation only repeats the question: how many do. This one stands for all of them."""
+    """If the conversation only repeats the question: how many do. This one represents all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Search:
     """Searches one index through its legs."""
 
     def __init__(self, index: SearchIndex, legs: Sequence[MakeLeg] = LEGS, *, follower: Follower | None = None) -> None:
-        """`follower` continues with an index that a search found behind or in doubt."""
+        """`follower` updates or checks the index after a search that found it behind, or found nothing."""
         self._index = index
         self._legs = legs
         self._follower = follower
@@ -94,7 +94,7 @@ class Search:
         if query.parts:
             found = self._find(query, filters, limit, sort, time.time() if now is None else now, explain)
         if self._follower is not None and (found.note or found.missing or not found.hits):
-            # What is not found may have been lost from the index.
+            # A message that is not found may be missing from the index.
             self._follower.nudge(hurry=True, doubtful=not found.note)
         return found
 
@@ -110,8 +110,8 @@ class Search:
                 if not hits:
                     passes.clear()
                 passes.append(fused)
-                known = {hit.conversation_id for hit in hits}
-                hits += [hit for hit in fold(fused, sort, limit + len(hits)) if hit.conversation_id not in known]
+                listed = {hit.conversation_id for hit in hits}
+                hits += [hit for hit in fold(fused, sort, limit + len(hits)) if hit.conversation_id not in listed]
                 if len(hits) >= limit:
                     break
             first = passes[0]
@@ -123,7 +123,7 @@ class Search:
                 _missing_everywhere(reader, filters, first.missing),
                 max(candidates.sessions for candidates in passes),
                 reader.note or (NOT_ALL if first.truncated else None),
-                any(_listed(candidates) < candidates.sessions for candidates in passes),
+                any(_count_sessions(candidates) < candidates.sessions for candidates in passes),
                 first.asked,
             )
 
@@ -148,7 +148,7 @@ class Search:
 
 
 def fuse(results: Sequence[Candidates], sort: Sort | None = None) -> Candidates:
-    """The candidates of all legs in one order, each session once; those of a single leg stay as they are.
+    """The candidates of all legs in one order, each session once; those of a single leg are not changed.
 
     By relevance, a session earns from every leg the reciprocal of its rank there. The first leg that found a session
     names its best message; the first leg that found anything says how it matches.
@@ -161,9 +161,9 @@ def fuse(results: Sequence[Candidates], sort: Sort | None = None) -> Candidates:
         for rank, candidate in enumerate(result.found, 1):
             name = candidate.session_id
             scores[name] = scores.get(name, 0.0) + 1 / (_RANK_OFFSET + rank)
-            known = merged.setdefault(name, candidate)
-            signals = {**candidate.signals, **known.signals}
-            merged[name] = known._replace(signals=signals, matches=max(known.matches, candidate.matches))
+            first = merged.setdefault(name, candidate)
+            signals = {**candidate.signals, **first.signals}
+            merged[name] = first._replace(signals=signals, matches=max(first.matches, candidate.matches))
     found = [candidate._replace(score=scores[name]) for name, candidate in merged.items()]
     if sort is None:
         found.sort(key=lambda candidate: -candidate.score)
@@ -193,8 +193,8 @@ def fold(candidates: Candidates, sort: Sort | None, limit: int) -> list[Hit]:
     return [_hit(candidate, matches[candidate.conversation_id]) for candidate in chosen[: max(0, limit)]]
 
 
-def _listed(candidates: Candidates) -> int:
-    """How many sessions the candidates stand for."""
+def _count_sessions(candidates: Candidates) -> int:
+    """How many sessions the candidates represent."""
     return sum(candidate.asked or 1 for candidate in candidates.found)
 
 
@@ -212,7 +212,7 @@ def _hit(candidate: Candidate, matches: int) -> Hit:
 
 
 def _passes(filters: Filters, sort: Sort | None) -> tuple[Filters, ...]:
-    """Where to look first and then: first without scheduled jobs, so that their runs cannot crowd out people."""
+    """The filters of each pass: first without scheduled jobs, so that their runs do not crowd out people."""
     background = _BACKGROUND if filters.sources is None else _BACKGROUND & filters.sources
     if sort is not None or filters.excluded_sources >= background or filters.sources == background:
         return (filters,)
@@ -220,6 +220,6 @@ def _passes(filters: Filters, sort: Sort | None) -> tuple[Filters, ...]:
 
 
 def _missing_everywhere(reader: IndexReader, filters: Filters, terms: Sequence[Term]) -> tuple[str, ...]:
-    """Those of the missing terms that would be missing without the filters too."""
+    """The missing terms that would also be missing without the filters."""
     visible = Filters(filters.scope)
     return tuple(dict.fromkeys(term.text for term in terms if not reader.postings(term.pattern, visible, 1)))

@@ -1,7 +1,7 @@
 """The session store together with its search index.
 
-An append needs neither the index nor the code behind it. Both are loaded by the first search, or by the thread that
-follows the record, so a program that only records starts quickly.
+An append needs neither the index nor its code. The first search, or the thread that follows the record, loads both, so
+a program that only records starts quickly.
 """
 
 from collections.abc import Callable, Collection
@@ -32,13 +32,13 @@ class StoreIndex:
         self.follower = Follower(self.open)
 
     def open(self) -> "SearchIndex":
-        """The index, made by the first caller."""
+        """The index; the first caller creates it."""
         if not self._opened:
-            # A fork waits: a module that a thread is importing just then could never be imported in the child.
+            # A fork waits: the child could never import a module that a thread was importing during the fork.
             with fork_safety.gate:
                 from memoranda.index.search_index import SearchIndex
 
-            # Two threads may get here at once: one index is kept, and making one opens no file.
+            # Two threads may get here at once: one index is kept, and creating the other opened no file.
             self._opened.setdefault("index", SearchIndex(self._path, Feed(self._engine, Scope.everyone(), None)))
         return self._opened["index"]
 
@@ -109,7 +109,7 @@ class SearchableStore(SessionStore):
         )
 
     def scoped(self, scope: Scope) -> "SearchableStore":
-        """The same store and index for another scope; it closes with the one that it came from."""
+        """The same store and index for another scope; closing the original closes it, too."""
         return SearchableStore(self.engine, self._store_index, scope, redactor=self._redactor)
 
     def close(self) -> None:

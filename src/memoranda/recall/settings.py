@@ -1,11 +1,11 @@
-"""How search answers: sizes and which sources stay out of sight."""
+"""Settings of search: the size of answers, hidden sources, and summaries."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class RecallSettings:
-    """`answer_chars` is the most that one answer of the tool may hold, as JSON text."""
+    """`answer_chars` limits one answer of the tool, as JSON text."""
 
     answer_chars: int = 16_000
     hidden_sources: tuple[str, ...] = ("tool", "subagent")

@@ -1,7 +1,7 @@
-"""Summaries of search results for the query, by a small model: an option that can only add.
+"""Optional summaries of search results by a small model, written for the query.
 
 The model is any function from instructions and a text to a text. A few conversations are summarised at a time, under
-one deadline for all; a result whose summary fails or is late keeps its windows.
+one deadline for all. If a summary fails or is late, its result keeps the messages.
 """
 
 import logging
@@ -38,7 +38,7 @@ _FIELD = 15
 def add_summaries(
     answer: JsonObject, question: str, db: SearchableStore, summarize: Summarize, settings: RecallSettings
 ) -> None:
-    """Put a `summary` into each result that gets one in time; it replaces the windows of that result.
+    """Puts a `summary` into each result that gets one in time; it replaces the messages of that result.
 
     The answer must leave `NOTE_CHARS` characters of its size free, for a note about missing summaries.
     """
@@ -53,7 +53,7 @@ def add_summaries(
             results[number]["summary"] = text
     missing = len(results) - len(summaries)
     if missing:
-        note = f"{missing} of {len(results)} summaries could not be made; the messages themselves are there."
+        note = f"{missing} of {len(results)} summaries could not be made; those results show the messages instead."
         answer["note"] = f"{answer['note']} {note}" if "note" in answer else note
 
 
@@ -70,7 +70,7 @@ class _SummaryRun:
         self._done: SimpleQueue[tuple[int, object]] = SimpleQueue()
 
     def summaries(self, session_ids: Sequence[str]) -> dict[int, str]:
-        """The summaries that arrive before the deadline, by index; none is started after it."""
+        """The summaries that arrive before the deadline, by index; no summary starts after it."""
         found: dict[int, str] = {}
         waiting = list(enumerate(session_ids))[::-1]
         running = 0
@@ -91,11 +91,11 @@ class _SummaryRun:
         return max(0.0, self._end - time.monotonic())
 
     def _begin(self, number: int, session_id: str) -> bool:
-        """Start a thread for one summary; False when there is no transcript, or no time left."""
+        """Starts a thread for one summary; False if there is no transcript, or no time left."""
         try:
             record = transcript(self._db, session_id, self._query)
         except StorageError as error:
-            _log.warning("a conversation could not be read for its summary: %s", error)
+            _log.warning("A conversation could not be read for its summary: %s", error)
             return False
         if not self._time_left():
             return False
@@ -108,8 +108,8 @@ class _SummaryRun:
         try:
             summary = self._summarize(guidance.SUMMARY, text)
         except (Exception, SystemExit) as error:
-            # A model that fails costs its summary and nothing else.
-            _log.warning("a summary failed: %s", error)
+            # A failure costs only this summary.
+            _log.warning("A summary failed: %s", error)
         finally:
             # Even after a failure, so that the caller does not wait until the deadline.
             self._done.put((number, summary))

@@ -1,7 +1,7 @@
 """The grammar of queries: splits typed text into words, phrases, prefixes, operators and groups.
 
-OR binds weaker than AND, and words side by side are joined by AND. Operators without anything to join, brackets
-without a partner and single quotation marks are ignored.
+AND binds tighter than OR, and joins words side by side. Operators without operands, brackets without a partner and
+single quotation marks are ignored.
 """
 
 import re
@@ -15,7 +15,7 @@ _OPERATORS = {"AND": "AND", "OR": "OR", "NOT": "NOT", "&&": "AND", "||": "OR", "
 # An excluded word; -5 is a number, -n and --flag are options.
 _MINUS = re.compile(r"-(?=[^\W\d_]\w)")
 _STARRED = re.compile(r"(?P<head>[^*]{2,}|\w(?=\*$))\*")
-_MIN_MIN_SHOUTED = 3
+_MIN_SHOUTED_WORDS = 3
 
 
 class TermKind(Enum):
@@ -59,13 +59,13 @@ SyntaxTree = TypedTerm | Not | AllOf | AnyOf
 
 
 def parse_syntax(text: str) -> AllOf:
-    """Parse a text into a tree of terms, alternatives and groups."""
-    tree = _Parser(_pieces(text.translate(_QUOTES))).alternatives(0)
+    """Parses a text into a tree of terms, alternatives and groups."""
+    tree = _QueryParser(_pieces(text.translate(_QUOTES))).alternatives(0)
     return tree if isinstance(tree, AllOf) else AllOf((tree,))
 
 
 def without_negation(tree: SyntaxTree) -> SyntaxTree:
-    """The same tree without exclusions: what was excluded is included."""
+    """The same tree with its exclusions turned into inclusions."""
     match tree:
         case TypedTerm():
             return tree
@@ -91,9 +91,9 @@ def _pieces(text: str) -> list[str | TypedTerm]:
         elif piece in _OPERATORS and not shouted:
             pieces.append(_OPERATORS[piece])
         elif _MINUS.match(piece):
-            pieces += ["NOT", _typed(piece[1:])]
+            pieces += ["NOT", _term(piece[1:])]
         else:
-            pieces.append(_typed(piece))
+            pieces.append(_term(piece))
     return pieces
 
 
@@ -102,16 +102,16 @@ def _is_shouted(text: str) -> bool:
     words = text.split()
     operators = sum(word in _OPERATORS for word in words)
     spoken = sum(word.isupper() for word in words) - operators
-    return text.isupper() and spoken > _MIN_MIN_SHOUTED and spoken > 2 * operators + 1
+    return text.isupper() and spoken > _MIN_SHOUTED_WORDS and spoken > 2 * operators + 1
 
 
-def _typed(piece: str) -> TypedTerm:
-    """A word, or a prefix when a star follows it; stars around a word are emphasis."""
+def _term(piece: str) -> TypedTerm:
+    """A word, or a prefix if a star follows it; stars around a word are emphasis."""
     starred = _STARRED.match(piece)
     return TypedTerm(starred["head"], TermKind.PREFIX) if starred else TypedTerm(piece)
 
 
-class _Parser:
+class _QueryParser:
     """Parses the pieces once, from left to right."""
 
     def __init__(self, pieces: list[str | TypedTerm]) -> None:

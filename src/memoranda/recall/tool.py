@@ -1,6 +1,6 @@
-"""The `session_search` tool: browse, discover, scroll and read past conversations, by one schema.
+"""The `session_search` tool: browse, discover, scroll and read past conversations, with one schema.
 
-Which fields are set decides the mode. The answer is always a JSON object, and never larger than the settings allow.
+The arguments decide the mode. The answer is always a JSON object, and never larger than the settings allow.
 """
 
 import logging
@@ -38,21 +38,21 @@ from memoranda.tools import InvalidArgumentsError, JsonObject, Tool
 _log = logging.getLogger(__name__)
 
 # Room for the counts, a cursor or a note about the end, and a message about no results.
-_REST = 250
+_REST_CHARS = 250
 # How many characters of the query and of the filters an answer repeats.
-_QUERY = 200
-_MATCHED = 150
-_NOTE = 300
-_TERMS = 300
+_MAX_QUERY_CHARS = 200
+_MAX_MATCHED_CHARS = 150
+_MAX_NOTE_CHARS = 300
+_MAX_TERMS_CHARS = 300
 _MAX_MISSING = 10
-_FILTERS = 150
-_NAME = 60
+_MAX_FILTER_CHARS = 150
+_MAX_NAME_CHARS = 60
 _CONTROL = {number: " " for number in range(32)}
-_OPENING = 3
-# The characters of a snippet; an answer that lacks the words of the question shows more of itself.
-_SNIPPET = 240
-_ANSWER = 400
-_NEEDED = ("session_id", "title", "when", "source", "matched_role", "match_message_id", "matches")
+_OPENING_MESSAGES = 3
+# The characters of a snippet; more for the answer to a question, which may lack the words of the question.
+_SNIPPET_CHARS = 240
+_ANSWER_CHARS = 400
+_REQUIRED_FIELDS = ("session_id", "title", "when", "source", "matched_role", "match_message_id", "matches")
 
 PARAMETERS: JsonObject = {
     "type": "object",
@@ -84,20 +84,20 @@ class SessionSearchTool:
         *,
         current_session_id: str | None = None,
         summarize: Summarize | None = None,
-        here: Callable[[], str | None] = lambda: None,
+        current_project: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """`here` returns the project that "this" means when the current session has none."""
+        """`current_project` returns the project that "this" means if the current session has none."""
         self._open_db = open_db
         self._settings = settings or RecallSettings()
         self._current = current_session_id
         self._summarize = summarize
-        self._here = here
+        self._current_project = current_project
 
     def definitions(self) -> tuple[Tool, ...]:
         return (Tool("session_search", guidance.TOOL_DESCRIPTION, PARAMETERS, self.call),)
 
     def call(self, arguments: Mapping[str, Any]) -> JsonObject:
-        """Answer one call; never raises."""
+        """Answers one call; never raises."""
         try:
             answer = self._answer(read_request(arguments, time.time()), self._open_db())
         except InvalidArgumentsError as error:
@@ -105,7 +105,7 @@ class SessionSearchTool:
         except StorageError as error:
             return refuse("unavailable", str(error))
         except Exception as error:
-            # The last defence of a promise: a tool answers and never raises.
+            # The last resort, because a tool never raises.
             _log.exception("session_search failed")
             return refuse("internal", f"Search failed unexpectedly ({type(error).__name__}: {error}).")
         return answer if json_size(answer) <= self._settings.answer_chars else refuse("too_large", guidance.TOO_LARGE)
@@ -129,16 +129,16 @@ class SessionSearchTool:
         add_summaries(answer, request.query, db, self._summarize, settings)
         return answer
 
-    def _projects(self, db: SearchableStore, wanted: str) -> frozenset[str] | None:
-        """The names of the requested project in the record; None when any project will do."""
-        if not wanted:
+    def _projects(self, db: SearchableStore, project: str) -> frozenset[str] | None:
+        """The names of the requested project in the record; None for all projects."""
+        if not project:
             return None
-        if wanted.lower() == "this":
+        if project.lower() == "this":
             row = (db.sessions.get_session(self._current) if self._current else None) or {}
-            wanted = row.get("project") or self._here() or ""
-            if not wanted:
+            project = row.get("project") or self._current_project() or ""
+            if not project:
                 raise InvalidArgumentsError(guidance.NOWHERE)
-        return projects_named(db.listing.known_projects(), wanted)
+        return projects_named(db.listing.known_projects(), project)
 
     def _in_context(self, db: SearchableStore) -> frozenset[int]:
         return frozenset() if self._current is None else db.messages.live_message_ids(self._current)
@@ -154,8 +154,8 @@ def discover(
 ) -> JsonObject:
     """The conversations that match best, each with the messages around its best match.
 
-    Messages of the `current` session that are `in_context` do not count, nor does its title. Only `projects` count,
-    unless that is None.
+    Messages of the `current` session that are `in_context` do not count, nor does its title. Only conversations about
+    `projects` count, unless that is None.
     """
     filters = replace(_build_filters(db, request, settings), without=in_context, projects=projects)
     found = db.find(
@@ -172,7 +172,7 @@ def discover(
     answer = _envelope(request, found, filters)
     if not found.hits:
         return answer | explain_empty(db, request, filters, found, current)
-    used = _fill(
+    used = _add_results(
         db, answer, found, request, Evidence(db.conversations, in_context), settings.answer_chars - json_size(answer)
     )
     answer["count"] = len(answer["results"])
@@ -186,11 +186,11 @@ def discover(
     return answer
 
 
-def _fill(
+def _add_results(
     db: SearchableStore, answer: JsonObject, found: SearchResult, request: SearchRequest, evidence: Evidence, room: int
 ) -> int:
-    """Add the results that there is room for; returns how many hits were used."""
-    room -= _REST
+    """Adds the results that fit; returns how many hits were used."""
+    room -= _REST_CHARS
     hits = found.hits[request.cursor : request.cursor + request.limit]
     used = 0
     with db.conversations.one_view():
@@ -211,8 +211,8 @@ def _fill(
 
 
 def _shrink_result(result: JsonObject, room: int) -> JsonObject | None:
-    """A result without the fields that can be asked for again; None when it is still too large."""
-    kept = {key: value for key, value in result.items() if key in _NEEDED}
+    """A result without the fields that a further call can return; None if it is still too large."""
+    kept = {key: value for key, value in result.items() if key in _REQUIRED_FIELDS}
     kept["snippet"] = fit_json(result["snippet"], room - json_size(kept | {"snippet": ""}))
     return kept if json_size(kept) <= room - 2 else None
 
@@ -234,29 +234,35 @@ def _envelope(request: SearchRequest, found: SearchResult, filters: Filters) -> 
     answer: JsonObject = {
         "success": True,
         "mode": "discover",
-        "query": echo_input(request.query, _QUERY),
-        "matched": echo_input(found.how, _MATCHED),
+        "query": echo_input(request.query, _MAX_QUERY_CHARS),
+        "matched": echo_input(found.how, _MAX_MATCHED_CHARS),
         "results": [],
         "count": 0,
         "sessions_matched": found.matched_sessions,
     }
     if found.missing:
-        answer["not_found"] = echo_list(found.missing[:_MAX_MISSING], _TERMS)
+        answer["not_found"] = echo_list(found.missing[:_MAX_MISSING], _MAX_TERMS_CHARS)
     if found.note:
-        answer["note"] = echo_input(found.note, _NOTE)
+        answer["note"] = echo_input(found.note, _MAX_NOTE_CHARS)
     if request.why:
         order = guidance.BY_TIME[request.sort] if request.sort else guidance.BY_RELEVANCE
-        answer["why"] = {"order": order, "terms": echo_list(found.terms, _TERMS), "filters": _describe(filters)}
+        answer["why"] = {
+            "order": order,
+            "terms": echo_list(found.terms, _MAX_TERMS_CHARS),
+            "filters": _describe(filters),
+        }
     return answer
 
 
 def _describe(filters: Filters) -> JsonObject:
     described: JsonObject = {
-        "user": "everyone" if filters.scope.all else filters.scope.user and echo_input(filters.scope.user, _NAME),
-        "sources": echo_list(sorted(filters.sources), _FILTERS) if filters.sources else None,
-        "hidden_sources": echo_list(sorted(filters.excluded_sources), _FILTERS) or None,
+        "user": "everyone"
+        if filters.scope.all
+        else filters.scope.user and echo_input(filters.scope.user, _MAX_NAME_CHARS),
+        "sources": echo_list(sorted(filters.sources), _MAX_FILTER_CHARS) if filters.sources else None,
+        "hidden_sources": echo_list(sorted(filters.excluded_sources), _MAX_FILTER_CHARS) or None,
         "roles": sorted(filters.roles) if filters.roles else None,
-        "projects": echo_list(sorted(filters.projects), _FILTERS) if filters.projects is not None else None,
+        "projects": echo_list(sorted(filters.projects), _MAX_FILTER_CHARS) if filters.projects is not None else None,
         "since": show_time(filters.since),
         "until": show_time(filters.until),
         "messages_in_context": len(filters.without) or None,
@@ -269,7 +275,7 @@ def _result(
 ) -> JsonObject | None:
     session = db.sessions.get_session(hit.session_id)
     if session is None:
-        # Deleted since the index was read.
+        # The session was deleted after the search read the index.
         return None
     result: JsonObject = {
         "session_id": hit.session_id,
@@ -289,16 +295,16 @@ def _result(
     if request.why:
         result["why"] = _explain_score(hit, request.sort)
     if hit.message_id is None:
-        return _opening(db, hit, session, result, room)
+        return _title_result(db, hit, session, result, room)
     if hit.asked > 1:
         result["asked"] = hit.asked
-    # A search for the words of one role means these, not what answers them.
+    # A search limited to roles wants the matching message itself, not the answer to it.
     matched = evidence.find_answer(hit.message_id) if request.roles is None else evidence.find(hit.message_id)
     if matched is None:
         return None
     message = matched.message
     words = searchable_text(message)
-    shown = excerpt(words.text, query, _ANSWER if message.id != hit.message_id else _SNIPPET)
+    shown = excerpt(words.text, query, _ANSWER_CHARS if message.id != hit.message_id else _SNIPPET_CHARS)
     if shown.at is None and words.tool_text:
         # The match is in the arguments of a tool, not in the text.
         shown = excerpt(words.tool_text, query)._replace(at=0)
@@ -308,24 +314,24 @@ def _result(
         "when": show_time(message.timestamp),
         "snippet": shown.text.translate(_CONTROL),
     }
-    return result | evidence.around(matched, shown.at or 0, room - json_size(result))
+    return result | evidence.show_window(matched, shown.at or 0, room - json_size(result))
 
 
 def _explain_score(hit: Hit, sort: Sort | None) -> JsonObject:
-    """The score of a result and what it is made of, and the order, if that is not by score."""
+    """The score of a result and its signals; and the order, if that is not by score."""
     order = {} if sort is None else {"order": guidance.BY_TIME[sort]}
     return order | {"score": round(hit.score, 3)} | {name: round(value, 3) for name, value in hit.signals.items()}
 
 
-def _opening(
+def _title_result(
     db: SearchableStore, hit: Hit, session: dict[str, Any], result: JsonObject, room: int
 ) -> JsonObject | None:
-    """For a conversation that matches by its title only: its first messages."""
+    """The result for a conversation that matches only by its title: its first messages."""
     conversation = db.conversations.conversation_of(hit.session_id)
     if conversation is None:
         return None
-    window = db.conversations.messages_behind(conversation, 0, _OPENING)
-    share = (room - json_size(result) - 200) // _OPENING
+    window = db.conversations.messages_behind(conversation, 0, _OPENING_MESSAGES)
+    share = (room - json_size(result) - 200) // _OPENING_MESSAGES
     fitting = [fit_message(message, 500, share) for message in window.messages]
     shown = [fitted.entry for fitted in fitting if fitted is not None]
     return result | {

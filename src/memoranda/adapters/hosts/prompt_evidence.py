@@ -116,7 +116,7 @@ def _format_conversation(store: PromptStore, hit: Hit, prompt: str) -> str:
         return ""
     message = match.message
     offset = excerpt(text_of(message.content), parse(prompt)).at or 0
-    window = evidence.around(match, offset, _MAX_CONVERSATION_CHARS)
+    window = evidence.show_window(match, offset, _MAX_CONVERSATION_CHARS)
     location = f"session_id {hit.session_id}, around_message_id {message.id}"
     lines = [f"{show_time(message.timestamp)}, {session.title or 'a conversation'} ({session.source}; {location}):"]
     lines += [

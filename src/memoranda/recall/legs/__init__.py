@@ -1,7 +1,7 @@
 """The legs of recall: each is one way of finding sessions, in one file.
 
-A leg that needs only the index is one more name in `LEGS`. One that needs more (a model, a file of its own) is a
-`functools.partial` in the legs that are passed to `Search`.
+Add a leg that needs only the index to `LEGS`. Pass a leg that needs more (a model, its own file) to `Search` as a
+`functools.partial`.
 """
 
 from collections.abc import Sequence

@@ -17,7 +17,7 @@ class Candidate(NamedTuple):
     conversation_id: str
     source: str
     message_id: int | None
-    """None when only the title of the session matches."""
+    """None if only the title of the session matches."""
     role: str
     time: float
     """When the best message was written, in seconds since the epoch."""
@@ -28,12 +28,12 @@ class Candidate(NamedTuple):
     matches: int
     """How many messages of the session match, as far as the leg looked."""
     asked: int = 0
-    """When the session only repeats the question of the query: how many sessions do. One stands for all of them."""
+    """If the session only repeats the question of the query: how many sessions do. One represents all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What a leg found: at most one candidate per session, best first, or by time if the search asks for that."""
+    """The result of a leg: at most one candidate per session, best first, or by time if the search asks for that."""
 
     found: Sequence[Candidate]
     how: str = ""
@@ -41,7 +41,7 @@ class Candidates:
     missing: tuple[Term, ...] = ()
     """The terms that the leg found nowhere within the filters."""
     sessions: int = 0
-    """How many sessions match in all; more than there are candidates if the leg leaves out the worst."""
+    """How many sessions match in all; more than there are candidates if the leg omits the worst."""
     truncated: bool = False
     """Whether the leg looked at only a part of what matches."""
     asked: Mapping[str, int] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class SearchContext:
-    """What one search gives to its legs. All of them read the same view of the index."""
+    """What one search passes to its legs. All of them read the same view of the index."""
 
     reader: IndexReader
     now: float
@@ -62,8 +62,8 @@ class SearchContext:
 class Leg(Protocol):
     """One way of finding sessions, for the length of one search.
 
-    A leg must apply the filters itself, above all the scope: fusion adds its candidates to the answer unseen. `limit`
-    is how many conversations are wanted; a leg gives more candidates, because several may be of one conversation.
+    A leg must apply the filters itself, above all the scope: fusion does not check its candidates. `limit` is how many
+    conversations the search wants; a leg returns more candidates, because several may belong to one conversation.
     """
 
     def candidates(self, query: Query, filters: Filters, limit: int) -> Candidates: ...

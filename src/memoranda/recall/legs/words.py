@@ -1,8 +1,8 @@
-"""The word leg: finds sessions by the words of the query, strictly first, then with less and less of it.
+"""The word leg: finds sessions by the words of the query, first strictly, then with fewer and fewer of them.
 
-Keywords must stand together in one message, or else in neighbouring messages, or else any of them will do. A question
-is ranked by how much of it a session holds. What is quoted, starred, grouped or excluded is meant literally, and is
-given up only when it finds nothing; what is excluded stays excluded.
+Keywords must occur together in one message; failing that, in neighbouring messages; failing that, any of them is
+enough. For a question, sessions are ranked by how much of it they contain. Quoted, starred, grouped and excluded parts
+are meant literally and are relaxed only if they find nothing; what is excluded stays excluded.
 """
 
 from collections import Counter
@@ -21,27 +21,27 @@ from memoranda.recall.repeated_questions import RepeatedQuestions
 
 _session_of = itemgetter(1)
 
-# Only the newest of very many matches are read: of everything together, of the single terms, of common terms beside
-# rarer ones, of two terms side by side.
+# Only the newest of very many matches are read: of all parts together, of single terms, of common terms in messages
+# with rarer ones, of two terms side by side.
 _MAX_STRICT = 800
 _MAX_ROWS = 3_000
 _MAX_BESIDE = 2_000
 _MIN_BESIDE = 50
 _MIN_PER_PART = 500
-# A filter that lets less through makes common terms rare.
+# Filters that pass a smaller share make common terms rare.
 _NARROW = 0.2
 _MAX_PER_PAIR = 300
 _MAX_BY_TIME = 100_000
 _MAX_FLOODED = 20_000
 _FEW_SESSIONS = 10
-# A session has a share of the rows; where more than this part is beyond the shares, a few sessions flood the others.
+# Each session has a share of the rows; if more than this part exceeds the shares, a few sessions flood the others.
 _SHARES = 16
 _FLOOD = 0.5
-# Sessions may be of one conversation, so more of them are kept than are asked for.
+# Several sessions may belong to one conversation, so more of them are kept than requested.
 _SPARE = 20
-# So many sessions with everything in one message need no weaker ones beside them.
+# If this many sessions have everything in one message, weaker ones are not needed.
 _ENOUGH = 3
-# A question of which so little was ever written is not answered by what has that little.
+# If less than this share of a question's weight occurs in a session, the session does not answer it.
 _MIN_SHARE = 0.06
 _ROLES = ("user", "assistant", "tool", "session_title")
 
@@ -54,13 +54,13 @@ class WordLeg:
 
     def candidates(self, query: Query, filters: Filters, limit: int) -> Candidates:
         """The sessions of the strictest stage that finds any; ordered by time, at least the first `limit` are right."""
-        # The oldest messages were mostly recorded first, and the newest records are read first.
+        # The index is read from the newest record backwards, and the oldest messages were mostly recorded first.
         return _WordSearch(self._context, query, filters, thorough=self._context.sort == "oldest").candidates(limit)
 
     def messages(self, query: Query, filters: Filters, limit: int) -> list[int]:
-        """The ids of the messages that hold all of the query, or if there are none, of those that hold most of it.
+        """The ids of the messages that contain all of the query; if there are none, of those that contain most of it.
 
-        However many are asked for, the first of them are the same, so that a caller can read page by page.
+        A larger limit returns the same first messages, so that a caller can read page by page.
         """
         rows = _WordSearch(self._context, query, filters).messages(limit)
         return [row.message for row in rows if row.role != TITLE]
@@ -86,7 +86,7 @@ class _Ranked:
 
 
 class _WordSearch:
-    """One query under one set of filters, stage by stage: a stage that finds nothing leaves the query to the next."""
+    """One query under one set of filters, in stages; a stage runs only if the one before found nothing."""
 
     def __init__(self, context: SearchContext, query: Query, filters: Filters, *, thorough: bool = False) -> None:
         self._query = query
@@ -107,9 +107,9 @@ class _WordSearch:
         elif not self._query.question or self._query.exact:
             found = self._strict(limit)
             if found is not None and all(candidate.asked for candidate in found.found):
-                # Only askings have all of it; what answers them may have less.
+                # Only repeated questions contain all of it; their answers may contain less.
                 found = None
-        return found or self._relaxed(limit)
+        return found or self._relax(limit)
 
     def messages(self, limit: int) -> list[Posting]:
         rows = self._all_messages(limit)
@@ -121,8 +121,8 @@ class _WordSearch:
         return rows
 
     def _all_messages(self, limit: int) -> list[Posting]:
-        """The messages that hold everything; by relevance, each window of the newest is ranked by itself."""
-        everything = self._everything()
+        """The messages that contain everything; by relevance, each window of the newest is ranked by itself."""
+        everything = self._whole_pattern()
         windows = max(1, -(-limit // _MAX_STRICT))
         rows = self._fetcher.postings(everything, _MAX_BY_TIME if self._sort == "oldest" else windows * _MAX_STRICT)
         if self._sort is None:
@@ -134,9 +134,9 @@ class _WordSearch:
         return ranking.sort_by_time(rows, self._sort)
 
     def _strict(self, limit: int) -> Candidates | None:
-        """Everything in one message; if that is rare, everything within a few messages."""
-        most = _MAX_BY_TIME if self._sort == "oldest" else _MAX_STRICT
-        rows = self._fetcher.widely(self._everything(), most)
+        """The sessions with everything in one message; if those are few, also with everything in a few messages."""
+        max_rows = _MAX_BY_TIME if self._sort == "oldest" else _MAX_STRICT
+        rows = self._fetcher.widely(self._whole_pattern(), max_rows)
         single = len(self._query.parts) == 1
         if rows and (single or _count_sessions(self._questions.without(rows)) >= _ENOUGH):
             return self._in_one_message(rows, limit)
@@ -149,17 +149,17 @@ class _WordSearch:
         truncated = self._fetcher.truncated
         if self._sort == "newest" and truncated:
             first = [score.best for score in ranking.sessions_by_time(rows, self._sort)[: limit + _SPARE]]
-            rows = self._fetcher.with_later(rows, self._everything(), first[-1:] if len(first) >= limit else ())
+            rows = self._fetcher.with_later(rows, self._whole_pattern(), first[-1:] if len(first) >= limit else ())
         if self._sort is None:
             scores = self._rank_rows(rows)
         else:
-            # What is ordered by time is scored only when it must be explained.
+            # Results ordered by time need a score only for an explanation.
             scored = self._rank_rows(rows, every=True) if self._explain else []
             scores = ranking.sessions_by_time(rows, self._sort, scored)
         return self._candidates(scores, self._how_strict, (), _count_sessions(rows), truncated)
 
     def _nearby(self, ranked: _Ranked, rows: list[Posting]) -> Candidates | None:
-        """The sessions with everything in neighbouring messages, and behind them the few with it in one message."""
+        """The sessions with everything in neighbouring messages, then the few with everything in one message."""
         scores = [score for score in ranked.scores if ranked.complete and score.near == ranked.full]
         seen = {score.session for score in scores}
         if rows:
@@ -186,9 +186,9 @@ class _WordSearch:
         found = self._candidates(ranked.scores, guidance.ANY_WORD, ranked.missing, ranked.sessions)
         return found if ranked.scores else None
 
-    def _relaxed(self, limit: int) -> Candidates:
-        """By the single terms: the more of their weight a session holds, the better."""
-        # Without groups, what a group leaves out is left out everywhere.
+    def _relax(self, limit: int) -> Candidates:
+        """Searches by single terms: the more of their weight a session contains, the better."""
+        # Groups are ignored here, so what a group excludes is excluded everywhere.
         fetcher = replace(self._fetcher, excluded=self._query.unwanted)
         ranked = self._rank_terms(fetcher)
         found = ranked.scores
@@ -203,7 +203,7 @@ class _WordSearch:
     def _with_later_sessions(
         self, fetcher: "_Fetcher", found: list[SessionScore], newest: list[SessionScore]
     ) -> list[SessionScore]:
-        """The sessions found, and those that are newer than the last of the newest but were recorded too early."""
+        """Adds sessions that are newer than the last of the newest, but were recorded too early to be read."""
         best = {score.session: score for score in found}
         for score in self._rank_terms(fetcher.since(newest[-1].best.time)).scores:
             if score.session not in best or score.score > best[score.session].score:
@@ -245,7 +245,7 @@ class _WordSearch:
             return guidance.ALL_WORDS
         return guidance.NEARBY if best.near == ranked.full else guidance.SPREAD
 
-    def _everything(self) -> Pattern:
+    def _whole_pattern(self) -> Pattern:
         patterns = tuple(part.pattern for part in self._query.parts)
         return patterns[0] if len(patterns) == 1 else And(patterns)
 
@@ -253,7 +253,7 @@ class _WordSearch:
         return self._questions.rank([TermMatches(rows, len(rows))], (), self._size, self._ranking, every=every).scores
 
     def _rank_parts(self, parts: Sequence[Part]) -> _Ranked:
-        """By whole parts, each fetched by itself."""
+        """Ranks sessions by whole parts, each fetched by itself."""
         terms = [Term(part.text, part.pattern) for part in parts]
         found = self._fetcher.parts(terms)
         return self._rank(self._fetcher, terms, found, [term for term in terms if term not in found], ())
@@ -282,7 +282,7 @@ class _WordSearch:
         return _Ranked(ranked.scores, texts, tuple(absent), sessions, share, len(kept) == len(terms), asked)
 
     def _share(self, matches: Iterable[TermMatches], absent: Sequence[Term]) -> float:
-        """How much of the weight of the terms occurs at all."""
+        """How much of the weight of the terms occurs anywhere."""
         messages = self._size.messages
         occurs = sum(ranking.term_weight(match.frequency, messages, framing=match.framing) for match in matches)
         return occurs / (occurs + sum(ranking.term_weight(0, messages, framing=term.framing) for term in absent) or 1.0)
@@ -297,12 +297,12 @@ class _Fetcher:
     filters: Filters
     excluded: Pattern | None
     thorough: bool = False
-    """Read many more matches of single terms; for filters that let only a few through."""
+    """Read many more matches of single terms; for filters that only a few messages pass."""
     truncated: bool = False
-    """Whether a limit kept it from reading everything."""
+    """Whether a limit prevented it from reading everything."""
 
     def since(self, time: float) -> "_Fetcher":
-        """A thorough fetcher of what was written since then."""
+        """A thorough fetcher of the messages written since then."""
         return replace(self, filters=replace(self.filters, since=time), thorough=True, truncated=False)
 
     def postings(self, pattern: Pattern, limit: int, filters: Filters | None = None) -> list[Posting]:
@@ -311,7 +311,7 @@ class _Fetcher:
         return self.reader.postings(pattern, filters or self.filters, limit)
 
     def widely(self, pattern: Pattern, limit: int) -> list[Posting]:
-        """The newest matches; more when they are of few sessions, or when a few sessions take most of the rows."""
+        """The newest matches; more if they come from few sessions, or if a few sessions take most of the rows."""
         found = self.postings(pattern, limit)
         full = len(found) >= limit
         if full and limit < _MAX_FLOODED:
@@ -326,12 +326,12 @@ class _Fetcher:
         return found
 
     def with_later(self, rows: list[Posting], pattern: Pattern, last: Sequence[Posting]) -> list[Posting]:
-        """The rows, and every match since the last of these; without a last one, every match."""
+        """The rows, and every match since the posting in `last`; if `last` is empty, every match."""
         filters = replace(self.filters, since=last[0].time) if last else self.filters
         return list(dict.fromkeys([*rows, *self.postings(pattern, _MAX_BY_TIME, filters)]))
 
     def parts(self, parts: Sequence[Term]) -> dict[Term, TermMatches]:
-        """The matches of whole parts of the query, each fetched by itself; without those that are nowhere."""
+        """The matches of whole parts of the query, each fetched by itself; parts that occur nowhere are missing."""
         limit = max(_MIN_PER_PART, _MAX_ROWS // len(parts))
         found: dict[Term, TermMatches] = {}
         for part in parts:
@@ -341,10 +341,10 @@ class _Fetcher:
         return found
 
     def terms(self, terms: Sequence[Term]) -> tuple[dict[Term, TermMatches], list[Term]]:
-        """The matches of the terms, and the terms that are nowhere.
+        """The matches of the terms, and the terms that occur nowhere.
 
-        The rarer terms are fetched everywhere; the common and the framing ones only beside these, unless the filters
-        let so little through that nothing is common.
+        The rarer terms are fetched everywhere; common and framing terms only from messages that have a rarer one,
+        unless so little passes the filters that no term is common.
         """
         counts = {term: self.reader.frequency(term.pattern) for term in terms}
         found: dict[Term, TermMatches] = {}
@@ -352,10 +352,10 @@ class _Fetcher:
         leading: list[Pattern] = []
         max_rows = _MAX_FLOODED if self.thorough else _MAX_ROWS
         left, left_beside = max_rows, _MAX_FLOODED if self.thorough else _MAX_BESIDE
-        passed, asked = 0, 0
+        passed, expected = 0, 0
         for term in sorted((term for term in terms if counts[term]), key=lambda term: (term.framing, counts[term])):
             count, pattern = counts[term], term.pattern
-            narrow = passed < _NARROW * min(asked, max_rows)
+            narrow = passed < _NARROW * min(expected, max_rows)
             beside = bool(leading) and not narrow and (term.framing or count > left)
             if beside:
                 limit = max(left_beside, _MIN_BESIDE)
@@ -366,7 +366,7 @@ class _Fetcher:
                 rows = self.widely(pattern, max_rows)
                 left -= len(rows)
                 passed += len(rows)
-                asked += count
+                expected += count
                 leading.append(pattern)
             if rows:
                 found[term] = TermMatches(rows, max(count, len(rows)), term.framing)
@@ -375,7 +375,7 @@ class _Fetcher:
         return found, absent
 
     def adjacent(self, terms: Sequence[Term]) -> list[AdjacentTerms]:
-        """The messages in which terms stand side by side as they do in the query."""
+        """The messages in which terms are side by side as in the query."""
         numbers = {term.token: number for number, term in enumerate(terms)}
         found = []
         for pair in self.query.pairs:
@@ -391,7 +391,7 @@ def _count_sessions(rows: Sequence[Posting]) -> int:
 
 
 def _fill_shares(rows: Sequence[Posting], counts: Counter[int], share: int) -> list[Posting]:
-    """Of every session as many rows as it lacks to its share."""
+    """The rows that fill up the share of each session."""
     kept = []
     for row in rows:
         if counts[row.session] < share:
